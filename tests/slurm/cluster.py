@@ -1,0 +1,653 @@
+"""A real Slurm on one computer, for tests: munged, slurmctld and several slurmd, without systemd.
+
+    python tests/slurm/cluster.py up [--nodes 2] [--accounting] [--mode auto|hosts|loopback] [--name NAME]
+    python tests/slurm/cluster.py run COMMAND...     a command as a user on the login node would type it
+    python tests/slurm/cluster.py status
+    python tests/slurm/cluster.py down
+
+In Python: `with Cluster(nodes=2) as cluster: cluster.run(["sinfo"])`.
+
+Mode `hosts`: every node is its own host (network, UTS, IPC, mount and process namespaces, /dev/shm), joined by a bridge, so
+MPI between nodes goes over TCP; it needs root. Mode `loopback`: several slurmd on 127.0.0.1, where namespaces are not
+permitted; MPI works inside one node there. `auto` takes the first that works. Each node claims 2 sockets x 12 cores,
+whatever the computer has.
+
+All state is in one folder under the temporary folder, named after the checkout and `--name`; two checkouts do not meet.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import fcntl
+import getpass
+import hashlib
+import json
+import os
+import secrets
+import shutil
+import signal
+import socket
+import string
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+CHECKOUT = HERE.parents[1]
+PACKAGES = "munge slurmctld slurmd slurm-client iproute2 gcc libc6-dev"
+ACCOUNTING_PACKAGES = "slurmdbd mariadb-server"
+PARTITION = "THIN"
+# Every process of an instance carries this variable; it is how leftovers are recognised as ours.
+MARK = "COLLSTUDY_TEST_CLUSTER"
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+class ClusterError(RuntimeError):
+    """The cluster cannot be brought up, or does not answer."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Process:
+    """A process that cannot be mistaken for a later one with the same number."""
+
+    pid: int
+    started: int
+
+    @classmethod
+    def of(cls, pid: int) -> Process:
+        return cls(pid, start_time(pid))
+
+    def alive(self) -> bool:
+        return self.started != 0 and start_time(self.pid) == self.started
+
+
+def start_time(pid: int) -> int:
+    """The clock tick at which the process started; 0 when there is none, or only its remains."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0
+    return 0 if fields[0] in "ZX" else int(fields[19])
+
+
+def stop(processes: Sequence[Process], patience_s: float = 3.0) -> None:
+    """Ends the processes: asks first, insists after `patience_s`."""
+    for sig in (signal.SIGTERM, signal.SIGKILL):
+        remaining = [process for process in processes if process.alive()]
+        for process in remaining:
+            try:
+                os.kill(process.pid, sig)
+            except ProcessLookupError:
+                pass
+        wait_until(lambda: not any(process.alive() for process in processes), patience_s, poll_s=0.05)
+
+
+def wait_until(condition: Any, timeout_s: float, poll_s: float = 0.1) -> bool:
+    """Whether `condition` became true in time."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(poll_s)
+    return True
+
+
+def marked_processes(mark: str) -> list[Process]:
+    """All processes that carry the mark in their environment, but neither this one nor its ancestors."""
+    own, pid = set(), os.getpid()
+    while pid > 1:
+        own.add(pid)
+        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    wanted = f"{MARK}={mark}".encode()
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) in own:
+            continue
+        try:
+            if wanted in (entry / "environ").read_bytes().split(b"\0"):
+                found.append(Process.of(int(entry.name)))
+        except OSError:
+            continue
+    return [process for process in found if process.started]
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of the loopback device that nobody uses at this moment."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
+
+
+def why_not_hosts() -> str:
+    """Why nodes cannot be separate hosts here; empty when they can."""
+    if os.geteuid() != 0:
+        return "not root"
+    probe = "mount -t proc proc /proc && ip link add b0 type bridge && ip link add v0 type veth peer name v1"
+    command = ["unshare", *NAMESPACES, "sh", "-c", probe]
+    result = subprocess.run(command, capture_output=True, text=True, env={"PATH": SYSTEM_PATH})
+    return "" if result.returncode == 0 else f"namespaces: {result.stderr.strip() or result.returncode}"
+
+
+NAMESPACES = ("--net", "--uts", "--ipc", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child")
+
+# What a host of mode `hosts` runs as its first process. It reports its number outside, makes the host's own view of the
+# file system, and from then on only collects the dead. Ending it ends everything on that host, and its network with it.
+FIRST_PROCESS = r"""
+set -e
+read -r outside _ < /proc/self/stat
+hostname "$1"
+[ "$2" = 1 ] && mount -t proc proc /proc
+mount --bind "$3/hosts" /etc/hosts
+mount --bind "$3/etc" /etc/slurm
+mount -t tmpfs -o size=4g tmpfs /dev/shm
+mount -t tmpfs -o size=2g tmpfs "$3/node-tmp"
+ip link set lo up
+echo "$outside"
+exec > /dev/null 2>&1 < /dev/null
+while :; do sleep 86400 & wait; done
+"""
+
+TASK_PROLOG = """\
+#!/bin/sh
+# Every task of a job sees the node's claimed processors, and may run Open MPI as root.
+echo "export HWLOC_SYNTHETIC=pack:{sockets} numa:1 l3:1 core:{cores} pu:1"
+echo "export HWLOC_THISSYSTEM=1"
+echo "export LD_PRELOAD={state}/libfakecpu.so${{LD_PRELOAD:+:$LD_PRELOAD}}"
+# More ranks than real processors: without yielding they are 20 to 40 times slower.
+echo "export OMPI_MCA_mpi_yield_when_idle=1"
+for layer in OMPI PRTE; do
+  echo "export ${{layer}}_ALLOW_RUN_AS_ROOT=1"
+  echo "export ${{layer}}_ALLOW_RUN_AS_ROOT_CONFIRM=1"
+done
+mkdir -p "{state}/node-tmp/$SLURMD_NODENAME"
+echo "export TMPDIR={state}/node-tmp/$SLURMD_NODENAME"
+"""
+
+
+class Cluster:
+    """One emulated cluster. `up()` and `down()` may be called from different processes: the state is in the folder."""
+
+    def __init__(
+        self,
+        name: str = "cli",
+        nodes: int = 2,
+        sockets: int = 2,
+        cores: int = 12,
+        accounting: bool = False,
+        mode: str = "auto",
+        memory_mb: int = 24000,
+        slurmd_timeout_s: int = 30,
+    ) -> None:
+        self.nodes = [f"thin{i:03d}" for i in range(1, nodes + 1)]
+        self.sockets, self.cores, self.memory_mb = sockets, cores, memory_mb
+        self.accounting, self.mode, self.slurmd_timeout_s = accounting, mode, slurmd_timeout_s
+        self.mark = f"{hashlib.sha256(str(CHECKOUT).encode()).hexdigest()[:8]}-{name}"
+        # Not $TMPDIR of a job, which differs from host to host; and short: a socket's path has 108 characters.
+        base = "/tmp" if os.access("/tmp", os.W_OK) else tempfile.gettempdir()
+        self.state = Path(base) / f"collstudy-slurm-{self.mark}"
+        self.hosts: dict[str, Process] = {}
+        self.ports: dict[str, int] = {}
+        self._load()
+
+    # ---- life
+
+    def __enter__(self) -> Cluster:
+        self.up()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.down()
+
+    def up(self) -> None:
+        """Starts the cluster and waits until all nodes are idle. Leftovers of a crashed instance go first."""
+        with self._locked():
+            if self.is_up():
+                raise ClusterError(f"already up: {self.state}; stop it with `{Path(__file__).name} down`")
+            self._stop_everything()
+            self._check_programs()
+            try:
+                self._start()
+            except BaseException as error:
+                logs = self.log_tails()
+                self._stop_everything(keep_logs=True)
+                if isinstance(error, ClusterError | subprocess.SubprocessError | OSError):
+                    raise ClusterError(f"the test cluster did not start: {describe(error)}\n{logs}") from error
+                raise
+
+    def down(self) -> None:
+        """Stops exactly what belongs to this instance and removes its folder."""
+        with self._locked():
+            self._stop_everything()
+        shutil.rmtree(self.state, ignore_errors=True)
+
+    def is_up(self) -> bool:
+        """Whether the controller runs."""
+        return any(process.alive() for process in self._daemons("slurmctld"))
+
+    def _start(self) -> None:
+        reason = "" if self.mode == "loopback" else why_not_hosts()
+        if self.mode == "hosts" and reason:
+            raise ClusterError(f"nodes cannot be separate hosts here ({reason})")
+        self.mode = "loopback" if self.mode == "loopback" or reason else "hosts"
+        for folder in ("log", "etc", "node-tmp", "slurmctld"):
+            (self.state / folder).mkdir(parents=True, exist_ok=True)
+        self._choose_addresses()
+        self._write_configuration()
+        self._save()
+        self._start_munged()
+        if self.mode == "hosts":
+            self._start_hosts()
+        if self.accounting:
+            self._start_accounting()
+        self._system(["slurmctld"], host="login")
+        for node in self.nodes:
+            self._system(["slurmd", "-N", node], host=node)
+        if not wait_until(lambda: len(self.idle_nodes()) == len(self.nodes), 30):
+            states = self.run(["sinfo", "-N", "-h"], check=False)
+            raise ClusterError(f"not all nodes became idle: {states.stdout or states.stderr}")
+
+    def _stop_everything(self, keep_logs: bool = False) -> None:
+        # The hosts go first: everything on them ends with them at once, and nothing is left to be asked politely.
+        for process in self.hosts.values():
+            if process.alive() and process.pid != os.getpid():
+                os.kill(process.pid, signal.SIGKILL)
+        stop(marked_processes(self.mark))
+        self.hosts = {}
+        for path in self.state.glob("*"):
+            if keep_logs and path.name in ("log", "etc"):
+                continue
+            if path.name != "lock":
+                shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+
+    # ---- what tests do with it
+
+    def run(
+        self, command: Sequence[str | Path], check: bool = True, **options: Any
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs a command on the login node, in the caller's folder, and returns its output as text."""
+        options = {"capture_output": True, "text": True, **options}
+        result = subprocess.run(self._on("login", command, options), **options)
+        if check and result.returncode != 0:
+            raise ClusterError(f"{' '.join(map(str, command))}: exit status {result.returncode}\n{result.stderr or ''}")
+        return result
+
+    def popen(self, command: Sequence[str | Path], **options: Any) -> subprocess.Popen[Any]:
+        """Starts a command on the login node. The process is the command itself: its pid can be killed."""
+        return subprocess.Popen(self._on("login", command, options), **options)
+
+    def submit(self, script: str, *options: str) -> int:
+        """Submits a batch script and returns the job's number."""
+        answer = self.run(["sbatch", "--parsable", *options], input=f"#!/bin/bash\n{script}\n").stdout
+        return int(answer.strip().split(";")[0])
+
+    def job(self, number: int) -> dict[str, str]:
+        """What `scontrol show job` says, key by key."""
+        words = self.run(["scontrol", "-o", "show", "job", str(number)]).stdout.split()
+        return dict(word.split("=", 1) for word in words if "=" in word)
+
+    def wait(self, number: int, timeout_s: float = 120) -> str:
+        """Waits for the end of a job and returns its state."""
+        ended = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY", "DEADLINE"}
+        if not wait_until(lambda: self.job(number)["JobState"] in ended, timeout_s, poll_s=0.25):
+            raise ClusterError(f"job {number} is still {self.job(number)['JobState']} after {timeout_s} s")
+        return self.job(number)["JobState"]
+
+    def idle_nodes(self) -> list[str]:
+        """The nodes that could take a job now."""
+        result = self.run(["sinfo", "-h", "-N", "-t", "idle", "-o", "%n %t"], check=False)
+        return [line.split()[0] for line in result.stdout.splitlines() if line.split()[1:] == ["idle"]]
+
+    def expire(self, number: int, after_s: int = 0) -> None:
+        """Moves the end of a running job's time limit to `after_s` from now. Slurm looks every 30 s."""
+        end = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(time.time() + after_s))
+        self.run(["scontrol", "update", f"JobId={number}", f"EndTime={end}"])
+
+    def limit_partition(self, max_time: str) -> None:
+        """Sets the partition's time limit (`minutes` or `days-hours:minutes:seconds`)."""
+        self.run(["scontrol", "update", f"PartitionName={PARTITION}", f"MaxTime={max_time}"])
+
+    def kill_slurmd(self, node: str) -> None:
+        """Kills the node's slurmd. Job steps go on, as they do on a real node."""
+        self._require_node(node)
+        processes = self._daemons(f"slurmd.{node}")
+        for process in processes:
+            os.kill(process.pid, signal.SIGKILL)
+        if not processes or not wait_until(lambda: not any(process.alive() for process in processes), 5):
+            raise ClusterError(f"{node}: no slurmd to kill")
+
+    def start_slurmd(self, node: str) -> None:
+        """Starts the node's slurmd again and waits until the controller has heard from it."""
+        self._require_node(node)
+        self._system(["slurmd", "-N", node], host=node)
+        self.run(["scontrol", "update", f"NodeName={node}", "State=RESUME"], check=False)
+        if not wait_until(lambda: self._answers(node), 30):
+            raise ClusterError(f"{node} did not come back")
+
+    def kill_node(self, node: str) -> None:
+        """Pulls the plug of a node: slurmd, job steps, network."""
+        self._require_node(node)
+        if self.mode != "hosts":
+            raise ClusterError("a whole node can be killed in mode `hosts` only")
+        os.kill(self.hosts[node].pid, signal.SIGKILL)
+        wait_until(lambda: not self.hosts[node].alive(), 5, poll_s=0.02)
+
+    def start_node(self, node: str) -> None:
+        """Boots a node that was killed."""
+        self._require_node(node)
+        self._start_host(node)
+        self._connect(node)
+        self._save()
+        self.start_slurmd(node)
+
+    def log_tails(self, lines: int = 15) -> str:
+        """The last lines of every daemon's log."""
+        tails = []
+        for path in sorted((self.state / "log").glob("*")):
+            last = path.read_text(errors="replace").splitlines()[-lines:]
+            tails.append("\n".join([f"--- {path}", *last]))
+        return "\n".join(tails)
+
+    # ---- how it is done
+
+    @property
+    def login_host(self) -> str:
+        return "login" if self.mode == "hosts" else socket.gethostname().split(".")[0]
+
+    def environment(self) -> dict[str, str]:
+        """What a login adds to the caller's environment."""
+        return {MARK: self.mark, "SLURM_CONF": str(self.state / "etc" / "slurm.conf")}
+
+    def _on(self, host: str, command: Sequence[str | Path], options: dict[str, Any]) -> list[str]:
+        """The command line that runs `command` on a host; completes the environment in `options`."""
+        if not self.ports:
+            raise ClusterError(f"the cluster is not up ({self.state})")
+        base: Mapping[str, str] = options.get("env") or os.environ
+        path = base.get("PATH", "")
+        options["env"] = {**base, "PATH": f"{path}:{SYSTEM_PATH}" if path else SYSTEM_PATH, **self.environment()}
+        words = [str(word) for word in command]
+        if self.mode != "hosts":
+            return words
+        # Entering a mount namespace forgets the working folder.
+        folder = os.path.abspath(options.get("cwd") or os.getcwd())
+        flags = ["--net", "--uts", "--ipc", "--mount"] + (["--pid"] if host != "login" else [])
+        enter = ["nsenter", "--target", str(self.hosts[host].pid), *flags]
+        return [*enter, "sh", "-c", 'cd "$1" && shift && exec "$@"', "sh", folder, *words]
+
+    def _system(self, command: Sequence[str | Path], host: str = "login", check: bool = True, **options: Any) -> str:
+        """Runs a daemon's start or another administrator's command with a clean environment."""
+        options = {"capture_output": True, "text": True, "timeout": 30, "cwd": "/", **options}
+        options["env"] = {"PATH": SYSTEM_PATH, "HOME": "/root", "LANG": "C.UTF-8"}
+        # Daemons keep their parents' pipes open: give them files.
+        log = self.state / "log" / "start.log"
+        if options.pop("capture_output") and "input" not in options:
+            with open(log, "a") as sink:
+                result = subprocess.run(self._on(host, command, options), stdout=sink, stderr=sink, **options)
+        else:
+            result = subprocess.run(self._on(host, command, options), capture_output=True, **options)
+        if check and result.returncode != 0:
+            detail = result.stderr or log.read_text()[-2000:] if log.exists() else result.stderr
+            raise ClusterError(f"{command[0]} on {host}: exit status {result.returncode}\n{detail}")
+        return result.stdout or ""
+
+    def _check_programs(self) -> None:
+        names = ["munged", "slurmctld", "slurmd", "sbatch", "gcc"]
+        names += ["ip", "nsenter", "unshare"] if self.mode != "loopback" else []
+        names += ["slurmdbd", "mariadbd", "mariadb-install-db"] if self.accounting else []
+        missing = [name for name in names if not shutil.which(name, path=SYSTEM_PATH)]
+        if missing:
+            packages = f"{PACKAGES} {ACCOUNTING_PACKAGES}" if self.accounting else PACKAGES
+            install = f"apt-get install --no-install-recommends {packages}"
+            raise ClusterError(f"not installed: {', '.join(missing)}. Debian: {install}")
+
+    def _choose_addresses(self) -> None:
+        names = ["slurmctld", "slurmdbd", "mariadb", *self.nodes]
+        ports = range(16817, 16817 + len(names)) if self.mode == "hosts" else free_ports(len(names))
+        self.ports = dict(zip(names, ports, strict=True))
+
+    def _address(self, node: str) -> str:
+        return f"10.77.0.{self.nodes.index(node) + 1}" if self.mode == "hosts" else "127.0.0.1"
+
+    def _write_configuration(self) -> None:
+        login_address = "10.77.0.254" if self.mode == "hosts" else "127.0.0.1"
+        shape = f"Sockets={self.sockets} CoresPerSocket={self.cores} ThreadsPerCore=1 RealMemory={self.memory_mb}"
+        nodes = []
+        for node in self.nodes:
+            own_name = "" if self.mode == "hosts" else f" NodeHostname={self.login_host}"
+            nodes.append(f"NodeName={node}{own_name} NodeAddr={self._address(node)} Port={self.ports[node]} {shape}")
+        accounting = "AccountingStorageType=accounting_storage/none"
+        if self.accounting:
+            accounting = (
+                "AccountingStorageType=accounting_storage/slurmdbd\n"
+                f"AccountingStorageHost={login_address}\nAccountingStoragePort={self.ports['slurmdbd']}"
+            )
+        values = {
+            "cluster": "thin",
+            "state": self.state,
+            "user": getpass.getuser(),
+            "controller": self.login_host,
+            "controller_address": login_address,
+            "controller_port": self.ports["slurmctld"],
+            "mpi_ports": "18000-18999",
+            "slurmd_timeout": self.slurmd_timeout_s,
+            "accounting": accounting,
+            "nodes": "\n".join(nodes),
+            "partition": PARTITION,
+        }
+        template = string.Template((HERE / "slurm.conf.in").read_text())
+        (self.state / "etc" / "slurm.conf").write_text(template.substitute(values))
+        hosts = ["127.0.0.1 localhost", f"{login_address} {self.login_host}"]
+        hosts += [f"{self._address(node)} {node}" for node in self.nodes]
+        (self.state / "hosts").write_text("\n".join(hosts) + "\n")
+        prolog = self.state / "task-prolog"
+        prolog.write_text(TASK_PROLOG.format(state=self.state, sockets=self.sockets, cores=self.cores))
+        prolog.chmod(0o755)
+        library = self.state / "libfakecpu.so"
+        count = f"-DFAKECPU_COUNT={self.sockets * self.cores}"
+        compiler = ["gcc", "-O2", "-shared", "-fPIC", count, "-o", str(library), str(HERE / "fakecpu.c"), "-ldl"]
+        subprocess.run(compiler, check=True, capture_output=True, text=True)
+
+    def _start_munged(self) -> None:
+        key = self.state / "munge.key"
+        key.touch(mode=0o600)
+        key.write_bytes(secrets.token_bytes(1024))
+        files = {"key-file": "munge.key", "socket": "munge.socket", "pid-file": "munged.pid", "seed-file": "munge.seed"}
+        options = [f"--{option}={self.state / file}" for option, file in files.items()]
+        environment = {"PATH": SYSTEM_PATH, **self.environment()}
+        # --force: munged distrusts a log folder below /tmp.
+        command = ["munged", "--force", *options, f"--log-file={self.state / 'log' / 'munged.log'}"]
+        subprocess.run(command, check=True, capture_output=True, text=True, env=environment, timeout=20)
+
+    def _start_hosts(self) -> None:
+        for host in ("login", *self.nodes):
+            self._start_host(host)
+        self._ip("login", ["link add br0 type bridge", "link set br0 up", "address add 10.77.0.254/24 dev br0"])
+        for node in self.nodes:
+            self._connect(node)
+        self._save()
+
+    def _start_host(self, host: str) -> None:
+        # Commands on the login node keep the caller's process numbers, so that a test can kill what it started.
+        own_processes = host != "login"
+        namespaces = [flag for flag in NAMESPACES if own_processes or flag not in ("--pid", "--kill-child")]
+        arguments = [host, "1" if own_processes else "0", str(self.state)]
+        starter = subprocess.Popen(
+            ["unshare", *namespaces, "bash", "-c", FIRST_PROCESS, "bash", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=open(self.state / "log" / "start.log", "a"),
+            stdin=subprocess.DEVNULL,
+            env={"PATH": SYSTEM_PATH, **self.environment()},
+            start_new_session=True,
+            cwd="/",
+            text=True,
+        )
+        assert starter.stdout
+        with starter.stdout:
+            answer = starter.stdout.readline()
+        if not answer.strip():
+            raise ClusterError(f"host {host} did not start: {(self.state / 'log' / 'start.log').read_text()[-1000:]}")
+        self.hosts[host] = Process.of(int(answer))
+        self._save()
+
+    def _connect(self, node: str) -> None:
+        port = f"p{self.nodes.index(node) + 1}"
+        wire = f"link add {port} type veth peer name eth0 netns {self.hosts[node].pid}"
+        self._ip("login", [wire, f"link set {port} master br0 up"])
+        self._ip(node, [f"address add {self._address(node)}/24 dev eth0", "link set eth0 up"])
+
+    def _ip(self, host: str, lines: Sequence[str]) -> None:
+        command = ["nsenter", "--target", str(self.hosts[host].pid), "--net", "ip", "-batch", "-"]
+        text = "\n".join(lines) + "\n"
+        subprocess.run(command, input=text, check=True, capture_output=True, text=True, env={"PATH": SYSTEM_PATH})
+
+    def _start_accounting(self) -> None:
+        data, user = self.state / "mariadb", getpass.getuser()
+        common = ["--no-defaults", f"--datadir={data}", f"--user={user}"]
+        install = ["mariadb-install-db", *common, "--auth-root-authentication-method=normal", "--skip-test-db"]
+        self._system(install, timeout=60)
+        small = ["--innodb-buffer-pool-size=64M", "--innodb-log-file-size=16M", "--innodb-flush-log-at-trx-commit=0"]
+        unix_socket = f"--socket={self.state / 'mariadb.socket'}"
+        address = ["--bind-address=127.0.0.1", f"--port={self.ports['mariadb']}", unix_socket]
+        options: dict[str, Any] = {"cwd": "/", "env": {"PATH": SYSTEM_PATH, "HOME": "/root"}}
+        with open(self.state / "log" / "mariadb.log", "a") as log:
+            command = self._on("login", ["mariadbd", *common, *address, *small], options)
+            options |= {"stdin": subprocess.DEVNULL, "start_new_session": True}
+            subprocess.Popen(command, stdout=log, stderr=log, **options)
+        client = ["mariadb", "--no-defaults", unix_socket, "--user=root"]
+        setup = "CREATE USER slurm@127.0.0.1 IDENTIFIED BY 'slurm'; GRANT ALL ON *.* TO slurm@127.0.0.1;"
+
+        def create_user() -> bool:
+            return subprocess.run([*client, "-e", setup], capture_output=True).returncode == 0
+
+        if not wait_until(create_user, 30):
+            raise ClusterError("mariadbd did not start")
+        configuration = self.state / "etc" / "slurmdbd.conf"
+        configuration.touch(mode=0o600)
+        configuration.write_text(
+            f"AuthType=auth/munge\nAuthInfo=socket={self.state / 'munge.socket'}\nSlurmUser={user}\n"
+            f"DbdHost={self.login_host}\nDbdAddr={'10.77.0.254' if self.mode == 'hosts' else '127.0.0.1'}\n"
+            f"DbdPort={self.ports['slurmdbd']}\nLogFile={self.state / 'log' / 'slurmdbd.log'}\n"
+            f"PidFile={self.state / 'slurmdbd.pid'}\nStorageType=accounting_storage/mysql\nStorageHost=127.0.0.1\n"
+            f"StoragePort={self.ports['mariadb']}\nStorageUser=slurm\nStoragePass=slurm\nStorageLoc=slurm_acct_db\n"
+        )
+        self._system(["slurmdbd"])
+        if not wait_until(lambda: self._accounting_command("show", "cluster"), 30):
+            raise ClusterError("slurmdbd does not answer")
+        self._accounting_command("add", "cluster", "thin")
+        self._accounting_command("add", "account", "study", "cluster=thin")
+        self._accounting_command("add", "user", user, "account=study", "defaultaccount=study")
+
+    def _accounting_command(self, *words: str) -> bool:
+        return self.run(["sacctmgr", "-i", *words], check=False).returncode == 0
+
+    def _daemons(self, name: str) -> list[Process]:
+        """This instance's processes of a daemon, looked for by its name and mark."""
+        program, _, node = name.partition(".")
+        found = []
+        for process in marked_processes(self.mark):
+            try:
+                words = Path(f"/proc/{process.pid}/cmdline").read_bytes().decode().split("\0")
+            except OSError:
+                continue
+            if os.path.basename(words[0]) == program and (not node or node in words):
+                found.append(process)
+        return found
+
+    def _answers(self, node: str) -> bool:
+        state = self.run(["sinfo", "-h", "-N", "-n", node, "-o", "%T"], check=False).stdout.strip()
+        return state in ("idle", "allocated", "mixed", "completing")
+
+    def _require_node(self, node: str) -> None:
+        if node not in self.nodes:
+            raise ClusterError(f"no node {node}; there are {', '.join(self.nodes)}")
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Only one process starts or stops an instance at a time."""
+        self.state.mkdir(parents=True, exist_ok=True)
+        with open(self.state / "lock", "w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ClusterError(f"another process is starting or stopping {self.state}") from None
+            yield
+
+    def _save(self) -> None:
+        keys = ("nodes", "sockets", "cores", "accounting", "mode", "ports")
+        content: dict[str, Any] = {key: getattr(self, key) for key in keys}
+        content["hosts"] = {host: dataclasses.asdict(process) for host, process in self.hosts.items()}
+        temporary = self.state / "state.json.new"
+        temporary.write_text(json.dumps(content, indent=1))
+        temporary.rename(self.state / "state.json")
+
+    def _load(self) -> None:
+        """Takes over a running instance of this name."""
+        try:
+            content = json.loads((self.state / "state.json").read_text())
+        except (OSError, ValueError):
+            return
+        self.hosts = {host: Process(**process) for host, process in content["hosts"].items()}
+        if self.is_up():
+            for key in ("nodes", "sockets", "cores", "accounting", "mode", "ports"):
+                setattr(self, key, content[key])
+
+
+def describe(error: BaseException) -> str:
+    """The message of an error, with what a failed program said."""
+    return f"{error} {getattr(error, 'stderr', None) or ''}".strip()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--name", default="cli", help="name of the instance (default: %(default)s)")
+    commands = parser.add_subparsers(dest="command", required=True)
+    up = commands.add_parser("up", help="start the cluster")
+    up.add_argument("--nodes", type=int, default=2)
+    up.add_argument("--sockets", type=int, default=2)
+    up.add_argument("--cores", type=int, default=12, help="cores of a socket")
+    up.add_argument("--mode", choices=("auto", "hosts", "loopback"), default="auto")
+    up.add_argument("--accounting", action="store_true", help="with slurmdbd and MariaDB, so that sacct works")
+    commands.add_parser("down", help="stop it and remove its folder")
+    commands.add_parser("status", help="is it up, and what does sinfo say")
+    run = commands.add_parser("run", help="run a command on the login node")
+    run.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND")
+    for action in ("kill-slurmd", "start-slurmd", "kill-node", "start-node"):
+        commands.add_parser(action).add_argument("node")
+    given = parser.parse_args(arguments)
+    keys = ("nodes", "sockets", "cores", "mode", "accounting")
+    shape = {key: getattr(given, key) for key in keys if hasattr(given, key)}
+    try:
+        cluster = Cluster(given.name, **shape)
+        if given.command == "up":
+            cluster.up()
+            print(f"up, mode {cluster.mode}: {cluster.state}")
+        elif given.command == "down":
+            cluster.down()
+        elif given.command == "status":
+            if not cluster.is_up():
+                print(f"down: {cluster.state}")
+                return 1
+            print(f"up, mode {cluster.mode}: {cluster.state}\n{cluster.run(['sinfo', '-N', '-l']).stdout}", end="")
+        elif given.command == "run":
+            return cluster.run(given.words or ["bash"], check=False, capture_output=False).returncode
+        else:
+            getattr(cluster, given.command.replace("-", "_"))(given.node)
+    except ClusterError as error:
+        print(f"cluster.py: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

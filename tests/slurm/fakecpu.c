@@ -1,0 +1,120 @@
+/*
+ * Preloaded into every task of the emulated cluster: the process believes in FAKECPU_COUNT processors.
+ *
+ * Binding a process to a processor that this host does not have succeeds, is remembered, is reported back, and is
+ * inherited over exec. It has no effect on where the kernel runs the process. So a launcher can place 24 ranks on a
+ * host with two processors and report where it put them.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifndef FAKECPU_COUNT
+#define FAKECPU_COUNT 24
+#endif
+#define MASK_BYTES 128 /* 1024 processors: the size of a cpu_set_t */
+#define VARIABLE "FAKECPU_MASK="
+
+static unsigned char mask[MASK_BYTES];
+static int initialised; /* mask holds a value */
+static int bound;       /* somebody set the mask: tell the children */
+
+static void initialise(void) {
+    if (initialised)
+        return;
+    initialised = 1;
+    const char *text = getenv("FAKECPU_MASK"); /* two hexadecimal digits a byte, processor 0 first */
+    if (text) {
+        unsigned byte;
+        for (int i = 0; i < MASK_BYTES && sscanf(text + 2 * i, "%2x", &byte) == 1; i++)
+            mask[i] = (unsigned char)byte;
+        bound = 1;
+        return;
+    }
+    for (int i = 0; i < FAKECPU_COUNT; i++)
+        mask[i / 8] |= (unsigned char)(1 << (i % 8));
+}
+
+int sched_setaffinity(pid_t pid, size_t size, const cpu_set_t *set) {
+    (void)pid;
+    memset(mask, 0, sizeof mask);
+    memcpy(mask, set, size < sizeof mask ? size : sizeof mask);
+    initialised = bound = 1;
+    return 0;
+}
+
+int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set) {
+    (void)pid;
+    initialise();
+    memset(set, 0, size);
+    memcpy(set, mask, size < sizeof mask ? size : sizeof mask);
+    return 0;
+}
+
+int pthread_setaffinity_np(pthread_t thread, size_t size, const cpu_set_t *set) {
+    (void)thread;
+    return sched_setaffinity(0, size, set);
+}
+
+int pthread_getaffinity_np(pthread_t thread, size_t size, cpu_set_t *set) {
+    (void)thread;
+    return sched_getaffinity(0, size, set);
+}
+
+/* The kernel would hand the mask to the new program; here the environment does. */
+static void write_mask(char *variable) {
+    strcpy(variable, VARIABLE);
+    for (int i = 0; i < MASK_BYTES; i++)
+        sprintf(variable + strlen(VARIABLE) + 2 * i, "%02x", mask[i]);
+}
+
+static size_t count_variables(char *const *environment) {
+    size_t n = 0;
+    while (environment && environment[n])
+        n++;
+    return n;
+}
+
+/* Copies the environment to `copy`, with the mask in it. Only the stack is used: a child of fork calls this. */
+static char **add_mask(char *const *environment, char **copy, char *variable) {
+    size_t n = 0;
+    initialise();
+    if (!bound)
+        return (char **)environment;
+    for (char *const *entry = environment; entry && *entry; entry++)
+        if (strncmp(*entry, VARIABLE, strlen(VARIABLE)) != 0)
+            copy[n++] = *entry;
+    write_mask(variable);
+    copy[n++] = variable;
+    copy[n] = NULL;
+    return copy;
+}
+
+#define EXEC_WITH_MASK(name, path, arguments, environment)                                                              \
+    do {                                                                                                                \
+        int (*real)(const char *, char *const[], char *const[]) = dlsym(RTLD_NEXT, name);                              \
+        char *copy[count_variables(environment) + 2];                                                                  \
+        char variable[sizeof VARIABLE + 2 * MASK_BYTES];                                                                \
+        return real(path, arguments, add_mask(environment, copy, variable));                                           \
+    } while (0)
+
+int execve(const char *path, char *const arguments[], char *const environment[]) {
+    EXEC_WITH_MASK("execve", path, arguments, environment);
+}
+
+int execvpe(const char *file, char *const arguments[], char *const environment[]) {
+    EXEC_WITH_MASK("execvpe", file, arguments, environment);
+}
+
+int execv(const char *path, char *const arguments[]) {
+    return execve(path, arguments, environ);
+}
+
+int execvp(const char *file, char *const arguments[]) {
+    return execvpe(file, arguments, environ);
+}
