@@ -1,0 +1,319 @@
+# The parts of the report, one function each: read what a study has, say it, show it.
+
+plot_words <- c(bcast = "Broadcast", barrier = "Barrier", reduce = "Reduce", allreduce = "Allreduce", gather = "Gather",
+                scatter = "Scatter", allgather = "Allgather", alltoall = "All-to-all", latency = "Point-to-point latency",
+                bandwidth = "Point-to-point bandwidth")
+
+collective_title <- function(name) {
+  if (name %in% names(plot_words)) plot_words[[name]] else paste0(toupper(substr(name, 1, 1)), substring(name, 2))
+}
+
+collectives_of <- function(study) names(study$about$collectives)
+
+# Front page --------------------------------------------------------------------------------------------------------------
+
+show_question <- function(studies) {
+  questions <- unique(unlist(lapply(studies, function(s) s$about$question)))
+  if (length(questions) == 0) questions <- "No study has results yet, so there is no question to answer."
+  emit("::: {.lead}")
+  for (question in questions) paragraph(md(question))
+  emit(":::")
+  simulated <- Filter(function(s) s$simulated, studies)
+  if (length(simulated)) {
+    callout("note", "Measured and simulated numbers", paste0(
+      "The numbers of ", and_list(vapply(simulated, function(s) paste0("@sec-", s$id), "")),
+      " come from a simulator and are labelled as simulated everywhere; all others were measured on real machines."
+    ))
+  }
+}
+
+show_answer <- function(studies) {
+  ready <- Filter(function(s) !is.null(s$about), studies)
+  answer <- do.call(rbind, lapply(ready, answer_of))
+  for (study in ready) say_sentences(study, describe("describe_answer", study), "tbl-answer")
+  if (is.null(answer) || nrow(answer) == 0) {
+    paragraph("There are no results to summarise yet.")
+  } else {
+    emit_table("tbl-answer", answer[-1], answer_caption(), raw = "study")
+  }
+  show_front_map(ready)
+}
+
+answer_caption <- function() {
+  paste("How often the library's default is (one of) the fastest, and what it costs where it is not.")
+}
+
+#' summarise_answer() of one study, with the study's chapter in front.
+answer_of <- function(study) {
+  found <- tryCatch(
+    as.data.frame(collanalysis::summarise_answer(study$folder)),
+    error = function(e) note_problem(sprintf("%s: summarise_answer() failed: %s", study$name, conditionMessage(e)))
+  )
+  if (is.null(found) || nrow(found) == 0) return(NULL)
+  found$study <- NULL
+  cbind(name = study$name, study = paste0("@sec-", study$id, if (study$simulated) " (simulated)" else ""), found)
+}
+
+#' One decision map: of the measured study with the most cells, or of a simulated one where nothing was measured.
+show_front_map <- function(studies) {
+  has_map <- Filter(function(s) any(grepl("decision", s$figures$id)), studies)
+  if (length(has_map) == 0) return(invisible(NULL))
+  rank <- order(vapply(has_map, function(s) s$simulated, TRUE), -vapply(has_map, function(s) nrow(s$cells) %||% 0L, 1L))
+  study <- has_map[[rank[1]]]
+  row <- study$figures[grepl("decision", study$figures$id), ][1, ]
+  show_figure(study, row, id = "fig-answer-map", caption = paste0(caption_of(study, row$caption), " From @sec-", study$id, "."))
+}
+
+show_studies <- function(studies) {
+  table <- do.call(rbind, lapply(studies, study_row))
+  emit_table("tbl-studies", table, "The studies of this report.", raw = c("chapter"))
+}
+
+study_row <- function(study) {
+  how <- study$about$how
+  data.frame(
+    chapter = paste0("@sec-", study$id), study = study_title(study), machine = study$about$machine$label %||% "",
+    numbers = if (is.null(study$about)) "no results yet" else if (study$simulated) "simulated" else study$about$machine$kind %||% "measured",
+    suite = with_version(how$suite, how$suite_version), mpi = with_version(how$mpi, how$mpi_version),
+    measured = sum(study$cells$status == "measured"), asked = NROW(study$cells)
+  )
+}
+
+with_version <- function(name, version) trimws(paste(name %||% "", version %||% ""))
+
+# A study's chapter ---------------------------------------------------------------------------------------------------------
+
+show_chapter <- function(study) {
+  template <- if (is.null(study$about)) "missing" else study$about$chapter %||% "collectives"
+  path <- file.path("chapters", paste0(template, ".qmd"))
+  if (!file.exists(path)) stop(sprintf("study %s asks for the chapter template %s, which does not exist", study$name, path))
+  environment <- new.env(parent = globalenv())
+  environment$study <- study
+  cat(knitr::knit_child(path, envir = environment, quiet = TRUE), sep = "\n")
+}
+
+show_no_results <- function(study) {
+  emit("# ", md(study$name), " {#sec-", study$id, "}")
+  callout("warning", "No results yet", c(
+    paste0("The study ", code(study$name), " has no ", code("study.json"), " in its results folder, so there is nothing to show."),
+    paste0("Make it with ", code(paste("./study run", study$name)), ".")
+  ))
+}
+
+show_chapter_head <- function(study) {
+  emit("# ", md(study_title(study)), " {#sec-", study$id, "}")
+  if (study$simulated) {
+    callout("important", "Simulated numbers", paste0(
+      "Every number of this chapter was computed by ", md(with_version(study$about$how$simulator, study$about$how$simulator_version)),
+      " from a description of the machine. None was measured."
+    ))
+  }
+  emit("::: {.question}")
+  paragraph(md(study$about$question %||% ""))
+  emit(":::")
+}
+
+show_how_measured <- function(study) {
+  emit("## How it was measured {#sec-", study$id, "-how}")
+  paragraph(measured_sentences(study))
+  emit_table(paste0("tbl-", study$id, "-grid"), grid_table(study), "What the study asks for.", algorithm_labels(study))
+  show_status(study)
+}
+
+measured_sentences <- function(study) {
+  about <- study$about
+  how <- about$how
+  suite <- md(with_version(how$suite, how$suite_version))
+  mpi <- md(with_version(how$mpi, how$mpi_version))
+  levels <- vapply(about$machine$levels %||% list(), function(l) paste(l$count, l$name), "")
+  machine <- paste0(md(about$machine$label %||% about$machine$name %||% "unknown machine"), if (length(levels)) paste0(" (", md(paste(levels, collapse = " \u00d7 ")), ")"))
+  first <- if (study$simulated) {
+    paste0("The benchmark ", suite, " ran in ", md(with_version(how$simulator, how$simulator_version)), " on a model of ", machine, ".")
+  } else if (identical(about$machine$kind, "imported")) {
+    paste0("These are existing measurements of ", suite, " with ", mpi, " on ", machine, ", read from files.")
+  } else {
+    paste0("The benchmark ", suite, " ran with ", mpi, " on ", machine, ".")
+  }
+  paste(c(first, repeat_sentence(study), import_sentence(about$import)), collapse = " ")
+}
+
+repeat_sentence <- function(study) {
+  how <- study$about$how
+  if (is.null(how$iterations)) return(NULL)
+  launches <- if (is.null(how$launches)) "" else paste0(" in ", count_of(max(unlist(how$launches)), "launch", "launches"))
+  paste0("Each number is the mean over ", count_of(max(unlist(how$iterations)), "iteration"), launches,
+         if (is.null(how$warmup)) "" else paste0(", after ", count_of(max(unlist(how$warmup)), "warm-up iteration")), ".")
+}
+
+import_sentence <- function(import) {
+  if (is.null(import)) return(NULL)
+  counts <- Filter(function(x) is.numeric(x) && length(x) == 1, import)
+  if (length(counts) == 0) return(NULL)
+  paste0("Of the import: ", and_list(paste(vapply(counts, function(n) format(n, big.mark = ","), ""), md(gsub("_", " ", names(counts))))), ".")
+}
+
+grid_table <- function(study) {
+  rows <- lapply(collectives_of(study), function(name) {
+    c <- study$about$collectives[[name]]
+    data.frame(
+      collective = collective_title(name),
+      algorithms = paste(vapply(c$algorithms, function(a) a$label %||% a$name, ""), collapse = ", "),
+      mappings = paste(unlist(c$mappings), collapse = ", "), processes = range_text(unlist(c$processes)),
+      message_sizes = range_text(unlist(c$sizes), human_size)
+    )
+  })
+  do.call(rbind, rows)
+}
+
+range_text <- function(values, text = as.character) {
+  values <- sort(unique(as.numeric(values)))
+  if (length(values) == 0) return("none")
+  if (length(values) <= 4) return(paste(text(values), collapse = ", "))
+  paste0(text(values[1]), " to ", text(values[length(values)]), " (", length(values), " values)")
+}
+
+show_status <- function(study) {
+  cells <- study$cells
+  if (is.null(cells)) {
+    callout("warning", "No list of cells", paste0("The file ", code("cells.csv"), " is missing: what was not measured cannot be listed."))
+    return(invisible(NULL))
+  }
+  bad <- cells[cells$status != "measured", ]
+  if (nrow(bad) == 0) return(paragraph("All ", nrow(cells), " cells that the study asks for were ", if (study$simulated) "simulated." else "measured."))
+  counts <- table(bad$status)
+  callout("warning", "Cells without a number", paste0(
+    nrow(bad), " of ", nrow(cells), " cells are not in the figures and tables: ",
+    and_list(paste(counts, names(counts))), ". @sec-cells lists them with their reasons."
+  ))
+}
+
+# Sections of a collective: the first pattern that an identifier matches decides; what matches none still is shown.
+section_patterns <- list(
+  wins = c(title = "Which algorithm is fastest", pattern = "decision|default|best|winner|regret", describe = "describe_default"),
+  models = c(title = "Models", pattern = "model|fit|surface|plane|slope|spline|loglinear|comparison|extrapol|predict", describe = "describe_models"),
+  latency = c(title = "Latency", pattern = ".", describe = "describe_latency")
+)
+section_order <- c("latency", "wins", "models")
+
+section_of <- function(ids) {
+  vapply(ids, function(id) {
+    for (key in names(section_patterns)) if (grepl(section_patterns[[key]][["pattern"]], id)) return(key)
+    "latency"
+  }, "", USE.NAMES = FALSE)
+}
+
+belongs_to <- function(ids, collective) startsWith(ids, paste0(collective, "-")) | ids == collective
+
+show_collective <- function(study, collective) {
+  emit("## ", md(collective_title(collective)), " {#sec-", study$id, "-", slug(collective), "}")
+  figures <- study$figures[belongs_to(study$figures$id, collective), ]
+  tables <- study$tables[belongs_to(study$tables$id, collective), ]
+  if (nrow(figures) + nrow(tables) == 0) return(paragraph("The analysis made no figure and no table for this collective."))
+  for (key in section_order) {
+    show_section(study, collective, key, figures[section_of(figures$id) == key, ], tables[section_of(tables$id) == key, ])
+  }
+}
+
+show_section <- function(study, collective, key, figures, tables) {
+  if (nrow(figures) + nrow(tables) == 0) return(invisible(NULL))
+  section <- section_patterns[[key]]
+  emit("### ", section[["title"]], " {#sec-", study$id, "-", slug(collective), "-", key, "}")
+  shown <- c(if (nrow(figures)) label_of("fig", study, figures$id), if (nrow(tables)) label_of("tbl", study, tables$id))
+  say_sentences(study, describe(section[["describe"]], study, collective), shown)
+  for (i in seq_len(nrow(figures))) show_figure(study, figures[i, ])
+  for (i in seq_len(nrow(tables))) show_table(study, tables[i, ])
+}
+
+#' Figures and tables that belong to no collective of the study.
+show_rest <- function(study) {
+  ours <- function(ids) Reduce(`|`, lapply(collectives_of(study), function(c) belongs_to(ids, c)), rep(FALSE, length(ids)))
+  figures <- study$figures[!ours(study$figures$id), ]
+  tables <- study$tables[!ours(study$tables$id), ]
+  if (nrow(figures) + nrow(tables) == 0) return(invisible(NULL))
+  emit("## Further results {#sec-", study$id, "-further}")
+  for (i in seq_len(nrow(figures))) show_figure(study, figures[i, ])
+  for (i in seq_len(nrow(tables))) show_table(study, tables[i, ])
+}
+
+#' Print sentences and remember them as claims that `references` support.
+say_sentences <- function(study, sentences, references) {
+  if (length(sentences) == 0) return(invisible(NULL))
+  paragraph(paste(md(sentences), collapse = " "))
+  report$claims <- c(report$claims, list(list(study = study$name, text = sentences, references = references)))
+}
+
+# Appendix --------------------------------------------------------------------------------------------------------------------
+
+show_provenance <- function(studies) {
+  system <- Sys.info()
+  tool <- report$renderer
+  facts <- c(
+    "Rendered on" = report$date, "Rendered by" = with_version(tool$name, tool$version), "pandoc" = tool$pandoc,
+    "typst" = tool$typst, "R" = as.character(getRversion()), "knitr" = as.character(utils::packageVersion("knitr")),
+    "collanalysis" = tryCatch(as.character(utils::packageVersion("collanalysis")), error = function(e) "not installed"),
+    "Python" = report$python, "This project" = report$revision, "Operating system" = system_name(),
+    "Kernel" = paste(system[["sysname"]], system[["release"]], system[["machine"]]), "Processor" = processor_name(),
+    "Command" = report$command
+  )
+  facts <- facts[nzchar(facts)]
+  emit_table("tbl-provenance", data.frame(part = names(facts), version = unname(facts)), "What made this report, and where.")
+  rows <- do.call(rbind, lapply(Filter(function(s) !is.null(s$about), studies), function(study) {
+    how <- study$about$how
+    data.frame(
+      study = study$name, machine = study$about$machine$label %||% "", kind = study$about$machine$kind %||% "",
+      suite = with_version(how$suite, how$suite_version), mpi = with_version(how$mpi, how$mpi_version),
+      simulator = if (study$simulated) with_version(how$simulator, how$simulator_version) else "none",
+      command = code(paste("./study run", study$name))
+    )
+  }))
+  if (!is.null(rows)) emit_table("tbl-provenance-studies", rows, "What made the numbers of each study.", raw = "command")
+}
+
+system_name <- function() {
+  line <- tryCatch(grep("^PRETTY_NAME=", readLines("/etc/os-release", warn = FALSE), value = TRUE), error = function(e) "")
+  gsub("PRETTY_NAME=|\"", "", paste(line, collapse = ""))
+}
+
+processor_name <- function() {
+  lines <- tryCatch(readLines("/proc/cpuinfo", warn = FALSE), error = function(e) character())
+  name <- sub(".*: *", "", grep("^model name", lines, value = TRUE))
+  if (length(name)) paste0(name[1], " (", length(name), " logical)") else ""
+}
+
+show_claims <- function(studies) {
+  if (length(report$claims) == 0) return(paragraph("This report makes no claims: no study has results."))
+  rows <- do.call(rbind, lapply(report$claims, function(claim) {
+    data.frame(
+      claim = md(claim$text), shown_in = paste0("@", claim$references, collapse = ", "),
+      command = code(paste("./study run", claim$study))
+    )
+  }))
+  emit_table("tbl-claims", rows, "Each sentence that states a result, where it can be seen, and the command that makes it again.",
+             raw = names(rows), most = 200)
+}
+
+show_cells <- function(studies) {
+  cells <- do.call(rbind, lapply(studies, function(s) s$cells))
+  if (is.null(cells)) return(paragraph("No study has cells yet."))
+  statuses <- c("measured", "failed", "unproved", "missing")
+  counts <- as.data.frame.matrix(table(cells$study, factor(cells$status, union(statuses, unique(cells$status)))))
+  emit_table("tbl-cells", cbind(study = rownames(counts), counts), "Cells by status.")
+  bad <- cells[cells$status != "measured", c("study", "collective", "algorithm", "mapping", "processes", "status", "reason")]
+  if (nrow(bad) == 0) return(paragraph("Every cell has its number."))
+  emit_table("tbl-cells-without", bad, "Every cell without a number that can be used, and why.", most = 200)
+}
+
+show_files <- function(studies) {
+  rows <- do.call(rbind, lapply(studies, function(study) {
+    files <- list.files(study$folder, recursive = TRUE)
+    if (length(files) == 0) return(NULL)
+    data.frame(file = code(file.path(report$results_label, study$name, files)), size_kb = file.size(file.path(study$folder, files)) / 1000)
+  }))
+  if (is.null(rows)) return(paragraph("There are no files yet."))
+  emit_table("tbl-files", rows, "Every file of the studies.", raw = "file", headers = c("File", "Size (kB)"), most = 500)
+}
+
+show_session <- function() {
+  text <- utils::capture.output(print(utils::sessionInfo(), locale = FALSE))
+  emit("```{.session}\n", paste(text, collapse = "\n"), "\n```")
+}

@@ -1,0 +1,325 @@
+# What the .qmd files call. Everything here turns files of results/ (see docs/architecture.md) into markdown that Quarto
+# and plain pandoc understand alike. Numbers are computed in the package collanalysis, never here.
+
+`%||%` <- function(x, y) if (is.null(x) || length(x) == 0) y else x
+
+report <- new.env()
+report$claims <- list()
+report$problems <- character()
+
+# Reading ---------------------------------------------------------------------------------------------------------------
+
+read_report_facts <- function() {
+  facts <- jsonlite::fromJSON("report.json", simplifyVector = TRUE)
+  list2env(facts, report)
+  # knitr changes the folder while it knits a chapter; files that we make belong beside index.qmd.
+  report$build <- getwd()
+  invisible(facts)
+}
+
+#' A CSV file as a data frame of texts and numbers, or NULL when there is none or it cannot be read.
+read_table <- function(path) {
+  if (!file.exists(path) || file.size(path) == 0) return(NULL)
+  table <- tryCatch(
+    utils::read.csv(path, check.names = FALSE, stringsAsFactors = FALSE, na.strings = c("NA", ""), encoding = "UTF-8"),
+    error = function(e) {
+      note_problem(sprintf("%s cannot be read: %s", basename(path), conditionMessage(e)))
+      NULL
+    }
+  )
+  if (is.null(table) || ncol(table) == 0) NULL else table
+}
+
+#' What cannot be shown is collected and listed in the appendix, so that nothing disappears silently.
+note_problem <- function(text) {
+  report$problems <- c(report$problems, text)
+  invisible(NULL)
+}
+
+slug <- function(x) gsub("(^-|-$)", "", gsub("[^a-z0-9]+", "-", tolower(x)))
+
+#' One study: its study.json (NULL when there is none yet), cells and the indexes of its figures and tables.
+read_study <- function(name) {
+  folder <- file.path(report$results, name)
+  json <- file.path(folder, "study.json")
+  about <- if (file.exists(json)) {
+    tryCatch(
+      jsonlite::fromJSON(json, simplifyVector = FALSE),
+      error = function(e) note_problem(sprintf("%s/study.json cannot be read: %s", name, conditionMessage(e)))
+    )
+  }
+  list(
+    name = name, id = slug(name), folder = folder, about = about, simulated = isTRUE(about$simulated),
+    cells = read_table(file.path(folder, "cells.csv")),
+    figures = read_index(folder, "figures", c("id", "file", "title", "caption", "seed_figure", "width_in", "height_in")),
+    tables = read_index(folder, "tables", c("id", "file", "caption", "seed_table"))
+  )
+}
+
+read_index <- function(folder, kind, columns) {
+  index <- read_table(file.path(folder, kind, "index.csv"))
+  if (is.null(index)) index <- data.frame(id = character())
+  for (column in setdiff(columns, names(index))) index[[column]] <- rep(NA, nrow(index))
+  index$file <- as.character(index$file)
+  index$id <- as.character(index$id)
+  index
+}
+
+study_title <- function(study) {
+  one_line(study$about$title %||% study$name)
+}
+
+# Markdown --------------------------------------------------------------------------------------------------------------
+
+one_line <- function(x) trimws(gsub("[[:space:]]+", " ", enc2utf8(as.character(x))))
+
+#' Text as markdown that means exactly that text: no character of a title can become markup, a reference or a shortcode.
+md <- function(x) {
+  x <- ifelse(is.na(x), "", one_line(x))
+  gsub("([][\\\\`*_{}()<>#+.!|~$@^&%=:-])", "\\\\\\1", x)
+}
+
+#' Text for the body of a raw HTML block.
+html_text <- function(x) {
+  x <- gsub("&", "&amp;", one_line(x), fixed = TRUE)
+  x <- gsub("<", "&lt;", x, fixed = TRUE)
+  x <- gsub(">", "&gt;", x, fixed = TRUE)
+  gsub("\"", "&quot;", x, fixed = TRUE)
+}
+
+code <- function(x) {
+  x <- one_line(x)
+  fence <- ifelse(grepl("`", x, fixed = TRUE), "``", "`")
+  ifelse(nzchar(x), paste0(fence, gsub("|", "\\|", x, fixed = TRUE), fence), "")
+}
+
+emit <- function(...) cat(..., "\n\n", sep = "")
+
+paragraph <- function(...) emit(paste0(..., collapse = ""))
+
+callout <- function(kind, title, body, collapse = FALSE) {
+  emit("::: {.callout-", kind, " title=\"", title, "\"", if (collapse) " collapse=\"true\"", "}")
+  emit(paste(body, collapse = "\n\n"))
+  emit(":::")
+}
+
+and_list <- function(x) {
+  x <- as.character(x)
+  if (length(x) < 2) return(paste(x))
+  paste(paste(x[-length(x)], collapse = ", "), "and", x[length(x)])
+}
+
+count_of <- function(n, singular, plural = paste0(singular, "s")) {
+  paste(format(n, big.mark = ",", trim = TRUE), if (n == 1) singular else plural)
+}
+
+# Numbers ---------------------------------------------------------------------------------------------------------------
+
+human_size <- function(bytes) {
+  one <- function(b) {
+    if (is.na(b)) return("")
+    unit <- if (b >= 2^20) 2^20 else if (b >= 1024) 1024 else 1
+    paste(format(round(b / unit, 2), trim = TRUE), c("B", "KiB", "MiB")[match(unit, c(1, 1024, 2^20))])
+  }
+  vapply(suppressWarnings(as.numeric(bytes)), one, "")
+}
+
+#' Decimals that keep about three digits of a typical value of the column, the same for the whole column.
+decimals_of <- function(x, name) {
+  x <- abs(x[is.finite(x) & x != 0])
+  if (length(x) == 0 || all(x == round(x))) return(0)
+  if (grepl("_pct$", name)) return(if (all(abs(x * 10 - round(x * 10)) < 1e-9)) 1 else 2)
+  if (grepl("^(coef|slope|r_squared|intercept)", name)) return(if (max(x) < 0.1) 4 else 3)
+  if (max(x) >= 1e4) return(0)
+  if (max(x) < 1) 3 else if (grepl("_us$", name) || max(x) >= 10) 2 else 3
+}
+
+format_number <- function(x, name) {
+  text <- formatC(x, format = "f", digits = decimals_of(x, name), big.mark = ",")
+  text <- sub("^-(0(\\.0+)?)$", "\\1", text)
+  ifelse(is.na(x), "\u2013", sub("^-", "\u2212", text))
+}
+
+units <- c(us = "\u00b5s", pct = "%", bytes = "bytes", mb_s = "MB/s", gb_s = "GB/s", s = "s")
+
+special_headers <- c(
+  r_squared = "R\u00b2", coef_log_size = "Coefficient of log size", coef_processes = "Coefficient of processes",
+  size_class = "Message size", process_class = "Processes", from_processes = "From", to_processes = "To",
+  seed_figure = "Figure in the seed", seed_table = "Table in the seed"
+)
+
+#' "mean_difference_us" -> "Mean difference (µs)"
+header_of <- function(name) {
+  one <- function(n) {
+    if (n %in% names(special_headers)) return(special_headers[[n]])
+    unit <- ""
+    for (suffix in names(units)) {
+      if (grepl(paste0("._", suffix, "$"), n)) {
+        unit <- paste0(" (", units[[suffix]], ")")
+        n <- sub(paste0("_", suffix, "$"), "", n)
+        break
+      }
+    }
+    n <- gsub("\\bmpi\\b", "MPI", gsub("mape", "MAPE", gsub("_", " ", n)))
+    paste0(toupper(substr(n, 1, 1)), substring(n, 2), unit)
+  }
+  vapply(name, one, "", USE.NAMES = FALSE)
+}
+
+# Tables ----------------------------------------------------------------------------------------------------------------
+
+#' The names that readers should see for the algorithms of a study.
+algorithm_labels <- function(study) {
+  labels <- character()
+  for (collective in study$about$collectives) {
+    for (algorithm in collective$algorithms) labels[[algorithm$name]] <- algorithm$label %||% algorithm$name
+  }
+  labels
+}
+
+relabel <- function(values, labels) {
+  known <- values %in% names(labels)
+  values[known] <- labels[values[known]]
+  values
+}
+
+format_cells <- function(table, labels = character()) {
+  for (name in names(table)) {
+    column <- table[[name]]
+    if (is.numeric(column)) {
+      table[[name]] <- if (name == "size_bytes") human_size(column) else md_keep(format_number(column, name))
+    } else {
+      column <- as.character(column)
+      if (grepl("algorithm|^best$|^winner$|^fastest$", name)) column <- relabel(column, labels)
+      table[[name]] <- md(column)
+    }
+  }
+  table
+}
+
+md_keep <- function(x) x
+
+#' A data frame as a pipe table: numbers to the right, the width of the dashes as the width of the column (where a
+#' renderer uses that at all). `raw` names columns that already are markdown.
+pipe_table <- function(table, labels = character(), raw = character(), headers = header_of(names(table))) {
+  right <- vapply(table, is.numeric, TRUE)
+  shown <- format_cells(table, labels)
+  for (name in raw) shown[[name]] <- as.character(table[[name]])
+  width <- vapply(seq_along(shown), function(i) min(60L, max(3L, nchar(c(headers[i], shown[[i]])), na.rm = TRUE)), 1L)
+  dashes <- ifelse(right, paste0(strrep("-", width), ":"), paste0(":", strrep("-", width)))
+  rows <- if (nrow(shown)) do.call(paste, c(unname(shown), sep = " | ")) else character()
+  c(
+    paste0("| ", paste(md(headers), collapse = " | "), " |"),
+    paste0("|", paste(dashes, collapse = "|"), "|"),
+    paste0("| ", rows, " |")[seq_along(rows)]
+  )
+}
+
+#' A numbered table. Wide ones scroll inside their box in HTML and are set smaller in the PDF.
+emit_table <- function(id, table, caption, labels = character(), raw = character(), headers = header_of(names(table)),
+                       most = 60, file = NULL) {
+  total <- nrow(table)
+  if (total > most) {
+    table <- table[seq_len(most), , drop = FALSE]
+    caption <- paste0(caption, " The first ", most, " of ", format(total, big.mark = ","), " rows",
+                      if (!is.null(file)) paste0("; all of them are in ", code(file)), ".")
+  }
+  wide <- ncol(table) > 7 || sum(nchar(headers)) > 80
+  emit("::: {#", id, "}")
+  emit("::: {.table-scroll", if (nrow(table) > 25) " .long", "}")
+  emit(typst_only(if (wide) "#[#set text(size: 7.5pt); #set table(inset: (x: 3pt, y: 3pt))" else "#["))
+  emit(paste(pipe_table(table, labels, raw, headers), collapse = "\n"))
+  emit(typst_only("]"))
+  emit(":::")
+  emit(caption)
+  emit(":::")
+}
+
+typst_only <- function(text) paste0("```{=typst}\n", text, "\n```")
+
+#' A table of the study's index, read from its file.
+show_table <- function(study, row) {
+  path <- file.path(study$folder, row$file)
+  table <- read_table(path)
+  label <- paste0(study$name, "/", row$file)
+  if (is.null(table)) {
+    note_problem(sprintf("table %s is missing or empty", label))
+    callout("warning", "Missing table", c(md(row$caption), paste0("The file ", code(label), " is missing or empty.")))
+    return(invisible(NULL))
+  }
+  table <- table[setdiff(names(table), if (length(unique(table$study)) <= 1) "study")]
+  emit_table(label_of("tbl", study, row$id), table, caption_of(study, row$caption), algorithm_labels(study), file = label)
+}
+
+# Figures ---------------------------------------------------------------------------------------------------------------
+
+label_of <- function(kind, study, id) paste0(kind, "-", study$id, "-", slug(id))
+
+caption_of <- function(study, caption) {
+  caption <- one_line(caption)
+  if (is.na(caption) || caption == "NA") caption <- ""
+  if (study$simulated && !grepl("simulat", caption, ignore.case = TRUE)) caption <- paste(caption, "Simulated.")
+  md(trimws(caption))
+}
+
+#' Copy a figure into the build folder (short names without blanks) and give its font a fallback: an SVG names the font
+#' of the machine that drew it, which a reader's machine need not have.
+stage_figure <- function(study, file) {
+  from <- file.path(study$folder, file)
+  if (!file.exists(from) || file.size(from) == 0) return(NULL)
+  place <- file.path("figures", study$id, paste0(slug(tools::file_path_sans_ext(basename(file))), ".", tools::file_ext(file)))
+  to <- file.path(report$build, place)
+  dir.create(dirname(to), recursive = TRUE, showWarnings = FALSE)
+  if (tools::file_ext(file) == "svg") {
+    text <- readLines(from, warn = FALSE, encoding = "UTF-8")
+    text <- gsub("font-family: *(\"[^\"]*\"|[^;\"', ]+);", "font-family: \\1, Arial, Helvetica, sans-serif;", text)
+    writeLines(text, to, useBytes = TRUE)
+  } else {
+    file.copy(from, to, overwrite = TRUE)
+  }
+  place
+}
+
+show_figure <- function(study, row, id = label_of("fig", study, row$id), caption = caption_of(study, row$caption)) {
+  image <- stage_figure(study, row$file)
+  if (is.null(image)) {
+    note_problem(sprintf("figure %s/%s is missing", study$name, row$file))
+    callout("warning", "Missing figure", c(md(row$title), paste0("The file ", code(file.path(study$name, row$file)), " is missing.")))
+    return(invisible(NULL))
+  }
+  emit("::: {#", id, "}")
+  emit("![](", image, "){", figure_attributes(row), "}")
+  if (is_surface(row)) emit_surface(study, row)
+  emit(caption)
+  emit(":::")
+}
+
+#' Never wider than the page: A4 has 6.7 inches between our margins.
+figure_attributes <- function(row) {
+  width <- suppressWarnings(as.numeric(row$width_in))
+  if (is.na(width)) width <- 7
+  alt <- gsub("[\"{}<>&$`\\\\]", " ", one_line(paste0(row$title)))
+  sprintf("width=%.0f%% fig-alt=\"%s\" alt=\"%s\"", 100 * min(1, max(0.45, width / 7)), alt, alt)
+}
+
+# Interactive surface -----------------------------------------------------------------------------------------------------
+
+is_surface <- function(row) grepl("surface", row$id) && !grepl("log|plane|fit", row$id)
+
+#' The widget goes beside its static picture, which stays for print, for the PDF and for browsers without WebGL.
+emit_surface <- function(study, row) invisible(NULL)
+
+# Sentences ---------------------------------------------------------------------------------------------------------------
+
+#' Sentences from a describe_*() function of the analysis package. What it cannot say is noted, and the report goes on.
+describe <- function(verb, study, ...) {
+  found <- tryCatch(getExportedValue("collanalysis", verb), error = function(e) NULL)
+  if (is.null(found)) return(character())
+  tryCatch(
+    as.character(unlist(found(study$folder, ...))),
+    error = function(e) {
+      note_problem(sprintf("%s: %s() failed: %s", study$name, verb, conditionMessage(e)))
+      character()
+    }
+  )
+}

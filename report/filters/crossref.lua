@@ -1,0 +1,271 @@
+-- What Quarto does to these .qmd files, for plain pandoc: numbers and resolves @fig-, @tbl-, @sec-; callouts; tabsets;
+-- content-visible / content-hidden. Quarto itself must not load this filter.
+--
+-- A reference that does not resolve, or an identifier used twice, is an error that names it: a report with "??" in it
+-- must never look like a finished one.
+
+local stringify = pandoc.utils.stringify
+
+local names = { fig = "Figure", tbl = "Table", sec = "Section" }
+local callout_titles = { note = "Note", tip = "Tip", warning = "Warning", caution = "Caution", important = "Important" }
+local is_html = FORMAT:match("html") ~= nil
+local is_typst = FORMAT == "typst"
+
+local targets = {} -- identifier -> { kind, number }
+local problems = pandoc.List()
+
+local function kind_of(identifier)
+  local kind = (identifier or ""):match("^(%a+)%-.")
+  return names[kind] and kind or nil
+end
+
+local function html(text) return pandoc.RawBlock("html", text) end
+local function typst(text) return pandoc.RawBlock("typst", text) end
+local function nbsp(text) return (text:gsub(" ", "\u{a0}")) end
+
+local function escape_html(text)
+  return (text:gsub("&", "&amp;"):gsub("<", "&lt;"):gsub(">", "&gt;"):gsub('"', "&quot;"))
+end
+
+-- Visible or hidden by format ---------------------------------------------------------------------------------------
+
+local function format_matches(wanted)
+  return (wanted == "html" and is_html) or (wanted == FORMAT) or (wanted == "pdf" and is_typst)
+end
+
+local function keep_or_drop(el)
+  local visible, hidden = el.classes:includes("content-visible"), el.classes:includes("content-hidden")
+  if not (visible or hidden) then return nil end
+  local when, unless = el.attributes["when-format"], el.attributes["unless-format"]
+  local matches = true
+  if when then matches = format_matches(when) end
+  if unless then matches = matches and not format_matches(unless) end
+  if matches == visible then return el.content end
+  return {}
+end
+
+-- Tabsets -------------------------------------------------------------------------------------------------------------
+
+local tabset_count = 0
+
+local function split_tabs(blocks)
+  local tabs, level = pandoc.List(), nil
+  for _, block in ipairs(blocks) do
+    if block.t == "Header" and (level == nil or block.level == level) then
+      level = block.level
+      tabs:insert({ title = block.content, blocks = pandoc.Blocks({}) })
+    elseif #tabs > 0 then
+      tabs[#tabs].blocks:insert(block)
+    end
+  end
+  return tabs
+end
+
+local function tabset(el)
+  if not el.classes:includes("panel-tabset") then return nil end
+  local tabs, out = split_tabs(el.content), pandoc.Blocks({})
+  if not is_html then
+    for _, tab in ipairs(tabs) do
+      out:insert(pandoc.Para({ pandoc.Strong(tab.title) }))
+      out:extend(tab.blocks)
+    end
+    return out
+  end
+  tabset_count = tabset_count + 1
+  local base = "tabset-" .. tabset_count
+  out:insert(html('<div class="tabset"><div class="tabs" role="tablist">'))
+  for i, tab in ipairs(tabs) do
+    out:insert(html(string.format(
+      '<button type="button" role="tab" id="%s-tab-%d" aria-controls="%s-%d" aria-selected="%s" tabindex="%d">%s</button>',
+      base, i, base, i, i == 1 and "true" or "false", i == 1 and 0 or -1, escape_html(stringify(tab.title)))))
+  end
+  out:insert(html("</div>"))
+  for i, tab in ipairs(tabs) do
+    out:insert(html(string.format(
+      '<div class="tab-panel%s" role="tabpanel" id="%s-%d" aria-labelledby="%s-tab-%d"><p class="tab-title">%s</p>',
+      i == 1 and " active" or "", base, i, base, i, escape_html(stringify(tab.title)))))
+    out:extend(tab.blocks)
+    out:insert(html("</div>"))
+  end
+  out:insert(html("</div>"))
+  return out
+end
+
+-- Numbers -------------------------------------------------------------------------------------------------------------
+
+local function define(identifier, kind, number)
+  if targets[identifier] then problems:insert("identifier used twice: " .. identifier) end
+  targets[identifier] = { kind = kind, number = number }
+end
+
+local section_counter, float_counter = {}, { fig = 0, tbl = 0 }
+
+local function number_header(el)
+  if el.classes:includes("unnumbered") then
+    if kind_of(el.identifier) == "sec" then define(el.identifier, "sec", nil) end
+    return nil
+  end
+  section_counter[el.level] = (section_counter[el.level] or 0) + 1
+  for level = el.level + 1, 6 do section_counter[level] = nil end
+  local parts = pandoc.List()
+  for level = 1, el.level do parts:insert(tostring(section_counter[level] or 0)) end
+  if kind_of(el.identifier) == "sec" then define(el.identifier, "sec", table.concat(parts, ".")) end
+end
+
+local function number_float(el)
+  local kind = kind_of(el.identifier)
+  if kind ~= "fig" and kind ~= "tbl" then return nil end
+  float_counter[kind] = float_counter[kind] + 1
+  define(el.identifier, kind, tostring(float_counter[kind]))
+end
+
+-- Floats --------------------------------------------------------------------------------------------------------------
+
+local function last_paragraph(blocks)
+  local last = blocks[#blocks]
+  if last and (last.t == "Para" or last.t == "Plain") and #blocks > 1 then
+    return last.content, pandoc.Blocks({ table.unpack(blocks, 1, #blocks - 1) })
+  end
+  return pandoc.Inlines({}), blocks
+end
+
+local function numbered_caption(identifier, inlines)
+  local target = targets[identifier]
+  local label = nbsp(names[target.kind] .. " " .. target.number)
+  local out = pandoc.Inlines({ pandoc.Strong({ pandoc.Str(label .. (#inlines > 0 and ":" or "")) }) })
+  if #inlines > 0 then out:insert(pandoc.Space()) end
+  out:extend(inlines)
+  return out
+end
+
+local function build_float(identifier, content, caption)
+  local kind, out = targets[identifier].kind, pandoc.Blocks({})
+  local inlines = numbered_caption(identifier, caption)
+  if is_html then
+    local figcaption = pandoc.Blocks({ html("<figcaption>"), pandoc.Plain(inlines), html("</figcaption>") })
+    out:insert(html(string.format('<figure id="%s" class="float float-%s">', identifier, kind)))
+    if kind == "tbl" then out:extend(figcaption) end
+    out:extend(content)
+    if kind == "fig" then out:extend(figcaption) end
+    out:insert(html("</figure>"))
+  elseif is_typst then
+    -- The number is in the caption's text: typst's own counters then cannot disagree with the references.
+    out:insert(typst(string.format("#figure(kind: %s, supplement: none, numbering: none, caption: [",
+      kind == "tbl" and "table" or "image")))
+    out:insert(pandoc.Plain(inlines))
+    out:insert(typst("], ["))
+    out:extend(content)
+    out:insert(typst(string.format("]) <%s>", identifier)))
+  else
+    out:extend(content)
+    out:insert(pandoc.Para(inlines))
+  end
+  return out
+end
+
+local function float_div(el)
+  if not targets[el.identifier] or targets[el.identifier].kind == "sec" then return nil end
+  local caption, content = last_paragraph(el.content)
+  return build_float(el.identifier, content, caption)
+end
+
+local function float_figure(el)
+  if not targets[el.identifier] then return nil end
+  return build_float(el.identifier, el.content, pandoc.utils.blocks_to_inlines(el.caption.long))
+end
+
+local function float_table(el)
+  if not targets[el.identifier] then return nil end
+  local identifier, caption = el.identifier, pandoc.utils.blocks_to_inlines(el.caption.long)
+  el.identifier, el.caption = "", { long = {} }
+  return build_float(identifier, pandoc.Blocks({ el }), caption)
+end
+
+-- Callouts ------------------------------------------------------------------------------------------------------------
+
+local function callout(el)
+  local kind
+  for _, class in ipairs(el.classes) do kind = kind or class:match("^callout%-(%a+)$") end
+  if not kind or not callout_titles[kind] then return nil end
+  local title, body = pandoc.Inlines({ pandoc.Str(callout_titles[kind]) }), el.content
+  if el.attributes.title then
+    title = pandoc.utils.blocks_to_inlines(pandoc.read(el.attributes.title, "markdown").blocks)
+  elseif body[1] and body[1].t == "Header" then
+    title = body[1].content
+    body = pandoc.Blocks({ table.unpack(body, 2) })
+  end
+  local out = pandoc.Blocks({})
+  if is_html then
+    local folded = el.attributes.collapse == "true"
+    local tag, head = folded and "details" or "div", folded and "summary" or "div"
+    out:insert(html(string.format('<%s class="callout callout-%s"><%s class="callout-title">', tag, kind, head)))
+    out:insert(pandoc.Plain(title))
+    out:insert(html(string.format('</%s><div class="callout-body">', head)))
+    out:extend(body)
+    out:insert(html(string.format("</div></%s>", tag)))
+  elseif is_typst then
+    out:insert(typst(string.format('#report-callout("%s", [', kind)))
+    out:insert(pandoc.Plain(title))
+    out:insert(typst("])["))
+    out:extend(body)
+    out:insert(typst("]"))
+  else
+    out:insert(pandoc.Para({ pandoc.Strong(title) }))
+    out:extend(body)
+  end
+  return out
+end
+
+-- References ----------------------------------------------------------------------------------------------------------
+
+local function link_to(citation)
+  local target = targets[citation.id]
+  if not target then
+    problems:insert("unresolved reference @" .. citation.id)
+    return pandoc.Str("?@" .. citation.id)
+  end
+  local text = target.number or "?"
+  if target.number == nil then
+    problems:insert("reference to an unnumbered section @" .. citation.id)
+  elseif citation.mode ~= "SuppressAuthor" then
+    text = nbsp(names[target.kind] .. " " .. text)
+  end
+  if is_typst then
+    return pandoc.RawInline("typst", string.format("#link(<%s>)[%s]", citation.id, text))
+  end
+  return pandoc.Link(text, "#" .. citation.id, "", { class = "crossref" })
+end
+
+local function resolve(el)
+  local out = pandoc.Inlines({})
+  for i, citation in ipairs(el.citations) do
+    if not kind_of(citation.id) then return nil end
+    if i > 1 then out:extend({ pandoc.Str(","), pandoc.Space() }) end
+    out:extend(citation.prefix)
+    if #citation.prefix > 0 then out:insert(pandoc.Space()) end
+    out:insert(link_to(citation))
+    out:extend(citation.suffix)
+  end
+  return out
+end
+
+-- Tables: let the browser and typst choose widths, instead of the widths that pandoc derives from long lines.
+local function natural_widths(el)
+  for i, spec in ipairs(el.colspecs) do el.colspecs[i] = { spec[1], nil } end
+  return el
+end
+
+function Pandoc(doc)
+  doc = doc:walk({ traverse = "topdown", Div = keep_or_drop })
+  doc = doc:walk({ Div = tabset })
+  doc = doc:walk({ traverse = "topdown", Header = number_header, Div = number_float, Figure = number_float,
+    Table = number_float })
+  doc = doc:walk({ Table = natural_widths })
+  doc = doc:walk({ Div = float_div, Figure = float_figure, Table = float_table })
+  doc = doc:walk({ Div = callout })
+  doc = doc:walk({ Cite = resolve })
+  if #problems > 0 then
+    error("crossref: " .. table.concat(problems, "\ncrossref: "), 0)
+  end
+  return doc
+end

@@ -1,0 +1,89 @@
+// The fallback page's behaviour: contents that follow the scroll, tabs, anchors. Everything can be read without it.
+(function () {
+  "use strict";
+  document.documentElement.classList.add("js");
+  var all = function (selector, root) { return Array.prototype.slice.call((root || document).querySelectorAll(selector)); };
+  var toc = document.getElementById("toc");
+  var links = all("li a[href^='#']", toc);
+  var headings = links.map(function (link) {
+    return document.getElementById(decodeURIComponent(link.getAttribute("href").slice(1)));
+  });
+  var current = null;
+
+  function follow() {
+    var found = -1;
+    for (var i = 0; i < headings.length; i++) {
+      if (headings[i] && headings[i].getBoundingClientRect().top <= 120) found = i;
+    }
+    if (window.innerHeight + window.scrollY >= document.body.scrollHeight - 4) found = headings.length - 1;
+    var link = links[found] || null;
+    if (link === current) return;
+    current = link;
+    all(".active", toc).forEach(function (a) { a.classList.remove("active"); a.removeAttribute("aria-current"); });
+    all(".open", toc).forEach(function (li) { li.classList.remove("open"); });
+    if (!link) return;
+    link.classList.add("active");
+    link.setAttribute("aria-current", "true");
+    for (var li = link.closest("li"); li && toc.contains(li); li = li.parentElement.closest("li")) li.classList.add("open");
+    var box = toc.getBoundingClientRect(), place = link.getBoundingClientRect();
+    if (place.top < box.top + 40 || place.bottom > box.bottom - 40) toc.scrollTop += place.top - box.top - box.height / 3;
+  }
+  var waiting = false;
+  window.addEventListener("scroll", function () {
+    if (waiting) return;
+    waiting = true;
+    window.requestAnimationFrame(function () { waiting = false; follow(); });
+  }, { passive: true });
+  window.addEventListener("resize", follow);
+
+  var toggle = document.querySelector(".toc-toggle");
+  function show(open) {
+    toc.classList.toggle("shown", open);
+    toggle.setAttribute("aria-expanded", String(open));
+  }
+  toggle.addEventListener("click", function () { show(!toc.classList.contains("shown")); });
+  toc.addEventListener("click", function (event) { if (event.target.closest("a")) show(false); });
+  document.addEventListener("keydown", function (event) { if (event.key === "Escape") show(false); });
+
+  all("main :is(h1,h2,h3,h4)[id]").forEach(function (heading) {
+    var anchor = document.createElement("a");
+    anchor.className = "anchor";
+    anchor.href = "#" + heading.id;
+    anchor.textContent = "#";
+    anchor.setAttribute("aria-label", "Link to this section");
+    heading.appendChild(anchor);
+  });
+
+  function choose(tab) {
+    all("[role=tab]", tab.parentElement).forEach(function (other) {
+      var on = other === tab;
+      other.setAttribute("aria-selected", String(on));
+      other.tabIndex = on ? 0 : -1;
+      document.getElementById(other.getAttribute("aria-controls")).classList.toggle("active", on);
+    });
+    window.dispatchEvent(new Event("resize"));
+  }
+  all("[role=tab]").forEach(function (tab) {
+    tab.addEventListener("click", function () { choose(tab); });
+    tab.addEventListener("keydown", function (event) {
+      var step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (!step) return;
+      var tabs = all("[role=tab]", tab.parentElement);
+      var next = tabs[(tabs.indexOf(tab) + step + tabs.length) % tabs.length];
+      choose(next);
+      next.focus();
+    });
+  });
+  // A reference may lead into a tab that is not shown.
+  function reveal() {
+    var target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (!target) return;
+    for (var panel = target.closest(".tab-panel"); panel; panel = panel.parentElement.closest(".tab-panel")) {
+      choose(document.getElementById(panel.getAttribute("aria-labelledby")));
+    }
+    target.scrollIntoView();
+  }
+  window.addEventListener("hashchange", reveal);
+  reveal();
+  follow();
+})();
