@@ -1,0 +1,25 @@
+# The reproducible study of MPI collective communication. `./study help` tells the commands, config/README.md the keys.
+from snakemake.utils import min_version
+
+min_version("9.14")
+
+
+configfile: "config/config.yaml"
+
+
+include: "workflow/rules/common.smk"
+include: "workflow/rules/measure.smk"
+include: "workflow/rules/analyse.smk"
+include: "workflow/rules/report.smk"
+
+
+localrules:
+    all,
+    collect_measurements,
+    give_verdict,
+
+
+rule all:
+    input:
+        RESULTS / "complete.txt",
+    default_target: True

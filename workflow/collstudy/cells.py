@@ -1,0 +1,161 @@
+"""Expand a study to cells; a cell's identity is the digest of all that decides its number."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from .config import Catalogue, Choice, Machine, Study, Sweep
+from .errors import StudyError, allowed
+
+#: Raise it when the meaning of a cell's fields changes: old files then no longer count as measured.
+IDENTITY_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One fully resolved point. `identity()` is what its digest is made of."""
+
+    machine: dict[str, Any]
+    suite: dict[str, str]
+    mpi: dict[str, str]
+    collective: str
+    algorithm: str
+    parameters: tuple[tuple[str, int], ...]
+    selection: dict[str, Any]
+    mapping: str
+    cycle: tuple[str, ...]
+    nodes: int
+    processes: int
+    per_node: int | None
+    sizes: tuple[int, int] | None
+    iterations: int
+    warmup: int
+    pattern: str | None = field(default=None, compare=False)
+
+    def identity(self) -> dict[str, Any]:
+        """All that can change the number, as plain JSON values."""
+        fields = asdict(self)
+        # How a cell is proved cannot change its number.
+        del fields["pattern"]
+        return {"identity_version": IDENTITY_VERSION, **fields}
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON of the identity, in hexadecimal."""
+        return hashlib.sha256(canonical(self.identity())).hexdigest()
+
+    @property
+    def path(self) -> Path:
+        """File of the cell, relative to the results folder: readable parts and the first 16 digits of the digest."""
+        parts = [self.machine["name"], self.mpi["name"], self.algorithm, *(f"{k}{v}" for k, v in self.parameters)]
+        readable = "_".join(parts) + f"_{self.mapping}_n{self.nodes}_p{self.processes}"
+        return Path("cells") / self.collective / f"{readable}-{self.digest[:16]}.json"
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether every launch gives the same number, so that one is enough."""
+        return self.machine["kind"] == "simulated"
+
+    @property
+    def size_list(self) -> list[int | None]:
+        """The message sizes (bytes) that one launch sweeps, doubling; [None] for a collective without a size."""
+        if self.sizes is None:
+            return [None]
+        sizes, size = [], self.sizes[0]
+        while size <= self.sizes[1]:
+            sizes.append(size)
+            size *= 2
+        return sizes
+
+    @property
+    def label(self) -> str:
+        """One line for messages."""
+        choice = Choice(self.algorithm, self.parameters)
+        text = f"{self.algorithm}[{choice.parameter_text}]" if self.parameters else self.algorithm
+        return f"{self.collective} {text} mapping {self.mapping} nodes {self.nodes} processes {self.processes} on {self.machine['name']}"
+
+
+def canonical(value: Any) -> bytes:
+    """JSON with sorted keys and no blanks: equal values give equal bytes."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
+
+
+def machine_identity(machine: Machine, host: dict[str, str]) -> dict[str, Any]:
+    """The part of a machine that decides numbers; *host* describes this computer and counts for a local machine only."""
+    levels = [{k: v for k, v in asdict(level).items() if v is not None} for level in machine.levels]
+    identity = {"name": machine.name, "kind": machine.kind, "levels": levels}
+    if machine.kind == "simulated":
+        identity["simulation"] = machine.simulation
+    if machine.kind == "local":
+        identity["host"] = host
+    if machine.slurm.get("constraint"):
+        identity["constraint"] = machine.slurm["constraint"]
+    return identity
+
+
+def selection(catalogue: Catalogue, collective: str, choice: Choice, mpi: str) -> dict[str, Any]:
+    """How the MPI library *mpi* is told to use an algorithm; `{}` for its default.
+
+    Raises StudyError when the catalogue does not say how.
+    """
+    if choice.name == "default":
+        if choice.parameters:
+            raise StudyError(f"{collective} default takes no parameters, got {choice.parameter_text}")
+        return {}
+    entry = catalogue.algorithms[collective][choice.name]
+    parameters = dict(choice.parameters)
+    family = "smpi" if mpi.startswith("smpi-") else mpi
+    if family in entry and not (family == "smpi" and parameters):
+        return {family: {**entry[family], **parameters}}
+    if "library" in entry:
+        text = entry["library"] + "".join(f":{key}={value}" for key, value in sorted(parameters.items()))
+        return {"library": text}
+    ways = [key for key in entry if key in ("openmpi", "smpi", "library", "mpich", "impi")]
+    extra = f" with {choice.parameter_text}" if parameters else ""
+    raise StudyError(f"config/algorithms.yaml: {collective} {choice.name}{extra} cannot be selected in {mpi}{allowed(ways)}")
+
+
+def expand(study: Study, catalogue: Catalogue, versions: Versions) -> list[Cell]:
+    """All cells of a study, in the order of its sweeps, each once."""
+    cells: dict[str, Cell] = {}
+    machine = machine_identity(study.machine, versions.host)
+    for sweep in study.sweeps:
+        for cell in _expand_sweep(sweep, machine, study.machine, catalogue, versions):
+            cells.setdefault(cell.digest, cell)
+    return list(cells.values())
+
+
+@dataclass(frozen=True)
+class Versions:
+    """What the toolchain found: versions by name, and this computer (see toolchain.py)."""
+
+    suite: dict[str, dict[str, str]]
+    mpi: dict[str, dict[str, str]]
+    host: dict[str, str]
+
+
+def _expand_sweep(
+    sweep: Sweep, identity: dict[str, Any], machine: Machine, catalogue: Catalogue, versions: Versions
+) -> Iterator[Cell]:
+    for mpi in sweep.mpis:
+        known = versions.mpi.get(mpi)
+        if known is None:
+            raise StudyError(f"machine {machine.name}: MPI {mpi!r} is not installed" + allowed(versions.mpi))
+        for choice in sweep.algorithms:
+            chosen = selection(catalogue, sweep.collective, choice, mpi)
+            pattern = catalogue.algorithms[sweep.collective][choice.name].get("pattern")
+            for mapping in sweep.mappings:
+                cycle = tuple(catalogue.mappings[mapping]["cycle"])
+                for nodes in sweep.nodes:
+                    for count in sweep.processes:
+                        yield Cell(
+                            identity, versions.suite[mpi], known, sweep.collective, choice.name, choice.parameters, chosen,
+                            mapping, cycle, nodes, count * nodes if sweep.per_node else count,
+                            count if sweep.per_node else None, sweep.sizes, sweep.iterations, sweep.warmup, pattern,
+                        )  # fmt: skip

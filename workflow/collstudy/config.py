@@ -1,0 +1,370 @@
+"""Read the YAML files in `config/`, validate them against `workflow/schemas/`, and return frozen dataclasses."""
+
+from __future__ import annotations
+
+import functools
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import yaml
+
+from .errors import StudyError, allowed
+
+ROOT = Path(__file__).resolve().parents[2]
+SCHEMAS = ROOT / "workflow" / "schemas"
+
+#: Benchmarks and what they need: collectives that sweep message sizes, and those without a size.
+SIZED = ("bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall", "latency", "bw")
+UNSIZED = ("barrier",)
+POINT_TO_POINT = ("latency", "bw")
+
+
+@dataclass(frozen=True)
+class Level:
+    """One level of a machine: `count` units in each unit of the level outside of it.
+
+    Latency (us) and bandwidth (GB/s) are those of a message whose end points differ at this level and agree outside of it;
+    `shared_gb_s` is what all messages that cross one unit of this level share (a socket's memory bus, a node's NIC).
+    """
+
+    name: str
+    count: int
+    latency_us: float | None = None
+    bandwidth_gb_s: float | None = None
+    shared_gb_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where cells run; see config/README.md, Machines."""
+
+    name: str
+    kind: str
+    label: str
+    mpi: str
+    levels: tuple[Level, ...]
+    simulation: dict[str, Any] = field(default_factory=dict)
+    slurm: dict[str, Any] = field(default_factory=dict)
+    oversubscribe: bool = False
+    launch_time_limit_s: float = 600.0
+    block_minutes: float = 60.0
+    description: str = ""
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes: the product of the counts of the levels outside of a node's inside."""
+        total = 1
+        for level in self.levels:
+            if level.name in ("group", "node"):
+                total *= level.count
+        return total
+
+    @property
+    def cores_per_node(self) -> int:
+        """Cores of one node."""
+        total = 1
+        for level in self.levels:
+            if level.name not in ("group", "node"):
+                total *= level.count
+        return total
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An algorithm of the catalogue with the parameters that a sweep gives it."""
+
+    name: str
+    parameters: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def parameter_text(self) -> str:
+        """`key=value;...` in alphabetical order; empty when there are none."""
+        return ";".join(f"{k}={v}" for k, v in sorted(self.parameters))
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One rectangular part of a study's parameter space."""
+
+    collective: str
+    algorithms: tuple[Choice, ...]
+    mappings: tuple[str, ...]
+    mpis: tuple[str, ...]
+    nodes: tuple[int, ...]
+    processes: tuple[int, ...]
+    per_node: bool
+    sizes: tuple[int, int] | None
+    iterations: int
+    warmup: int
+
+
+@dataclass(frozen=True)
+class Policy:
+    """How many launches a cell gets: at least `minimum`, then until the interval is narrow enough or `maximum` is reached.
+
+    `ci_width_pct` is the width of the confidence interval of the median, in percent of the median.
+    """
+
+    minimum: int = 3
+    maximum: int = 10
+    ci_width_pct: float = 5.0
+
+
+@dataclass(frozen=True)
+class Study:
+    """One research question; see config/README.md, Studies."""
+
+    name: str
+    title: str
+    question: str
+    machine: Machine
+    policy: Policy
+    sweeps: tuple[Sweep, ...]
+    imports: dict[str, Any]
+    analysis: dict[str, Any]
+
+
+def _key_lines(node: yaml.Node, path: tuple = ()) -> dict[tuple, int]:
+    """Map each key's path in a composed YAML document to its line (from 1)."""
+    lines = {path: node.start_mark.line + 1}
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            child = path + (key.value,)
+            lines |= _key_lines(value, child)
+            lines[child] = key.start_mark.line + 1
+    elif isinstance(node, yaml.SequenceNode):
+        for index, value in enumerate(node.value):
+            lines |= _key_lines(value, path + (index,))
+    return lines
+
+
+def shown(path: Path) -> str:
+    """Return *path* relative to the working directory where that is shorter."""
+    relative = os.path.relpath(path)
+    return relative if len(relative) < len(str(path)) else str(path)
+
+
+def _explain(error: jsonschema.ValidationError) -> str:
+    """One sentence for a schema violation: what is wrong and what is allowed."""
+    where = ".".join(str(part) for part in error.absolute_path) or "the file"
+    if error.validator == "additionalProperties":
+        known = list(error.schema.get("properties", {}))
+        wrong = [key for key in error.instance if key not in known]
+        return f"unknown key {', '.join(map(repr, wrong))} in {where}{allowed(known)}"
+    if error.validator == "required":
+        missing = [key for key in error.validator_value if key not in error.instance]
+        return f"{where} lacks the key {', '.join(map(repr, missing))}"
+    if error.validator == "enum":
+        return f"{where} is {error.instance!r}{allowed(error.validator_value)}"
+    if error.validator in ("minItems", "minLength"):
+        return f"{where} is empty; at least one entry is needed"
+    if error.validator in ("oneOf", "anyOf") and error.context:
+        options = " or ".join(sorted({e.message for e in error.context if len(e.absolute_path) >= len(error.absolute_path)}))
+        return f"{where} is {error.instance!r}, which is not allowed: {options}"
+    return f"{where}: {error.message}"
+
+
+def read_yaml(path: Path, schema: str) -> dict[str, Any]:
+    """Read *path* and validate it against `workflow/schemas/<schema>.schema.yaml`.
+
+    Raises StudyError naming file, line, key and what is allowed.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        siblings = [p.stem for p in path.parent.glob("*.yaml")]
+        raise StudyError(f"{shown(path)}: no such file" + allowed(siblings)) from None
+    try:
+        document = yaml.safe_load(text)
+        lines = _key_lines(yaml.compose(text, Loader=yaml.SafeLoader)) if document is not None else {}
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        at = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise StudyError(f"{shown(path)}{at}: not valid YAML: {getattr(error, 'problem', error)}") from None
+    error = jsonschema.exceptions.best_match(_validator(schema).iter_errors(document))
+    if error is not None:
+        at = tuple(error.absolute_path)
+        if error.validator == "additionalProperties":
+            known = error.schema.get("properties", {})
+            at += (next(key for key in error.instance if key not in known),)
+        raise StudyError(f"{shown(path)}, line {lines.get(at, 1)}: {_explain(error)}")
+    return document
+
+
+@functools.cache
+def _validator(schema: str) -> jsonschema.Draft202012Validator:
+    document = yaml.safe_load((SCHEMAS / f"{schema}.schema.yaml").read_text(encoding="utf-8"))
+    return jsonschema.Draft202012Validator(document)
+
+
+def expand_integers(spec: list[int] | dict[str, int], where: str) -> tuple[int, ...]:
+    """Expand `[1, 2]` or `{from, to, step | factor}` to integers in ascending order; an empty range is an error."""
+    if isinstance(spec, list):
+        values = tuple(sorted(spec))
+    elif "factor" in spec:
+        values, value = [], spec["from"]
+        while value <= spec["to"]:
+            values.append(value)
+            value *= spec["factor"]
+        values = tuple(values)
+    else:
+        values = tuple(range(spec["from"], spec["to"] + 1, spec.get("step", 1)))
+    if not values:
+        raise StudyError(f"{where} is empty: {spec}")
+    return values
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """Algorithms by collective, and mappings, as their files say."""
+
+    algorithms: dict[str, dict[str, dict[str, Any]]]
+    mappings: dict[str, dict[str, Any]]
+
+
+class Configuration:
+    """The folder `config/` of one checkout."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+
+    @functools.cached_property
+    def catalogue(self) -> Catalogue:
+        """The validated catalogue of algorithms and mappings."""
+        return Catalogue(
+            read_yaml(self.folder / "algorithms.yaml", "algorithms"), read_yaml(self.folder / "mappings.yaml", "mappings")
+        )
+
+    def study_names(self) -> list[str]:
+        """Names of all studies, in alphabetical order."""
+        return sorted(p.stem for p in (self.folder / "studies").glob("*.yaml"))
+
+    def machine(self, name: str) -> Machine:
+        """Read `machines/<name>.yaml`; a local machine's levels are those of this computer."""
+        path = self.folder / "machines" / f"{name}.yaml"
+        raw = read_yaml(path, "machine")
+        levels = tuple(Level(**level) for level in raw.get("levels", ()))
+        kind = raw["kind"]
+        if kind == "local":
+            if levels:
+                raise StudyError(f"{shown(path)}: levels are read from the system for kind local; remove them")
+            levels = local_levels()
+        elif not levels:
+            raise StudyError(f"{shown(path)}: kind {kind} needs levels, from the outermost to core")
+        if levels[-1].name != "core":
+            raise StudyError(f"{shown(path)}: the last (innermost) of the levels must be core, not {levels[-1].name}")
+        if len({level.name for level in levels}) < len(levels):
+            raise StudyError(f"{shown(path)}: a level is named twice")
+        if kind == "simulated":
+            for level in levels:
+                if level.latency_us is None or level.bandwidth_gb_s is None:
+                    raise StudyError(f"{shown(path)}: level {level.name} needs latency_us and bandwidth_gb_s to be simulated")
+            for outer, inner in zip(levels, levels[1:], strict=False):
+                if outer.latency_us < inner.latency_us:
+                    raise StudyError(
+                        f"{shown(path)}: latency_us of level {outer.name} is smaller than that of {inner.name}, which is inside of it"
+                    )
+        default_mpi = {"simulated": "smpi-openmpi"}.get(kind, "openmpi")
+        options = {key: raw[key] for key in ("simulation", "slurm", "oversubscribe", "launch_time_limit_s", "block_minutes") if key in raw}
+        return Machine(
+            name, kind, raw["label"], raw.get("mpi", default_mpi), levels, description=raw.get("description", ""), **options
+        )
+
+    def study(self, name: str) -> Study:
+        """Read and check `studies/<name>.yaml` with its machine; raises StudyError for anything that cannot be run."""
+        path = self.folder / "studies" / f"{name}.yaml"
+        if not path.exists():
+            raise StudyError(f"no study {name!r}: {shown(path)} does not exist" + allowed(self.study_names()))
+        raw = read_yaml(path, "study")
+        machine = self.machine(raw["machine"])
+        if (machine.kind == "imported") != ("import" in raw) or ("sweeps" in raw) == ("import" in raw):
+            raise StudyError(
+                f"{shown(path)}: a study has either sweeps (on a machine to run on) or import (machine of kind imported); "
+                f"machine {machine.name} is of kind {machine.kind}"
+            )
+        launches = raw.get("launches", {})
+        policy = Policy(
+            launches.get("min", Policy.minimum), launches.get("max", max(launches.get("min", 1), Policy.maximum)),
+            launches.get("ci_width_pct", Policy.ci_width_pct),
+        )  # fmt: skip
+        if policy.maximum < policy.minimum:
+            raise StudyError(f"{shown(path)}: launches.max {policy.maximum} is smaller than launches.min {policy.minimum}")
+        sweeps = tuple(
+            self._sweep(entry, machine, f"{shown(path)}: sweeps.{index}") for index, entry in enumerate(raw.get("sweeps", ()))
+        )
+        self._check_analysis(raw.get("analysis", {}), f"{shown(path)}: analysis")
+        return Study(
+            name, raw["title"], raw["question"], machine, policy, sweeps, raw.get("import", {}), raw.get("analysis", {})
+        )
+
+    def _check_analysis(self, analysis: dict[str, Any], where: str) -> None:
+        known = {name for entries in self.catalogue.algorithms.values() for name in entries}
+        for name in analysis.get("best_excludes", ()):
+            if name not in known:
+                raise StudyError(f"{where}.best_excludes: no algorithm {name!r}" + allowed(known))
+
+    def _sweep(self, raw: dict[str, Any], machine: Machine, where: str) -> Sweep:
+        collective = raw["collective"]
+        if collective not in self.catalogue.algorithms:
+            raise StudyError(f"{where}.collective: unknown {collective!r}" + allowed(self.catalogue.algorithms))
+        choices = []
+        for entry in raw["algorithms"]:
+            entry = {"name": entry} if isinstance(entry, str) else dict(entry)
+            name = entry.pop("name")
+            if name not in self.catalogue.algorithms[collective]:
+                known = allowed(self.catalogue.algorithms[collective])
+                raise StudyError(f"{where}.algorithms: no {collective} algorithm {name!r} in config/algorithms.yaml{known}")
+            choices.append(Choice(name, tuple(sorted(entry.items()))))
+        if len(set(choices)) < len(choices):
+            raise StudyError(f"{where}.algorithms: an algorithm is named twice with the same parameters")
+        levels = {level.name for level in machine.levels}
+        for mapping in raw["mappings"]:
+            if mapping not in self.catalogue.mappings:
+                raise StudyError(f"{where}.mappings: unknown {mapping!r}" + allowed(self.catalogue.mappings))
+            for level in self.catalogue.mappings[mapping]["cycle"]:
+                if level not in levels:
+                    raise StudyError(f"{where}.mappings: {mapping} needs level {level!r}, machine {machine.name} has none{allowed(levels)}")
+        if ("processes" in raw) == ("processes_per_node" in raw):
+            raise StudyError(f"{where}: needs processes or processes_per_node, and not both")
+        nodes = expand_integers(raw.get("nodes", [machine.nodes]), f"{where}.nodes")
+        if nodes[-1] > machine.nodes:
+            raise StudyError(f"{where}.nodes: {nodes[-1]} is more than the {machine.nodes} nodes of machine {machine.name}")
+        per_node = "processes_per_node" in raw
+        key = "processes_per_node" if per_node else "processes"
+        processes = expand_integers(raw[key], f"{where}.{key}")
+        limit = machine.cores_per_node * (1 if per_node else nodes[0])
+        if processes[-1] > limit and not machine.oversubscribe:
+            what = "a node" if per_node else f"{nodes[0]} node{'s' * (nodes[0] > 1)}"
+            raise StudyError(f"{where}.{key}: {processes[-1]} is more than the {limit} cores of {what} of machine {machine.name}")
+        sizes = None
+        if collective in SIZED:
+            if "sizes" not in raw:
+                raise StudyError(f"{where}: {collective} needs sizes: {{from, to}} in bytes")
+            sizes = (raw["sizes"]["from"], raw["sizes"]["to"])
+            if sizes[0] > sizes[1]:
+                raise StudyError(f"{where}.sizes is empty: from {sizes[0]} to {sizes[1]}")
+        elif "sizes" in raw:
+            raise StudyError(f"{where}: {collective} has no message size; remove sizes")
+        return Sweep(
+            collective, tuple(choices), tuple(raw["mappings"]), tuple(raw.get("mpi", [machine.mpi])), nodes, processes,
+            per_node, sizes, raw.get("iterations", 100), raw.get("warmup", 10),
+        )  # fmt: skip
+
+
+@functools.cache
+def local_levels() -> tuple[Level, ...]:
+    """Sockets and cores of this computer from /sys, as far as this process may run on them (one hardware thread a core)."""
+    cores: dict[int, set[int]] = {}
+    for cpu in os.sched_getaffinity(0):
+        topology = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology")
+        try:
+            socket = int((topology / "physical_package_id").read_text())
+            core = int((topology / "core_id").read_text())
+        except (OSError, ValueError):
+            socket, core = 0, cpu
+        cores.setdefault(socket, set()).add(core)
+    # Sockets of which this process may use different numbers of cores would not form a rectangle: the smallest counts.
+    return (Level("node", 1), Level("socket", len(cores)), Level("core", min(len(c) for c in cores.values())))

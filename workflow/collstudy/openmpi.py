@@ -1,0 +1,171 @@
+"""Run a cell with Open MPI: the command of a launch, and the proof of what the library really did.
+
+Algorithm numbers come from the installed library's own list. Components other than coll/tuned (han, sm, adapt, ucc, hcoll)
+may win a communicator and then ignore the forced algorithm, so forcing restricts the components as well.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from .cells import Cell
+from .config import Machine
+from .errors import StudyError, allowed
+from .patterns import PATTERNS
+from .placement import Core
+from .store import write_atomically
+from .toolchain import Mpi, mpi_environment, mpis, suite
+
+#: Components that a forced algorithm leaves in the race: tuned has it, basic and libnbc fill what tuned lacks.
+FORCED_COMPONENTS = "tuned,basic,libnbc,self"
+
+
+@functools.cache
+def algorithm_numbers(ompi_info: Path, collective: str) -> dict[str, int]:
+    """Names and numbers of coll/tuned's algorithms in the installed library (`ompi_info`)."""
+    done = subprocess.run(
+        [ompi_info, "--param", "coll", "tuned", "--level", "9", "--parsable"],
+        capture_output=True, text=True, timeout=60, env=mpi_environment(), check=False,
+    )  # fmt: skip
+    found = re.findall(rf":coll_tuned_{collective}_algorithm:enumerator:value:(\d+):(\S+)", done.stdout)
+    return {name: int(number) for number, name in found}
+
+
+def selection_arguments(cell: Cell, mpi: Mpi, monitored: bool = False) -> list[str]:
+    """The `--mca` arguments that select the cell's algorithm; *monitored* lets the monitoring component in."""
+    chosen = cell.selection.get("openmpi")
+    if not chosen:
+        return []
+    names = chosen["algorithm"] if isinstance(chosen["algorithm"], list) else [chosen["algorithm"]]
+    numbers = algorithm_numbers(mpi.ompi_info, cell.collective)
+    known = [name for name in names if name in numbers]
+    if not known:
+        raise StudyError(
+            f"config/algorithms.yaml: {cell.collective} {cell.algorithm}: Open MPI {mpi.version} has no algorithm {' or '.join(names)}"
+            + allowed(numbers)
+        )
+    prefix = f"coll_tuned_{cell.collective}_algorithm"
+    components = FORCED_COMPONENTS + (",monitoring" if monitored else "")
+    settings = {"coll": components, "coll_tuned_use_dynamic_rules": 1, prefix: numbers[known[0]]}
+    if "segment_bytes" in chosen:
+        settings[f"{prefix}_segmentsize"] = chosen["segment_bytes"]
+    if "fanout" in chosen:
+        # One parameter for each kind of tree; the algorithm reads its own.
+        settings[f"{prefix}_chain_fanout"] = settings[f"{prefix}_tree_fanout"] = chosen["fanout"]
+    return [part for key, value in settings.items() for part in ("--mca", key, str(value))]
+
+
+def placement_arguments(machine: Machine, cell: Cell, mpi: Mpi, placement: list[Core], folder: Path, hosts: list[str]) -> list[str]:
+    """The arguments that put each rank on its core: a rank file, which 4.1 and 5.0 read alike."""
+    if machine.oversubscribe:
+        return ["--map-by", "core:OVERSUBSCRIBE", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
+    lines = []
+    for rank, core in enumerate(placement):
+        socket, inside = divmod(core.core_of_node, cores_per_socket(machine))
+        lines.append(f"rank {rank}={hosts[core.node]} slot={socket}:{inside}\n")
+    path = folder / f"ranks-{cell.digest[:16]}.txt"
+    write_atomically(path, "".join(lines).encode())
+    if mpi.version.startswith("4."):
+        return ["--rankfile", str(path)]
+    return ["--map-by", f"rankfile:file={path}"]
+
+
+def cores_per_socket(machine: Machine) -> int:
+    """Cores of one socket."""
+    sockets = next((level.count for level in machine.levels if level.name == "socket"), 1)
+    return machine.cores_per_node // sockets
+
+
+def library() -> Mpi:
+    """The Open MPI in use. Raises StudyError where there is none."""
+    if "openmpi" not in mpis():
+        raise StudyError("no Open MPI: mpirun and mpicc are not on PATH; ./study setup installs one in .study/openmpi")
+    return mpis()["openmpi"]
+
+
+def prepare(machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str]) -> list[str | Path]:
+    """Write the rank file to *folder* and return the command of one launch, without the benchmark's own arguments."""
+    mpi = library()
+    found = suite("openmpi")
+    command = [mpi.mpirun, "-n", str(cell.processes)]
+    command += placement_arguments(machine, cell, mpi, placement, folder, hosts)
+    command += [*selection_arguments(cell, mpi), found.program(cell.collective)]
+    return command + (["-d", "3"] if found.embedded else [])
+
+
+def proof_command(machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str]) -> list[str | Path]:
+    """The command of the untimed launch that shows component, messages and binding."""
+    mpi = library()
+    sizes = sorted({cell.sizes[0], cell.size_list[-1]}) if cell.sizes else [1]
+    return [
+        mpi.mpirun, "-n", str(cell.processes), *placement_arguments(machine, cell, mpi, placement, folder, hosts),
+        *selection_arguments(cell, mpi, monitored=True), "--mca", "coll_base_verbose", "20",
+        "--mca", "pml_monitoring_enable", "2", "--mca", "pml_monitoring_enable_output", "3",
+        "--mca", "pml_monitoring_filename", str(folder / "messages"),
+        mpi.build / "probe" / "collprobe", cell.collective, *map(str, sizes),
+    ]  # fmt: skip
+
+
+def judge(cell: Cell, output: str, folder: Path) -> dict[str, Any]:
+    """Read what the proof launch left behind.
+
+    Returns {component, used, placed, detail, binding}: `used` says whether the forced algorithm really ran (None for the
+    default, which forces nothing); `placed` whether every rank has a core of its own; `detail` says why not.
+    """
+    component = winning_component(output)
+    binding = [
+        {"rank": int(rank), "host": name, "cpus": cpus}
+        for rank, name, cpus in re.findall(r"^rank (\d+) of \d+ host (\S+) cpus ?(\S*)$", output, re.MULTILINE)
+    ]
+    binding.sort(key=lambda entry: entry["rank"])
+    problems = []
+    if len(binding) != cell.processes:
+        problems.append(f"{len(binding)} of {cell.processes} ranks reported where they are")
+    places = {(entry["host"], entry["cpus"]) for entry in binding}
+    placed = len(places) == cell.processes == len(binding) and all("," not in entry["cpus"] for entry in binding)
+    used = None
+    if cell.selection.get("openmpi"):
+        used = component == "tuned"
+        if not used:
+            problems.append(f"component {component} ran the {cell.collective}, not tuned")
+        pattern = PATTERNS.get(cell.pattern or "")
+        if used and pattern:
+            expected = pattern(cell.processes, {**cell.selection["openmpi"]})
+            seen = message_pairs(folder)
+            used = seen == expected
+            if not used:
+                odd = sorted(seen ^ expected)[:6]
+                problems.append(f"the messages are not those of {cell.pattern}: {len(seen ^ expected)} pairs differ, such as {odd}")
+    return {
+        "component": component,
+        "used": used,
+        "placed": placed,
+        "detail": "; ".join(problems),
+        "pattern": cell.pattern,
+        "binding": binding,
+    }
+
+
+def winning_component(output: str) -> str | None:
+    """The component with the highest priority on MPI_COMM_WORLD, from `coll_base_verbose`."""
+    world = re.search(r"new communicator: MPI_COMM_WORLD.*?(?=new communicator:|\Z)", output, re.DOTALL)
+    if not world:
+        return None
+    pattern = r"selecting\s+(\S+), priority\s+(\d+), Enabled"
+    ranked = [(int(priority), name) for name, priority in re.findall(pattern, world.group(0)) if name != "monitoring"]
+    return max(ranked)[1] if ranked else None
+
+
+def message_pairs(folder: Path) -> frozenset[tuple[int, int]]:
+    """Pairs (sender, receiver) from the monitoring component's files: lines `I sender receiver bytes ... msgs`."""
+    pairs = set()
+    for path in folder.glob("messages.*.prof"):
+        for line in path.read_text().splitlines():
+            fields = line.split()
+            if fields[:1] == ["I"] and int(fields[5]) > 0:
+                pairs.add((int(fields[1]), int(fields[2])))
+    return frozenset(pairs)

@@ -1,0 +1,137 @@
+"""A checkout with its results folder: which studies there are, what they still need, and where things go."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from . import collect, importer, toolchain
+from .blocks import Block, Task, pack, pending
+from .cells import Cell, Versions, expand
+from .config import ROOT, Configuration, Study, read_yaml
+from .errors import StudyError
+from .store import Damaged, Record, Store, write_if_changed
+
+
+@dataclass(frozen=True)
+class StudyState:
+    """A study with its cells and what the store has of each."""
+
+    study: Study
+    cells: tuple[Cell, ...]
+    tasks: tuple[Task, ...]
+    failed: int
+    newest: Path | None
+
+
+class Project:
+    """Everything that the Snakefile and the command line ask for. Configuration errors surface here, before anything runs."""
+
+    def __init__(self, config: Path | None = None, results: Path | None = None):
+        self.configuration = Configuration(config or ROOT / "config")
+        raw = read_yaml(self.configuration.folder / "config.yaml", "config")
+        self.default_studies = split_names(raw["studies"])
+        self.results = Path(results or raw.get("results", "results"))
+        self.store = Store(self.results)
+
+    @functools.cached_property
+    def versions(self) -> Versions:
+        """Versions of what runs here."""
+        return toolchain.versions()
+
+    def folder(self, name: str) -> Path:
+        """Results of a study."""
+        return self.results / name
+
+    def study(self, name: str) -> Study:
+        """The checked study of that name."""
+        return self.configuration.study(name)
+
+    def cells(self, study: Study) -> list[Cell]:
+        """All cells of a measured or simulated study; raises StudyError where one cannot run."""
+        if not study.sweeps:
+            return []
+        cells = expand(study, self.configuration.catalogue, self.versions)
+        collect.check_placement(study, cells)
+        return cells
+
+    def state(self, study: Study) -> StudyState:
+        """Compare what the study asks for with what the store has."""
+        cells = self.cells(study)
+        tasks, failed, newest = [], 0, (0, None)
+        for cell in cells:
+            try:
+                record = self.store.read(cell)
+            except Damaged:
+                record = Record()
+            failed += record.failure is not None
+            task = pending(cell, record, study.policy)
+            if task:
+                tasks.append(task)
+            if record.launches or record.failure:
+                path = self.store.file(cell)
+                newest = max(newest, (path.stat().st_mtime_ns, str(path)))
+        return StudyState(study, tuple(cells), tuple(tasks), failed, Path(newest[1]) if newest[1] else None)
+
+    def available(self, names: list[str], explicit: bool) -> tuple[list[Study], list[str]]:
+        """Studies to run, and one line for each that is left out because its data are not here.
+
+        A study that was named by the user and cannot be run is an error.
+        """
+        studies, left_out = [], []
+        for name in names:
+            study = self.study(name)
+            missing = importer.missing_files(study) if study.imports else []
+            if missing and explicit:
+                importer.read_study(study, self.configuration.catalogue)
+            if missing:
+                left_out.append(f"study {name} is left out: no file matches {missing[0]} (set STUDY_REFERENCE_DATA)")
+            else:
+                studies.append(study)
+        if not studies:
+            raise StudyError("nothing to do: " + "; ".join(left_out or ["no study is named"]))
+        return studies, left_out
+
+    def describe(self, study: Study, cells: list[Cell]) -> dict[str, Any]:
+        """The content of the study's study.json."""
+        catalogue = self.configuration.catalogue
+        if not study.imports:
+            return collect.describe(study, catalogue, cells)
+        rows, account = importer.read_study(study, catalogue)
+        account["collectives"] = collect.grid_of(rows, catalogue)
+        return collect.describe(study, catalogue, cells, account)
+
+    def write_description(self, study: Study, cells: list[Cell]) -> None:
+        """Write study.json if it says something new."""
+        path = self.folder(study.name) / "study.json"
+        write_if_changed(path, collect.study_document(self.describe(study, cells)))
+
+    def collect(self, name: str) -> None:
+        """Write cells.csv and measurements.csv of a study."""
+        study = self.study(name)
+        folder = self.folder(name)
+        if study.imports:
+            catalogue = self.configuration.catalogue
+            rows, account = importer.read_study(study, catalogue)
+            account["collectives"] = collect.grid_of(rows, catalogue)
+            collect.collect_import(study, rows, account, folder)
+        else:
+            collect.collect_study(study, self.cells(study), self.store, folder)
+
+    def blocks(self, states: list[StudyState]) -> dict[str, list[Block]]:
+        """Blocks of what each study still needs; a cell that two studies share is in the first one's block only."""
+        taken: set[str] = set()
+        blocks = {}
+        for state in states:
+            tasks = [task for task in state.tasks if task.cell.digest not in taken]
+            taken |= {task.cell.digest for task in tasks}
+            blocks[state.study.name] = pack((state.study.machine, task) for task in tasks)
+        return blocks
+
+
+def split_names(value: str | list[str]) -> list[str]:
+    """`a,b` or [a, b] to a list without duplicates."""
+    names = [name.strip() for name in value.split(",")] if isinstance(value, str) else [str(name) for name in value]
+    return list(dict.fromkeys(name for name in names if name))

@@ -1,0 +1,247 @@
+"""Run one block: measure what the store lacks, one launch after another, and keep each as soon as it is done."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import random
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TextIO
+
+from . import openmpi, output, simulator
+from .blocks import Block, Task
+from .cells import Cell
+from .errors import StudyError
+from .placement import place
+from .store import Damaged, Record, Store
+from .toolchain import mpi_environment
+
+#: Prefixes of environment variables that can change a measurement and are kept with it.
+KEPT_ENVIRONMENT = ("OMPI_", "PRTE_", "PMIX_", "COLL_", "UCX_", "MPIR_", "I_MPI_", "SMPI_", "SLURM_JOB_ID", "OMP_NUM_THREADS")
+PROGRESS_SECONDS = 5.0
+
+
+class LaunchFailed(Exception):
+    """A launch that crashed, took too long, or printed something else than a measurement."""
+
+
+def execute(command: list[str | Path], limit_s: float, log: TextIO, extra: dict[str, str], folder: Path) -> str:
+    """Run *command* in *folder* and return its standard output; all it prints goes to the log as well.
+
+    The whole process group is ended when the time limit is reached or this process is interrupted.
+    Raises LaunchFailed with the reason.
+    """
+    words = [str(word) for word in command]
+    log.write(f"$ {shlex.join(words)}\n")
+    log.flush()
+    process = subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True, errors="replace",
+        start_new_session=True, env={**mpi_environment(), **extra}, cwd=folder,
+    )  # fmt: skip
+    try:
+        printed, _ = process.communicate(timeout=limit_s)
+    except subprocess.TimeoutExpired:
+        printed = _end(process)
+        log.write(printed)
+        raise LaunchFailed(f"time limit: no end after {limit_s:g} s") from None
+    except BaseException:
+        _end(process)
+        raise
+    log.write(printed)
+    if process.returncode != 0:
+        how = f"signal {-process.returncode}" if process.returncode < 0 else f"exit status {process.returncode}"
+        raise LaunchFailed(f"crash: {Path(words[0]).name} ended with {how}")
+    return printed
+
+
+def _end(process: subprocess.Popen[str]) -> str:
+    """End the process group, politely and then for good; return what it had printed."""
+    for number, patience in ((signal.SIGTERM, 3), (signal.SIGKILL, 3)):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        try:
+            return process.communicate(timeout=patience)[0] or ""
+        except subprocess.TimeoutExpired:
+            continue
+    return ""
+
+
+class BlockRunner:
+    """State of one block's run: what each of its cells has, what failed, and how far it is."""
+
+    def __init__(self, block: Block, results: Path, log: TextIO, report: Callable[[str], None]):
+        self.block = block
+        self.store = Store(results)
+        self.log = log
+        self.report = report
+        self.failed: dict[str, str] = {}
+        self.measured = 0
+        self._last_report = 0.0
+        self._started = time.monotonic()
+        self._launches = 0
+
+    def run(self) -> None:
+        """Rounds over the unfinished cells, each in a newly shuffled order, one launch of each cell a round."""
+        self._set_aside_damaged()
+        unfinished = [task for task in self.block.tasks if self._unfinished(task)]
+        self.report(f"{self.block.name}: {len(unfinished)} of {len(self.block.tasks)} cells to measure, about {_clock(self.block.seconds)}")
+        number = 0
+        with tempfile.TemporaryDirectory(prefix="collstudy-") as scratch:
+            while unfinished:
+                seed = f"{self.block.name}:{number}"
+                random.Random(seed).shuffle(unfinished)
+                for position, task in enumerate(unfinished):
+                    with self.store.lock(task.cell):
+                        self._launch(task, Path(scratch), {"seed": seed, "position": position})
+                    self._progress(len(unfinished) - position)
+                unfinished = [t for t in unfinished if t.cell.digest not in self.failed and self._unfinished(t)]
+                number += 1
+        done = len(self.block.tasks) - len(self.failed)
+        self.report(f"{self.block.name}: {done} cells complete, {len(self.failed)} failed")
+        for label, reason in self._failures():
+            self.report(f"{self.block.name}: FAILED {label}: {reason}")
+
+    def _failures(self) -> Iterator[tuple[str, str]]:
+        for task in self.block.tasks:
+            if task.cell.digest in self.failed:
+                yield task.cell.label, self.failed[task.cell.digest]
+
+    def _set_aside_damaged(self) -> None:
+        for task in self.block.tasks:
+            with self.store.lock(task.cell):
+                try:
+                    self.store.read(task.cell)
+                except Damaged as damage:
+                    aside = self.store.set_aside(task.cell)
+                    self.report(f"{self.block.name}: damaged cell file set aside as {aside}, measured again ({damage})")
+
+    def _unfinished(self, task: Task) -> bool:
+        record = self.store.read(task.cell)
+        return record.failure is not None or record.stop(task.cell, task.policy) is None
+
+    def _launch(self, task: Task, scratch: Path, order: dict[str, Any]) -> None:
+        """Measure a cell once and keep the result, or why there is none. The caller holds the cell's lock."""
+        cell, record = task.cell, self.store.read(task.cell)
+        if record.failure is None and record.stop(cell, task.policy):
+            return  # another block was faster
+        self.log.write(f"\n== {cell.label}: launch {len(record.launches) + 1}\n")
+        try:
+            if record.proof is None and cell.mpi["name"] == "openmpi":
+                record = replace(record, proof=self._prove(cell, scratch))
+            launch = self._measure(cell, scratch, len(record.launches) + 1, order)
+            record = replace(record, launches=(*record.launches, launch), failure=None)
+            self.measured += 1
+        except (LaunchFailed, StudyError) as problem:
+            self.log.write(f"FAILED: {problem}\n")
+            self.failed[cell.digest] = str(problem)
+            record = replace(record, failure={"reason": str(problem), "log": self.log.name, "time": _now()})
+        self.log.flush()
+        self.store.write(cell, record, record.stop(cell, task.policy))
+
+    def _environment(self, cell: Cell) -> dict[str, str]:
+        chosen = cell.selection.get("library")
+        return {f"COLL_{cell.collective.upper()}": chosen} if chosen else {}
+
+    def _command(self, cell: Cell, scratch: Path) -> list[str | Path]:
+        machine = self.block.machine
+        placement = place(machine, list(cell.cycle), cell.nodes, cell.processes, cell.per_node)
+        if cell.deterministic:
+            return simulator.prepare(machine, cell, placement, scratch)
+        return openmpi.prepare(machine, cell, placement, scratch, self._hosts())
+
+    def _hosts(self) -> list[str]:
+        return [platform.node()]
+
+    def _prove(self, cell: Cell, scratch: Path) -> dict[str, Any]:
+        placement = place(self.block.machine, list(cell.cycle), cell.nodes, cell.processes, cell.per_node)
+        with tempfile.TemporaryDirectory(dir=scratch) as folder:
+            command = openmpi.proof_command(self.block.machine, cell, placement, Path(folder), self._hosts())
+            printed = execute(command, self.block.machine.launch_time_limit_s, self.log, {}, Path(folder))
+            return openmpi.judge(cell, printed, Path(folder))
+
+    def _measure(self, cell: Cell, scratch: Path, number: int, order: dict[str, Any]) -> dict[str, Any]:
+        command = self._command(cell, scratch)
+        command += ["-f", "-i", str(cell.iterations), "-x", str(cell.warmup)]
+        if cell.sizes:
+            command += ["-m", f"{cell.sizes[0]}:{cell.sizes[1]}"]
+        started, clock = _now(), time.monotonic()
+        extra = self._environment(cell)
+        printed = execute(command, self.block.machine.launch_time_limit_s, self.log, extra, scratch)
+        seconds = time.monotonic() - clock
+        self._launches += 1
+        try:
+            samples = output.parse(printed, cell.size_list)
+        except StudyError as problem:
+            raise LaunchFailed(f"output: {problem}") from None
+        environment = {k: v for k, v in {**mpi_environment(), **extra}.items() if k.startswith(KEPT_ENVIRONMENT)}
+        return {
+            "launch": number,
+            "samples": samples,
+            "provenance": {
+                "command": shlex.join(str(word) for word in command),
+                "environment": environment,
+                "started": started,
+                "seconds": round(seconds, 3),
+                "exit_status": 0,
+                "host": platform.node(),
+                "kernel": platform.release(),
+                "processor": _processor_state(),
+                "order": order,
+            },
+        }
+
+    def _progress(self, left_in_round: int) -> None:
+        now = time.monotonic()
+        if now - self._last_report < PROGRESS_SECONDS or not self._launches:
+            return
+        self._last_report = now
+        pending = sum(1 for task in self.block.tasks if task.cell.digest not in self.failed and self._unfinished(task))
+        each = (now - self._started) / self._launches
+        done = len(self.block.tasks) - pending
+        rest = _clock(each * pending * (1 if self.block.tasks[0].cell.deterministic else self.block.tasks[0].policy.minimum / 2))
+        self.report(f"{self.block.name}: {done} of {len(self.block.tasks)} cells, {len(self.failed)} failed, about {rest} left")
+
+
+def _processor_state() -> dict[str, str]:
+    """Frequency governor and SMT state where the kernel tells them: both change timings."""
+    state = {}
+    for name, path in (("governor", "cpu0/cpufreq/scaling_governor"), ("smt", "smt/control")):
+        with contextlib.suppress(OSError):
+            state[name] = Path("/sys/devices/system/cpu", path).read_text().strip()
+    return state
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds + 0.5), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def run_block(block: Block, results: Path, log_path: Path) -> dict[str, str]:
+    """Run *block*; returns the failed cells' labels with their reasons. Progress goes to standard output."""
+    log_path.parent.mkdir(parents=True, exist_ok=True)
+    # SIGTERM (Slurm, a batch system, Snakemake) becomes an exception, so that the running launch is ended with us.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+
+    def report(line: str) -> None:
+        print(line, flush=True)
+        log.write(line + "\n")
+
+    with open(log_path, "a", encoding="utf-8") as log:
+        runner = BlockRunner(block, results, log, report)
+        runner.run()
+        return dict(runner._failures())

@@ -1,0 +1,41 @@
+"""Confidence interval of the median of a few launches."""
+
+from __future__ import annotations
+
+import math
+
+
+def median(values: list[float]) -> float:
+    """The median; the mean of the two middle ones for an even number."""
+    ordered = sorted(values)
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
+def median_interval(values: list[float], confidence: float = 0.95) -> tuple[float, float] | None:
+    """Distribution-free confidence interval of the median from order statistics (Le Boudec 2010, Theorem 2.1).
+
+    The interval [x(j), x(n+1-j)] covers the median with probability 1 - 2 P(B <= j - 1), B ~ Binomial(n, 1/2); the largest j
+    that reaches *confidence* is taken. With fewer than 6 values none reaches 95 %: the whole range is returned, which covers
+    it with probability 1 - 2^(1-n). None for fewer than two values.
+    """
+    ordered = sorted(values)
+    n = len(ordered)
+    if n < 2:
+        return None
+    j, tail = 1, 0.5**n
+    while j + 1 <= n // 2:
+        tail += math.comb(n, j) * 0.5**n
+        if 1 - 2 * tail < confidence:
+            break
+        j += 1
+    return ordered[j - 1], ordered[n - j]
+
+
+def interval_width_pct(values: list[float]) -> float | None:
+    """Width of the confidence interval of the median in percent of the median; None for fewer than two values."""
+    interval = median_interval(values)
+    centre = median(values) if values else 0
+    if interval is None or centre <= 0:
+        return None
+    return 100 * (interval[1] - interval[0]) / centre

@@ -1,0 +1,258 @@
+"""Find what runs on this computer: MPI libraries, the benchmark suite, the simulator, R, the renderer; with their versions.
+
+Order of preference for MPI: Spack view, `mpirun` on PATH, the wheel that set-up installed in `.study/`.
+For the suite: Spack view, `OMB_HOME`, PATH, else the embedded one, collbench.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from .cells import Versions
+from .config import ROOT
+from .errors import StudyError
+
+SETUP = ROOT / ".study"
+SIMULATED = "simulated"
+
+
+@dataclass(frozen=True)
+class Mpi:
+    """An installed MPI library: its name (openmpi, mpich, impi), version, and the folder of mpicc and mpirun."""
+
+    name: str
+    version: str
+    bin: Path
+
+    @property
+    def mpirun(self) -> Path:
+        """The launcher."""
+        return self.bin / "mpirun"
+
+    @property
+    def mpicc(self) -> Path:
+        """The compiler wrapper."""
+        return self.bin / "mpicc"
+
+    @property
+    def ompi_info(self) -> Path:
+        """Open MPI's description of itself."""
+        return self.bin / "ompi_info"
+
+    @property
+    def build(self) -> Path:
+        """Folder of this project's programs built with this library."""
+        return SETUP / "build" / f"{self.name}-{self.version}"
+
+
+def version_of(command: list[str | Path], pattern: str) -> str | None:
+    """Run *command* and return the first group of *pattern* in what it prints; None when it is missing or says nothing."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, env=mpi_environment())
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = re.search(pattern, done.stdout + done.stderr)
+    return found.group(1) if found else None
+
+
+def mpi_environment() -> dict[str, str]:
+    """The environment for MPI programs: as root, Open MPI has to be told that this is meant."""
+    environment = dict(os.environ)
+    if os.geteuid() == 0:
+        for prefix in ("OMPI", "PRTE"):
+            environment[f"{prefix}_ALLOW_RUN_AS_ROOT"] = environment[f"{prefix}_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
+    return environment
+
+
+def _views() -> list[Path]:
+    """Folders that Spack environments of this project may have their view in."""
+    views = [ROOT / ".spack-env" / "view", SETUP / "spack-view"]
+    if os.environ.get("SPACK_ENV"):
+        views.insert(0, Path(os.environ["SPACK_ENV"]) / ".spack-env" / "view")
+    return [view for view in views if view.is_dir()]
+
+
+def _identify(folder: Path) -> Mpi | None:
+    """Return the MPI library whose mpirun is in *folder*."""
+    mpirun = folder / "mpirun"
+    if not mpirun.exists() or not (folder / "mpicc").exists():
+        return None
+    version = version_of([mpirun, "--version"], r"\(Open MPI\) (\S+)")
+    if version:
+        return Mpi("openmpi", version, folder)
+    version = version_of([mpirun, "--version"], r"Intel\(R\) MPI Library.*Version (\S+)")
+    if version:
+        return Mpi("impi", version, folder)
+    version = version_of([mpirun, "--version"], r"(?s)HYDRA build details.*?Version:\s+(\S+)")
+    return Mpi("mpich", version, folder) if version else None
+
+
+@functools.cache
+def mpis() -> dict[str, Mpi]:
+    """All MPI libraries found, by name; for each name the first in the order of preference."""
+    on_path = shutil.which("mpirun")
+    folders = [view / "bin" for view in _views()] + ([Path(on_path).parent] if on_path else [])
+    folders += [SETUP / name / "bin" for name in ("openmpi", "mpich", "impi")]
+    found: dict[str, Mpi] = {}
+    for folder in folders:
+        mpi = _identify(folder)
+        if mpi:
+            found.setdefault(mpi.name, mpi)
+    return found
+
+
+@functools.cache
+def simulator_version() -> str | None:
+    """Version of SimGrid, or None."""
+    if not (shutil.which("smpirun") and shutil.which("smpicc")):
+        return None
+    return version_of(["smpirun", "-version"], r"SimGrid version (\S+)")
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A benchmark suite: name, version, folder of its programs, and what their names begin with."""
+
+    name: str
+    version: str
+    folder: Path
+    prefix: str
+
+    @property
+    def embedded(self) -> bool:
+        """Whether this is the project's own benchmark."""
+        return self.prefix == "collbench_"
+
+    def program(self, benchmark: str) -> Path:
+        """Path of the program for a collective or point-to-point test; OMB spreads them over sub-folders."""
+        name = self.prefix + benchmark
+        for sub in ("", "blocking", "persistent", "standard"):
+            path = self.folder / sub / name
+            if path.exists():
+                return path
+        found = sorted(self.folder.rglob(name)) if self.folder.is_dir() else []
+        if not found:
+            raise StudyError(f"{self.name} {self.version} in {self.folder} has no program {name}")
+        return found[0]
+
+
+def embedded_version() -> str:
+    """Version of collbench, as its source says."""
+    text = "".join(p.read_text() for p in sorted((ROOT / "workflow/native/bench").glob("*.h")))
+    found = re.search(r'COLLBENCH_VERSION\s+"([^"]+)"', text)
+    return found.group(1) if found else "unknown"
+
+
+@functools.cache
+def suite(target: str) -> Suite | None:
+    """The suite for an MPI library (`openmpi`, ...) or for the simulator (`simulated`); None where nothing is built."""
+    if target != SIMULATED:
+        installed = _installed_omb()
+        if installed and target == "openmpi":
+            return installed
+        if target not in mpis():
+            return None
+        folder = mpis()[target].build / "bench"
+    else:
+        folder = SETUP / "build" / SIMULATED / "bench"
+    return Suite("collbench", embedded_version(), folder, "collbench_")
+
+
+def _installed_omb() -> Suite | None:
+    """OSU Micro-Benchmarks from a Spack view, OMB_HOME or PATH."""
+    candidates = [view / "libexec" / "osu-micro-benchmarks" for view in _views()]
+    if os.environ.get("OMB_HOME"):
+        candidates.append(Path(os.environ["OMB_HOME"]))
+    on_path = shutil.which("osu_bcast")
+    if on_path:
+        candidates.append(Path(on_path).parent)
+    for folder in candidates:
+        found = next(iter(sorted(folder.rglob("osu_bcast"))), None) if folder.is_dir() else None
+        if found:
+            version = version_of([found, "-v"], r"v(\d[\d.]*)") or "unknown"
+            # blocking/osu_bcast in collective/: the folder above both holds pt2pt/ too.
+            base = folder if folder != found.parent else found.parent
+            return Suite("OSU Micro-Benchmarks", version, base, "osu_")
+    return None
+
+
+@functools.cache
+def host() -> dict[str, str]:
+    """This computer: host name and processor model."""
+    model = "unknown"
+    try:
+        found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
+        model = found.group(1).strip() if found else platform.machine()
+    except OSError:
+        pass
+    return {"processor": model}
+
+
+def versions() -> Versions:
+    """What decides a cell's identity: versions of suites and MPI libraries, and this computer."""
+    known_mpi = {name: {"name": name, "version": mpi.version} for name, mpi in mpis().items()}
+    known_suite = {}
+    simgrid = simulator_version()
+    for selector in ("smpi-openmpi", "smpi-mpich", "smpi-impi"):
+        if simgrid:
+            known_mpi[selector] = {"name": selector, "version": f"SimGrid {simgrid}"}
+    for name in known_mpi:
+        found = suite(SIMULATED if name.startswith("smpi-") else name)
+        if found:
+            known_suite[name] = {"name": found.name, "version": found.version}
+    return Versions(known_suite, known_mpi, host())
+
+
+def renderer() -> tuple[str, str, str]:
+    """Name, version and path of what renders the report."""
+    for path in [shutil.which("quarto"), SETUP / "quarto" / "bin" / "quarto"]:
+        if path and Path(path).exists():
+            version = version_of([path, "--version"], r"(\d[\d.]+)")
+            if version:
+                return "quarto", version, str(path)
+    try:
+        import pypandoc
+
+        return "knitr+pandoc+typst", pypandoc.get_pandoc_version(), pypandoc.get_pandoc_path()
+    except (ImportError, OSError):
+        return "none", "", ""
+
+
+def info() -> dict[str, str]:
+    """What `./study info` prints: everything that will be used, with versions; empty where it is missing."""
+    mpi = mpis().get("openmpi")
+    real, simulated, simgrid = suite("openmpi"), suite(SIMULATED), simulator_version()
+    name, version, path = renderer()
+    r = shutil.which("Rscript")
+    snakemake = shutil.which("snakemake")
+    r_version = version_of([r, "--version"], r"version (\S+)") if r else ""
+    values = {
+        "mpicc": mpi.mpicc if mpi else "",
+        "mpirun": mpi.mpirun if mpi else "",
+        "mpi": f"Open MPI {mpi.version}" if mpi else "",
+        "smpicc": shutil.which("smpicc") or "",
+        "smpirun": shutil.which("smpirun") or "",
+        "simulator": f"SimGrid {simgrid}" if simgrid else "",
+        "suite": real.name if real else (simulated.name if simulated else ""),
+        "suite_version": real.version if real else "",
+        "suite_dir": real.folder if real else "",
+        "suite_simulated": simulated.name if simulated and simgrid else "",
+        "suite_simulated_version": simulated.version if simulated and simgrid else "",
+        "suite_dir_simulated": simulated.folder if simulated and simgrid else "",
+        "renderer": name,
+        "renderer_version": version,
+        "renderer_path": path,
+        "r": r or "",
+        "r_version": r_version or "",
+        "snakemake": snakemake or "",
+        "snakemake_version": (version_of([snakemake, "--version"], r"(\S+)") or "") if snakemake else "",
+    }
+    values |= {f"{key}_version": found.version for key, found in mpis().items()}
+    return {key: str(value) for key, value in values.items()}

@@ -1,0 +1,102 @@
+/*
+ * collprobe COLLECTIVE BYTES... : call one collective once for each message size and nothing else.
+ *
+ * Run under the MPI library's monitoring it shows which ranks exchange messages in that collective alone: the proof of which
+ * algorithm really ran. Every rank prints one line, "rank R of P host H cpus LIST", so that the same launch tells where the
+ * ranks landed (the affinity mask of the process as the kernel has it).
+ */
+#define _GNU_SOURCE
+#include <mpi.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECK(call)                                                                                                            \
+    do {                                                                                                                       \
+        if ((call) != MPI_SUCCESS) {                                                                                           \
+            fprintf(stderr, "collprobe: %s failed\n", #call);                                                                  \
+            MPI_Abort(MPI_COMM_WORLD, 1);                                                                                      \
+        }                                                                                                                      \
+    } while (0)
+
+static void print_place(int rank, int processes)
+{
+    char host[MPI_MAX_PROCESSOR_NAME], line[8192];
+    int length, at;
+    cpu_set_t set;
+
+    CHECK(MPI_Get_processor_name(host, &length));
+    at = snprintf(line, sizeof line, "rank %d of %d host %s cpus", rank, processes, host);
+    CPU_ZERO(&set);
+    if (sched_getaffinity(0, sizeof set, &set) == 0) {
+        char separator = ' ';
+        for (int cpu = 0; cpu < CPU_SETSIZE && at < (int)sizeof line - 16; cpu++) {
+            if (CPU_ISSET(cpu, &set)) {
+                at += snprintf(line + at, sizeof line - (size_t)at, "%c%d", separator, cpu);
+                separator = ',';
+            }
+        }
+    }
+    puts(line);
+    fflush(stdout);
+}
+
+/* One call with `bytes` per rank (per block where the collective has blocks). */
+static void call(const char *collective, int bytes, char *send, char *receive)
+{
+    int doubles = bytes / (int)sizeof(double) > 0 ? bytes / (int)sizeof(double) : 1;
+
+    if (strcmp(collective, "bcast") == 0) {
+        CHECK(MPI_Bcast(send, bytes, MPI_CHAR, 0, MPI_COMM_WORLD));
+    } else if (strcmp(collective, "barrier") == 0) {
+        CHECK(MPI_Barrier(MPI_COMM_WORLD));
+    } else if (strcmp(collective, "reduce") == 0) {
+        CHECK(MPI_Reduce(send, receive, doubles, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD));
+    } else if (strcmp(collective, "allreduce") == 0) {
+        CHECK(MPI_Allreduce(send, receive, doubles, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD));
+    } else if (strcmp(collective, "gather") == 0) {
+        CHECK(MPI_Gather(send, bytes, MPI_CHAR, receive, bytes, MPI_CHAR, 0, MPI_COMM_WORLD));
+    } else if (strcmp(collective, "scatter") == 0) {
+        CHECK(MPI_Scatter(send, bytes, MPI_CHAR, receive, bytes, MPI_CHAR, 0, MPI_COMM_WORLD));
+    } else if (strcmp(collective, "allgather") == 0) {
+        CHECK(MPI_Allgather(send, bytes, MPI_CHAR, receive, bytes, MPI_CHAR, MPI_COMM_WORLD));
+    } else if (strcmp(collective, "alltoall") == 0) {
+        CHECK(MPI_Alltoall(send, bytes, MPI_CHAR, receive, bytes, MPI_CHAR, MPI_COMM_WORLD));
+    } else {
+        fprintf(stderr,
+                "collprobe: unknown collective '%s'; known: bcast barrier reduce allreduce gather scatter allgather alltoall\n",
+                collective);
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    int rank, processes;
+
+    CHECK(MPI_Init(&argc, &argv));
+    CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+    CHECK(MPI_Comm_size(MPI_COMM_WORLD, &processes));
+    if (argc < 3) {
+        if (rank == 0) {
+            fprintf(stderr, "usage: collprobe COLLECTIVE BYTES...\n");
+        }
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    }
+    print_place(rank, processes);
+    for (int i = 2; i < argc; i++) {
+        int bytes = atoi(argv[i]);
+        size_t room = ((size_t)bytes + sizeof(double)) * (size_t)processes;
+        char *send = calloc(room, 1), *receive = calloc(room, 1);
+        if (send == NULL || receive == NULL) {
+            fprintf(stderr, "collprobe: out of memory for %zu bytes on rank %d\n", 2 * room, rank);
+            MPI_Abort(MPI_COMM_WORLD, 3);
+        }
+        call(argv[1], bytes, send, receive);
+        free(send);
+        free(receive);
+    }
+    CHECK(MPI_Finalize());
+    return 0;
+}

@@ -1,0 +1,97 @@
+# What the rules share: the studies of this run, what the store lacks of them, and the environment of every job.
+import os
+import sys
+from pathlib import Path
+
+BASE = Path(workflow.basedir)
+sys.path.insert(0, str(BASE / "workflow"))
+
+from snakemake.exceptions import WorkflowError
+
+from collstudy.errors import StudyError
+from collstudy.project import Project, split_names
+from collstudy.blocks import read_block, write_block
+
+os.environ["PYTHONPATH"] = str(BASE / "workflow")
+os.environ["R_LIBS"] = str(BASE / ".study" / "R")
+
+STUDIES = split_names(config["studies"])
+RESULTS = Path(config.get("results", "results"))
+
+
+wildcard_constraints:
+    study="[A-Za-z0-9._-]+",
+    block="[A-Za-z0-9._-]+",
+    attempt="[0-9]+",
+
+
+def plan():
+    """Compare the studies with the store, write the files that tell jobs what to do, and return the state of each study.
+
+    Jobs (on a cluster, each reads this file again) do not plan: what they are to do is in their block's file.
+    """
+    project = Project(results=RESULTS)
+    explicit = STUDIES != project.default_studies
+    studies, left_out = project.available(STUDIES, explicit)
+    states = {study.name: project.state(study) for study in studies}
+    if not workflow.is_main_process:
+        return states, {name: [] for name in states}
+    for line in left_out:
+        print(line, file=sys.stderr)
+    blocks = project.blocks(list(states.values()))
+    names = {}
+    for study in studies:
+        state = states[study.name]
+        project.write_description(study, list(state.cells))
+        for block in blocks[study.name]:
+            write_block(block, RESULTS / "blocks")
+        names[study.name] = [marker(block) for block in blocks[study.name]]
+        if blocks[study.name]:
+            seconds = sum(block.seconds for block in blocks[study.name])
+            print(
+                f"{study.name}: {len(state.cells) - len(state.tasks)} of {len(state.cells)} cells are stored, "
+                f"{len(state.tasks)} to measure in {len(blocks[study.name])} blocks, about {seconds / 60:.1f} minutes of launches",
+                file=sys.stderr,
+            )
+    return states, names
+
+
+def marker(block):
+    """The file that says that a block was run. One that is there already is of an earlier run: its cells are lacking again."""
+    attempt = 1
+    while (path := RESULTS / "blocks" / f"{block.name}.{attempt}.done").exists():
+        attempt += 1
+    return path
+
+
+try:
+    STATES, BLOCKS = plan()
+except StudyError as error:
+    raise WorkflowError(str(error))
+
+
+def get_stored(wildcards):
+    """What measurements.csv of a study is made of: the blocks of this run, and the newest cell that is stored already."""
+    state = STATES[wildcards.study]
+    return BLOCKS[wildcards.study] + ([state.newest] if state.newest else [])
+
+
+def get_imported(wildcards):
+    """The data files of an imported study."""
+    from collstudy.importer import files_of
+
+    study = STATES[wildcards.study].study
+    return [path for _, path in files_of(study)] if study.imports else []
+
+
+def get_block_threads(wildcards):
+    """All cores for real measurements, which nothing else may disturb; one for a simulation."""
+    kind = read_block(RESULTS / "blocks" / f"{wildcards.block}.json").machine.kind
+    return workflow.cores if kind == "local" and workflow.cores else 1
+
+
+def get_analysis(wildcards):
+    """Everything that the report shows of the studies."""
+    return [
+        RESULTS / study / part / "index.csv" for study in STATES for part in ("tables", "figures")
+    ] + [RESULTS / study / "models" / "index.csv" for study in STATES]
