@@ -1,0 +1,141 @@
+#' Table 2 of seed 000: a plane through the logarithm of latency
+#'
+#' log(latency_us) = intercept + coef_log_size log(size_bytes) + coef_processes P, natural logarithms, least squares.
+#'
+#' @param results List from [read_results()].
+#' @param collective Name of a collective with message sizes.
+#' @return Tibble: algorithm, mapping, intercept, coef_log_size, coef_processes, r_squared, mape_pct (mean absolute error
+#'   of the fitted latency in percent of the measured one, on the fitted cells).
+#' @export
+fit_loglinear <- function(results, collective) {
+  rows <- rows_to_fit(results, collective)
+  fit_groups(rows, fit_plane, no_planes())
+}
+
+no_planes <- function() {
+  tibble(
+    algorithm = character(), mapping = character(), intercept = numeric(), coef_log_size = numeric(),
+    coef_processes = numeric(), r_squared = numeric(), mape_pct = numeric()
+  )
+}
+
+rows_to_fit <- function(results, collective) {
+  results$medians |>
+    filter(.data$collective == .env$collective, is.na(.data$size_bytes) | .data$size_bytes > 0, .data$latency_us > 0) |>
+    mutate(
+      algorithm = algorithm_factor(.data$algorithm, results$study, .env$collective),
+      mapping = mapping_factor(.data$mapping, results$study, .env$collective)
+    ) |>
+    arrange(.data$algorithm, .data$mapping, .data$processes, .data$size_bytes)
+}
+
+#' Apply a fit to each algorithm and mapping; `none` is the answer's header
+#' @noRd
+fit_groups <- function(rows, fit, none) {
+  found <- rows |>
+    group_by(.data$algorithm, .data$mapping) |>
+    group_modify(function(data, key) fit(data)) |>
+    ungroup() |>
+    mutate(across(c("algorithm", "mapping"), as.character))
+  bind_rows(none, found[intersect(names(none), names(found))])
+}
+
+fit_plane <- function(data) {
+  if (n_distinct(data$processes) < 2 || n_distinct(data$size_bytes) < 2 || nrow(data) < 4) return(tibble())
+  fit <- lm(log(latency_us) ~ log(size_bytes) + processes, data)
+  estimate <- unname(coef(fit))
+  tibble(
+    intercept = estimate[1], coef_log_size = estimate[2], coef_processes = estimate[3],
+    r_squared = r_squared(log(data$latency_us), fitted(fit)), mape_pct = mape_pct(exp(fitted(fit)), data$latency_us)
+  )
+}
+
+r_squared <- function(observed, predicted) {
+  1 - sum((observed - predicted)^2) / sum((observed - mean(observed))^2)
+}
+
+#' Mean absolute error in percent of what was measured
+#' @noRd
+mape_pct <- function(predicted, observed) 100 * mean(abs(predicted / observed - 1))
+
+#' The form in which seed 000 (section 6) models each barrier algorithm
+#' @noRd
+barrier_forms <- c(linear = "linear", tree = "spline", recursive_doubling = "log_linear")
+
+#' Barrier models of seed 000, Figures 9-11: latency against the number of processes
+#'
+#' `linear`: a + b P. `spline`: continuous, straight between the knots, as a + b P + sum c_k max(0, P - k). `log_linear`:
+#' a + b P + c log2 P. Least squares on microseconds.
+#'
+#' @param data Tibble with processes and latency_us of one algorithm and mapping.
+#' @param form "linear", "spline" or "log_linear".
+#' @param knots Process counts at which the slope of the spline may change.
+#' @return An object of class lm.
+#' @export
+fit_barrier <- function(data, form = c("linear", "spline", "log_linear"), knots = numeric()) {
+  form <- match.arg(form)
+  knots <- knots[knots > min(data$processes) & knots < max(data$processes)]
+  terms <- switch(form,
+    linear = "processes",
+    spline = c("processes", sprintf("pmax(processes - %s, 0)", format(knots, trim = TRUE)))[seq_len(1 + length(knots))],
+    log_linear = c("processes", "log2(processes)")
+  )
+  lm(stats::reformulate(terms, "latency_us"), data)
+}
+
+#' Coefficients of the barrier models with 95 % intervals
+#'
+#' @param results List from [read_results()].
+#' @param collective Name of a collective without message sizes.
+#' @return Tibble: algorithm, mapping, model (linear, spline, log_linear), chosen (TRUE for the form that the figures show:
+#'   the seed's form of that algorithm, or else the smallest AIC), term, estimate, low, high, r_squared, mape_pct. Terms are
+#'   intercept (us), processes and after_<knot> (us per process; after_<knot> is the change of slope), log2_processes (us).
+#' @export
+fit_barriers <- function(results, collective) {
+  knots <- results$study$analysis$barrier_tree_knots
+  rows <- filter(rows_to_fit(results, collective), .data$algorithm != "default")
+  none <- tibble(
+    algorithm = character(), mapping = character(), model = character(), chosen = logical(), term = character(),
+    estimate = numeric(), low = numeric(), high = numeric(), r_squared = numeric(), mape_pct = numeric()
+  )
+  forms <- setNames(nm = c("linear", "spline", "log_linear"))
+  found <- fit_groups(rows, function(data) {
+    if (nrow(data) < length(knots) + 4) return(tibble())
+    fits <- map(forms, function(form) fit_barrier(data, form, knots))
+    smallest <- names(which.min(map_dbl(fits, stats::AIC)))
+    mutate(map_dfr(fits, barrier_terms, .id = "model"), chosen = .data$model == smallest)
+  }, none)
+  seed <- unname(barrier_forms[base_name(found$algorithm)])
+  mutate(found, chosen = ifelse(is.na(seed), .data$chosen, .data$model == seed))
+}
+
+barrier_terms <- function(fit) {
+  interval <- suppressWarnings(stats::confint(fit))
+  names <- sub("^pmax\\(processes - ([0-9.]+), 0\\)$", "after_\\1", rownames(interval))
+  names <- c("(Intercept)" = "intercept", "log2(processes)" = "log2_processes")[names] |> coalesce(names)
+  observed <- stats::model.response(stats::model.frame(fit))
+  tibble(
+    term = unname(names), estimate = unname(coef(fit)), low = interval[, 1], high = interval[, 2],
+    r_squared = r_squared(observed, fitted(fit)), mape_pct = mape_pct(fitted(fit), observed)
+  )
+}
+
+#' Table 4 of seed 000: slopes between the knots of the tree barrier's spline
+#'
+#' @param results List from [read_results()].
+#' @param collective Name of a collective without message sizes.
+#' @return Tibble: mapping, from_processes, to_processes, slope (us per process).
+#' @export
+fit_tree_slopes <- function(results, collective) {
+  knots <- results$study$analysis$barrier_tree_knots
+  rows <- filter(rows_to_fit(results, collective), base_name(.data$algorithm) == "tree")
+  none <- tibble(mapping = character(), from_processes = numeric(), to_processes = numeric(), slope = numeric())
+  fit_groups(rows, function(data) {
+    if (nrow(data) < length(knots) + 3) return(tibble())
+    inner <- knots[knots > min(data$processes) & knots < max(data$processes)]
+    tibble(
+      from_processes = c(min(data$processes), inner), to_processes = c(inner, max(data$processes)),
+      slope = cumsum(unname(coef(fit_barrier(data, "spline", inner)))[-1])
+    )
+  }, none)
+}

@@ -1,0 +1,17 @@
+#' collanalysis: from measurements.csv to tables, models, figures and sentences
+#'
+#' Verbs say what comes back: `read_*` a study's files, `summarise_*` a tibble, `fit_*` a model or its coefficients,
+#' `decide_*` a choice between algorithms, `plot_*` a ggplot, `describe_*` sentences, `write_*` files (and their paths).
+#' All latencies are in microseconds, all sizes in bytes. The replicate is the launch: medians over launches come first.
+#'
+#' @keywords internal
+#' @import dplyr
+#' @import ggplot2
+#' @importFrom tibble tibble as_tibble
+#' @importFrom tidyr pivot_wider pivot_longer complete nesting
+#' @importFrom purrr map map_dbl map_chr map_lgl map_dfr pmap imap
+#' @importFrom stats coef lm predict median setNames qbinom quantile optimize residuals fitted approx lm.fit
+#' @importFrom rlang .data .env
+#' @importFrom utils head tail
+"_PACKAGE"
+

@@ -1,0 +1,142 @@
+cell_keys <- c("collective", "algorithm", "mapping", "processes", "size_bytes")
+
+#' Median over launches of each cell and message size
+#'
+#' The interval holds the median with about 95 % confidence: order statistics k and n + 1 - k, with k the 2.5 % quantile of
+#' the binomial distribution (n, 1/2) (Hoefler and Belli 2015, rule 5; Le Boudec 2010, theorem 2.1). Below six launches it
+#' is the range of the launches, whose confidence is lower: 1 - 2^(1 - n).
+#'
+#' @param measurements Tibble from [read_measurements()].
+#' @return Tibble, one row per cell and size: collective, algorithm, mapping, processes, size_bytes, launches, latency_us
+#'   (median), low_us and high_us (interval of the median; equal to it with one launch), min_latency_us and max_latency_us
+#'   (medians over launches of the extremes over ranks).
+#' @export
+summarise_launches <- function(measurements) {
+  id <- vctrs::vec_group_id(measurements[cell_keys])
+  groups <- max(0L, attr(id, "n"))
+  keys <- measurements[!duplicated(id), cell_keys]
+  n <- tabulate(id, groups)
+  start <- cumsum(n) - n
+  k <- pmax(1, qbinom(0.025, n, 0.5))
+  sorted <- measurements$latency_us[order(id, measurements$latency_us)]
+  mutate(keys,
+    launches = n, latency_us = middle(sorted, start, n), low_us = sorted[start + k], high_us = sorted[start + n + 1 - k],
+    min_latency_us = group_median(measurements$min_latency_us, id, groups),
+    max_latency_us = group_median(measurements$max_latency_us, id, groups)
+  )
+}
+
+middle <- function(sorted, start, n) (sorted[start + floor((n + 1) / 2)] + sorted[start + ceiling((n + 1) / 2)]) / 2
+
+#' Medians of the known values of each group, without a loop over groups
+#' @noRd
+group_median <- function(values, id, groups) {
+  known <- !is.na(values)
+  n <- tabulate(id[known], groups)
+  sorted <- values[known][order(id[known], values[known])]
+  result <- middle(sorted, cumsum(n) - n, pmax(n, 1))
+  ifelse(n == 0, NA_real_, result)
+}
+
+#' The collectives of a study that have measurements, in the study's order
+#'
+#' @param results List from [read_results()].
+#' @param sized TRUE: only those with message sizes; FALSE: only those without; NULL: all.
+#' @return Character vector.
+#' @export
+collectives_of <- function(results, sized = NULL) {
+  found <- results$medians |>
+    group_by(.data$collective) |>
+    summarise(sized = any(!is.na(.data$size_bytes)))
+  if (!is.null(sized)) found <- filter(found, .data$sized == .env$sized)
+  intersect(union(names(results$study$collectives), found$collective), found$collective)
+}
+
+#' Latency of the default beside the best of the other algorithms
+#'
+#' @param medians Tibble from [summarise_launches()].
+#' @param collective Name of a collective.
+#' @param excludes Algorithms that do not compete (`analysis.best_excludes`).
+#' @return Tibble, one row per mapping x processes x size where the default and at least one other algorithm were measured:
+#'   default_us, best_us, best (name), difference_us = default_us - best_us (negative: the default is faster).
+#' @export
+summarise_differences <- function(medians, collective, excludes = character()) {
+  rows <- filter(medians, .data$collective == .env$collective, !base_name(.data$algorithm) %in% excludes)
+  others <- rows |>
+    filter(.data$algorithm != "default") |>
+    arrange(.data$latency_us) |>
+    distinct(.data$mapping, .data$processes, .data$size_bytes, .keep_all = TRUE) |>
+    select("mapping", "processes", "size_bytes", best = "algorithm", best_us = "latency_us")
+  rows |>
+    filter(.data$algorithm == "default") |>
+    select("mapping", "processes", "size_bytes", default_us = "latency_us") |>
+    inner_join(others, by = c("mapping", "processes", "size_bytes")) |>
+    mutate(difference_us = .data$default_us - .data$best_us)
+}
+
+#' An algorithm's name without its parameters
+#' @noRd
+base_name <- function(algorithm) sub(" \\[.*\\]$", "", algorithm)
+
+#' Table 1 of seed 000: default against the best of the others, by classes of size and processes
+#'
+#' @param results List from [read_results()].
+#' @param collective Name of a collective with message sizes.
+#' @return Tibble: mapping, size_class, process_class, cells, optimal (cells where the default is fastest; ties count),
+#'   optimal_pct, mean_difference_us and sd_difference_us (default minus best of the others; population standard deviation).
+#' @export
+summarise_default_vs_best <- function(results, collective) {
+  analysis <- results$study$analysis
+  summarise_differences(results$medians, collective, analysis$best_excludes) |>
+    mutate(
+      mapping = mapping_factor(.data$mapping, results$study, .env$collective),
+      size_class = class_of(.data$size_bytes, analysis$size_classes),
+      process_class = class_of(.data$processes, analysis$process_classes)
+    ) |>
+    group_by(.data$mapping, .data$size_class, .data$process_class) |>
+    summarise(
+      cells = n(), optimal = sum(.data$difference_us <= 0), optimal_pct = 100 * .data$optimal / .data$cells,
+      mean_difference_us = mean(.data$difference_us), sd_difference_us = population_sd(.data$difference_us),
+      .groups = "drop"
+    ) |>
+    mutate(across(c("mapping", "size_class", "process_class"), as.character))
+}
+
+#' Table 3 of seed 000: in how many cells the default is faster, slower or equal
+#'
+#' @param results List from [read_results()].
+#' @param collective Name of a collective without message sizes.
+#' @return Tibble: mapping, optimal (default faster than all others), not_optimal (slower), zero_difference, not_optimal_pct.
+#' @export
+summarise_optimal <- function(results, collective) {
+  summarise_differences(results$medians, collective, results$study$analysis$best_excludes) |>
+    mutate(mapping = mapping_factor(.data$mapping, results$study, .env$collective)) |>
+    group_by(.data$mapping) |>
+    summarise(
+      optimal = sum(.data$difference_us < 0), not_optimal = sum(.data$difference_us > 0),
+      zero_difference = sum(.data$difference_us == 0), not_optimal_pct = 100 * mean(.data$difference_us > 0)
+    ) |>
+    mutate(mapping = as.character(.data$mapping))
+}
+
+population_sd <- function(x) sqrt(mean((x - mean(x))^2))
+
+#' The label of the class that holds each value; "other" where none does
+#' @noRd
+class_of <- function(values, classes) {
+  label <- rep("other", length(values))
+  for (i in seq_len(nrow(classes))) label[values >= classes$from[i] & values <= classes$to[i]] <- classes$label[i]
+  factor(label, unique(c(classes$label, "other")))
+}
+
+mapping_factor <- function(mapping, study, collective) {
+  order <- study$collectives[[collective]]$mappings
+  factor(mapping, unique(c(order, sort(unique(as.character(mapping))))))
+}
+
+algorithm_factor <- function(algorithm, study, collective) {
+  known <- study$algorithms$algorithm[study$algorithms$collective == collective]
+  found <- unique(as.character(algorithm))
+  found <- found[order(match(base_name(found), known), found)]
+  factor(algorithm, found)
+}

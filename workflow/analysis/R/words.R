@@ -1,0 +1,108 @@
+collective_words <- c(
+  bcast = "broadcast", barrier = "barrier", reduce = "reduce", allreduce = "allreduce", gather = "gather",
+  scatter = "scatter", allgather = "allgather", alltoall = "all-to-all"
+)
+
+collective_word <- function(collective) {
+  word <- unname(collective_words[collective])
+  ifelse(is.na(word), collective, word)
+}
+
+capitalised <- function(text) paste0(toupper(substr(text, 1, 1)), substring(text, 2))
+
+#' What a reader should see for an algorithm
+#' @noRd
+label_algorithm <- function(algorithm, study, collective) {
+  known <- study$algorithms[study$algorithms$collective == collective, ]
+  label <- known$label[match(algorithm, known$algorithm)]
+  coalesce(label, capitalised(gsub("_", " ", algorithm)))
+}
+
+label_mapping <- function(mapping) {
+  mapping <- as.character(mapping)
+  ifelse(grepl("^(core|socket|node)", mapping), paste("by", mapping), mapping)
+}
+
+#' Sizes in B, KiB, MiB
+#'
+#' @param bytes Numbers of bytes.
+#' @return Character vector such as "256 B", "16 KiB".
+#' @export
+label_bytes <- function(bytes) {
+  power <- pmin(pmax(floor(log2(pmax(bytes, 1)) / 10), 0), 3)
+  value <- bytes / 1024^power
+  text <- paste(format_number(value), c("B", "KiB", "MiB", "GiB")[power + 1])
+  ifelse(is.na(bytes), NA_character_, text)
+}
+
+format_number <- function(x, digits = 3) {
+  vapply(x, function(one) format(signif(one, digits), trim = TRUE, scientific = FALSE, big.mark = ","), "", USE.NAMES = FALSE)
+}
+
+format_us <- function(x) paste(format_number(x), "\u00b5s")
+
+format_pct <- function(x) paste0(ifelse(abs(x) < 10, formatC(x, 1, format = "f"), formatC(x, 0, format = "f")), " %")
+
+and_list <- function(words) {
+  if (length(words) < 2) return(paste(words))
+  paste(paste(utils::head(words, -1), collapse = ", "), "and", utils::tail(words, 1))
+}
+
+#' "(simulated)" for captions
+#' @noRd
+simulated_note <- function(study) if (study$simulated) " (simulated)" else ""
+
+excluded_note <- function(results, collective) {
+  here <- results$study$algorithms$algorithm[results$study$algorithms$collective == collective]
+  left_out <- intersect(results$study$analysis$best_excludes, here)
+  if (length(left_out) == 0) return("")
+  paste0(" ", and_list(label_algorithm(left_out, results$study, collective)), " ", if (length(left_out) == 1) "does" else "do",
+         " not compete.")
+}
+
+caption_default_vs_best <- function(results, collective) {
+  paste0(
+    capitalised(collective_word(collective)), simulated_note(results$study), ": the default against the best of the other ",
+    "algorithms by class of message size and number of processes. Cells are mapping \u00d7 processes \u00d7 size; optimal: ",
+    "cells in which the default is at least as fast as every other algorithm. Differences are default minus best, in ",
+    "\u00b5s; positive means that the default is slower; sd is the population standard deviation.",
+    excluded_note(results, collective)
+  )
+}
+
+caption_optimal <- function(results, collective) {
+  paste0(
+    capitalised(collective_word(collective)), simulated_note(results$study), ": numbers of processes at which the default ",
+    "is faster than (optimal), slower than (not optimal) or exactly as fast as the best of the other algorithms.",
+    excluded_note(results, collective)
+  )
+}
+
+caption_winners <- function(results, collective) {
+  paste0(
+    capitalised(collective_word(collective)), simulated_note(results$study), ": fastest algorithm of each cell, latencies ",
+    "in \u00b5s. ", tie_rule(results), excluded_note(results, collective)
+  )
+}
+
+caption_loglinear <- function(results, collective) {
+  paste0(
+    capitalised(collective_word(collective)), simulated_note(results$study), ": plane fitted to the natural logarithm of ",
+    "latency (\u00b5s) on the natural logarithm of message size (B) and the number of processes; error on the fitted ",
+    "cells in percent."
+  )
+}
+
+caption_slopes <- function(results, collective) {
+  paste0(
+    capitalised(collective_word(collective)), simulated_note(results$study), ": slopes of the tree algorithm's degree-1 ",
+    "spline in \u00b5s per process."
+  )
+}
+
+caption_fits <- function(results, collective) {
+  paste0(
+    capitalised(collective_word(collective)), simulated_note(results$study), ": coefficients of three forms with 95 % ",
+    "intervals (\u00b5s, or \u00b5s per process); chosen marks the form that the figures show."
+  )
+}
