@@ -45,11 +45,8 @@ answer_caption <- function() {
 
 #' summarise_answer() of one study, with the study's chapter in front.
 answer_of <- function(study) {
-  found <- tryCatch(
-    as.data.frame(collanalysis::summarise_answer(study$folder)),
-    error = function(e) note_problem(sprintf("%s: summarise_answer() failed: %s", study$name, conditionMessage(e)))
-  )
-  if (is.null(found) || nrow(found) == 0) return(NULL)
+  found <- as.data.frame(call_analysis("summarise_answer", study))
+  if (nrow(found) == 0) return(NULL)
   found$study <- NULL
   cbind(name = study$name, study = paste0("@sec-", study$id, if (study$simulated) " (simulated)" else ""), found)
 }
@@ -121,20 +118,24 @@ show_how_measured <- function(study) {
 }
 
 measured_sentences <- function(study) {
-  about <- study$about
-  how <- about$how
+  how <- study$about$how
   suite <- md(with_version(how$suite, how$suite_version))
   mpi <- md(with_version(how$mpi, how$mpi_version))
-  levels <- vapply(about$machine$levels %||% list(), function(l) paste(l$count, l$name), "")
-  machine <- paste0(md(about$machine$label %||% about$machine$name %||% "unknown machine"), if (length(levels)) paste0(" (", md(paste(levels, collapse = " \u00d7 ")), ")"))
+  machine <- machine_text(study$about$machine)
   first <- if (study$simulated) {
-    paste0("The benchmark ", suite, " ran in ", md(with_version(how$simulator, how$simulator_version)), " on a model of ", machine, ".")
-  } else if (identical(about$machine$kind, "imported")) {
-    paste0("These are existing measurements of ", suite, " with ", mpi, " on ", machine, ", read from files.")
+    paste0("Simulated with ", md(with_version(how$simulator, how$simulator_version)), " running the ", suite, ".")
+  } else if (identical(study$about$machine$kind, "imported")) {
+    paste0("Existing measurements, read from files: ", suite, " with ", mpi, ".")
   } else {
-    paste0("The benchmark ", suite, " ran with ", mpi, " on ", machine, ".")
+    paste0("Measured with ", suite, " and ", mpi, ".")
   }
-  paste(c(first, repeat_sentence(study), import_sentence(about$import)), collapse = " ")
+  paste(c(first, paste0("Machine: ", machine, "."), repeat_sentence(study), import_sentence(study$about$import)), collapse = " ")
+}
+
+#' "Two THIN nodes of ORFEO (2 nodes x 2 sockets x 12 cores)"
+machine_text <- function(machine) {
+  levels <- vapply(machine$levels %||% list(), function(l) count_of(l$count %||% 1, l$name), "")
+  paste0(md(machine$label %||% machine$name %||% "not named"), if (length(levels)) paste0(" (", md(paste(levels, collapse = " \u00d7 ")), ")"))
 }
 
 repeat_sentence <- function(study) {
@@ -289,7 +290,7 @@ show_claims <- function(studies) {
     )
   }))
   emit_table("tbl-claims", rows, "Each sentence that states a result, where it can be seen, and the command that makes it again.",
-             raw = names(rows), most = 200)
+             raw = names(rows), most = c(html = 500, pdf = 200))
 }
 
 show_cells <- function(studies) {
@@ -300,7 +301,7 @@ show_cells <- function(studies) {
   emit_table("tbl-cells", cbind(study = rownames(counts), counts), "Cells by status.")
   bad <- cells[cells$status != "measured", c("study", "collective", "algorithm", "mapping", "processes", "status", "reason")]
   if (nrow(bad) == 0) return(paragraph("Every cell has its number."))
-  emit_table("tbl-cells-without", bad, "Every cell without a number that can be used, and why.", most = 200)
+  emit_table("tbl-cells-without", bad, "Every cell without a number that can be used, and why.", most = c(html = 500, pdf = 200))
 }
 
 show_files <- function(studies) {
@@ -310,7 +311,13 @@ show_files <- function(studies) {
     data.frame(file = code(file.path(report$results_label, study$name, files)), size_kb = file.size(file.path(study$folder, files)) / 1000)
   }))
   if (is.null(rows)) return(paragraph("There are no files yet."))
-  emit_table("tbl-files", rows, "Every file of the studies.", raw = "file", headers = c("File", "Size (kB)"), most = 500)
+  emit_table("tbl-files", rows, "Every file of the studies.", raw = "file", headers = c("File", "Size (kB)"), most = c(html = 2000, pdf = 150))
+}
+
+#' What could not be shown anywhere above: the last word of the report.
+show_problems <- function() {
+  if (length(report$problems) == 0) return(paragraph("Everything that the results hold is in this report."))
+  callout("warning", "Left out of this report", paste0("- ", md(unique(report$problems)), collapse = "\n"))
 }
 
 show_session <- function() {

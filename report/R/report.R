@@ -6,6 +6,7 @@
 report <- new.env()
 report$claims <- list()
 report$problems <- character()
+report$read <- list()
 
 # Reading ---------------------------------------------------------------------------------------------------------------
 
@@ -52,8 +53,13 @@ read_study <- function(name) {
     name = name, id = slug(name), folder = folder, about = about, simulated = isTRUE(about$simulated),
     cells = read_table(file.path(folder, "cells.csv")),
     figures = read_index(folder, "figures", c("id", "file", "title", "caption", "seed_figure", "width_in", "height_in")),
-    tables = read_index(folder, "tables", c("id", "file", "caption", "seed_table"))
+    tables = rbind(read_tables_index(folder, "tables"), read_tables_index(folder, "models"))
   )
+}
+
+read_tables_index <- function(folder, kind) {
+  columns <- c("id", "file", "caption", "seed_table")
+  read_index(folder, kind, columns)[columns]
 }
 
 read_index <- function(folder, kind, columns) {
@@ -144,7 +150,7 @@ units <- c(us = "\u00b5s", pct = "%", bytes = "bytes", mb_s = "MB/s", gb_s = "GB
 
 special_headers <- c(
   r_squared = "R\u00b2", coef_log_size = "Coefficient of log size", coef_processes = "Coefficient of processes",
-  size_class = "Message size", process_class = "Processes", from_processes = "From", to_processes = "To",
+  size_bytes = "Message size", size_class = "Message size", process_class = "Processes", from_processes = "From", to_processes = "To",
   seed_figure = "Figure in the seed", seed_table = "Table in the seed"
 )
 
@@ -177,27 +183,34 @@ algorithm_labels <- function(study) {
   labels
 }
 
+#' "binary_tree;chain" -> "Binary tree, Chain", in a column that holds nothing but names of algorithms.
 relabel <- function(values, labels) {
-  known <- values %in% names(labels)
-  values[known] <- labels[values[known]]
-  values
+  parts <- strsplit(values, ";", fixed = TRUE)
+  base <- function(x) sub(" \\[.*\\]$", "", x)
+  if (length(labels) == 0 || !all(base(stats::na.omit(unlist(parts))) %in% c(names(labels), ""))) return(values)
+  vapply(parts, function(names) {
+    known <- base(names)
+    paste(paste0(labels[known], substring(names, nchar(known) + 1)), collapse = ", ")
+  }, "")
 }
 
 format_cells <- function(table, labels = character()) {
   for (name in names(table)) {
     column <- table[[name]]
     if (is.numeric(column)) {
-      table[[name]] <- if (name == "size_bytes") human_size(column) else md_keep(format_number(column, name))
+      table[[name]] <- if (name == "size_bytes") human_size(column) else format_number(column, name)
     } else {
       column <- as.character(column)
-      if (grepl("algorithm|^best$|^winner$|^fastest$", name)) column <- relabel(column, labels)
-      table[[name]] <- md(column)
+      empty <- is.na(column)
+      if (!name %in% c("mapping", "collective", "study")) column[!empty] <- relabel(column[!empty], labels)
+      table[[name]] <- keep_together(md(column))
     }
   }
   table
 }
 
-md_keep <- function(x) x
+#' Short words of a column stay on one line.
+keep_together <- function(x) if (all(nchar(x) <= 20)) gsub(" ", "\u00a0", x, fixed = TRUE) else x
 
 #' A data frame as a pipe table: numbers to the right, the width of the dashes as the width of the column (where a
 #' renderer uses that at all). `raw` names columns that already are markdown.
@@ -215,23 +228,47 @@ pipe_table <- function(table, labels = character(), raw = character(), headers =
   )
 }
 
-#' A numbered table. Wide ones scroll inside their box in HTML and are set smaller in the PDF.
+#' A numbered table. Wide ones scroll inside their box in HTML and are set smaller in the PDF; long ones are cut (in the
+#' PDF sooner), and then say where the rest is.
 emit_table <- function(id, table, caption, labels = character(), raw = character(), headers = header_of(names(table)),
-                       most = 60, file = NULL) {
-  total <- nrow(table)
-  if (total > most) {
-    table <- table[seq_len(most), , drop = FALSE]
-    caption <- paste0(caption, " The first ", most, " of ", format(total, big.mark = ","), " rows",
-                      if (!is.null(file)) paste0("; all of them are in ", code(file)), ".")
-  }
-  wide <- ncol(table) > 7 || sum(nchar(headers)) > 80
+                       most = c(html = 300, pdf = 60), file = NULL) {
   emit("::: {#", id, "}")
-  emit("::: {.table-scroll", if (nrow(table) > 25) " .long", "}")
-  emit(typst_only(if (wide) "#[#set text(size: 7.5pt); #set table(inset: (x: 3pt, y: 3pt))" else "#["))
+  if (nrow(table) <= min(most)) {
+    emit_rows(table, labels, raw, headers)
+    emit(caption)
+  } else {
+    emit("::: {.content-visible when-format=\"html\"}")
+    emit_rows(utils::head(table, most[["html"]]), labels, raw, headers)
+    emit(":::")
+    emit("::: {.content-hidden when-format=\"html\"}")
+    emit_rows(utils::head(table, most[["pdf"]]), labels, raw, headers)
+    emit(":::")
+    emit(caption, " ", cut_note(nrow(table), most, file))
+  }
+  emit(":::")
+}
+
+cut_note <- function(rows, most, file) {
+  shown <- if (rows > most[["html"]]) most[["html"]] else rows
+  where <- if (is.null(file)) "" else paste0("; all of them are in ", code(file))
+  paste0(
+    "[", if (shown < rows) paste0("The first ", shown, " of ") else "", format(rows, big.mark = ","), " rows",
+    if (shown < rows) where else "", ".]{.content-visible when-format=\"html\"}",
+    "[The first ", min(most[["pdf"]], rows), " of ", format(rows, big.mark = ","), " rows", where,
+    ".]{.content-hidden when-format=\"html\"}"
+  )
+}
+
+emit_rows <- function(table, labels, raw, headers) {
+  wide <- ncol(table) > 7 || sum(nchar(headers)) > 80
+  emit("::: {.table-scroll", if (nrow(table) > 30) " .long", "}")
+  # A table that fits on a page stays in one piece.
+  emit(typst_only(paste0(
+    "#block(width: 100%, breakable: ", if (nrow(table) > 30) "true" else "false", ")[",
+    if (wide) "#set text(size: 8.8pt); #set table(inset: (x: 3.5pt, y: 3pt))"
+  )))
   emit(paste(pipe_table(table, labels, raw, headers), collapse = "\n"))
   emit(typst_only("]"))
-  emit(":::")
-  emit(caption)
   emit(":::")
 }
 
@@ -307,19 +344,43 @@ figure_attributes <- function(row) {
 is_surface <- function(row) grepl("surface", row$id) && !grepl("log|plane|fit", row$id)
 
 #' The widget goes beside its static picture, which stays for print, for the PDF and for browsers without WebGL.
-emit_surface <- function(study, row) invisible(NULL)
+#' One copy of plotly.js serves all of them (emit_surface_scripts(), at the end of the report).
+emit_surface <- function(study, row) {
+  collective <- Find(function(c) belongs_to(row$id, c), collectives_of(study))
+  if (is.null(collective) || !requireNamespace("plotly", quietly = TRUE)) return(invisible(NULL))
+  widget <- call_analysis("plot_surface_interactive", study, collective)
+  if (is.null(widget)) return(invisible(NULL))
+  built <- plotly::plotly_build(widget)$x[c("data", "layout", "config")]
+  json <- jsonlite::toJSON(built, auto_unbox = TRUE, digits = I(5), null = "null", na = "null", force = TRUE)
+  report$surfaces <- TRUE
+  emit(html_only(paste0(
+    "<div class=\"surface\"><script type=\"application/json\">", gsub("</", "<\\/", json, fixed = TRUE), "</script></div>"
+  )))
+}
+
+emit_surface_scripts <- function() {
+  if (!isTRUE(report$surfaces)) return(invisible(NULL))
+  library <- list.files(system.file("htmlwidgets", "lib", "plotlyjs", package = "plotly"), "^plotly.*[.]js$", full.names = TRUE)
+  file.copy(library[1], file.path(report$build, "theme", "plotly.js"), overwrite = TRUE)
+  emit(html_only("<script src=\"theme/plotly.js\"></script>\n<script src=\"theme/surface.js\"></script>"))
+}
+
+html_only <- function(text) paste0("```{=html}\n", text, "\n```")
 
 # Sentences ---------------------------------------------------------------------------------------------------------------
 
-#' Sentences from a describe_*() function of the analysis package. What it cannot say is noted, and the report goes on.
-describe <- function(verb, study, ...) {
-  found <- tryCatch(getExportedValue("collanalysis", verb), error = function(e) NULL)
-  if (is.null(found)) return(character())
+#' Call a function of the package collanalysis with the study's results (read once) and what follows. NULL, and a note in
+#' the appendix, when it fails: one sentence less must not cost the report.
+call_analysis <- function(name, study, ...) {
   tryCatch(
-    as.character(unlist(found(study$folder, ...))),
-    error = function(e) {
-      note_problem(sprintf("%s: %s() failed: %s", study$name, verb, conditionMessage(e)))
-      character()
-    }
+    getExportedValue("collanalysis", name)(results_of(study), ...),
+    error = function(e) note_problem(sprintf("%s: %s() failed: %s", study$name, name, conditionMessage(e)))
   )
 }
+
+results_of <- function(study) {
+  if (is.null(report$read[[study$name]])) report$read[[study$name]] <- collanalysis::read_results(study$folder)
+  report$read[[study$name]]
+}
+
+describe <- function(name, study, ...) as.character(unlist(call_analysis(name, study, ...)))

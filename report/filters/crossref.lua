@@ -255,8 +255,15 @@ local function natural_widths(el)
   return el
 end
 
+-- pandoc's writer puts every table into a centred figure of its own; ours already is in one, and aligned with its caption.
+local function bare_typst_table(el)
+  local text = pandoc.write(pandoc.Pandoc({ el }), "typst")
+  local table_only = text:match("^%s*#figure%(%s*align%(center%)%[(#table%(.*%))%]%s*,%s*kind: table%s*%)%s*$")
+  if table_only then return typst(table_only) end
+end
+
 function Pandoc(doc)
-  doc = doc:walk({ traverse = "topdown", Div = keep_or_drop })
+  doc = doc:walk({ traverse = "topdown", Div = keep_or_drop, Span = keep_or_drop })
   doc = doc:walk({ Div = tabset })
   doc = doc:walk({ traverse = "topdown", Header = number_header, Div = number_float, Figure = number_float,
     Table = number_float })
@@ -264,6 +271,7 @@ function Pandoc(doc)
   doc = doc:walk({ Div = float_div, Figure = float_figure, Table = float_table })
   doc = doc:walk({ Div = callout })
   doc = doc:walk({ Cite = resolve })
+  if is_typst then doc = doc:walk({ Table = bare_typst_table }) end
   if #problems > 0 then
     error("crossref: " .. table.concat(problems, "\ncrossref: "), 0)
   end
