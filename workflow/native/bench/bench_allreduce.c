@@ -1,0 +1,14 @@
+#include "benchmark.h"
+
+static int call(const struct buffers *buffers, int bytes, const struct world *world) {
+    return MPI_Allreduce(buffers->send, buffers->recv, bytes, MPI_CHAR, MPI_SUM, world->comm);
+}
+
+static const struct collective collective = {
+    .call = call, .sync = SYNC_BEFORE_SIZE | SYNC_AFTER_CALL | SYNC_AFTER_RESULT, .sums = true};
+
+const struct benchmark benchmark = {.name = "allreduce",
+                                    .title = "MPI_Allreduce latency test",
+                                    .sized = true,
+                                    .collective = &collective,
+                                    COLLECTIVE_DEFAULTS};

@@ -1,0 +1,11 @@
+#include "benchmark.h"
+
+static int call(const struct buffers *buffers, int bytes, const struct world *world) {
+    return MPI_Bcast(buffers->send, bytes, MPI_CHAR, ROOT, world->comm);
+}
+
+static const struct collective collective = {
+    .call = call, .sync = SYNC_AFTER_CALL | SYNC_AFTER_CALLS, .in_place = true, .root_sends = true};
+
+const struct benchmark benchmark = {
+    .name = "bcast", .title = "MPI_Bcast latency test", .sized = true, .collective = &collective, COLLECTIVE_DEFAULTS};

@@ -1,0 +1,14 @@
+#include "benchmark.h"
+
+static int call(const struct buffers *buffers, int bytes, const struct world *world) {
+    return MPI_Reduce(buffers->send, buffers->recv, bytes, MPI_CHAR, MPI_SUM, ROOT, world->comm);
+}
+
+static const struct collective collective = {
+    .call = call, .sync = SYNC_BEFORE_SIZE | SYNC_BEFORE_CALL | SYNC_AFTER_RESULT, .root_receives = true, .sums = true};
+
+const struct benchmark benchmark = {.name = "reduce",
+                                    .title = "MPI_Reduce latency test",
+                                    .sized = true,
+                                    .collective = &collective,
+                                    COLLECTIVE_DEFAULTS};

@@ -1,0 +1,82 @@
+/* What one benchmark is. Each bench_*.c defines `benchmark`; the other files know no benchmark by name. */
+#ifndef BENCHMARK_H
+#define BENCHMARK_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#define COLLBENCH_VERSION "1.0"
+
+/* The root of rooted collectives. */
+#define ROOT 0
+
+/* Message buffers of a rank. The same for every message size: allocated for the largest. */
+struct buffers {
+    char *send;
+    char *recv; /* the same as send for in-place benchmarks */
+};
+
+/* The processes that take part. */
+struct world {
+    MPI_Comm comm;
+    int rank;
+    int ranks;
+};
+
+/* Default number of calls for a message size. */
+struct repetitions {
+    int warmup;     /* not timed, before the timed ones */
+    int iterations; /* timed */
+};
+
+/* Where barriers are. OMB 7.4 differs from benchmark to benchmark, and in a simulator every one of them counts. */
+enum sync {
+    SYNC_BEFORE_SIZE = 1,  /* before the first call of a message size */
+    SYNC_BEFORE_CALL = 2,  /* before each call */
+    SYNC_AFTER_CALL = 4,   /* after each call */
+    SYNC_AFTER_CALLS = 8,  /* after the last call of a message size */
+    SYNC_AFTER_RESULT = 16 /* after the result of a message size */
+};
+
+/* A collective: the call, and where its data come from and go to. A block is one message of the size measured. */
+struct collective {
+    int (*call)(const struct buffers *buffers, int bytes, const struct world *world); /* returns an MPI error code */
+    unsigned sync;                                                                    /* of enum sync */
+    bool in_place;      /* one buffer to send from and to receive into */
+    bool root_sends;    /* only the root has data to send */
+    bool root_receives; /* only the root gets data */
+    bool personal;      /* sends a block to each rank (else the same block to all) */
+    bool collects;      /* receives a block from each rank */
+    bool sums;          /* receives the sum of all blocks */
+};
+
+/* A point-to-point exchange between ranks 0 and 1. */
+struct exchange {
+    int (*call)(const struct buffers *buffers, int bytes, const struct world *world); /* returns an MPI error code */
+    bool one_way;                                                                     /* only rank 1 receives */
+    double (*value)(double seconds, int bytes); /* of one exchange: the number that is printed */
+    const char *column;                         /* what it is, with its unit */
+    const char *percentile_column;              /* the same for a percentile */
+};
+
+/* Exactly one of `collective` and `exchange` is set. */
+struct benchmark {
+    const char *name;                /* the program is collbench_<name> */
+    const char *title;               /* first line of the output */
+    bool sized;                      /* false: no message, one line of output */
+    size_t max_size;                 /* default of the largest message, bytes */
+    struct repetitions small, large; /* defaults up to LARGE_MESSAGE bytes, and above */
+    const struct collective *collective;
+    const struct exchange *exchange;
+};
+
+extern const struct benchmark benchmark;
+
+/* Messages of more bytes are repeated less often. */
+#define LARGE_MESSAGE 8192
+
+/* Defaults common to all collectives. */
+#define COLLECTIVE_DEFAULTS .max_size = 1 << 20, .small = {100, 1000}, .large = {10, 100}
+
+#endif

@@ -1,0 +1,59 @@
+#include "buffers.h"
+#include "errors.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Blocks in the send buffer. */
+static size_t send_blocks(const struct world *world) {
+    return benchmark.collective && benchmark.collective->personal ? world->ranks : 1;
+}
+
+/* Blocks in the receive buffer. */
+static size_t recv_blocks(const struct world *world) {
+    return benchmark.collective && benchmark.collective->collects ? world->ranks : 1;
+}
+
+void limit_sizes(const struct world *world, struct options *options) {
+    size_t blocks = send_blocks(world) > recv_blocks(world) ? send_blocks(world) : recv_blocks(world);
+    if (!benchmark.sized || options->max_size <= options->memory_limit / blocks)
+        return;
+    options->max_size = options->memory_limit / blocks;
+    if (world->rank == ROOT)
+        complain(
+            "warning: sizes above %zu bytes are left out: their buffers are above the memory limit of %zu bytes (-M)",
+            options->max_size, options->memory_limit);
+}
+
+/* Memory is touched only where it is used: the other ranks' part of a rooted collective then costs nothing. */
+static char *allocate(const struct world *world, const char *what, size_t bytes, bool used, int value) {
+    void *memory = NULL;
+    if (posix_memalign(&memory, (size_t)sysconf(_SC_PAGESIZE), bytes) != 0)
+        give_up("rank %d: cannot allocate %zu bytes to %s; use smaller messages (-m) or fewer ranks", world->rank,
+                bytes, what);
+    if (used)
+        memset(memory, value, bytes);
+    return memory;
+}
+
+struct buffers allocate_buffers(const struct world *world, const struct options *options) {
+    struct buffers buffers = {NULL, NULL};
+    if (!benchmark.sized)
+        return buffers;
+    const struct collective *collective = benchmark.collective;
+    bool sends = !collective || !collective->root_sends || world->rank == ROOT;
+    bool receives = !collective || !collective->root_receives || world->rank == ROOT;
+    buffers.recv = allocate(world, "receive", options->max_size * recv_blocks(world), receives, 0);
+    if (collective && collective->in_place)
+        buffers.send = buffers.recv;
+    else
+        buffers.send = allocate(world, "send", options->max_size * send_blocks(world), sends, 1);
+    return buffers;
+}
+
+void free_buffers(struct buffers *buffers) {
+    if (buffers->send != buffers->recv)
+        free(buffers->send);
+    free(buffers->recv);
+}

@@ -1,0 +1,15 @@
+/* Message buffers: aligned to a page, as large as the largest message needs. */
+#ifndef BUFFERS_H
+#define BUFFERS_H
+
+#include "options.h"
+
+/* Leaves out sizes whose buffers would be above the memory limit, with a warning by rank 0. */
+void limit_sizes(const struct world *world, struct options *options);
+
+/* Allocates and touches what this rank sends and receives; ends all ranks where there is not enough memory. */
+struct buffers allocate_buffers(const struct world *world, const struct options *options);
+
+void free_buffers(struct buffers *buffers);
+
+#endif

@@ -1,0 +1,103 @@
+/* Start, command line, and the loop over message sizes. */
+#include "buffers.h"
+#include "errors.h"
+#include "measure.h"
+#include "output.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Ranks report their errors themselves, with the place (check_mpi). */
+static struct world start_mpi(int *argc, char ***argv) {
+    struct world world = {.comm = MPI_COMM_WORLD};
+    MPI_CHECK(MPI_Init(argc, argv));
+    MPI_CHECK(MPI_Comm_set_errhandler(world.comm, MPI_ERRORS_RETURN));
+    MPI_CHECK(MPI_Comm_rank(world.comm, &world.rank));
+    MPI_CHECK(MPI_Comm_size(world.comm, &world.ranks));
+    return world;
+}
+
+/* False, with a message by rank 0, where this benchmark cannot run on so many ranks. */
+static bool enough_ranks(const struct world *world) {
+    bool pair = benchmark.exchange != NULL;
+    if (pair ? world->ranks == 2 : world->ranks >= 2)
+        return true;
+    if (world->rank == ROOT)
+        complain("needs %s 2 processes, started with %d", pair ? "exactly" : "at least", world->ranks);
+    return false;
+}
+
+/* Room for a value of each iteration, where there are percentiles. */
+static double *allocate_samples(const struct setup *setup) {
+    const struct options *options = &setup->options;
+    if (options->percentile_count == 0)
+        return NULL;
+    int most =
+        options->small.iterations > options->large.iterations ? options->small.iterations : options->large.iterations;
+    double *samples = malloc(most * sizeof samples[0]);
+    if (!samples)
+        give_up("rank %d: cannot allocate the times of %d iterations; use fewer (-i) or no percentiles (-z)",
+                setup->world.rank, most);
+    return samples;
+}
+
+/* One size: false where the data that arrived were wrong. */
+static bool run_size(const struct setup *setup, size_t size) {
+    struct result result = {.size = size};
+    if (benchmark.collective)
+        measure_collective(setup, &result);
+    else
+        measure_exchange(setup, &result);
+    if (setup->world.rank == ROOT) {
+        print_result(&setup->options, &result);
+        if (result.wrong_bytes > 0)
+            complain("data validation failed: %ld wrong bytes over all ranks and calls at message size %zu",
+                     result.wrong_bytes, size);
+    }
+    return result.wrong_bytes == 0;
+}
+
+/* All sizes, doubling; stops at the first with wrong data. */
+static bool run_sizes(struct setup *setup) {
+    limit_sizes(&setup->world, &setup->options);
+    setup->buffers = allocate_buffers(&setup->world, &setup->options);
+    setup->samples = allocate_samples(setup);
+    if (setup->world.rank == ROOT)
+        print_header(&setup->options);
+    bool valid = true;
+    if (!benchmark.sized)
+        valid = run_size(setup, 0);
+    else
+        for (size_t size = setup->options.min_size; valid && size <= setup->options.max_size; size *= 2)
+            valid = run_size(setup, size);
+    free(setup->samples);
+    free_buffers(&setup->buffers);
+    return valid;
+}
+
+static bool serve(enum request request, struct setup *setup) {
+    bool first = setup->world.rank == ROOT;
+    switch (request) {
+    case REQUEST_HELP:
+        if (first)
+            print_help();
+        return true;
+    case REQUEST_VERSION:
+        if (first)
+            printf("collbench %s\n", COLLBENCH_VERSION);
+        return true;
+    case REQUEST_RUN:
+        return enough_ranks(&setup->world) && run_sizes(setup);
+    default:
+        return false;
+    }
+}
+
+int main(int argc, char *argv[]) {
+    struct setup setup = {.world = start_mpi(&argc, &argv)};
+    enum request request = parse_options(argc, argv, setup.world.rank == ROOT, &setup.options);
+    bool good = serve(request, &setup);
+    fflush(stdout);
+    MPI_CHECK(MPI_Finalize());
+    return good ? EXIT_SUCCESS : EXIT_FAILURE;
+}

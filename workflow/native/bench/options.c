@@ -1,0 +1,199 @@
+#include "options.h"
+#include "errors.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_MESSAGE (1LL << 30)
+#define MIN_MEMORY (1LL << 20)
+
+static const struct option LONG_OPTIONS[] = {{"message-size", required_argument, NULL, 'm'},
+                                             {"iterations", required_argument, NULL, 'i'},
+                                             {"warmup", required_argument, NULL, 'x'},
+                                             {"full", no_argument, NULL, 'f'},
+                                             {"tail-lat", optional_argument, NULL, 'z'},
+                                             {"validation", no_argument, NULL, 'c'},
+                                             {"mem-limit", required_argument, NULL, 'M'},
+                                             {"decimals", required_argument, NULL, 'd'},
+                                             {"help", no_argument, NULL, 'h'},
+                                             {"version", no_argument, NULL, 'v'},
+                                             {NULL, 0, NULL, 0}};
+
+/* Option letters of this benchmark: there are no ranks to compare in point-to-point, and no data in a barrier. */
+static const char *option_letters(void) {
+    if (benchmark.exchange)
+        return "+:m:i:x:z::cM:d:hv";
+    return benchmark.sized ? "+:m:i:x:fz::cM:d:hv" : "+:m:i:x:fz::M:d:hv";
+}
+
+void print_help(void) {
+    printf("Usage: collbench_%s [options]\n\n", benchmark.name);
+    printf(
+        "  -m, --message-size MAX | MIN:MAX | MIN: | :MAX   sizes in bytes, doubled from MIN to MAX (default 1:%zu)\n",
+        benchmark.max_size);
+    printf("  -i, --iterations N   timed calls for each size (default %d, above %d bytes %d)\n",
+           benchmark.small.iterations, LARGE_MESSAGE, benchmark.large.iterations);
+    printf("  -x, --warmup N       calls before the timed ones (default %d, above %d bytes %d)\n",
+           benchmark.small.warmup, LARGE_MESSAGE, benchmark.large.warmup);
+    if (!benchmark.exchange)
+        printf("  -f, --full           also print minimum and maximum over ranks, and iterations\n");
+    printf("  -z, --tail-lat[=LIST]  also print percentiles over iterations: -z (50, 90, 99) or, for instance, "
+           "-z5,50,95\n");
+    if (benchmark.sized)
+        printf("  -c, --validation     check the received data after each call\n");
+    printf("  -M, --mem-limit N    largest buffer of a rank in bytes; larger sizes are left out (default %d)\n",
+           512 << 20);
+    printf("  -d, --decimals N     decimals of printed values (default 2)\n"
+           "  -h, --help           print this help\n"
+           "  -v, --version        print the version\n");
+}
+
+/* A decimal number and nothing else; false where it is not in low..high. */
+static bool parse_number(const char *text, long long low, long long high, long long *number) {
+    char *end;
+    errno = 0;
+    *number = strtoll(text, &end, 10);
+    return end != text && *end == '\0' && errno == 0 && *number >= low && *number <= high;
+}
+
+static bool parse_int(const char *text, int low, int high, int *number) {
+    long long value;
+    if (!parse_number(text, low, high, &value))
+        return false;
+    *number = (int)value;
+    return true;
+}
+
+/* MAX, MIN:MAX, MIN: or :MAX. */
+static bool parse_sizes(const char *text, struct options *options) {
+    char low[32] = "";
+    const char *colon = strchr(text, ':');
+    const char *high = colon ? colon + 1 : text;
+    if (colon && (size_t)(colon - text) >= sizeof low)
+        return false;
+    if (colon)
+        memcpy(low, text, colon - text);
+    long long value;
+    if (low[0] != '\0') {
+        if (!parse_number(low, 1, MAX_MESSAGE, &value))
+            return false;
+        options->min_size = value;
+    }
+    if (high[0] != '\0') {
+        if (!parse_number(high, 1, MAX_MESSAGE, &value))
+            return false;
+        options->max_size = value;
+    }
+    return low[0] != '\0' || high[0] != '\0';
+}
+
+/* A list such as 50,90,99; NULL means just that one. */
+static bool parse_percentiles(const char *text, struct options *options) {
+    char list[64];
+    if (strlen(text ? text : "") >= sizeof list)
+        return false;
+    strcpy(list, text ? text : "50,90,99");
+    options->percentile_count = 0;
+    char *next = list;
+    for (char *item = strsep(&next, ","); item != NULL; item = strsep(&next, ",")) {
+        if (options->percentile_count == MAX_PERCENTILES ||
+            !parse_int(item, 0, 100, &options->percentiles[options->percentile_count++]))
+            return false;
+    }
+    return true;
+}
+
+/* Stores one option; returns NULL, or what is allowed. */
+static const char *store_option(int letter, const char *value, struct options *options) {
+    long long number;
+    switch (letter) {
+    case 'm':
+        return parse_sizes(value, options) ? NULL : "MAX, MIN:MAX, MIN: or :MAX in bytes, each from 1 to 1073741824";
+    case 'i':
+        if (!parse_int(value, 1, INT_MAX / 2, &options->small.iterations))
+            return "a whole number from 1 to 1073741823";
+        options->large.iterations = options->small.iterations;
+        return NULL;
+    case 'x':
+        if (!parse_int(value, 0, INT_MAX / 2, &options->small.warmup))
+            return "a whole number from 0 to 1073741823";
+        options->large.warmup = options->small.warmup;
+        return NULL;
+    case 'z':
+        return parse_percentiles(value, options) ? NULL : "at most 5 whole numbers from 0 to 100, with commas between";
+    case 'M':
+        if (!parse_number(value, MIN_MEMORY, LLONG_MAX, &number))
+            return "a whole number of bytes, at least 1048576";
+        options->memory_limit = number;
+        return NULL;
+    case 'd':
+        return parse_int(value, 0, MAX_DECIMALS, &options->decimals) ? NULL : "a whole number from 0 to 9";
+    case 'f':
+        options->full = true;
+        return NULL;
+    default:
+        options->validate = true;
+        return NULL;
+    }
+}
+
+/* Says which argument getopt did not accept. */
+static enum request wrong_option(bool loud, int letter, const char *argument) {
+    if (loud && letter == ':')
+        complain("option %s needs a value; -h lists the options", argument);
+    else if (loud)
+        complain("unknown option %s; -h lists the options", argument);
+    return REQUEST_WRONG;
+}
+
+/* What can be judged only after all options are read. */
+static enum request check_options(bool loud, const struct options *options, const char *extra) {
+    if (extra) {
+        if (loud)
+            complain(
+                "unexpected argument '%s'; -h lists the options (a list of percentiles follows -z without a blank)",
+                extra);
+        return REQUEST_WRONG;
+    }
+    if (options->min_size > options->max_size) {
+        if (loud)
+            complain("option -m: the smallest message size, %zu bytes, is above the largest, %zu bytes",
+                     options->min_size, options->max_size);
+        return REQUEST_WRONG;
+    }
+    return REQUEST_RUN;
+}
+
+enum request parse_options(int argc, char *argv[], bool loud, struct options *options) {
+    *options = (struct options){.min_size = 1,
+                                .max_size = benchmark.max_size,
+                                .memory_limit = (size_t)512 << 20,
+                                .small = benchmark.small,
+                                .large = benchmark.large,
+                                .decimals = 2};
+    opterr = 0;
+    int letter;
+    while ((letter = getopt_long(argc, argv, option_letters(), LONG_OPTIONS, NULL)) != -1) {
+        if (letter == 'h')
+            return REQUEST_HELP;
+        if (letter == 'v')
+            return REQUEST_VERSION;
+        if (letter == ':' || letter == '?' || !strchr(option_letters(), letter))
+            return wrong_option(loud, letter, argv[optind - 1]);
+        const char *allowed = store_option(letter, optarg, options);
+        if (allowed) {
+            if (loud)
+                complain("option -%c: '%s' is not allowed; allowed is %s", letter, optarg, allowed);
+            return REQUEST_WRONG;
+        }
+    }
+    return check_options(loud, options, optind < argc ? argv[optind] : NULL);
+}
+
+struct repetitions repetitions_for(const struct options *options, size_t size) {
+    return size > LARGE_MESSAGE ? options->large : options->small;
+}

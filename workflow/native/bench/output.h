@@ -1,0 +1,10 @@
+/* Standard output, in OMB's columns. Call on rank 0 only. */
+#ifndef OUTPUT_H
+#define OUTPUT_H
+
+#include "result.h"
+
+void print_header(const struct options *options);
+void print_result(const struct options *options, const struct result *result);
+
+#endif

@@ -1,0 +1,23 @@
+/* From the times of each rank to the numbers of one line of output. */
+#ifndef RESULT_H
+#define RESULT_H
+
+#include "options.h"
+
+/* Latencies are in microseconds, bandwidths in MB/s (1 MB = 1e6 bytes). Valid on rank 0. */
+struct result {
+    size_t size; /* bytes */
+    int iterations;
+    double mean, min, max; /* mean, minimum, maximum over ranks of each rank's mean over iterations */
+    double percentiles[MAX_PERCENTILES];
+    long wrong_bytes; /* over all ranks and iterations */
+};
+
+/* Percentiles of `count` values, which are sorted by it. */
+void find_percentiles(const struct options *options, double *values, int count, double *percentiles);
+
+/* Combines the ranks' means (us) and, with percentiles, their `samples` (us for each iteration). */
+void combine_ranks(const struct world *world, const struct options *options, double mean, double *samples,
+                   struct result *result);
+
+#endif

@@ -1,0 +1,69 @@
+#include "validation.h"
+
+#include <string.h>
+
+/* One message: who sends it, to whom (0 where all get the same), in which iteration, among how many ranks. */
+struct message {
+    size_t source, destination, iteration, ranks;
+};
+
+/* Byte at `offset`, 1 to 101: never that of a cleared buffer. Its neighbours in rank, iteration and offset differ. */
+static char message_byte(const struct message *message, size_t offset) {
+    return (char)(1 + (offset + 7 * message->source + 31 * message->destination + 13 * message->iteration) % 101);
+}
+
+/* For sums, one rank in turn contributes to each byte and the others add 0: no number of ranks overflows a byte. */
+static char summand_byte(const struct message *message, size_t offset) {
+    struct message anonymous = {0, 0, message->iteration, message->ranks};
+    bool turn = (offset + message->iteration) % message->ranks == message->source;
+    return turn ? message_byte(&anonymous, offset) : 0;
+}
+
+static bool sums(void) {
+    return benchmark.collective && benchmark.collective->sums;
+}
+
+static void fill_message(char *buffer, size_t size, const struct message *message) {
+    for (size_t offset = 0; offset < size; offset++)
+        buffer[offset] = sums() ? summand_byte(message, offset) : message_byte(message, offset);
+}
+
+static long count_wrong(const char *buffer, size_t size, const struct message *message) {
+    long wrong = 0;
+    for (size_t offset = 0; offset < size; offset++)
+        wrong += buffer[offset] != message_byte(message, offset);
+    return wrong;
+}
+
+void fill_buffers(const struct buffers *buffers, size_t size, int iteration, const struct world *world) {
+    const struct collective *collective = benchmark.collective;
+    if (!collective || !collective->root_receives || world->rank == ROOT)
+        memset(buffers->recv, 0, size * (collective && collective->collects ? world->ranks : 1));
+    if (collective && collective->root_sends && world->rank != ROOT)
+        return;
+    int blocks = collective && collective->personal ? world->ranks : 1;
+    for (int block = 0; block < blocks; block++) {
+        struct message message = {world->rank, block, iteration, world->ranks};
+        fill_message(buffers->send + block * size, size, &message);
+    }
+}
+
+long count_wrong_bytes(const struct buffers *buffers, size_t size, int iteration, const struct world *world) {
+    const struct collective *collective = benchmark.collective;
+    if (!collective) { /* from the other of the two ranks */
+        if (benchmark.exchange->one_way && world->rank == 0)
+            return 0;
+        struct message message = {1 - world->rank, 0, iteration, world->ranks};
+        return count_wrong(buffers->recv, size, &message);
+    }
+    if (collective->root_receives && world->rank != ROOT)
+        return 0;
+    long wrong = 0;
+    int blocks = collective->collects ? world->ranks : 1;
+    for (int block = 0; block < blocks; block++) {
+        struct message message = {collective->collects ? block : ROOT, collective->personal ? world->rank : 0,
+                                  iteration, world->ranks};
+        wrong += count_wrong(buffers->recv + block * size, size, &message);
+    }
+    return wrong;
+}
