@@ -1,0 +1,177 @@
+/* Seed 001: broadcast and reduce level by level. The MPI library's own algorithm runs on each level. */
+#include "collstudy.h"
+
+#include <stdlib.h>
+
+static int bcast(struct call *call, enum level_kind kind)
+{
+    struct levels *levels;
+    TRY(coll_levels_get(call->cache, kind, call->root, &levels));
+    for (int l = 0; l < levels->n; l++)
+        if (levels->comm[l] != MPI_COMM_NULL)
+            TRY(PMPI_Bcast(call->recv, call->count, call->type, 0, levels->comm[l]));
+    return MPI_SUCCESS;
+}
+
+int level_bcast_node(struct call *call)
+{
+    return bcast(call, LEVEL_NODE);
+}
+
+int level_bcast_group(struct call *call)
+{
+    return bcast(call, LEVEL_GROUP);
+}
+
+int level_bcast_node_group(struct call *call)
+{
+    return bcast(call, LEVEL_NODE_GROUP);
+}
+
+int level_bcast_reorder(struct call *call)
+{
+    return bcast(call, LEVEL_REORDER);
+}
+
+/* ---- broadcast in chunks that overlap between the levels (seed 001, section 2, item 5) ---- */
+
+struct pipeline {
+    struct call *call;
+    const struct levels *levels;
+    struct extent extent;
+    int each, chunks;
+    int source;            /* the level at which this rank receives; -1 at the root */
+    MPI_Request *requests; /* by level, then by chunk */
+};
+
+static int start_chunk(struct pipeline *p, int level, int chunk)
+{
+    int first = chunk * p->each;
+    int count = p->call->count - first < p->each ? p->call->count - first : p->each;
+    MPI_Request *request = &p->requests[(size_t)level * (size_t)p->chunks + (size_t)chunk];
+    return PMPI_Ibcast(coll_at(p->call->recv, first, p->extent.extent), count, p->call->type, 0, p->levels->comm[level],
+                       request);
+}
+
+/* A rank leads every level below the one at which it receives; the root leads all. */
+static int find_source(const struct levels *levels, int *source)
+{
+    *source = -1;
+    for (int l = 0; l < levels->n; l++) {
+        int rank = 0;
+        if (levels->comm[l] != MPI_COMM_NULL)
+            TRY(PMPI_Comm_rank(levels->comm[l], &rank));
+        if (rank != 0)
+            *source = l;
+    }
+    return MPI_SUCCESS;
+}
+
+static int run_pipeline(struct pipeline *p)
+{
+    size_t n = (size_t)p->levels->n * (size_t)p->chunks;
+    for (size_t i = 0; i < n; i++)
+        p->requests[i] = MPI_REQUEST_NULL;
+    for (int c = 0; c < p->chunks && p->source >= 0; c++)
+        TRY(start_chunk(p, p->source, c));
+    for (int c = 0; c < p->chunks; c++) {
+        if (p->source >= 0)
+            TRY(PMPI_Wait(&p->requests[(size_t)p->source * (size_t)p->chunks + (size_t)c], MPI_STATUS_IGNORE));
+        for (int l = p->source + 1; l < p->levels->n; l++)
+            if (p->levels->comm[l] != MPI_COMM_NULL)
+                TRY(start_chunk(p, l, c));
+    }
+    return coll_wait_sends((int)n, p->requests);
+}
+
+int level_bcast_pipelined(struct call *call)
+{
+    struct pipeline p = {.call = call};
+    struct levels *levels;
+    TRY(coll_levels_get(call->cache, LEVEL_NODE_GROUP, call->root, &levels));
+    TRY(coll_extent(call->type, &p.extent));
+    TRY(find_source(levels, &p.source));
+    p.levels = levels;
+    p.each = coll_chunk(call, call->count, p.extent.size);
+    p.chunks = (int)(((long)call->count + p.each - 1) / p.each);
+    p.requests = malloc((size_t)levels->n * (size_t)p.chunks * sizeof *p.requests);
+    if (p.requests == NULL)
+        return MPI_ERR_NO_MEM;
+    int rc = run_pipeline(&p);
+    free(p.requests);
+    return rc;
+}
+
+/* ---- reduce ---- */
+
+/* Partial results go from the innermost level outwards; a leader keeps its own in result. */
+static int reduce_levels(struct call *call, const struct levels *levels, void *result)
+{
+    const void *in = call->send;
+    for (int l = levels->n - 1; l >= 0 && levels->comm[l] != MPI_COMM_NULL; l--) {
+        int rank;
+        TRY(PMPI_Comm_rank(levels->comm[l], &rank));
+        if (rank != 0 && in == MPI_IN_PLACE)
+            in = result;
+        TRY(PMPI_Reduce(in, result, call->count, call->type, call->op, 0, levels->comm[l]));
+        in = MPI_IN_PLACE;
+    }
+    return MPI_SUCCESS;
+}
+
+static int reduce(struct call *call, enum level_kind kind)
+{
+    struct levels *levels;
+    struct extent extent;
+    char *raw = NULL, *result = call->recv;
+    TRY(coll_extent(call->type, &extent));
+    if (!coll_commutes(call) || coll_above_limit(call, call->bytes))
+        return COLL_USE_DEFAULT;
+    TRY(coll_levels_get(call->cache, kind, call->root, &levels));
+    if (call->rank != call->root)
+        TRY(coll_buffer(&extent, (size_t)call->count, &raw, &result));
+    int rc = reduce_levels(call, levels, result);
+    free(raw);
+    return rc;
+}
+
+int level_reduce_node(struct call *call)
+{
+    return reduce(call, LEVEL_NODE);
+}
+
+int level_reduce_group(struct call *call)
+{
+    return reduce(call, LEVEL_GROUP);
+}
+
+int level_reduce_node_group(struct call *call)
+{
+    return reduce(call, LEVEL_NODE_GROUP);
+}
+
+int level_reduce_reorder(struct call *call)
+{
+    return reduce(call, LEVEL_REORDER);
+}
+
+/* ---- the seed's rules ---- */
+
+enum { LARGE = 2048 * 1024, MANY_NODES = 13 };
+
+int level_bcast_seed001(struct call *call)
+{
+    const struct placement *p = &call->cache->placement;
+    TRY(coll_placement(call->cache));
+    if (p->ppn == 1)
+        return bcast(call, p->nodes > MANY_NODES && call->bytes >= LARGE ? LEVEL_GROUP : LEVEL_REORDER);
+    return bcast(call, call->bytes < LARGE ? LEVEL_NODE : LEVEL_NODE_GROUP);
+}
+
+int level_reduce_seed001(struct call *call)
+{
+    TRY(coll_placement(call->cache));
+    if (call->cache->placement.ppn == 1)
+        return reduce(call, call->bytes < LARGE ? LEVEL_REORDER : LEVEL_GROUP);
+    return reduce(call, call->bytes < LARGE ? LEVEL_NODE : LEVEL_NODE_GROUP);
+}

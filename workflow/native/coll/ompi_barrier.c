@@ -1,0 +1,107 @@
+/* The barriers of Open MPI's coll/tuned: the same messages in the same order as version 4.1. */
+#include "collstudy.h"
+
+#include <stdlib.h>
+
+static int send_empty(const struct call *call, int to)
+{
+    return coll_send(call, NULL, 0, to);
+}
+
+static int ssend_empty(const struct call *call, int to)
+{
+    return PMPI_Ssend(NULL, 0, MPI_BYTE, to, call->kind, call->comm);
+}
+
+static int recv_empty(const struct call *call, int from)
+{
+    return coll_recv(call, NULL, 0, from, MPI_STATUS_IGNORE);
+}
+
+static int collect_and_release(struct call *call, MPI_Request requests[])
+{
+    for (int i = 1; i < call->size; i++)
+        TRY(coll_irecv(call, NULL, 0, MPI_ANY_SOURCE, &requests[i - 1]));
+    TRY(PMPI_Waitall(call->size - 1, requests, MPI_STATUSES_IGNORE));
+    for (int i = 1; i < call->size; i++)
+        TRY(send_empty(call, i));
+    return MPI_SUCCESS;
+}
+
+int ompi_barrier_linear(struct call *call)
+{
+    if (call->rank > 0) {
+        TRY(send_empty(call, 0));
+        return recv_empty(call, 0);
+    }
+    MPI_Request *requests = malloc((size_t)call->size * sizeof *requests);
+    if (requests == NULL)
+        return MPI_ERR_NO_MEM;
+    int rc = collect_and_release(call, requests);
+    free(requests);
+    return rc;
+}
+
+/* A token goes round twice; the second time it is sent synchronously. */
+int ompi_barrier_double_ring(struct call *call)
+{
+    int left = (call->rank + call->size - 1) % call->size, right = (call->rank + 1) % call->size;
+    for (int round = 0; round < 2; round++) {
+        if (call->rank > 0)
+            TRY(recv_empty(call, left));
+        TRY(round == 0 ? send_empty(call, right) : ssend_empty(call, right));
+        if (call->rank == 0)
+            TRY(recv_empty(call, left));
+    }
+    return MPI_SUCCESS;
+}
+
+/* Ranks beyond the largest power of two report to a partner before, and are released by it after. */
+int ompi_barrier_recursive_doubling(struct call *call)
+{
+    int power = coll_floor_power_of_two(call->size);
+    int partner = call->rank + power;
+    if (call->rank >= power)
+        return coll_sendrecv_empty(call, call->rank - power, call->rank - power);
+    if (partner < call->size)
+        TRY(recv_empty(call, partner));
+    for (int bit = 1; bit < power; bit *= 2)
+        TRY(coll_sendrecv_empty(call, call->rank ^ bit, call->rank ^ bit));
+    return partner < call->size ? ssend_empty(call, partner) : MPI_SUCCESS;
+}
+
+int ompi_barrier_bruck(struct call *call)
+{
+    for (long distance = 1; distance < call->size; distance *= 2)
+        TRY(coll_sendrecv_empty(call, (int)((call->rank + distance) % call->size),
+                                (int)((call->rank + call->size - distance) % call->size)));
+    return MPI_SUCCESS;
+}
+
+/* Only for two ranks; Open MPI fails for any other number. */
+int ompi_barrier_two_proc(struct call *call)
+{
+    if (call->size != 2)
+        return COLL_USE_DEFAULT;
+    return coll_sendrecv_empty(call, 1 - call->rank, 1 - call->rank);
+}
+
+/* A rank meets the one that differs in a bit, as long as its lower bits are zero: lower ranks are the parents. */
+static int meet(struct call *call, int bit, bool upwards)
+{
+    int partner = call->rank ^ bit;
+    if ((partner & (bit - 1)) || partner >= call->size)
+        return MPI_SUCCESS;
+    bool parent = partner > call->rank;
+    return parent == upwards ? recv_empty(call, partner) : send_empty(call, partner);
+}
+
+int ompi_barrier_tree(struct call *call)
+{
+    int bit = 1;
+    for (; bit < call->size; bit *= 2)
+        TRY(meet(call, bit, true));
+    for (bit /= 2; bit > 0; bit /= 2)
+        TRY(meet(call, bit, false));
+    return MPI_SUCCESS;
+}
