@@ -1,11 +1,22 @@
 # The parts of the report, one function each: read what a study has, say it, show it.
 
-plot_words <- c(bcast = "Broadcast", barrier = "Barrier", reduce = "Reduce", allreduce = "Allreduce", gather = "Gather",
+collective_titles <- c(bcast = "Broadcast", barrier = "Barrier", reduce = "Reduce", allreduce = "Allreduce", gather = "Gather",
                 scatter = "Scatter", allgather = "Allgather", alltoall = "All-to-all", latency = "Point-to-point latency",
                 bandwidth = "Point-to-point bandwidth")
 
 collective_title <- function(name) {
-  if (name %in% names(plot_words)) plot_words[[name]] else paste0(toupper(substr(name, 1, 1)), substring(name, 2))
+  if (name %in% names(collective_titles)) collective_titles[[name]] else paste0(toupper(substr(name, 1, 1)), substring(name, 2))
+}
+
+# Names that the machine and suite files use, as people write them.
+product_names <- c(openmpi = "Open MPI", mpich = "MPICH", impi = "Intel MPI", collbench = "collbench (the embedded benchmark)",
+                   osu = "OSU Micro-Benchmarks", "smpi-openmpi" = "SMPI (selecting as Open MPI does)")
+
+product <- function(name) {
+  words <- trimws(strsplit(name %||% "", ",", fixed = TRUE)[[1]])
+  known <- words %in% names(product_names)
+  words[known] <- product_names[words[known]]
+  paste(words, collapse = ", ")
 }
 
 collectives_of <- function(study) names(study$about$collectives)
@@ -28,7 +39,7 @@ show_question <- function(studies) {
 }
 
 show_answer <- function(studies) {
-  ready <- Filter(function(s) !is.null(s$about), studies)
+  ready <- Filter(has_results, studies)
   answer <- do.call(rbind, lapply(ready, answer_of))
   for (study in ready) say_sentences(study, describe("describe_answer", study), "tbl-answer")
   if (is.null(answer) || nrow(answer) == 0) {
@@ -70,18 +81,18 @@ study_row <- function(study) {
   how <- study$about$how
   data.frame(
     chapter = paste0("@sec-", study$id), study = study_title(study), machine = study$about$machine$label %||% "",
-    numbers = if (is.null(study$about)) "no results yet" else if (study$simulated) "simulated" else study$about$machine$kind %||% "measured",
+    numbers = if (!has_results(study)) "no results yet" else if (study$simulated) "simulated" else study$about$machine$kind %||% "measured",
     suite = with_version(how$suite, how$suite_version), mpi = with_version(how$mpi, how$mpi_version),
     measured = sum(study$cells$status == "measured"), asked = NROW(study$cells)
   )
 }
 
-with_version <- function(name, version) trimws(paste(name %||% "", version %||% ""))
+with_version <- function(name, version) trimws(paste(product(name), version %||% ""))
 
 # A study's chapter ---------------------------------------------------------------------------------------------------------
 
 show_chapter <- function(study) {
-  template <- if (is.null(study$about)) "missing" else study$about$chapter %||% "collectives"
+  template <- if (!has_results(study)) "missing" else study$about$chapter %||% "collectives"
   path <- file.path("chapters", paste0(template, ".qmd"))
   if (!file.exists(path)) stop(sprintf("study %s asks for the chapter template %s, which does not exist", study$name, path))
   environment <- new.env(parent = globalenv())
@@ -90,11 +101,21 @@ show_chapter <- function(study) {
 }
 
 show_no_results <- function(study) {
-  emit("# ", md(study$name), " {#sec-", study$id, "}")
+  emit("# ", md(study_title(study)), " {#sec-", study$id, "}")
+  lacking <- if (is.null(study$about)) "study.json" else "measurements.csv"
   callout("warning", "No results yet", c(
-    paste0("The study ", code(study$name), " has no ", code("study.json"), " in its results folder, so there is nothing to show."),
+    paste0("The study ", code(study$name), " has no ", code(lacking), " in its results folder, so there is nothing to show."),
     paste0("Make it with ", code(paste("./study run", study$name)), ".")
   ))
+  if (is.null(study$about)) return(invisible(NULL))
+  show_study_question(study)
+  emit_table(paste0("tbl-", study$id, "-grid"), grid_table(study), "What the study asks for.")
+}
+
+show_study_question <- function(study) {
+  emit("::: {.question}")
+  paragraph(md(study$about$question %||% ""))
+  emit(":::")
 }
 
 show_chapter_head <- function(study) {
@@ -105,9 +126,7 @@ show_chapter_head <- function(study) {
       " from a description of the machine. None was measured."
     ))
   }
-  emit("::: {.question}")
-  paragraph(md(study$about$question %||% ""))
-  emit(":::")
+  show_study_question(study)
 }
 
 show_how_measured <- function(study) {
@@ -141,16 +160,38 @@ machine_text <- function(machine) {
 repeat_sentence <- function(study) {
   how <- study$about$how
   if (is.null(how$iterations)) return(NULL)
-  launches <- if (is.null(how$launches)) "" else paste0(" in ", count_of(max(unlist(how$launches)), "launch", "launches"))
-  paste0("Each number is the mean over ", count_of(max(unlist(how$iterations)), "iteration"), launches,
-         if (is.null(how$warmup)) "" else paste0(", after ", count_of(max(unlist(how$warmup)), "warm-up iteration")), ".")
+  loop <- paste0("the mean over the ranks of each rank's mean over ", range_words(how$iterations), " iterations, after ",
+                 range_words(how$warmup %||% 0), " for warm-up")
+  if (study$simulated) {
+    return(paste0("A latency is ", loop, ". The simulation is deterministic, so each cell is launched once."))
+  }
+  launches <- unlist(how$launches %||% 1)
+  paste0("A launch gives ", loop, "; a latency is the median over ", range_words(launches), " launches of its cell.",
+         stop_sentence(study))
 }
 
+range_words <- function(values) {
+  values <- range(as.numeric(unlist(values)))
+  text <- format(values, big.mark = ",", trim = TRUE)
+  if (values[1] == values[2]) text[1] else paste(text, collapse = " to ")
+}
+
+#' Which rule ended the launches of the cells.
+stop_sentence <- function(study) {
+  stops <- table(study$cells$stop)
+  width <- study$about$how$ci_width_pct
+  if (length(stops) == 0 || is.null(width)) return("")
+  words <- c(narrow = paste0("because the 95\\ % interval of the median was narrower than ", width, "\\ %"), limit = "at the limit of launches")
+  known <- intersect(names(words), names(stops))
+  if (length(known) == 0) return("")
+  paste0(" Launching stopped ", and_list(paste0(words[known], " in ", vapply(stops[known], count_of, "", "cell"))), ".")
+}
+
+#' What the import found, counted: nothing is dropped in silence.
 import_sentence <- function(import) {
-  if (is.null(import)) return(NULL)
-  counts <- Filter(function(x) is.numeric(x) && length(x) == 1, import)
+  counts <- c(Filter(function(x) is.numeric(x) && length(x) == 1, import), import$problems)
   if (length(counts) == 0) return(NULL)
-  paste0("Of the import: ", and_list(paste(vapply(counts, function(n) format(n, big.mark = ","), ""), md(gsub("_", " ", names(counts))))), ".")
+  paste0("Of the import: ", and_list(paste(vapply(counts, format, "", big.mark = ","), md(gsub("_", " ", names(counts))))), ".")
 }
 
 grid_table <- function(study) {
@@ -183,7 +224,7 @@ show_status <- function(study) {
   if (nrow(bad) == 0) return(paragraph("All ", nrow(cells), " cells that the study asks for were ", if (study$simulated) "simulated." else "measured."))
   counts <- table(bad$status)
   callout("warning", "Cells without a number", paste0(
-    nrow(bad), " of ", nrow(cells), " cells are not in the figures and tables: ",
+    nrow(bad), " of ", nrow(cells), " cells have no number that can be used, or not at every size: ",
     and_list(paste(counts, names(counts))), ". @sec-cells lists them with their reasons."
   ))
 }
@@ -258,7 +299,7 @@ show_provenance <- function(studies) {
   )
   facts <- facts[nzchar(facts)]
   emit_table("tbl-provenance", data.frame(part = names(facts), version = unname(facts)), "What made this report, and where.")
-  rows <- do.call(rbind, lapply(Filter(function(s) !is.null(s$about), studies), function(study) {
+  rows <- do.call(rbind, lapply(Filter(has_results, studies), function(study) {
     how <- study$about$how
     data.frame(
       study = study$name, machine = study$about$machine$label %||% "", kind = study$about$machine$kind %||% "",
@@ -294,14 +335,31 @@ show_claims <- function(studies) {
 }
 
 show_cells <- function(studies) {
-  cells <- do.call(rbind, lapply(studies, function(s) s$cells))
+  cells <- do.call(rbind, lapply(studies, function(s) s$cells[cell_columns]))
   if (is.null(cells)) return(paragraph("No study has cells yet."))
   statuses <- c("measured", "failed", "unproved", "missing")
   counts <- as.data.frame.matrix(table(cells$study, factor(cells$status, union(statuses, unique(cells$status)))))
   emit_table("tbl-cells", cbind(study = rownames(counts), counts), "Cells by status.")
-  bad <- cells[cells$status != "measured", c("study", "collective", "algorithm", "mapping", "processes", "status", "reason")]
+  bad <- cells[cells$status != "measured", ]
   if (nrow(bad) == 0) return(paragraph("Every cell has its number."))
-  emit_table("tbl-cells-without", bad, "Every cell without a number that can be used, and why.", most = c(html = 500, pdf = 200))
+  emit_table("tbl-cells-without", group_cells(bad), paste(
+    "Every cell without a number that can be used, or without one at every size, and why. One row stands for all the process",
+    "counts of the same reason; each study's", code("cells.csv"), "has a row for each."
+  ), most = c(html = 500, pdf = 200))
+}
+
+cell_columns <- c("study", "collective", "algorithm", "mapping", "processes", "status", "reason")
+
+#' One row for the cells that differ in their number of processes alone.
+group_cells <- function(cells) {
+  cells$reason[is.na(cells$reason)] <- ""
+  key <- do.call(paste, c(cells[setdiff(cell_columns, "processes")], sep = "\r"))
+  rows <- lapply(split(cells, factor(key, unique(key))), function(same) {
+    row <- same[1, cell_columns]
+    row$processes <- paste(sort(same$processes), collapse = ", ")
+    cbind(row, cells = nrow(same))
+  })
+  do.call(rbind, unname(rows))
 }
 
 show_files <- function(studies) {

@@ -71,9 +71,10 @@ read_index <- function(folder, kind, columns) {
   index
 }
 
-study_title <- function(study) {
-  one_line(study$about$title %||% study$name)
-}
+study_title <- function(study) one_line(study$about$title %||% study$name)
+
+#' Whether there is anything to show: the description alone is written before anything is measured.
+has_results <- function(study) !is.null(study$about) && file.exists(file.path(study$folder, "measurements.csv"))
 
 # Markdown --------------------------------------------------------------------------------------------------------------
 
@@ -174,11 +175,15 @@ header_of <- function(name) {
 
 # Tables ----------------------------------------------------------------------------------------------------------------
 
-#' The names that readers should see for the algorithms of a study.
+#' The names that readers should see for the algorithms of a study; a variant is known by its name and parameters.
 algorithm_labels <- function(study) {
   labels <- character()
   for (collective in study$about$collectives) {
-    for (algorithm in collective$algorithms) labels[[algorithm$name]] <- algorithm$label %||% algorithm$name
+    for (algorithm in collective$algorithms) {
+      parameters <- algorithm$parameters %||% ""
+      label <- algorithm$label %||% algorithm$name
+      labels[[if (nzchar(parameters)) paste0(algorithm$name, " [", parameters, "]") else algorithm$name]] <- label
+    }
   }
   labels
 }
@@ -186,12 +191,8 @@ algorithm_labels <- function(study) {
 #' "binary_tree;chain" -> "Binary tree, Chain", in a column that holds nothing but names of algorithms.
 relabel <- function(values, labels) {
   parts <- strsplit(values, ";", fixed = TRUE)
-  base <- function(x) sub(" \\[.*\\]$", "", x)
-  if (length(labels) == 0 || !all(base(stats::na.omit(unlist(parts))) %in% c(names(labels), ""))) return(values)
-  vapply(parts, function(names) {
-    known <- base(names)
-    paste(paste0(labels[known], substring(names, nchar(known) + 1)), collapse = ", ")
-  }, "")
+  if (length(labels) == 0 || !all(unlist(parts) %in% names(labels))) return(values)
+  vapply(parts, function(names) paste(labels[names], collapse = ", "), "")
 }
 
 format_cells <- function(table, labels = character()) {

@@ -1,6 +1,6 @@
 """Render the report: one HTML file and one PDF from the same .qmd files, with Quarto or with knitr + pandoc + typst.
 
-    python -m collstudy.render --results results --studies thin orfeo-thin --output results/report
+python -m collstudy.render --results results --studies thin orfeo-thin --output results/report
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def run(command: Sequence[str | Path], cwd: Path, what: str) -> str:
     environment = {**os.environ, "LC_ALL": "C.UTF-8"}
     try:
         done = subprocess.run(
-            [str(part) for part in command], cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            [str(part) for part in command], check=False, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, errors="replace",
         )  # fmt: skip
     except OSError as error:
@@ -92,7 +92,7 @@ def timed(what: str, step: Callable[[], object]) -> None:
 def version_of(executable: str, *arguments: str) -> str:
     """The first version number that `executable arguments` prints, or an empty text."""
     try:
-        text = subprocess.run([executable, *arguments], capture_output=True, text=True, timeout=60).stdout
+        text = subprocess.run([executable, *arguments], check=False, capture_output=True, text=True, timeout=60).stdout
     except (OSError, subprocess.TimeoutExpired):
         return ""
     found = re.search(r"\d+(\.\d+)+", text)
@@ -181,7 +181,7 @@ def publish(job: Job, made: dict[str, Path]) -> None:
         temporary = job.output / f"{name}.part"
         shutil.copyfile(path, temporary)
         os.replace(temporary, job.output / name)
-        say(f"{os.path.relpath(job.output / name)} ({path.stat().st_size / 1e6:.1f} MB)")
+        say(f"{os.path.relpath(job.output / name)} ({path.stat().st_size / 1e6:.2f} MB)")
 
 
 # Quarto -----------------------------------------------------------------------------------------------------------------
@@ -192,7 +192,10 @@ def render_quarto(job: Job, renderer: Renderer) -> dict[str, Path]:
     logs = []
     for target in ("html", "typst"):
         command = [renderer.executable, "render", "index.qmd", "--to", target, "--execute-dir", str(job.build)]
-        timed(f"quarto {target}", lambda command=command, target=target: logs.append(run(command, job.build, f"quarto {target}")))
+        timed(
+            f"quarto {target}",
+            lambda command=command, target=target: logs.append(run(command, job.build, f"quarto {target}")),
+        )
     refuse_unresolved("\n".join(logs), job.build / "_output" / "index.html")
     return {"index.html": job.build / "_output" / "index.html", "report.pdf": job.build / "_output" / "index.pdf"}
 

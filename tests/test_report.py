@@ -1,0 +1,400 @@
+"""The report: cross-references, callouts, special characters, gaps in the results, one offline page and one PDF."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "workflow"))
+
+from collstudy import render
+
+FILTER = ROOT / "report" / "filters" / "crossref.lua"
+NASTY = "A & B <b>bold</b> $x_1$ 100% #1 @fig-nowhere `code` *star* [l](u) \\end {{< include x >}} ~t~ \"q\" 'r' | pipe"
+SVG = (
+    '<svg xmlns="http://www.w3.org/2000/svg" width="504pt" height="288pt" viewBox="0 0 504 288"><rect width="504" height="288"'
+    ' fill="#eee"/><text x="20" y="40" style="font-size: 12px; font-family: \'No Such Font\';">latency</text></svg>'
+)
+
+
+# The filter --------------------------------------------------------------------------------------------------------------
+
+
+def pandoc(text: str, target: str = "html") -> subprocess.CompletedProcess[str]:
+    """Run the filter on *text* alone."""
+    executable, _ = render.find_pandoc()
+    command = [executable, "--from", "markdown", "--to", target, "--number-sections", "--lua-filter", str(FILTER)]
+    return subprocess.run(command, check=False, input=text, capture_output=True, text=True, timeout=60)
+
+
+def plain(html: str) -> str:
+    """The text of *html* with single blanks."""
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "", html)).replace("\u00a0", " ")
+
+
+FLOATS = """
+# One {#sec-one}
+
+## Inner {#sec-inner}
+
+# Front {#sec-front .unnumbered}
+
+# Two {#sec-two}
+
+::: {#fig-a}
+![](a.svg)
+
+Caption *a*.
+:::
+
+![Caption b](b.svg){#fig-b}
+
+::: {#tbl-a}
+| x | y |
+|:--|--:|
+| 1 | 2 |
+
+Caption t.
+:::
+
+See @fig-a, @fig-b, [@tbl-a], @sec-two, @sec-inner and number -@fig-b; [see @fig-a; @tbl-a].
+"""
+
+
+def test_references_are_numbered_links():
+    done = pandoc(FLOATS)
+    assert done.returncode == 0, done.stderr
+    said = "See Figure 1, Figure 2, Table 1, Section 2, Section 1.1 and number 2; see Figure 1, Table 1."
+    assert said in plain(done.stdout)
+    for target in ("fig-a", "fig-b", "tbl-a", "sec-two", "sec-inner"):
+        assert f'href="#{target}"' in done.stdout
+        assert len(re.findall(rf'\bid="{target}"', done.stdout)) == 1
+    assert "Figure 1: Caption a." in plain(done.stdout)
+    assert "Table 1: Caption t." in plain(done.stdout)
+
+
+def test_typst_has_the_same_numbers():
+    done = pandoc(FLOATS, "typst")
+    assert done.returncode == 0, done.stderr
+    for target, text in {"fig-b": "Figure\u00a02", "tbl-a": "Table\u00a01", "sec-inner": "Section\u00a01.1"}.items():
+        assert f"#link(<{target}>)[{text}]" in done.stdout
+        assert f"<{target}>" in done.stdout.replace(f"link(<{target}>)", "")
+
+
+@pytest.mark.parametrize("target", ["html", "typst"])
+@pytest.mark.parametrize("reference", ["@fig-gone", "[@tbl-gone]", "@sec-gone"])
+def test_unresolved_reference_is_an_error_that_names_it(reference, target):
+    done = pandoc(FLOATS + reference + "\n", target)
+    assert done.returncode != 0
+    assert f"unresolved reference @{reference.strip('[]@')}" in done.stderr
+
+
+def test_identifier_used_twice_is_an_error():
+    done = pandoc(FLOATS + "\n![again](a.svg){#fig-a}\n")
+    assert done.returncode != 0
+    assert "identifier used twice: fig-a" in done.stderr
+
+
+def test_reference_to_unnumbered_section_is_an_error():
+    done = pandoc(FLOATS + "\n@sec-front\n")
+    assert done.returncode != 0
+    assert "@sec-front" in done.stderr
+
+
+CALLOUT = '::: {.callout-warning title="Mind & see" collapse="true"}\nBody @sec-x.\n:::\n\n# X {#sec-x}\n'
+
+
+def test_callouts():
+    html = pandoc(CALLOUT).stdout
+    assert '<details class="callout callout-warning">' in html
+    assert "Mind &amp; see" in html and "Body Section 1." in plain(html)
+    assert '<div class="callout callout-note">' in pandoc("::: {.callout-note}\n## Title\nBody\n:::\n").stdout
+    typst = pandoc(CALLOUT, "typst").stdout
+    assert '#report-callout("warning", [' in typst
+
+
+TABSET = "::: {.panel-tabset}\n## By *core*\none\n\n## By node\ntwo\n:::\n\n# After {#sec-after}\n\n@sec-after\n"
+
+
+def test_tabsets_have_tabs_in_html_and_all_panels_in_pdf():
+    html = pandoc(TABSET).stdout
+    assert html.count('role="tab"') == 2 and html.count('role="tabpanel"') == 2
+    assert "Section 1" in plain(html), "a tab's title must not count as a section"
+    typst = pandoc(TABSET, "typst").stdout
+    assert "one" in typst and "two" in typst and "#strong[By" in typst
+
+
+def test_content_of_the_other_format_is_left_out():
+    text = '::: {.content-visible when-format="html"}\nscreen\n:::\n\n::: {.content-hidden when-format="html"}\npaper\n:::\n'
+    text += '\n[wide]{.content-visible when-format="html"} [narrow]{.content-hidden when-format="html"}\n'
+    html, typst = pandoc(text).stdout, pandoc(text, "typst").stdout
+    assert "screen" in html and "wide" in html and "paper" not in html and "narrow" not in html
+    assert "paper" in typst and "narrow" in typst and "screen" not in typst and "wide" not in typst
+
+
+# The whole report --------------------------------------------------------------------------------------------------------
+
+
+def write_csv(path: Path, rows: list[dict]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.DictWriter(stream, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def make_study(results: Path, name: str, simulated: bool, title: str) -> Path:
+    """A small study as the workflow leaves it (docs/architecture.md), with cells that failed and a figure that is gone."""
+    folder = results / name
+    algorithms = [{"name": "default", "label": "Default"}, {"name": "binary_tree", "label": "Binary tree"}]
+    how = {"suite": "collbench", "suite_version": "1.0", "mpi": "openmpi", "mpi_version": "4.1.4", "iterations": [10],
+           "warmup": [2], "launches": {"min": 1, "max": 5}, "simulator": "SimGrid SMPI" if simulated else "",
+           "simulator_version": "3.32" if simulated else ""}  # fmt: skip
+    study = {
+        "name": name, "title": title, "question": f"Which is faster? {NASTY}", "simulated": simulated, "how": how,
+        "machine": {"name": "m", "kind": "simulated" if simulated else "local", "label": "A machine",
+                    "levels": [{"name": "node", "count": 2}, {"name": "core", "count": 4}]},
+        "collectives": {"bcast": {"algorithms": algorithms, "mappings": ["core"], "processes": [2, 4], "sizes": [1, 2]}},
+        "analysis": {},
+    }  # fmt: skip
+    folder.mkdir(parents=True)
+    (folder / "study.json").write_text(json.dumps(study), encoding="utf-8")
+    cell = {"study": name, "collective": "bcast", "mapping": "core", "nodes": 1, "launches": 1, "cell": ""}
+    states = [("default", 2, "measured", ""), ("default", 4, "failed", "time limit & <crash> of $5_% |"),
+              ("binary_tree", 2, "missing", "never launched"), ("binary_tree", 4, "unproved", "coll/sm ran")]  # fmt: skip
+    rows = [{**cell, "algorithm": a, "processes": p, "status": s, "reason": r} for a, p, s, r in states]
+    write_csv(folder / "cells.csv", rows)
+    measurement = {"study": name, "machine": "m", "simulated": str(simulated).upper(), "suite": "collbench", "mpi": "openmpi",
+                   "collective": "bcast", "algorithm": "default", "parameters": "", "mapping": "core", "nodes": 1,
+                   "processes": 2, "size_bytes": 1, "launch": 1, "latency_us": 1.5, "min_latency_us": "",
+                   "max_latency_us": "", "iterations": 10, "proved": "", "cell": ""}  # fmt: skip
+    write_csv(folder / "measurements.csv", [measurement])
+    (folder / "figures").mkdir()
+    (folder / "figures" / "bcast-latency.svg").write_text(SVG, encoding="utf-8")
+    figure = {"title": "T", "caption": f"Latency. {NASTY}", "seed_figure": 1, "width_in": 7, "height_in": 4}
+    ids = ["bcast-latency", "bcast-decision-map", "other"]
+    write_csv(folder / "figures" / "index.csv", [{"id": i, "file": f"figures/{i}.svg", **figure} for i in ids])
+    values = [{"algorithm": "binary_tree", "mapping": "core", "mean_difference_us": -1.234567, "note": NASTY}]
+    write_csv(folder / "tables" / "bcast-default-vs-best.csv", values * 3)
+    write_csv(folder / "tables" / "bcast-winners.csv", [{"processes": p, "latency_us": p / 7} for p in range(400)])
+    tables = ["bcast-default-vs-best", "bcast-winners", "bcast-gone"]
+    write_csv(
+        folder / "tables" / "index.csv",
+        [{"id": i, "file": f"tables/{i}.csv", "caption": f"Table {i} {NASTY}", "seed_table": ""} for i in tables],
+    )
+    return folder
+
+
+class Loaded(HTMLParser):
+    """Every address that a page would load by itself, and all of its text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loads: list[str] = []
+        self.text: list[str] = []
+        self.tags: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        named = dict(attrs)
+        self.loads += [named[key] or "" for key in ("src", "srcset", "poster", "data") if key in named]
+        if tag == "link":
+            self.loads.append(named.get("href") or "")
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> dict:
+    """A report of three studies, one of them without results, in a folder with a blank in its name."""
+    if not shutil.which("Rscript"):
+        pytest.skip("Rscript is not on PATH")
+    results = tmp_path_factory.mktemp("my results") / "re sults"
+    make_study(results, "simulated-one", True, NASTY)
+    make_study(results, "measured-one", False, "Plain title")
+    command = [sys.executable, "-m", "collstudy.render", "--results", str(results), "--renderer", "fallback", "--studies",
+               "simulated-one", "not-yet", "measured-one", "--output", str(results / "report")]  # fmt: skip
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "workflow")}
+    done = subprocess.run(
+        command, check=False, capture_output=True, text=True, env=environment, timeout=120, cwd=results.parent
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    page = (results / "report" / "index.html").read_text(encoding="utf-8")
+    parser = Loaded()
+    parser.feed(page)
+    return {
+        "results": results,
+        "page": page,
+        "parser": parser,
+        "text": " ".join("".join(parser.text).split()),
+        "log": done.stdout,
+    }
+
+
+def test_page_loads_nothing(made):
+    addresses = [address for address in made["parser"].loads if not address.startswith("data:")]
+    assert addresses == []
+    assert not re.search(r"url\(\s*['\"]?(https?:)?//|@import", made["page"].split("<body", 1)[0])
+
+
+def test_special_characters_mean_themselves(made):
+    assert NASTY in made["text"].replace("\u2019", "'").replace("\u2018", "'").replace("\u201c", '"').replace(
+        "\u201d", '"'
+    )
+    assert "<b>bold" not in made["page"]
+    assert "math" not in made["parser"].tags
+
+
+def test_simulated_numbers_are_labelled(made):
+    assert "Every number of this chapter was computed by SimGrid SMPI 3.32" in made["text"]
+    caption = re.search(
+        r'id="fig-simulated-one-bcast-latency".*?<figcaption>(.*?)</figcaption>', made["page"], re.DOTALL
+    )
+    assert caption and "Simulated." in caption.group(1)
+    measured = re.search(
+        r'id="fig-measured-one-bcast-latency".*?<figcaption>(.*?)</figcaption>', made["page"], re.DOTALL
+    )
+    assert measured and "imulated" not in measured.group(1)
+
+
+def test_study_without_results_has_a_chapter_that_says_so(made):
+    chapter = made["page"].split('id="sec-not-yet"', 1)[1]
+    assert "No results yet" in chapter.split("<h1", 1)[0]
+    assert "./study run not-yet" in chapter.split("<h1", 1)[0]
+
+
+def test_cells_without_numbers_are_listed_with_reasons(made):
+    for reason in ("time limit & <crash> of $5_% |", "never launched", "coll/sm ran"):
+        assert reason in made["text"]
+    assert "3 of 4 cells have no number that can be used" in made["text"]
+
+
+def test_missing_files_are_named(made):
+    assert "figures/bcast-decision-map.svg is missing" in made["text"]
+    assert "tables/bcast-gone.csv is missing or empty" in made["text"]
+    assert "Left out of this report" in made["text"]
+
+
+def test_numbers_and_labels_of_tables(made):
+    assert "\u22121.23" in made["text"] and "Mean difference (\u00b5s)" in made["text"]
+    assert "Binary\u00a0tree" in "".join(made["parser"].text)
+    assert "The first 300 of 400 rows" in made["text"]
+
+
+def test_references_of_the_page_lead_somewhere(made):
+    identifiers = set(re.findall(r'\bid="([^"]+)"', made["page"]))
+    targets = set(re.findall(r'href="#([^"]+)"', made["page"]))
+    assert targets and targets <= identifiers
+    assert "?@" not in made["text"]
+
+
+def test_pdf_has_text(made):
+    pdf = made["results"] / "report" / "report.pdf"
+    assert pdf.read_bytes()[:5] == b"%PDF-"
+    if not shutil.which("pdftotext"):
+        pytest.skip("pdftotext (poppler-utils) is not on PATH")
+    text = subprocess.run(["pdftotext", "-layout", str(pdf), "-"], capture_output=True, text=True, check=True).stdout
+    for words in ("Contents", "How it was measured", "No results yet", "Simulated numbers", "What made it"):
+        assert words in text
+    assert "A & B <b>bold</b> $x_1$ 100% #1 @fig-nowhere" in " ".join(text.split())
+
+
+def test_broken_study_file_is_named_not_fatal(made, tmp_path):
+    results = tmp_path / "results"
+    shutil.copytree(made["results"] / "measured-one", results / "measured-one")
+    (results / "measured-one" / "study.json").write_text("{broken", encoding="utf-8")
+    assert render.main(["--results", str(results), "--studies", "measured-one", "--renderer", "fallback"]) == 0
+    assert "measured-one/study.json cannot be read" in (results / "report" / "index.html").read_text(encoding="utf-8")
+
+
+# Choice of the renderer, errors ------------------------------------------------------------------------------------------
+
+
+def fake_quarto(folder: Path, log: str) -> Path:
+    """A program that answers as Quarto does where render.py listens."""
+    folder.mkdir()
+    script = folder / "quarto"
+    script.write_text(
+        f"""#!/bin/sh
+case "$1" in
+  --version) echo 1.8.1; exit 0;;
+  pandoc|typst) echo 3.6.3; exit 0;;
+esac
+mkdir -p _output
+echo page > _output/index.html
+echo "%PDF-" > _output/index.pdf
+echo "$@" >> calls.txt
+echo "{log}"
+""",
+        encoding="utf-8",
+    )
+    script.chmod(0o755)
+    return script
+
+
+def test_quarto_is_used_where_it_is(tmp_path, monkeypatch, capsys):
+    quarto = fake_quarto(tmp_path / "bin", "Output created: index.html")
+    monkeypatch.setenv("PATH", f"{quarto.parent}{os.pathsep}{os.environ['PATH']}")
+    (tmp_path / "results").mkdir()
+    assert render.main(["--results", str(tmp_path / "results"), "--studies", "a"]) == 0
+    assert (tmp_path / "results" / "report" / "report.pdf").read_text() == "%PDF-\n"
+    calls = (tmp_path / "results" / "report-build" / "calls.txt").read_text()
+    assert "--to html" in calls and "--to typst" in calls
+    assert "Quarto 1.8.1" in capsys.readouterr().out
+
+
+def test_quarto_warning_about_a_reference_is_an_error(tmp_path, monkeypatch, capsys):
+    quarto = fake_quarto(tmp_path / "bin", "WARNING: Unable to resolve crossref @fig-gone")
+    monkeypatch.setenv("PATH", f"{quarto.parent}{os.pathsep}{os.environ['PATH']}")
+    (tmp_path / "results").mkdir()
+    assert render.main(["--results", str(tmp_path / "results"), "--studies", "a"]) == 1
+    assert "unresolved reference @fig-gone" in capsys.readouterr().out
+    assert not (tmp_path / "results" / "report").exists()
+
+
+def test_insisting_on_quarto_without_it(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("PATH", "/nonexistent")
+    assert render.main(["--results", str(tmp_path), "--studies", "a", "--renderer", "quarto"]) == 1
+    assert "no quarto on PATH" in capsys.readouterr().out
+
+
+def test_missing_results_folder_and_bad_name(tmp_path, capsys):
+    assert render.main(["--results", str(tmp_path / "none"), "--studies", "a"]) == 1
+    assert "no results folder" in capsys.readouterr().out
+    assert render.main(["--results", str(tmp_path), "--studies", "../a"]) == 1
+    assert "'../a' is not a study's name" in capsys.readouterr().out
+
+
+def test_error_in_r_is_shown_and_old_report_stays(tmp_path, capsys):
+    if not shutil.which("Rscript"):
+        pytest.skip("Rscript is not on PATH")
+    source = tmp_path / "report"
+    shutil.copytree(ROOT / "report", source)
+    (source / "appendix.qmd").write_text("```{r}\nstop('this chapter is broken')\n```\n", encoding="utf-8")
+    old = tmp_path / "results" / "report" / "index.html"
+    old.parent.mkdir(parents=True)
+    old.write_text("old", encoding="utf-8")
+    arguments = [
+        "--results",
+        str(tmp_path / "results"),
+        "--studies",
+        "a",
+        "--renderer",
+        "fallback",
+        "--source",
+        str(source),
+    ]
+    assert render.main(arguments) == 1
+    assert "this chapter is broken" in capsys.readouterr().out
+    assert old.read_text(encoding="utf-8") == "old"
