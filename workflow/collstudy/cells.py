@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from .config import Catalogue, Choice, Machine, Study, Sweep
 from .errors import StudyError, allowed
@@ -99,26 +99,50 @@ def machine_identity(machine: Machine, host: dict[str, str]) -> dict[str, Any]:
     return identity
 
 
-def selection(catalogue: Catalogue, collective: str, choice: Choice, mpi: str) -> dict[str, Any]:
-    """How the MPI library *mpi* is told to use an algorithm; `{}` for its default.
+def selection(catalogue: Catalogue, collective: str, choice: Choice, mpi: str, library: str) -> dict[str, Any]:
+    """How the MPI library *mpi* is told to use an algorithm; `{}` for its own default.
 
+    Where this project's collectives library runs it: {library: {COLL_<OP>: text, ...}, library_version}. The simulator runs
+    Open MPI's algorithms that way, the barriers between timed calls included (they leak into the number, Open MPI issue 11022).
     Raises StudyError when the catalogue does not say how.
     """
+    entry, parameters = catalogue.algorithms[collective][choice.name], dict(choice.parameters)
+    if choice.name == "default" and parameters:
+        raise StudyError(f"{collective} default takes no parameters, got {choice.parameter_text}")
+    if mpi == "smpi-openmpi":
+        return _simulated_selection(catalogue, collective, {**entry, "parameters": parameters}, library) or _unknown(choice, collective, mpi)
     if choice.name == "default":
-        if choice.parameters:
-            raise StudyError(f"{collective} default takes no parameters, got {choice.parameter_text}")
         return {}
-    entry = catalogue.algorithms[collective][choice.name]
-    parameters = dict(choice.parameters)
-    family = "smpi" if mpi.startswith("smpi-") else mpi
-    if family in entry and not (family == "smpi" and parameters):
-        return {family: {**entry[family], **parameters}}
-    if "library" in entry:
-        text = entry["library"] + "".join(f":{key}={value}" for key, value in sorted(parameters.items()))
-        return {"library": text}
-    ways = [key for key in entry if key in ("openmpi", "smpi", "library", "mpich", "impi")]
-    extra = f" with {choice.parameter_text}" if parameters else ""
-    raise StudyError(f"config/algorithms.yaml: {collective} {choice.name}{extra} cannot be selected in {mpi}{allowed(ways)}")
+    if mpi in entry:
+        return {mpi: {**entry[mpi], **parameters}}
+    if "library" in entry and not mpi.startswith("smpi-"):
+        return {"library": {variable(collective): library_text({**entry["library"], **parameters})}, "library_version": library}
+    return _unknown(choice, collective, mpi)
+
+
+def _simulated_selection(catalogue: Catalogue, collective: str, entry: dict[str, Any], library: str) -> dict[str, Any]:
+    own = entry.get("simulated", entry.get("library"))
+    if own is None:
+        return {"smpi": entry["smpi"]} if "smpi" in entry and not entry["parameters"] else {}
+    texts = {variable(collective): library_text({**own, **entry["parameters"]})}
+    if collective != "barrier":
+        texts["COLL_BARRIER"] = library_text(catalogue.algorithms["barrier"]["default"]["simulated"])
+    return {"library": texts, "library_version": library}
+
+
+def variable(collective: str) -> str:
+    """The environment variable that selects a collective's algorithm in the collectives library."""
+    return f"COLL_{collective.upper()}"
+
+
+def library_text(chosen: dict[str, Any]) -> str:
+    """`algorithm[:key=value...]` as the collectives library reads it."""
+    return chosen["algorithm"] + "".join(f":{k}={v}" for k, v in sorted(chosen.items()) if k != "algorithm")
+
+
+def _unknown(choice: Choice, collective: str, mpi: str) -> NoReturn:
+    extra = f" with {choice.parameter_text}" if choice.parameters else ""
+    raise StudyError(f"config/algorithms.yaml: {collective} {choice.name}{extra} has no entry that tells {mpi} to use it")
 
 
 def expand(study: Study, catalogue: Catalogue, versions: Versions) -> list[Cell]:
@@ -137,6 +161,7 @@ class Versions:
 
     suite: dict[str, dict[str, str]]
     mpi: dict[str, dict[str, str]]
+    library: str
     host: dict[str, str]
 
 
@@ -148,7 +173,7 @@ def _expand_sweep(
         if known is None:
             raise StudyError(f"machine {machine.name}: MPI {mpi!r} is not installed" + allowed(versions.mpi))
         for choice in sweep.algorithms:
-            chosen = selection(catalogue, sweep.collective, choice, mpi)
+            chosen = selection(catalogue, sweep.collective, choice, mpi, versions.library)
             pattern = catalogue.algorithms[sweep.collective][choice.name].get("pattern")
             for mapping in sweep.mappings:
                 cycle = tuple(catalogue.mappings[mapping]["cycle"])

@@ -193,7 +193,7 @@ def collect_import(study: Study, rows: list[dict[str, Any]], account: dict[str, 
 
 
 def _imported_cells(rows: list[dict[str, Any]], account: dict[str, Any]) -> list[dict[str, Any]]:
-    """One row per cell of the full grid of each collective, with what is there of it."""
+    """One row per cell of each algorithm's grid (all mappings x the processes it was measured with), with what is there."""
     sizes: dict[tuple, set] = {}
     launches: Counter = Counter()
     nodes: dict[str, int] = {}
@@ -206,8 +206,9 @@ def _imported_cells(rows: list[dict[str, Any]], account: dict[str, Any]) -> list
     for collective, entry in account["collectives"].items():
         wanted = set(entry["sizes"]) or {None}
         for algorithm in entry["algorithms"]:
+            own = sorted({key[3] for key in sizes if key[:2] == (collective, algorithm["name"])})
             for mapping in entry["mappings"]:
-                for processes in entry["processes"]:
+                for processes in own:
                     key = (collective, algorithm["name"], mapping, processes)
                     lacking = sorted(wanted - sizes.get(key, set()), key=lambda size: size or 0)
                     if not lacking:

@@ -7,17 +7,28 @@ from pathlib import Path
 
 from .config import ROOT
 from .errors import StudyError
-from .toolchain import SETUP, SIMULATED, mpi_environment, mpis, simulator_version
+from .toolchain import SETUP, SIMULATED, SIMULATED_WITH_LIBRARY, mpi_environment, mpis, simulator_version
+
+NATIVE = ROOT / "workflow" / "native"
 
 
 def build() -> list[Path]:
     """Run make for each compiler; returns the folders. make knows what is up to date. Raises StudyError with make's output."""
-    targets = {mpi.build: str(mpi.mpicc) for mpi in mpis().values()}
+    for mpi in mpis().values():
+        _make(NATIVE, str(mpi.mpicc), mpi.build)
+    folders = [mpi.build for mpi in mpis().values()]
     if simulator_version():
-        targets[SETUP / "build" / SIMULATED] = "smpicc"
-    for folder, compiler in targets.items():
-        command = ["make", "-s", "-C", ROOT / "workflow" / "native", f"MPICC={compiler}", f"OUT={folder}"]
-        done = subprocess.run(command, capture_output=True, text=True, env=mpi_environment(), check=False)
-        if done.returncode != 0:
-            raise StudyError(f"make with {compiler} failed:\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
-    return list(targets)
+        simulated = SETUP / "build" / SIMULATED
+        _make(NATIVE, "smpicc", simulated)
+        # LD_PRELOAD does not reach simulated ranks: the same benchmark once more, with the collectives library linked in.
+        library = simulated / "coll" / "collstudy.o"
+        _make(NATIVE / "bench", "smpicc", SETUP / "build" / SIMULATED_WITH_LIBRARY, f"LDLIBS={library} -Wl,-Bsymbolic")
+        folders.append(simulated)
+    return folders
+
+
+def _make(folder: Path, compiler: str, target: Path, *variables: str) -> None:
+    command = ["make", "-s", "-C", folder, f"MPICC={compiler}", f"OUT={target}", *variables]
+    done = subprocess.run(command, capture_output=True, text=True, env=mpi_environment(), check=False)
+    if done.returncode != 0:
+        raise StudyError(f"make with {compiler} failed:\n{done.stdout[-2000:]}{done.stderr[-4000:]}")

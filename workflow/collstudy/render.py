@@ -68,8 +68,8 @@ def run(command: Sequence[str | Path], cwd: Path, what: str) -> str:
     environment = {**os.environ, "LC_ALL": "C.UTF-8"}
     try:
         done = subprocess.run(
-            [str(part) for part in command], check=False, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True, errors="replace",
+            [str(part) for part in command], check=False, cwd=cwd, env=environment, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
         )  # fmt: skip
     except OSError as error:
         raise StudyError(f"report: {what}: cannot start {command[0]}: {error.strerror}") from error
@@ -86,7 +86,7 @@ def timed(what: str, step: Callable[[], object]) -> None:
     say(f"{what} ({time.monotonic() - start:.1f} s)")
 
 
-# Which renderer ---------------------------------------------------------------------------------------------------------
+# Which renderer -----------------------------------------------------------------------------------------------------
 
 
 def version_of(executable: str, *arguments: str) -> str:
@@ -117,7 +117,8 @@ def find_pandoc() -> tuple[str, str]:
         seen.append(f"{path} is {version or 'not usable'}")
     wanted = ".".join(map(str, PANDOC_MINIMUM))
     raise StudyError(
-        f"report: no pandoc {wanted} or newer ({'; '.join(seen) or 'none found'}); pip install pypandoc_binary, or install Quarto"
+        f"report: no pandoc {wanted} or newer ({'; '.join(seen) or 'none found'}); "
+        "pip install pypandoc_binary, or install Quarto"
     )
 
 
@@ -147,7 +148,7 @@ def choose_renderer(wanted: str) -> Renderer:
     return Renderer("knitr + pandoc + typst", "", version, typst_version(), path)
 
 
-# Build folder -----------------------------------------------------------------------------------------------------------
+# Build folder -------------------------------------------------------------------------------------------------------
 
 
 def prepare(job: Job, renderer: Renderer) -> None:
@@ -174,7 +175,7 @@ def prepare(job: Job, renderer: Renderer) -> None:
 def publish(job: Job, made: dict[str, Path]) -> None:
     """Move the finished files to their place; an old report stays whole until the new one is."""
     job.output.mkdir(parents=True, exist_ok=True)
-    for name, path in made.items():
+    for path in made.values():
         if not path.is_file() or not path.stat().st_size:
             raise StudyError(f"report: {path} was not made")
     for name, path in made.items():
@@ -184,7 +185,7 @@ def publish(job: Job, made: dict[str, Path]) -> None:
         say(f"{os.path.relpath(job.output / name)} ({path.stat().st_size / 1e6:.2f} MB)")
 
 
-# Quarto -----------------------------------------------------------------------------------------------------------------
+# Quarto -------------------------------------------------------------------------------------------------------------
 
 
 def render_quarto(job: Job, renderer: Renderer) -> dict[str, Path]:
@@ -209,19 +210,19 @@ def refuse_unresolved(log: str, page: Path) -> None:
         raise StudyError("report: unresolved reference @" + ", @".join(sorted(names)))
 
 
-# Fallback ---------------------------------------------------------------------------------------------------------------
+# Fallback -----------------------------------------------------------------------------------------------------------
 
 
 def pandoc_command(renderer: Renderer, target: str, output: str) -> list[str]:
     """The pandoc call for one format; runs in the build folder, so that no path needs quoting."""
     common = [
-        renderer.executable, "index.md", "--from", "markdown", "--standalone", "--fail-if-warnings", "--toc", "--number-sections",
-        "--lua-filter", "filters/crossref.lua", "--output", output, "--metadata", "lang=en",
+        renderer.executable, "index.md", "--from", "markdown", "--standalone", "--fail-if-warnings", "--toc",
+        "--number-sections", "--lua-filter", "filters/crossref.lua", "--output", output, "--metadata", "lang=en",
     ]  # fmt: skip
     if target == "html":
         return [
-            *common, "--to", "html5", "--toc-depth", "3", "--template", "theme/fallback.html", "--embed-resources", "--mathml",
-            "--css", "theme/layout.css", "--css", "theme/report.css",
+            *common, "--to", "html5", "--toc-depth", "3", "--template", "theme/fallback.html", "--embed-resources",
+            "--mathml", "--css", "theme/layout.css", "--css", "theme/report.css",
         ]  # fmt: skip
     return [*common, "--to", "typst", "--toc-depth", "2", "--template", "theme/fallback.typst"]
 
@@ -253,7 +254,7 @@ def render_fallback(job: Job, renderer: Renderer) -> dict[str, Path]:
     return {"index.html": job.build / "index.html", "report.pdf": job.build / "report.pdf"}
 
 
-# Command line -----------------------------------------------------------------------------------------------------------
+# Command line -------------------------------------------------------------------------------------------------------
 
 
 def render(job: Job, wanted: str = "auto") -> None:

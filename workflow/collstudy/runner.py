@@ -149,8 +149,10 @@ class BlockRunner:
         self.store.write(cell, record, record.stop(cell, task.policy))
 
     def _environment(self, cell: Cell) -> dict[str, str]:
-        chosen = cell.selection.get("library")
-        return {f"COLL_{cell.collective.upper()}": chosen} if chosen else {}
+        chosen = dict(cell.selection.get("library", {}))
+        if chosen and not cell.deterministic:
+            chosen["LD_PRELOAD"] = str(openmpi.library().build / "coll" / "libcollstudy.so")
+        return chosen
 
     def _command(self, cell: Cell, scratch: Path) -> list[str | Path]:
         machine = self.block.machine

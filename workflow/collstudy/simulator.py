@@ -7,7 +7,7 @@ and bandwidth. `shared_gb_s` is a link that every message crossing a unit shares
 
 from __future__ import annotations
 
-import os
+import itertools
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import quoteattr
@@ -16,7 +16,7 @@ from .cells import Cell, canonical
 from .config import Level, Machine
 from .placement import Core
 from .store import write_atomically
-from .toolchain import SIMULATED, suite
+from .toolchain import SIMULATED, SIMULATED_WITH_LIBRARY, suite
 
 #: SimGrid's names for the decision logic of each library.
 SELECTORS = {"smpi-openmpi": "ompi", "smpi-mpich": "mpich", "smpi-impi": "impi"}
@@ -26,8 +26,8 @@ DEFAULTS: dict[str, Any] = {
     "receive_overhead_us": 0.0,
     "eager_limit_bytes": 65536,
     "async_small_bytes": 0,
-    "latency_factor": "1.0",
-    "bandwidth_factor": "1.0",
+    "latency_factor": "0:1",
+    "bandwidth_factor": "0:1",
 }
 
 
@@ -47,48 +47,49 @@ def _link(identifier: str, bandwidth_gb_s: float, latency_us: float, indent: str
 
 
 def _zone(levels: tuple[Level, ...], depth: int, at: tuple[int, ...], indent: str) -> list[str]:
-    """The zone of one unit: its children (zones, or hosts at the innermost level), all linked to its router."""
+    """The zone of one unit. Cores hang on their zone's router (a star); the zones of outer levels know each other (Full)."""
     level = levels[depth]
     name = "-".join(map(str, at))
     innermost = depth == len(levels) - 1
-    inside_latency = 0.0 if innermost else levels[depth + 1].latency_us
-    own_latency = (level.latency_us - inside_latency) / 2
-    zone, router = f"z{name}", f"r{name}"
-    # Sub-zones first, then links, then routes: every link of a zone must come before its first route.
-    lines = [f'{indent}<zone id="{zone}" routing="Floyd">']
-    children = [at + (index,) for index in range(level.count)]
-    for child in children:
-        child_name = "-".join(map(str, child))
+    children = ["-".join(map(str, (*at, index))) for index in range(level.count)]
+    inside = indent + "  "
+    lines = [f'{indent}<zone id="z{name}" routing="{"Floyd" if innermost else "Full"}">']
+    for index, child in enumerate(children):
         if innermost:
-            lines.append(f'{indent}  <host id="c-{child_name}" speed="1Gf"/>')
+            lines.append(f'{inside}<host id="c-{child}" speed="1Gf"/>')
         else:
-            lines += _zone(levels, depth + 1, child, indent + "  ")
+            lines += _zone(levels, depth + 1, (*at, index), inside)
     if innermost:
-        lines.append(f'{indent}  <router id="{router}"/>')
-    else:  # a route between zones must end in a zone: the centre is one that holds nothing but the router
-        lines.append(f'{indent}  <zone id="{zone}-centre" routing="None"><router id="{router}"/></zone>')
-    shared = level.shared_gb_s is not None
-    for child in children:
-        child_name = "-".join(map(str, child))
-        lines.append(_link(f"l{child_name}", level.bandwidth_gb_s, own_latency, indent + "  "))
-        if shared and not innermost:
-            lines.append(_link(f"s{child_name}", level.shared_gb_s, 0, indent + "  "))
-    if shared and innermost:
-        lines.append(_link(f"s{name}", level.shared_gb_s, 0, indent + "  "))
-    for child in children:
-        child_name = "-".join(map(str, child))
-        contents = f'<link_ctn id="l{child_name}"/>'
-        if shared:
-            contents += f'<link_ctn id="s{name if innermost else child_name}"/>'
-        if innermost:
-            lines.append(f'{indent}  <route src="c-{child_name}" dst="{router}">{contents}</route>')
-        else:
-            gateway = f"r{child_name}"
+        lines.append(f'{inside}<router id="r{name}"/>')
+    lines += _links(levels, depth, name, children, inside)
+    if innermost:
+        for child in children:
+            shared = f'<link_ctn id="s{name}"/>' if level.shared_gb_s else ""
+            lines.append(f'{inside}<route src="c-{child}" dst="r{name}"><link_ctn id="l{child}"/>{shared}</route>')
+    else:
+        gateway = "-0" * (len(levels) - depth - 2)
+        for a, b in itertools.combinations(children, 2):
+            links = "".join(f'<link_ctn id="{link}"/>' for link in (*_crossed(level, a), *_crossed(level, b)))
             lines.append(
-                f'{indent}  <zoneRoute src="z{child_name}" dst="{zone}-centre" gw_src="{gateway}" gw_dst="{router}">'
-                f"{contents}</zoneRoute>"
+                f'{inside}<zoneRoute src="z{a}" dst="z{b}" gw_src="r{a}{gateway}" gw_dst="r{b}{gateway}">{links}</zoneRoute>'
             )
     lines.append(f"{indent}</zone>")
+    return lines
+
+
+def _crossed(level: Level, child: str) -> list[str]:
+    """The links that a message crosses when it leaves or enters a unit of this level."""
+    return [f"l{child}"] + ([f"s{child}"] if level.shared_gb_s else [])
+
+
+def _links(levels: tuple[Level, ...], depth: int, name: str, children: list[str], indent: str) -> list[str]:
+    """Links of a zone: one a child, and what its messages share. They must come before the zone's first route."""
+    level = levels[depth]
+    innermost = depth == len(levels) - 1
+    inner_latency = 0.0 if innermost else levels[depth + 1].latency_us
+    lines = [_link(f"l{child}", level.bandwidth_gb_s, (level.latency_us - inner_latency) / 2, indent) for child in children]
+    if level.shared_gb_s:
+        lines += [_link(f"s{unit}", level.shared_gb_s, 0, indent) for unit in ([name] if innermost else children)]
     return lines
 
 
@@ -109,8 +110,9 @@ def options(machine: Machine, cell: Cell) -> list[str]:
         "network/TCP-gamma": "0",
         "network/crosstraffic": "0",
         "network/weight-S": "0",
-        "precision/timing": "1e-10",
-        "precision/work-amount": "1e-7",
+        # The overheads are tens of nanoseconds: resolve picoseconds, and let reading the clock cost nothing.
+        "surf/precision": "1e-12",
+        "smpi/wtime": "0",
         **values.get("smpi", {}),
     }
     chosen = cell.selection.get("smpi")
@@ -129,6 +131,6 @@ def prepare(machine: Machine, cell: Cell, placement: list[Core], folder: Path) -
     if not platform.exists():
         write_atomically(platform, platform_xml(machine.levels).encode())
     write_atomically(hosts, "".join(core.name + "\n" for core in placement).encode())
-    found = suite(SIMULATED)
+    found = suite(SIMULATED_WITH_LIBRARY if "library" in cell.selection else SIMULATED)
     command = ["smpirun", "-np", str(cell.processes), "-platform", platform, "-hostfile", hosts, *options(machine, cell)]
     return command + ["--log=root.thres:warning", found.program(cell.collective), "-d", "6"]

@@ -21,6 +21,8 @@ from .errors import StudyError
 
 SETUP = ROOT / ".study"
 SIMULATED = "simulated"
+#: The simulated benchmark with the collectives library linked in.
+SIMULATED_WITH_LIBRARY = "simulated-library"
 
 
 @dataclass(frozen=True)
@@ -143,17 +145,17 @@ class Suite:
         return found[0]
 
 
-def embedded_version() -> str:
-    """Version of collbench, as its source says."""
-    text = "".join(p.read_text() for p in sorted((ROOT / "workflow/native/bench").glob("*.h")))
-    found = re.search(r'COLLBENCH_VERSION\s+"([^"]+)"', text)
+def source_version(part: str, macro: str) -> str:
+    """Version of a C part of the project, as the macro in its headers says."""
+    text = "".join(p.read_text() for p in sorted((ROOT / "workflow" / "native" / part).glob("*.h")))
+    found = re.search(rf'{macro}\s+"([^"]+)"', text)
     return found.group(1) if found else "unknown"
 
 
 @functools.cache
 def suite(target: str) -> Suite | None:
     """The suite for an MPI library (`openmpi`, ...) or for the simulator (`simulated`); None where nothing is built."""
-    if target != SIMULATED:
+    if not target.startswith(SIMULATED):
         installed = _installed_omb()
         if installed and target == "openmpi":
             return installed
@@ -161,8 +163,8 @@ def suite(target: str) -> Suite | None:
             return None
         folder = mpis()[target].build / "bench"
     else:
-        folder = SETUP / "build" / SIMULATED / "bench"
-    return Suite("collbench", embedded_version(), folder, "collbench_")
+        folder = SETUP / "build" / target / "bench"
+    return Suite("collbench", source_version("bench", "COLLBENCH_VERSION"), folder, "collbench_")
 
 
 def _installed_omb() -> Suite | None:
@@ -207,7 +209,7 @@ def versions() -> Versions:
         found = suite(SIMULATED if name.startswith("smpi-") else name)
         if found:
             known_suite[name] = {"name": found.name, "version": found.version}
-    return Versions(known_suite, known_mpi, host())
+    return Versions(known_suite, known_mpi, source_version("coll", "COLLSTUDY_VERSION"), host())
 
 
 def renderer() -> tuple[str, str, str]:
