@@ -22,12 +22,13 @@ from collstudy import render
 FILTER = ROOT / "report" / "filters" / "crossref.lua"
 NASTY = "A & B <b>bold</b> $x_1$ 100% #1 @fig-nowhere `code` *star* [l](u) \\end {{< include x >}} ~t~ \"q\" 'r' | pipe"
 SVG = (
-    '<svg xmlns="http://www.w3.org/2000/svg" width="504pt" height="288pt" viewBox="0 0 504 288"><rect width="504" height="288"'
-    ' fill="#eee"/><text x="20" y="40" style="font-size: 12px; font-family: \'No Such Font\';">latency</text></svg>'
+    '<svg xmlns="http://www.w3.org/2000/svg" width="504pt" height="288pt" viewBox="0 0 504 288">'
+    '<rect width="504" height="288" fill="#eee"/>'
+    '<text x="20" y="40" style="font-size: 12px; font-family: \'No Such Font\';">latency</text></svg>'
 )
 
 
-# The filter --------------------------------------------------------------------------------------------------------------
+# The filter ---------------------------------------------------------------------------------------------------------
 
 
 def pandoc(text: str, target: str = "html") -> subprocess.CompletedProcess[str]:
@@ -135,14 +136,15 @@ def test_tabsets_have_tabs_in_html_and_all_panels_in_pdf():
 
 
 def test_content_of_the_other_format_is_left_out():
-    text = '::: {.content-visible when-format="html"}\nscreen\n:::\n\n::: {.content-hidden when-format="html"}\npaper\n:::\n'
+    text = '::: {.content-visible when-format="html"}\nscreen\n:::\n\n'
+    text += '::: {.content-hidden when-format="html"}\npaper\n:::\n'
     text += '\n[wide]{.content-visible when-format="html"} [narrow]{.content-hidden when-format="html"}\n'
     html, typst = pandoc(text).stdout, pandoc(text, "typst").stdout
     assert "screen" in html and "wide" in html and "paper" not in html and "narrow" not in html
     assert "paper" in typst and "narrow" in typst and "screen" not in typst and "wide" not in typst
 
 
-# The whole report --------------------------------------------------------------------------------------------------------
+# The whole report ---------------------------------------------------------------------------------------------------
 
 
 def write_csv(path: Path, rows: list[dict]) -> None:
@@ -154,7 +156,7 @@ def write_csv(path: Path, rows: list[dict]) -> None:
 
 
 def make_study(results: Path, name: str, simulated: bool, title: str) -> Path:
-    """A small study as the workflow leaves it (docs/architecture.md), with cells that failed and a figure that is gone."""
+    """A small study as the workflow leaves it (docs/architecture.md), with failed cells and a figure that is gone."""
     folder = results / name
     algorithms = [{"name": "default", "label": "Default"}, {"name": "binary_tree", "label": "Binary tree"}]
     how = {"suite": "collbench", "suite_version": "1.0", "mpi": "openmpi", "mpi_version": "4.1.4", "iterations": [10],
@@ -164,18 +166,22 @@ def make_study(results: Path, name: str, simulated: bool, title: str) -> Path:
         "name": name, "title": title, "question": f"Which is faster? {NASTY}", "simulated": simulated, "how": how,
         "machine": {"name": "m", "kind": "simulated" if simulated else "local", "label": "A machine",
                     "levels": [{"name": "node", "count": 2}, {"name": "core", "count": 4}]},
-        "collectives": {"bcast": {"algorithms": algorithms, "mappings": ["core"], "processes": [2, 4], "sizes": [1, 2]}},
+        "collectives": {
+            "bcast": {"algorithms": algorithms, "mappings": ["core"], "processes": [2, 4], "sizes": [1, 2]},
+        },
         "analysis": {},
     }  # fmt: skip
     folder.mkdir(parents=True)
     (folder / "study.json").write_text(json.dumps(study), encoding="utf-8")
     cell = {"study": name, "collective": "bcast", "mapping": "core", "nodes": 1, "launches": 1, "cell": ""}
     states = [("default", 2, "measured", ""), ("default", 4, "failed", "time limit & <crash> of $5_% |"),
-              ("binary_tree", 2, "missing", "never launched"), ("binary_tree", 4, "unproved", "coll/sm ran")]  # fmt: skip
+              ("binary_tree", 2, "missing", "never launched"),
+              ("binary_tree", 4, "unproved", "coll/sm ran")]  # fmt: skip
     rows = [{**cell, "algorithm": a, "processes": p, "status": s, "reason": r} for a, p, s, r in states]
     write_csv(folder / "cells.csv", rows)
-    measurement = {"study": name, "machine": "m", "simulated": str(simulated).upper(), "suite": "collbench", "mpi": "openmpi",
-                   "collective": "bcast", "algorithm": "default", "parameters": "", "mapping": "core", "nodes": 1,
+    measurement = {"study": name, "machine": "m", "simulated": str(simulated).upper(), "suite": "collbench",
+                   "mpi": "openmpi", "collective": "bcast", "algorithm": "default", "parameters": "",
+                   "mapping": "core", "nodes": 1,
                    "processes": 2, "size_bytes": 1, "launch": 1, "latency_us": 1.5, "min_latency_us": "",
                    "max_latency_us": "", "iterations": 10, "proved": "", "cell": ""}  # fmt: skip
     write_csv(folder / "measurements.csv", [measurement])
@@ -223,8 +229,9 @@ def made(tmp_path_factory) -> dict:
     results = tmp_path_factory.mktemp("my results") / "re sults"
     make_study(results, "simulated-one", True, NASTY)
     make_study(results, "measured-one", False, "Plain title")
-    command = [sys.executable, "-m", "collstudy.render", "--results", str(results), "--renderer", "fallback", "--studies",
-               "simulated-one", "not-yet", "measured-one", "--output", str(results / "report")]  # fmt: skip
+    output = ["--output", str(results / "report")]
+    command = [sys.executable, "-m", "collstudy.render", "--results", str(results), "--renderer", "fallback",
+               "--studies", "simulated-one", "not-yet", "measured-one", *output]  # fmt: skip
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "workflow")}
     done = subprocess.run(
         command, check=False, capture_output=True, text=True, env=environment, timeout=120, cwd=results.parent
@@ -318,7 +325,7 @@ def test_broken_study_file_is_named_not_fatal(made, tmp_path):
     assert "measured-one/study.json cannot be read" in (results / "report" / "index.html").read_text(encoding="utf-8")
 
 
-# Choice of the renderer, errors ------------------------------------------------------------------------------------------
+# Choice of the renderer, errors -------------------------------------------------------------------------------------
 
 
 def fake_quarto(folder: Path, log: str) -> Path:

@@ -41,7 +41,10 @@ show_question <- function(studies) {
 show_answer <- function(studies) {
   ready <- Filter(has_results, studies)
   answer <- do.call(rbind, lapply(ready, answer_of))
-  for (study in ready) say_sentences(study, describe("describe_answer", study), "tbl-answer")
+  for (study in ready) {
+    lead <- if (length(ready) > 1) paste0("**", chapter_link(study), ":** ") else ""
+    say_sentences(study, describe("describe_answer", study), "tbl-answer", lead)
+  }
   if (is.null(answer) || nrow(answer) == 0) {
     paragraph("There are no results to summarise yet.")
   } else {
@@ -59,8 +62,12 @@ answer_of <- function(study) {
   found <- as.data.frame(call_analysis("summarise_answer", study))
   if (nrow(found) == 0) return(NULL)
   found$study <- NULL
-  cbind(name = study$name, study = paste0("@sec-", study$id, if (study$simulated) " (simulated)" else ""), found)
+  if (!is.null(found$collective)) found$collective <- vapply(as.character(found$collective), collective_title, "")
+  cbind(name = study$name, study = chapter_link(study), found)
 }
+
+#' "thin (Section 1, simulated)"
+chapter_link <- function(study) paste0(md(study$name), " (@sec-", study$id, if (study$simulated) ", simulated", ")")
 
 #' One decision map: of the measured study with the most cells, or of a simulated one where nothing was measured.
 show_front_map <- function(studies) {
@@ -278,9 +285,9 @@ show_rest <- function(study) {
 }
 
 #' Print sentences and remember them as claims that `references` support.
-say_sentences <- function(study, sentences, references) {
+say_sentences <- function(study, sentences, references, lead = "") {
   if (length(sentences) == 0) return(invisible(NULL))
-  paragraph(paste(md(sentences), collapse = " "))
+  paragraph(lead, paste(md(sentences), collapse = " "))
   report$claims <- c(report$claims, list(list(study = study$name, text = sentences, references = references)))
 }
 
