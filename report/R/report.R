@@ -230,11 +230,11 @@ pipe_table <- function(table, labels = character(), raw = character(), headers =
 }
 
 #' A numbered table. Wide ones scroll inside their box in HTML and are set smaller in the PDF; long ones are cut (in the
-#' PDF sooner), and then say where the rest is.
+#' PDF sooner), and then say where the rest is. Up to `whole` rows are never cut.
 emit_table <- function(id, table, caption, labels = character(), raw = character(), headers = header_of(names(table)),
-                       most = c(html = 300, pdf = 60), file = NULL) {
+                       most = c(html = 300, pdf = 20), whole = 60, file = NULL) {
   emit("::: {#", id, "}")
-  if (nrow(table) <= min(most)) {
+  if (nrow(table) <= whole) {
     emit_rows(table, labels, raw, headers)
     emit(caption)
   } else {
