@@ -1,5 +1,5 @@
-/* Reads A.csv (rows columns given) and times LAPACK's dgesvj on it: A to U S V', like svd does. Prints the best of runs.
- * usage: svd_vs_dgesvj A.csv M N RUNS
+/* Reads A.csv (rows columns given) and times LAPACK's dgesvj on it: A to U S V', like svd does. Prints the best of
+ * runs. usage: svd_vs_dgesvj A.csv M N RUNS
  */
 #include <math.h>
 #include <stdio.h>
@@ -11,15 +11,13 @@ extern void dgesvj_(const char *joba, const char *jobu, const char *jobv, const 
                     const int *lda, double *sva, const int *mv, double *v, const int *ldv, double *work,
                     const int *lwork, int *info);
 
-static double now(void)
-{
+static double now(void) {
     struct timespec time;
     timespec_get(&time, TIME_UTC);
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     FILE *file = argc == 5 ? fopen(argv[1], "r") : NULL;
     if (!file) {
         fprintf(stderr, "usage: svd_vs_dgesvj A.csv M N RUNS\n");

@@ -12,8 +12,7 @@
 
 #define CHECK(call) check((call), #call, __FILE__, __LINE__)
 
-static void check(int code, const char *call, const char *file, int line)
-{
+static void check(int code, const char *call, const char *file, int line) {
     if (code == MPI_SUCCESS)
         return;
     char text[MPI_MAX_ERROR_STRING] = "unknown error";
@@ -23,8 +22,7 @@ static void check(int code, const char *call, const char *file, int line)
     MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
 }
 
-void comm_start(int *argc, char ***argv, Comm *comm)
-{
+void comm_start(int *argc, char ***argv, Comm *comm) {
     *comm = (Comm){.column_a = MPI_DATATYPE_NULL, .column_all = MPI_DATATYPE_NULL};
     CHECK(MPI_Init(argc, argv));
     CHECK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
@@ -39,8 +37,7 @@ void comm_start(int *argc, char ***argv, Comm *comm)
 #endif
 }
 
-void comm_finish(Comm *comm)
-{
+void comm_finish(Comm *comm) {
     if (comm->column_a != MPI_DATATYPE_NULL) {
         CHECK(MPI_Type_free(&comm->column_a));
         CHECK(MPI_Type_free(&comm->column_all));
@@ -49,8 +46,7 @@ void comm_finish(Comm *comm)
     CHECK(MPI_Finalize());
 }
 
-void comm_use_layout(Comm *comm, const Layout *layout)
-{
+void comm_use_layout(Comm *comm, const Layout *layout) {
     MPI_Datatype part;
     CHECK(MPI_Type_contiguous(layout->rows, MPI_DOUBLE, &part));
     CHECK(MPI_Type_create_resized(part, 0, (MPI_Aint)(layout->record * sizeof(double)), &comm->column_a));
@@ -60,23 +56,19 @@ void comm_use_layout(Comm *comm, const Layout *layout)
     CHECK(MPI_Type_free(&part));
 }
 
-double comm_clock(void)
-{
+double comm_clock(void) {
     return MPI_Wtime();
 }
 
-void comm_barrier(Comm *comm)
-{
+void comm_barrier(Comm *comm) {
     CHECK(MPI_Barrier(comm->line));
 }
 
-void comm_from_root(Comm *comm, int *values, int count)
-{
+void comm_from_root(Comm *comm, int *values, int count) {
     CHECK(MPI_Bcast(values, count, MPI_INT, 0, comm->line));
 }
 
-double comm_max(Comm *comm, double value)
-{
+double comm_max(Comm *comm, double value) {
     double start = MPI_Wtime(), result;
     CHECK(MPI_Allreduce(&value, &result, 1, MPI_DOUBLE, MPI_MAX, comm->line));
     comm->seconds += MPI_Wtime() - start;
@@ -84,8 +76,7 @@ double comm_max(Comm *comm, double value)
 }
 
 /* Valid on the root. */
-Totals comm_totals(Comm *comm, double seconds, const Work *work)
-{
+Totals comm_totals(Comm *comm, double seconds, const Work *work) {
     double mine[] = {comm->seconds, seconds - comm->seconds, work->rotations, work->flops}, sum[4], max[4];
     CHECK(MPI_Reduce(mine, sum, 4, MPI_DOUBLE, MPI_SUM, 0, comm->line));
     CHECK(MPI_Reduce(mine, max, 4, MPI_DOUBLE, MPI_MAX, 0, comm->line));
@@ -93,16 +84,14 @@ Totals comm_totals(Comm *comm, double seconds, const Work *work)
 }
 
 /* Where the left (side 0) or right (side 1) blocks of all processes are among the root's columns. */
-static int *block_table(const Comm *comm, const Layout *layout, int side, int (*value)(const Layout *, int))
-{
+static int *block_table(const Comm *comm, const Layout *layout, int side, int (*value)(const Layout *, int)) {
     int *table = allocate((size_t)comm->size * sizeof(int));
     for (int k = 0; k < comm->size; k++)
         table[k] = value(layout, 2 * k + side);
     return table;
 }
 
-void comm_scatter(Comm *comm, const Layout *layout, const double *columns, Block pair[2])
-{
+void comm_scatter(Comm *comm, const Layout *layout, const double *columns, Block pair[2]) {
     double start = MPI_Wtime();
     for (int side = 0; side < 2; side++) {
         int *counts = block_table(comm, layout, side, block_count);
@@ -115,8 +104,7 @@ void comm_scatter(Comm *comm, const Layout *layout, const double *columns, Block
     comm->seconds += MPI_Wtime() - start;
 }
 
-void comm_gather(Comm *comm, const Layout *layout, double *columns, const Block pair[2])
-{
+void comm_gather(Comm *comm, const Layout *layout, double *columns, const Block pair[2]) {
     double start = MPI_Wtime();
     for (int side = 0; side < 2; side++) {
         int *counts = block_table(comm, layout, side, block_count);
@@ -129,16 +117,14 @@ void comm_gather(Comm *comm, const Layout *layout, double *columns, const Block 
     comm->seconds += MPI_Wtime() - start;
 }
 
-static void exchange(Block *a, Block *b)
-{
+static void exchange(Block *a, Block *b) {
     Block old = *a;
     *a = *b;
     *b = old;
 }
 
 /* The shift to the right and the shift to the left at the same time. Empty blocks travel as empty messages. */
-void comm_shift(Comm *comm, Block pair[2], Block next[2])
-{
+void comm_shift(Comm *comm, Block pair[2], Block next[2]) {
     enum { RIGHTWARDS, LEFTWARDS };
     double start = MPI_Wtime();
     bool first = comm->rank == 0, last = comm->rank == comm->size - 1;
@@ -165,8 +151,7 @@ void comm_shift(Comm *comm, Block pair[2], Block next[2])
     comm->seconds += MPI_Wtime() - start;
 }
 
-bool comm_can_model(const Comm *comm)
-{
+bool comm_can_model(const Comm *comm) {
 #ifdef SMPI_H
     if (!sg_cfg_get_boolean("smpi/simulate-computation"))
         return true;
@@ -180,8 +165,7 @@ bool comm_can_model(const Comm *comm)
     return false;
 }
 
-void comm_charge(Comm *comm, double flops, double gflops)
-{
+void comm_charge(Comm *comm, double flops, double gflops) {
     (void)comm;
 #ifdef SMPI_H /* whatever speed the platform gives to the host */
     smpi_execute_flops(flops / (gflops * 1e9) * sg_host_get_speed(sg_host_self()));
@@ -190,8 +174,7 @@ void comm_charge(Comm *comm, double flops, double gflops)
 #endif
 }
 
-double *comm_allocate_blocks(const Comm *comm, size_t doubles, bool values_matter)
-{
+double *comm_allocate_blocks(const Comm *comm, size_t doubles, bool values_matter) {
     (void)comm, (void)values_matter;
 #ifdef SMPI_H
     if (!values_matter)
@@ -200,8 +183,7 @@ double *comm_allocate_blocks(const Comm *comm, size_t doubles, bool values_matte
     return allocate(doubles * sizeof(double));
 }
 
-void comm_free_blocks(const Comm *comm, double *blocks, bool values_matter)
-{
+void comm_free_blocks(const Comm *comm, double *blocks, bool values_matter) {
     (void)comm;
 #ifdef SMPI_H
     if (!values_matter) {

@@ -6,8 +6,7 @@
 #include <string.h>
 
 /* The power of two that brings the largest entry into [1/2, 1): exact, and squares neither overflow nor vanish. */
-int scale_exponent(Matrix a)
-{
+int scale_exponent(Matrix a) {
     double largest = 0;
     for (size_t i = 0; i < (size_t)a.rows * (size_t)a.cols; i++)
         largest = fmax(largest, fabs(a.at[i]));
@@ -21,8 +20,7 @@ typedef struct {
     int column;
 } Ranked;
 
-static int longer_first(const void *x, const void *y)
-{
+static int longer_first(const void *x, const void *y) {
     const Ranked *a = x, *b = y;
     if (a->norm != b->norm)
         return a->norm < b->norm ? 1 : -1;
@@ -30,8 +28,7 @@ static int longer_first(const void *x, const void *y)
 }
 
 /* Scaled by the largest entry: also right for columns whose squares would vanish. */
-static double norm(const double *x, int length)
-{
+static double norm(const double *x, int length) {
     double largest = 0, sum = 0;
     for (int i = 0; i < length; i++)
         largest = fmax(largest, fabs(x[i]));
@@ -43,8 +40,7 @@ static double norm(const double *x, int length)
 }
 
 /* columns[order[0]] is the longest; the norms are written to norms. */
-static int *sort_columns(const double *columns, size_t stride, int rows, int cols, int exponent, double *norms)
-{
+static int *sort_columns(const double *columns, size_t stride, int rows, int cols, int exponent, double *norms) {
     Ranked *ranked = allocate((size_t)cols * sizeof(Ranked));
     int *order = allocate((size_t)cols * sizeof(int));
     for (int j = 0; j < cols; j++)
@@ -58,8 +54,7 @@ static int *sort_columns(const double *columns, size_t stride, int rows, int col
     return order;
 }
 
-int *order_by_norm(Matrix a, int exponent)
-{
+int *order_by_norm(Matrix a, int exponent) {
     double *norms = allocate((size_t)a.cols * sizeof(double));
     int *order = sort_columns(a.at, (size_t)a.rows, a.rows, a.cols, -exponent, norms);
     free(norms);
@@ -67,8 +62,7 @@ int *order_by_norm(Matrix a, int exponent)
 }
 
 /* Makes x orthogonal to the columns of u (Gram-Schmidt, twice) and of length 1; false if too little of x is left. */
-static bool orthogonalise(double *x, const double *u, int columns, int rows)
-{
+static bool orthogonalise(double *x, const double *u, int columns, int rows) {
     for (int pass = 0; pass < 2; pass++)
         for (int k = 0; k < columns; k++) {
             const double *column = u + (size_t)k * (size_t)rows;
@@ -88,8 +82,7 @@ static bool orthogonalise(double *x, const double *u, int columns, int rows)
 
 /* Columns of U whose singular value is zero, or so small that the sweeps left it alone, are completed to an orthonormal
  * basis: from themselves if they can be, else from unit vectors (one with 1/rows or more of its square left exists). */
-static void complete_u(Svd *svd)
-{
+static void complete_u(Svd *svd) {
     const int rows = svd->u.rows;
     int unit = 0;
     for (int j = 0; j < svd->u.cols; j++) {
@@ -105,8 +98,7 @@ static void complete_u(Svd *svd)
 }
 
 /* The sweeps turned the sorted columns A P into U S W', so A = U S (P W)'. */
-Svd assemble_svd(const Layout *layout, const double *columns, const int *order, int exponent)
-{
+Svd assemble_svd(const Layout *layout, const double *columns, const int *order, int exponent) {
     const int rows = layout->rows, cols = layout->cols;
     Svd svd = {new_matrix(cols, 1), new_matrix(rows, cols), new_matrix(cols, cols)};
     int *sorted = sort_columns(columns, layout->record, rows, cols, 0, svd.s.at);
@@ -125,9 +117,14 @@ Svd assemble_svd(const Layout *layout, const double *columns, const int *order, 
     return svd;
 }
 
+void free_svd(Svd *svd) {
+    free(svd->s.at);
+    free(svd->u.at);
+    free(svd->v.at);
+}
+
 /* |A - U S V'| / |A| in the Frobenius norm; absolute when A = 0. */
-double residual(Matrix a, const Svd *svd)
-{
+double residual(Matrix a, const Svd *svd) {
     const int rows = a.rows;
     const double scale = svd->s.at[0] > 0 ? svd->s.at[0] : 1;
     double *left = allocate((size_t)rows * sizeof(double)), error = 0, size = 0;

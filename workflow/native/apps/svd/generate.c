@@ -9,8 +9,7 @@
 
 static const char *const KINDS[] = {"random", "ill", "rank", "diagonal"};
 
-bool known_kind(const char *kind)
-{
+bool known_kind(const char *kind) {
     for (size_t i = 0; i < sizeof KINDS / sizeof *KINDS; i++)
         if (strcmp(kind, KINDS[i]) == 0)
             return true;
@@ -18,8 +17,7 @@ bool known_kind(const char *kind)
 }
 
 /* splitmix64 (Steele, Lea, Flood 2014), the upper 53 bits as a number in (-1, 1). */
-static double uniform(uint64_t *state)
-{
+static double uniform(uint64_t *state) {
     uint64_t z = (*state += 0x9e3779b97f4a7c15u);
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
@@ -27,8 +25,7 @@ static double uniform(uint64_t *state)
     return ((double)(z >> 11) + 0.5) * 0x1p-52 - 1;
 }
 
-static double *random_unit_vector(int length, uint64_t *state)
-{
+static double *random_unit_vector(int length, uint64_t *state) {
     double *w = allocate((size_t)length * sizeof(double)), normsq = 0;
     for (int i = 0; i < length; i++) {
         w[i] = uniform(state);
@@ -39,8 +36,7 @@ static double *random_unit_vector(int length, uint64_t *state)
     return w;
 }
 
-static void reflect_rows(Matrix a, const double *w)
-{
+static void reflect_rows(Matrix a, const double *w) {
     for (int j = 0; j < a.cols; j++) {
         double *column = a.at + (size_t)j * (size_t)a.rows, sum = 0;
         for (int i = 0; i < a.rows; i++)
@@ -50,8 +46,7 @@ static void reflect_rows(Matrix a, const double *w)
     }
 }
 
-static void reflect_columns(Matrix a, const double *w)
-{
+static void reflect_columns(Matrix a, const double *w) {
     double *sum = allocate((size_t)a.rows * sizeof(double));
     for (int j = 0; j < a.cols; j++)
         for (int i = 0; i < a.rows; i++)
@@ -62,8 +57,7 @@ static void reflect_columns(Matrix a, const double *w)
     free(sum);
 }
 
-static double diagonal_entry(const char *kind, int k, int count, uint64_t *state)
-{
+static double diagonal_entry(const char *kind, int k, int count, uint64_t *state) {
     if (strcmp(kind, "ill") == 0)
         return count > 1 ? pow(10, -12.0 * k / (count - 1)) : 1;
     if (strcmp(kind, "rank") == 0 && k >= (count + 1) / 2)
@@ -71,8 +65,7 @@ static double diagonal_entry(const char *kind, int k, int count, uint64_t *state
     return uniform(state);
 }
 
-Matrix generate_matrix(const Options *options)
-{
+Matrix generate_matrix(const Options *options) {
     Matrix a = new_matrix(options->rows, options->cols);
     uint64_t state = options->seed;
     if (strcmp(options->kind, "random") == 0) {

@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static Matrix transpose(Matrix a)
-{
+static Matrix transpose(Matrix a) {
     Matrix t = new_matrix(a.cols, a.rows);
     for (int j = 0; j < a.cols; j++)
         for (int i = 0; i < a.rows; i++)
@@ -17,8 +16,7 @@ static Matrix transpose(Matrix a)
 }
 
 /* The root's matrix with rows >= cols; everybody learns its size. False: there is none, and the root has said why. */
-static bool load_matrix(Comm *comm, const Options *options, Matrix *a, bool *transposed)
-{
+static bool load_matrix(Comm *comm, const Options *options, Matrix *a, bool *transposed) {
     enum { OK, ROWS, COLS, COUNT };
     int header[COUNT] = {1, options->rows, options->cols};
     if (comm->rank == 0 && !options->model_only) {
@@ -44,8 +42,7 @@ static bool load_matrix(Comm *comm, const Options *options, Matrix *a, bool *tra
     return header[OK];
 }
 
-static double *make_records(const Layout *layout, Matrix a, int exponent, const int *order)
-{
+static double *make_records(const Layout *layout, Matrix a, int exponent, const int *order) {
     double *columns = allocate(layout->record * (size_t)layout->cols * sizeof(double));
     for (int j = 0; order && j < a.cols; j++) {
         const double *from = a.at + (size_t)a.rows * (size_t)order[j];
@@ -57,10 +54,12 @@ static double *make_records(const Layout *layout, Matrix a, int exponent, const 
 }
 
 static void print_line(const Comm *comm, const Options *options, Matrix a, bool transposed, const Work *work,
-                       double seconds, const Totals *totals, double residue)
-{
-    printf("P=%d m=%d n=%d kind=%s sweeps=%d converged=%d", comm->size, transposed ? a.cols : a.rows,
-           transposed ? a.rows : a.cols, options->kind ? options->kind : "file", work->sweeps, work->converged);
+                       double seconds, const Totals *totals, double residue) {
+    printf("P=%d m=%d n=%d kind=%s qr=%d sweeps=%d converged=%s", comm->size, transposed ? a.cols : a.rows,
+           transposed ? a.rows : a.cols, options->kind ? options->kind : "file", options->qr, work->sweeps,
+           options->model_only ? "NA"
+           : work->converged   ? "1"
+                               : "0");
     printf(" seconds=%.9g comm_mean_seconds=%.9g comm_max_seconds=%.9g", seconds, totals->comm_mean, totals->comm_max);
     printf(" compute_mean_seconds=%.9g compute_max_seconds=%.9g", totals->compute_mean, totals->compute_max);
     double pairs = 0.5 * a.cols * (a.cols - 1.0) * work->sweeps;
@@ -72,8 +71,7 @@ static void print_line(const Comm *comm, const Options *options, Matrix a, bool 
     printf(" simulated=%d modelled_compute=%d\n", comm->simulated, options->flops_rate > 0);
 }
 
-static bool write_results(const Options *options, Matrix a, const Svd *svd, bool transposed)
-{
+static bool write_results(const Options *options, Matrix a, const Svd *svd, bool transposed) {
     if (options->kind) {
         Matrix original = transposed ? transpose(a) : a;
         bool ok = write_csv(options->output, "A.csv", original);
@@ -87,18 +85,18 @@ static bool write_results(const Options *options, Matrix a, const Svd *svd, bool
            write_csv(options->output, "V.csv", transposed ? svd->u : svd->v);
 }
 
-static int report(const Comm *comm, const Options *options, Matrix a, bool transposed, const Work *work,
-                  double seconds, const Totals *totals, const Svd *svd)
-{
+static int report(const Comm *comm, const Options *options, Matrix a, bool transposed, const Work *work, double seconds,
+                  const Totals *totals, const Svd *svd) {
     double residue = options->model_only ? 0 : residual(a, svd);
     print_line(comm, options, a, transposed, work, seconds, totals, residue);
     if (options->model_only)
         return EXIT_OK;
     if (!work->converged) {
-        fprintf(stderr,
-                "svd: not converged after %d sweeps: columns are orthogonal to %.3g only, residual %.3g; raise --sweeps "
-                "(nothing is written)\n",
-                work->sweeps, work->off, residue);
+        fprintf(
+            stderr,
+            "svd: not converged after %d sweeps: columns are orthogonal to %.3g only, residual %.3g; raise --sweeps "
+            "(nothing is written)\n",
+            work->sweeps, work->off, residue);
         return EXIT_NOT_CONVERGED;
     }
     if (options->output && !write_results(options, a, svd, transposed))
@@ -106,46 +104,61 @@ static int report(const Comm *comm, const Options *options, Matrix a, bool trans
     return EXIT_OK;
 }
 
-static int run(Comm *comm, const Options *options)
-{
+/* The timed part: from the root's matrix to the root's U, S, V. a has values on the root only. */
+static Work decompose(Comm *comm, const Options *options, Matrix a, Svd *svd) {
+    bool root = comm->rank == 0, has_values = root && !options->model_only;
+    Qr qr = {0};
+    if (options->qr && has_values)
+        qr = factorise(a, scale_exponent(a));
+    Matrix work_on = qr.lower.at ? qr.lower : a;
+    Layout layout = make_layout(options->qr ? a.cols : a.rows, a.cols, comm->size);
+    comm_use_layout(comm, &layout);
+    int exponent = has_values ? scale_exponent(work_on) : 0;
+    int *order = has_values ? order_by_norm(work_on, exponent) : NULL;
+    double *columns = root ? make_records(&layout, work_on, exponent, order) : NULL;
+
+    Work work = solve(comm, &layout, options, columns);
+    if (has_values)
+        *svd = assemble_svd(&layout, columns, order, exponent);
+    if (qr.lower.at) {
+        Svd of_lower = *svd;
+        *svd = undo_qr(&qr, &of_lower);
+        free_svd(&of_lower);
+        free(qr.reflectors.at);
+        free(qr.lower.at);
+        free(qr.order);
+    }
+    free(columns);
+    free(order);
+    return work;
+}
+
+static int run(Comm *comm, const Options *options) {
     Matrix a = {0};
     bool transposed;
     if (!load_matrix(comm, options, &a, &transposed))
         return EXIT_BAD_INPUT;
-    Layout layout = make_layout(a.rows, a.cols, comm->size);
-    comm_use_layout(comm, &layout);
-
+    Svd svd = {0};
     comm_barrier(comm);
     double start = comm_clock();
-    bool root = comm->rank == 0, has_values = root && !options->model_only;
-    int exponent = has_values ? scale_exponent(a) : 0;
-    int *order = has_values ? order_by_norm(a, exponent) : NULL;
-    double *columns = root ? make_records(&layout, a, exponent, order) : NULL;
-    Work work = solve(comm, &layout, options, columns);
-    Svd svd = {0};
-    if (has_values)
-        svd = assemble_svd(&layout, columns, order, exponent);
+    Work work = decompose(comm, options, a, &svd);
     double seconds = comm_clock() - start;
 
     Totals totals = comm_totals(comm, seconds, &work);
-    int status = root ? report(comm, options, a, transposed, &work, seconds, &totals, &svd) : EXIT_OK;
+    int status = EXIT_OK;
+    if (comm->rank == 0)
+        status = report(comm, options, a, transposed, &work, seconds, &totals, &svd);
     comm_from_root(comm, &status, 1);
-    free(svd.s.at);
-    free(svd.u.at);
-    free(svd.v.at);
-    free(columns);
-    free(order);
+    free_svd(&svd);
     free(a.at);
     return status;
 }
 
-static bool wants_help(int argc, char **argv)
-{
+static bool wants_help(int argc, char **argv) {
     return argc > 1 && strcmp(argv[1], "--help") == 0;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     Comm comm;
     comm_start(&argc, &argv, &comm);
     Options options;

@@ -22,8 +22,7 @@ typedef struct {
     long line;
 } File;
 
-static bool refuse(const File *file, const char *format, ...)
-{
+static bool refuse(const File *file, const char *format, ...) {
     va_list values;
     va_start(values, format);
     fprintf(stderr, "svd: %s: ", file->path);
@@ -34,8 +33,7 @@ static bool refuse(const File *file, const char *format, ...)
 }
 
 /* The whole file, with a 0 behind it. */
-static bool load(File *file)
-{
+static bool load(File *file) {
     FILE *stream = fopen(file->path, "rb");
     if (!stream)
         return refuse(file, "%s", strerror(errno));
@@ -61,31 +59,28 @@ static bool load(File *file)
     return true;
 }
 
-static void skip_blanks(File *file)
-{
+static void skip_blanks(File *file) {
     while (*file->at == ' ' || *file->at == '\t' || *file->at == '\r')
         file->at++;
 }
 
-static void skip_space(File *file)
-{
+static void skip_space(File *file) {
     while (isspace((unsigned char)*file->at))
         if (*file->at++ == '\n')
             file->line++;
 }
 
-static bool take_value(File *file, double *value)
-{
+static bool take_value(File *file, double *value) {
     char *end;
     *value = strtod(file->at, &end);
     if (end == file->at || isspace((unsigned char)*file->at)) /* strtod would go on to the next line */
-        return refuse(file, "line %ld: '%.*s' is not a number", file->line, (int)strcspn(file->at, ",;\r\n \t"), file->at);
+        return refuse(file, "line %ld: '%.*s' is not a number", file->line, (int)strcspn(file->at, ",;\r\n \t"),
+                      file->at);
     file->at = end;
     return true;
 }
 
-static bool take_size(File *file, int *size)
-{
+static bool take_size(File *file, int *size) {
     double value;
     skip_space(file);
     if (!*file->at)
@@ -98,16 +93,14 @@ static bool take_size(File *file, int *size)
     return true;
 }
 
-static bool check_room(const File *file, int rows, int cols)
-{
+static bool check_room(const File *file, int rows, int cols) {
     /* The root holds about five copies: stop before asking for what no machine has. */
     if ((double)rows * cols > 1e10)
         return refuse(file, "wrong dimensions: %d x %d is too large", rows, cols);
     return true;
 }
 
-static bool read_binary(File *file, Matrix *a)
-{
+static bool read_binary(File *file, Matrix *a) {
     int32_t dims[2];
     if (file->size < BINARY_HEADER || memcmp(file->bytes, MAGIC, MAGIC_BYTES) != 0)
         return refuse(file, "not a matrix file, or truncated: it must start with %s and two int32", MAGIC);
@@ -124,8 +117,7 @@ static bool read_binary(File *file, Matrix *a)
 }
 
 /* One line into row (room for cols values unless cols is 0, which counts only). */
-static bool read_csv_row(File *file, double *row, int cols, int *found)
-{
+static bool read_csv_row(File *file, double *row, int cols, int *found) {
     for (*found = 0;;) {
         double value;
         skip_blanks(file);
@@ -145,8 +137,7 @@ static bool read_csv_row(File *file, double *row, int cols, int *found)
     }
 }
 
-static bool count_csv(File *file, int *rows, int *cols)
-{
+static bool count_csv(File *file, int *rows, int *cols) {
     int found;
     skip_space(file);
     if (!*file->at)
@@ -163,8 +154,7 @@ static bool count_csv(File *file, int *rows, int *cols)
     return true;
 }
 
-static bool read_csv(File *file, Matrix *a)
-{
+static bool read_csv(File *file, Matrix *a) {
     int rows = 0, cols = 0, found;
     if (!count_csv(file, &rows, &cols))
         return false;
@@ -185,8 +175,7 @@ typedef struct {
     bool coordinate, symmetric;
 } Market;
 
-static bool read_market_header(File *file, Market *market)
-{
+static bool read_market_header(File *file, Market *market) {
     char layout[16] = "", field[16] = "", symmetry[16] = "";
     sscanf(file->at, "%%%%MatrixMarket matrix %15s %15s %15s", layout, field, symmetry);
     market->coordinate = strcmp(layout, "coordinate") == 0;
@@ -204,8 +193,7 @@ static bool read_market_header(File *file, Market *market)
 }
 
 /* Where the next entry goes: given by the file (coordinate) or one below the last, the lower triangle if symmetric. */
-static bool next_place(File *file, const Market *market, const Matrix *a, int *i, int *j)
-{
+static bool next_place(File *file, const Market *market, const Matrix *a, int *i, int *j) {
     if (!market->coordinate) {
         if (++*i == a->rows)
             *i = market->symmetric ? *j + 1 : 0, ++*j;
@@ -220,8 +208,7 @@ static bool next_place(File *file, const Market *market, const Matrix *a, int *i
     return true;
 }
 
-static bool read_market_entries(File *file, const Market *market, size_t count, Matrix *a)
-{
+static bool read_market_entries(File *file, const Market *market, size_t count, Matrix *a) {
     int i = -1, j = 0;
     for (size_t k = 0; k < count; k++) {
         double value;
@@ -243,8 +230,7 @@ static bool read_market_entries(File *file, const Market *market, size_t count, 
     return *file->at ? refuse(file, "line %ld: wrong dimensions: more than %zu entries", file->line, count) : true;
 }
 
-static bool read_market(File *file, Matrix *a)
-{
+static bool read_market(File *file, Matrix *a) {
     Market market;
     int rows, cols;
     if (!read_market_header(file, &market) || !take_size(file, &rows) || !take_size(file, &cols) ||
@@ -267,8 +253,7 @@ static bool read_market(File *file, Matrix *a)
     return read_market_entries(file, &market, count, a);
 }
 
-static bool check_matrix(const File *file, const Options *options, Matrix a)
-{
+static bool check_matrix(const File *file, const Options *options, Matrix a) {
     if (options->rows && (a.rows != options->rows || a.cols != options->cols))
         return refuse(file, "wrong dimensions: %d x %d, --dims asks for %d x %d", a.rows, a.cols, options->rows,
                       options->cols);
@@ -279,8 +264,7 @@ static bool check_matrix(const File *file, const Options *options, Matrix a)
     return true;
 }
 
-bool read_matrix(const Options *options, Matrix *a)
-{
+bool read_matrix(const Options *options, Matrix *a) {
     File file = {.path = options->matrix};
     const char *extension = strrchr(file.path, '.');
     bool (*read)(File *, Matrix *) = NULL;
@@ -301,8 +285,7 @@ bool read_matrix(const Options *options, Matrix *a)
     return ok;
 }
 
-bool write_csv(const char *folder, const char *name, Matrix a)
-{
+bool write_csv(const char *folder, const char *name, Matrix a) {
     char path[4096];
     if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path) {
         fprintf(stderr, "svd: --output: the folder's name is too long\n");

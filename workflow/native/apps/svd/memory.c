@@ -5,8 +5,7 @@
 #include <string.h>
 
 /* Zeroed, on a cache line. */
-void *allocate(size_t bytes)
-{
+void *allocate(size_t bytes) {
     size_t rounded = (bytes + 63) / 64 * 64 + 64;
     void *memory = aligned_alloc(64, rounded);
     if (!memory) {
@@ -16,7 +15,6 @@ void *allocate(size_t bytes)
     return memset(memory, 0, rounded);
 }
 
-Matrix new_matrix(int rows, int cols)
-{
+Matrix new_matrix(int rows, int cols) {
     return (Matrix){rows, cols, allocate((size_t)rows * (size_t)cols * sizeof(double))};
 }

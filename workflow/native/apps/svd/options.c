@@ -13,7 +13,8 @@ static const char USAGE[] =
     "  --matrix FILE    .csv, .mtx (MatrixMarket) or .bin (see README.md)\n"
     "  --dims M N       refuse a file with other dimensions\n"
     "  --output DIR     write S.csv, U.csv, V.csv, and A.csv if generated, to this existing folder\n"
-    "  --sweeps K       give up after K sweeps (default 30); with --model-only: do K sweeps (default 10)\n"
+    "  --sweeps K       give up after K sweeps (default 60); with --model-only: do K sweeps (default 10)\n"
+    "  --qr             first a pivoted QR on rank 0: fewer sweeps for ill-conditioned, less work for tall matrices\n"
     "simulator only (built with smpicc, run with --cfg=smpi/simulate-computation:no):\n"
     "  --flops-rate GF  charge GF GFlop/s for the compute\n"
     "  --model-only     communicate the same bytes, skip the arithmetic; needs --flops-rate\n"
@@ -25,8 +26,7 @@ typedef struct {
     bool speak, failed;
 } Arguments;
 
-static void complain(Arguments *arguments, const char *format, ...)
-{
+static void complain(Arguments *arguments, const char *format, ...) {
     if (arguments->speak && !arguments->failed) {
         va_list values;
         va_start(values, format);
@@ -38,16 +38,14 @@ static void complain(Arguments *arguments, const char *format, ...)
     arguments->failed = true;
 }
 
-static const char *take_text(Arguments *arguments, const char *option)
-{
+static const char *take_text(Arguments *arguments, const char *option) {
     if (arguments->next < arguments->argc)
         return arguments->argv[arguments->next++];
     complain(arguments, "%s needs a value; see svd --help", option);
     return "";
 }
 
-static int take_count(Arguments *arguments, const char *option)
-{
+static int take_count(Arguments *arguments, const char *option) {
     const char *text = take_text(arguments, option);
     char *end;
     errno = 0;
@@ -57,8 +55,7 @@ static int take_count(Arguments *arguments, const char *option)
     return (int)value;
 }
 
-static double take_number(Arguments *arguments, const char *option)
-{
+static double take_number(Arguments *arguments, const char *option) {
     const char *text = take_text(arguments, option);
     char *end;
     double value = strtod(text, &end);
@@ -67,8 +64,7 @@ static double take_number(Arguments *arguments, const char *option)
     return value;
 }
 
-static uint64_t take_seed(Arguments *arguments, const char *option)
-{
+static uint64_t take_seed(Arguments *arguments, const char *option) {
     const char *text = take_text(arguments, option);
     char *end;
     uint64_t value = strtoull(text, &end, 10);
@@ -77,8 +73,7 @@ static uint64_t take_seed(Arguments *arguments, const char *option)
     return value;
 }
 
-static void take_option(Arguments *arguments, const char *name, Options *options)
-{
+static void take_option(Arguments *arguments, const char *name, Options *options) {
     if (strcmp(name, "--matrix") == 0)
         options->matrix = take_text(arguments, name);
     else if (strcmp(name, "--random") == 0 || strcmp(name, "--dims") == 0) {
@@ -98,14 +93,15 @@ static void take_option(Arguments *arguments, const char *name, Options *options
         options->flops_rate = take_number(arguments, name);
     else if (strcmp(name, "--rotated") == 0)
         options->rotated = take_number(arguments, name);
+    else if (strcmp(name, "--qr") == 0)
+        options->qr = true;
     else if (strcmp(name, "--model-only") == 0)
         options->model_only = true;
     else
         complain(arguments, "unknown option '%s'; see svd --help", name);
 }
 
-static void check_together(Arguments *arguments, const Options *options)
-{
+static void check_together(Arguments *arguments, const Options *options) {
     if (!options->matrix == !options->kind)
         complain(arguments, "give either --matrix FILE or --random M N; see svd --help");
     else if (options->kind && !known_kind(options->kind))
@@ -116,12 +112,13 @@ static void check_together(Arguments *arguments, const Options *options)
         complain(arguments, "--model-only needs --flops-rate GF");
     else if (options->model_only && (options->output || options->matrix))
         complain(arguments, "--model-only computes nothing: it takes --random M N and no --output");
+    else if (options->qr && options->flops_rate > 0)
+        complain(arguments, "--qr has no model of its compute: not together with --flops-rate");
     else if (options->rotated > 1)
         complain(arguments, "--rotated is a share, at most 1");
 }
 
-bool parse_options(int argc, char **argv, bool speak, Options *options)
-{
+bool parse_options(int argc, char **argv, bool speak, Options *options) {
     Arguments arguments = {.argc = argc, .next = 1, .argv = argv, .speak = speak};
     *options = (Options){.seed = 1, .rotated = 0.75};
     while (arguments.next < argc && !arguments.failed) {
@@ -134,7 +131,7 @@ bool parse_options(int argc, char **argv, bool speak, Options *options)
         take_option(&arguments, name, options);
     }
     if (options->max_sweeps == 0)
-        options->max_sweeps = options->model_only ? 10 : 30;
+        options->max_sweeps = options->model_only ? 10 : 60;
     if (!arguments.failed)
         check_together(&arguments, options);
     return !arguments.failed;

@@ -19,13 +19,11 @@ static const double NEGLIGIBLE = 1e-200;
 
 typedef double lanes __attribute__((vector_size(LANES * sizeof(double))));
 
-static size_t lane_count(int doubles)
-{
+static size_t lane_count(int doubles) {
     return ((size_t)doubles + LANES - 1) / LANES;
 }
 
-static double sum_lanes(const lanes *sum)
-{
+static double sum_lanes(const lanes *sum) {
     double total = 0;
     for (int k = 0; k < LANES; k++)
         total += (*sum)[k];
@@ -33,8 +31,7 @@ static double sum_lanes(const lanes *sum)
 }
 
 /* Four sums, because one would wait for the latency of each addition. */
-static double dot(const double *restrict x, const double *restrict y, size_t count)
-{
+static double dot(const double *restrict x, const double *restrict y, size_t count) {
     const lanes *p = (const lanes *)x, *q = (const lanes *)y;
     lanes s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};
     size_t i = 0;
@@ -50,13 +47,11 @@ static double dot(const double *restrict x, const double *restrict y, size_t cou
     return sum_lanes(&s0);
 }
 
-double column_normsq(const double *a, int rows)
-{
+double column_normsq(const double *a, int rows) {
     return dot(a, a, lane_count(rows));
 }
 
-static void rotate(double *restrict x, double *restrict y, size_t count, double c, double s)
-{
+static void rotate(double *restrict x, double *restrict y, size_t count, double c, double s) {
     lanes *p = (lanes *)x, *q = (lanes *)y;
     for (size_t i = 0; i < count; i++) {
         lanes u = p[i], w = q[i];
@@ -66,8 +61,7 @@ static void rotate(double *restrict x, double *restrict y, size_t count, double 
 }
 
 /* The same, and the squared norms of the results. */
-static void rotate_and_sum(double *restrict x, double *restrict y, size_t count, double c, double s, double normsq[2])
-{
+static void rotate_and_sum(double *restrict x, double *restrict y, size_t count, double c, double s, double normsq[2]) {
     lanes *p = (lanes *)x, *q = (lanes *)y;
     lanes sum_x = {0}, sum_y = {0};
     for (size_t i = 0; i < count; i++) {
@@ -83,13 +77,11 @@ static void rotate_and_sum(double *restrict x, double *restrict y, size_t count,
 }
 
 /* Dot products round like sqrt(rows) epsilon. */
-double tolerance(const Layout *layout)
-{
+double tolerance(const Layout *layout) {
     return DBL_EPSILON * fmax(10, sqrt(layout->rows));
 }
 
-static void rotate_pair(const Layout *layout, double tol, double *x, double *y, Work *work)
-{
+static void rotate_pair(const Layout *layout, double tol, double *x, double *y, Work *work) {
     double xx = x[layout->normsq], yy = y[layout->normsq];
     if (xx < NEGLIGIBLE || yy < NEGLIGIBLE)
         return;
@@ -117,32 +109,28 @@ static void rotate_pair(const Layout *layout, double tol, double *x, double *y, 
 }
 
 /* A dot product for each pair; 6 flops an entry of A and V for a rotation, 4 more in A for the norms. */
-double pair_flops(const Layout *layout, double pairs, double rotations)
-{
+double pair_flops(const Layout *layout, double pairs, double rotations) {
     return 2.0 * layout->rows * pairs + (10.0 * layout->rows + 6.0 * layout->cols) * rotations;
 }
 
-static int smaller(int a, int b)
-{
+static int smaller(int a, int b) {
     return a < b ? a : b;
 }
 
 /* Tile by tile, so that the columns of two tiles stay in the cache. */
-void rotate_within(const Layout *layout, Block block, Work *work)
-{
+void rotate_within(const Layout *layout, Block block, Work *work) {
     const double tol = tolerance(layout);
     double *columns = block.columns, before = work->rotations;
     for (int ti = 0; ti < block.count; ti += TILE)
         for (int tj = ti; tj < block.count; tj += TILE)
             for (int i = ti; i < smaller(ti + TILE, block.count); i++)
                 for (int j = (tj == ti ? i + 1 : tj); j < smaller(tj + TILE, block.count); j++)
-                    rotate_pair(layout, tol, columns + (size_t)i * layout->record,
-                                columns + (size_t)j * layout->record, work);
+                    rotate_pair(layout, tol, columns + (size_t)i * layout->record, columns + (size_t)j * layout->record,
+                                work);
     work->flops += pair_flops(layout, 0.5 * block.count * (block.count - 1), work->rotations - before);
 }
 
-void rotate_across(const Layout *layout, Block x, Block y, Work *work)
-{
+void rotate_across(const Layout *layout, Block x, Block y, Work *work) {
     const double tol = tolerance(layout);
     double before = work->rotations;
     Block first = x.id < y.id ? x : y, second = x.id < y.id ? y : x;

@@ -1,9 +1,9 @@
 /* Sweeps in the ordering of Brent and Luk (1985) on a line of processes, with blocks of columns in place of columns.
  *
  * Process k holds a left and a right block. A step rotates all pairs of the two blocks; then the blocks move: right
- * blocks to the left neighbour, left blocks to the right neighbour, except that process 0 keeps its left block and sends
- * its right block instead, and the last process turns its left block into its right one. After 2P - 1 steps every two
- * blocks have met once and all are back where they began. The pairs inside a block are rotated in the first step.
+ * blocks to the left neighbour, left blocks to the right neighbour, except that process 0 keeps its left block and
+ * sends its right block instead, and the last process turns its left block into its right one. After 2P - 1 steps every
+ * two blocks have met once and all are back where they began. The pairs inside a block are rotated in the first step.
  */
 #include "solve.h"
 
@@ -11,8 +11,7 @@
 #include <string.h>
 
 /* order[2k], order[2k + 1]: the blocks at process k. */
-static void shift_order(int *order, int processes)
-{
+static void shift_order(int *order, int processes) {
     if (processes == 1)
         return;
     int *old = allocate((size_t)processes * 2 * sizeof(int));
@@ -25,16 +24,14 @@ static void shift_order(int *order, int processes)
     free(old);
 }
 
-static void name_blocks(const Layout *layout, const int *order, int rank, Block pair[2])
-{
+static void name_blocks(const Layout *layout, const int *order, int rank, Block pair[2]) {
     for (int side = 0; side < 2; side++) {
         pair[side].id = order[2 * rank + side];
         pair[side].count = block_count(layout, pair[side].id);
     }
 }
 
-static void start_columns(const Layout *layout, Block block)
-{
+static void start_columns(const Layout *layout, Block block) {
     for (int i = 0; i < block.count; i++) {
         double *column = block.columns + (size_t)i * layout->record;
         column[layout->v + (size_t)(block_first(layout, block.id) + i)] = 1;
@@ -43,15 +40,13 @@ static void start_columns(const Layout *layout, Block block)
 }
 
 /* What rotate_within and rotate_across would count. */
-static void model_pairs(const Layout *layout, double pairs, double rotated, Work *work)
-{
+static void model_pairs(const Layout *layout, double pairs, double rotated, Work *work) {
     work->rotations += rotated * pairs;
     work->flops += pair_flops(layout, pairs, rotated * pairs);
 }
 
 static void compute_step(Comm *comm, const Layout *layout, const Options *options, const Block pair[2], bool first,
-                         Work *work)
-{
+                         Work *work) {
     double flops = work->flops;
     if (options->model_only) {
         double l = pair[0].count, r = pair[1].count;
@@ -68,8 +63,7 @@ static void compute_step(Comm *comm, const Layout *layout, const Options *option
 }
 
 static void sweep(Comm *comm, const Layout *layout, const Options *options, int *order, Block pair[2], Block next[2],
-                  Work *work)
-{
+                  Work *work) {
     work->off = 0;
     for (int step = 0; step < layout->blocks - 1; step++) {
         compute_step(comm, layout, options, pair, step == 0, work);
@@ -83,8 +77,7 @@ static void sweep(Comm *comm, const Layout *layout, const Options *options, int 
     work->sweeps++;
 }
 
-Work solve(Comm *comm, const Layout *layout, const Options *options, double *columns)
-{
+Work solve(Comm *comm, const Layout *layout, const Options *options, double *columns) {
     size_t capacity = layout->record * (size_t)block_count(layout, 0); /* block 0 is one of the largest */
     double *memory = comm_allocate_blocks(comm, 4 * capacity, !options->model_only);
     Block pair[2] = {{.columns = memory}, {.columns = memory + capacity}};

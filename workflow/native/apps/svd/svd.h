@@ -47,6 +47,7 @@ typedef struct {
     int rows, cols; /* of the generated matrix, or what the file must have; 0: not given */
     uint64_t seed;
     int max_sweeps;
+    bool qr;           /* precondition */
     bool model_only;   /* simulator only: communicate the same bytes, do no arithmetic */
     double flops_rate; /* simulator only: GFlop/s that the compute is charged with; 0: off */
     double rotated;    /* model_only: rotations / (pairs x sweeps) */
@@ -87,5 +88,14 @@ int scale_exponent(Matrix a);
 int *order_by_norm(Matrix a, int exponent);
 Svd assemble_svd(const Layout *layout, const double *columns, const int *order, int exponent);
 double residual(Matrix a, const Svd *svd);
+void free_svd(Svd *svd);
+
+/* qr.c: on the root, if asked for */
+typedef struct {
+    Matrix reflectors, lower;
+    int *order;
+} Qr;
+Qr factorise(Matrix a, int exponent);
+Svd undo_qr(const Qr *qr, const Svd *lower);
 
 #endif
