@@ -15,15 +15,15 @@ static size_t recv_blocks(const struct world *world) {
     return benchmark.collective && benchmark.collective->collects ? world->ranks : 1;
 }
 
-void limit_sizes(const struct world *world, struct options *options) {
+bool limit_sizes(const struct world *world, struct options *options) {
     size_t blocks = send_blocks(world) > recv_blocks(world) ? send_blocks(world) : recv_blocks(world);
     if (!benchmark.sized || options->max_size <= options->memory_limit / blocks)
-        return;
+        return true;
     options->max_size = options->memory_limit / blocks;
     if (world->rank == ROOT)
-        complain(
-            "warning: sizes above %zu bytes are left out: their buffers are above the memory limit of %zu bytes (-M)",
-            options->max_size, options->memory_limit);
+        complain("sizes above %zu bytes are left out: their buffers would be above the memory limit of %zu bytes (-M)",
+                 options->max_size, options->memory_limit);
+    return options->min_size <= options->max_size;
 }
 
 /* Memory is touched only where it is used: the other ranks' part of a rooted collective then costs nothing. */

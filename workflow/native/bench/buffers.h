@@ -4,8 +4,9 @@
 
 #include "options.h"
 
-/* Leaves out sizes whose buffers would be above the memory limit, with a warning by rank 0. */
-void limit_sizes(const struct world *world, struct options *options);
+/* Leaves out sizes whose buffers would be above the memory limit, with a message by rank 0; false where none is left.
+ */
+bool limit_sizes(const struct world *world, struct options *options);
 
 /* Allocates and touches what this rank sends and receives; ends all ranks where there is not enough memory. */
 struct buffers allocate_buffers(const struct world *world, const struct options *options);

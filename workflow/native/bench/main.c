@@ -59,7 +59,8 @@ static bool run_size(const struct setup *setup, size_t size) {
 
 /* All sizes, doubling; stops at the first with wrong data. */
 static bool run_sizes(struct setup *setup) {
-    limit_sizes(&setup->world, &setup->options);
+    if (!limit_sizes(&setup->world, &setup->options))
+        return false;
     setup->buffers = allocate_buffers(&setup->world, &setup->options);
     setup->samples = allocate_samples(setup);
     if (setup->world.rank == ROOT)
@@ -97,7 +98,10 @@ int main(int argc, char *argv[]) {
     struct setup setup = {.world = start_mpi(&argc, &argv)};
     enum request request = parse_options(argc, argv, setup.world.rank == ROOT, &setup.options);
     bool good = serve(request, &setup);
-    fflush(stdout);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        complain("cannot write to standard output");
+        good = false;
+    }
     MPI_CHECK(MPI_Finalize());
     return good ? EXIT_SUCCESS : EXIT_FAILURE;
 }

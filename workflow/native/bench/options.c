@@ -141,12 +141,13 @@ static const char *store_option(int letter, const char *value, struct options *o
     }
 }
 
-/* Says which argument getopt did not accept. */
+/* Says what is not an option here: `letter` is getopt's answer, `argument` the one that it read last. */
 static enum request wrong_option(bool loud, int letter, const char *argument) {
+    char short_name[] = {'-', (char)optopt, '\0'};
     if (loud && letter == ':')
-        complain("option %s needs a value; -h lists the options", argument);
+        complain("option %s needs a value; -h lists the options", short_name);
     else if (loud)
-        complain("unknown option %s; -h lists the options", argument);
+        complain("there is no option %s; -h lists the options", letter == '?' && optopt ? short_name : argument);
     return REQUEST_WRONG;
 }
 

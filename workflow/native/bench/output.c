@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 /* Widths of the columns. */
-enum { SIZE_WIDTH = 10, LONE_WIDTH = 17, VALUE_WIDTH = 20, COUNT_WIDTH = 12 };
+enum { SIZE_COLUMN = 10, LONE_COLUMN = 17, VALUE_COLUMN = 20, ITERATIONS_COLUMN = 12 };
 
 static const char *value_column(void) {
     return benchmark.exchange ? benchmark.exchange->column : "Avg Latency(us)";
@@ -14,20 +14,21 @@ static void print_percentile_columns(const struct options *options) {
     for (int i = 0; i < options->percentile_count; i++) {
         char column[64];
         snprintf(column, sizeof column, "P%d %s", options->percentiles[i], what);
-        printf("%*s", VALUE_WIDTH, column);
+        printf("%*s", VALUE_COLUMN, column);
     }
 }
 
 void print_header(const struct options *options) {
     printf("# collbench %s %s\n", COLLBENCH_VERSION, benchmark.title);
     if (benchmark.sized)
-        printf("# Datatype: MPI_CHAR.\n%-*s%*s", SIZE_WIDTH, "# Size", VALUE_WIDTH, value_column());
+        printf("# Datatype: MPI_CHAR.\n%-*s%*s", SIZE_COLUMN, "# Size", VALUE_COLUMN, value_column());
     else
         printf("# %s", value_column());
     if (options->full)
-        printf("%*s%*s%*s", VALUE_WIDTH, "Min Latency(us)", VALUE_WIDTH, "Max Latency(us)", COUNT_WIDTH, "Iterations");
+        printf("%*s%*s%*s", VALUE_COLUMN, "Min Latency(us)", VALUE_COLUMN, "Max Latency(us)", ITERATIONS_COLUMN,
+               "Iterations");
     if (options->validate)
-        printf("%*s", VALUE_WIDTH, "Validation");
+        printf("%*s", VALUE_COLUMN, "Validation");
     print_percentile_columns(options);
     printf("\n");
     fflush(stdout);
@@ -35,16 +36,16 @@ void print_header(const struct options *options) {
 
 void print_result(const struct options *options, const struct result *result) {
     if (benchmark.sized)
-        printf("%-*zu%*.*f", SIZE_WIDTH, result->size, VALUE_WIDTH, options->decimals, result->mean);
+        printf("%-*zu%*.*f", SIZE_COLUMN, result->size, VALUE_COLUMN, options->decimals, result->mean);
     else
-        printf("%*.*f", LONE_WIDTH, options->decimals, result->mean);
+        printf("%*.*f", LONE_COLUMN, options->decimals, result->mean);
     if (options->full)
-        printf("%*.*f%*.*f%*d", VALUE_WIDTH, options->decimals, result->min, VALUE_WIDTH, options->decimals,
-               result->max, COUNT_WIDTH, result->iterations);
+        printf("%*.*f%*.*f%*d", VALUE_COLUMN, options->decimals, result->min, VALUE_COLUMN, options->decimals,
+               result->max, ITERATIONS_COLUMN, result->iterations);
     if (options->validate)
-        printf("%*s", VALUE_WIDTH, result->wrong_bytes > 0 ? "Fail" : "Pass");
+        printf("%*s", VALUE_COLUMN, result->wrong_bytes > 0 ? "Fail" : "Pass");
     for (int i = 0; i < options->percentile_count; i++)
-        printf("%*.*f", VALUE_WIDTH, options->decimals, result->percentiles[i]);
+        printf("%*.*f", VALUE_COLUMN, options->decimals, result->percentiles[i]);
     printf("\n");
     fflush(stdout);
 }
