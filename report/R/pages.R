@@ -1,16 +1,21 @@
 # The parts of the report, one function each: read what a study has, say it, show it.
 
-collective_titles <- c(bcast = "Broadcast", barrier = "Barrier", reduce = "Reduce", allreduce = "Allreduce", gather = "Gather",
-                scatter = "Scatter", allgather = "Allgather", alltoall = "All-to-all", latency = "Point-to-point latency",
-                bandwidth = "Point-to-point bandwidth")
+collective_titles <- c(
+  bcast = "Broadcast", barrier = "Barrier", reduce = "Reduce", allreduce = "Allreduce", gather = "Gather",
+  scatter = "Scatter", allgather = "Allgather", alltoall = "All-to-all", latency = "Point-to-point latency",
+  bandwidth = "Point-to-point bandwidth"
+)
 
 collective_title <- function(name) {
-  if (name %in% names(collective_titles)) collective_titles[[name]] else paste0(toupper(substr(name, 1, 1)), substring(name, 2))
+  if (name %in% names(collective_titles)) return(collective_titles[[name]])
+  paste0(toupper(substr(name, 1, 1)), substring(name, 2))
 }
 
 # Names that the machine and suite files use, as people write them.
-product_names <- c(openmpi = "Open MPI", mpich = "MPICH", impi = "Intel MPI", collbench = "collbench (the embedded benchmark)",
-                   osu = "OSU Micro-Benchmarks", "smpi-openmpi" = "SMPI (selecting as Open MPI does)")
+product_names <- c(
+  openmpi = "Open MPI", mpich = "MPICH", impi = "Intel MPI", collbench = "collbench (the embedded benchmark)",
+  osu = "OSU Micro-Benchmarks", "smpi-openmpi" = "SMPI (selecting as Open MPI does)"
+)
 
 product <- function(name) {
   words <- trimws(strsplit(name %||% "", ",", fixed = TRUE)[[1]])
@@ -21,7 +26,7 @@ product <- function(name) {
 
 collectives_of <- function(study) names(study$about$collectives)
 
-# Front page --------------------------------------------------------------------------------------------------------------
+# Front page
 
 show_question <- function(studies) {
   questions <- unique(unlist(lapply(studies, function(s) s$about$question)))
@@ -76,7 +81,8 @@ show_front_map <- function(studies) {
   rank <- order(vapply(has_map, function(s) s$simulated, TRUE), -vapply(has_map, function(s) nrow(s$cells) %||% 0L, 1L))
   study <- has_map[[rank[1]]]
   row <- study$figures[grepl("decision", study$figures$id), ][1, ]
-  show_figure(study, row, id = "fig-answer-map", caption = paste0(caption_of(study, row$caption), " From @sec-", study$id, "."))
+  caption <- paste0(caption_of(study, row$caption), " From @sec-", study$id, ".")
+  show_figure(study, row, id = "fig-answer-map", caption = caption)
 }
 
 show_studies <- function(studies) {
@@ -88,20 +94,25 @@ study_row <- function(study) {
   how <- study$about$how
   data.frame(
     chapter = paste0("@sec-", study$id), study = study_title(study), machine = study$about$machine$label %||% "",
-    numbers = if (!has_results(study)) "no results yet" else if (study$simulated) "simulated" else study$about$machine$kind %||% "measured",
+    numbers = kind_of_numbers(study),
     suite = with_version(how$suite, how$suite_version), mpi = with_version(how$mpi, how$mpi_version),
     measured = sum(study$cells$status == "measured"), asked = NROW(study$cells)
   )
 }
 
+kind_of_numbers <- function(study) {
+  if (!has_results(study)) return("no results yet")
+  if (study$simulated) "simulated" else if (identical(study$about$machine$kind, "imported")) "imported" else "measured"
+}
+
 with_version <- function(name, version) trimws(paste(product(name), version %||% ""))
 
-# A study's chapter ---------------------------------------------------------------------------------------------------------
+# A study's chapter
 
 show_chapter <- function(study) {
   template <- if (!has_results(study)) "missing" else study$about$chapter %||% "collectives"
   path <- file.path("chapters", paste0(template, ".qmd"))
-  if (!file.exists(path)) stop(sprintf("study %s asks for the chapter template %s, which does not exist", study$name, path))
+  if (!file.exists(path)) stop(sprintf("study %s asks for chapter template %s, which is not there", study$name, path))
   environment <- new.env(parent = globalenv())
   environment$study <- study
   cat(knitr::knit_child(path, envir = environment, quiet = TRUE), sep = "\n")
@@ -111,7 +122,7 @@ show_no_results <- function(study) {
   emit("# ", md(study_title(study)), " {#sec-", study$id, "}")
   lacking <- if (is.null(study$about)) "study.json" else "measurements.csv"
   callout("warning", "No results yet", c(
-    paste0("The study ", code(study$name), " has no ", code(lacking), " in its results folder, so there is nothing to show."),
+    paste0("The study ", code(study$name), " has no ", code(lacking), " in its results folder."),
     paste0("Make it with ", code(paste("./study run", study$name)), ".")
   ))
   if (is.null(study$about)) return(invisible(NULL))
@@ -128,8 +139,9 @@ show_study_question <- function(study) {
 show_chapter_head <- function(study) {
   emit("# ", md(study_title(study)), " {#sec-", study$id, "}")
   if (study$simulated) {
+    how <- study$about$how
     callout("important", "Simulated numbers", paste0(
-      "Every number of this chapter was computed by ", md(with_version(study$about$how$simulator, study$about$how$simulator_version)),
+      "Every number of this chapter was computed by ", md(with_version(how$simulator, how$simulator_version)),
       " from a description of the machine. None was measured."
     ))
   }
@@ -155,20 +167,24 @@ measured_sentences <- function(study) {
   } else {
     paste0("Measured with ", suite, " and ", mpi, ".")
   }
-  paste(c(first, paste0("Machine: ", machine, "."), repeat_sentence(study), import_sentence(study$about$import)), collapse = " ")
+  sentences <- c(first, paste0("Machine: ", machine, "."), repeat_sentence(study), import_sentence(study$about$import))
+  paste(sentences, collapse = " ")
 }
 
 #' "Two THIN nodes of ORFEO (2 nodes x 2 sockets x 12 cores)"
 machine_text <- function(machine) {
   levels <- vapply(machine$levels %||% list(), function(l) count_of(l$count %||% 1, l$name), "")
-  paste0(md(machine$label %||% machine$name %||% "not named"), if (length(levels)) paste0(" (", md(paste(levels, collapse = " \u00d7 ")), ")"))
+  label <- md(machine$label %||% machine$name %||% "not named")
+  if (length(levels)) paste0(label, " (", md(paste(levels, collapse = " \u00d7 ")), ")") else label
 }
 
 repeat_sentence <- function(study) {
   how <- study$about$how
   if (is.null(how$iterations)) return(NULL)
-  loop <- paste0("the mean over the ranks of each rank's mean over ", range_words(how$iterations), " iterations, after ",
-                 range_words(how$warmup %||% 0), " for warm-up")
+  loop <- paste0(
+    "the mean over the ranks of each rank's mean over ", range_words(how$iterations), " iterations, after ",
+    range_words(how$warmup %||% 0), " for warm-up"
+  )
   if (study$simulated) {
     return(paste0("A latency is ", loop, ". The simulation is deterministic, so each cell is launched once."))
   }
@@ -188,7 +204,10 @@ stop_sentence <- function(study) {
   stops <- table(study$cells$stop)
   width <- study$about$how$ci_width_pct
   if (length(stops) == 0 || is.null(width)) return("")
-  words <- c(narrow = paste0("because the 95\\ % interval of the median was narrower than ", width, "\\ %"), limit = "at the limit of launches")
+  words <- c(
+    narrow = paste0("because the 95\\ % interval of the median was narrower than ", width, "\\ %"),
+    limit = "at the limit of launches"
+  )
   known <- intersect(names(words), names(stops))
   if (length(known) == 0) return("")
   paste0(" Launching stopped ", and_list(paste0(words[known], " in ", vapply(stops[known], count_of, "", "cell"))), ".")
@@ -198,7 +217,8 @@ stop_sentence <- function(study) {
 import_sentence <- function(import) {
   counts <- c(Filter(function(x) is.numeric(x) && length(x) == 1, import), import$problems)
   if (length(counts) == 0) return(NULL)
-  paste0("Of the import: ", and_list(paste(vapply(counts, format, "", big.mark = ","), md(gsub("_", " ", names(counts))))), ".")
+  words <- paste(vapply(counts, format, "", big.mark = ","), md(gsub("_", " ", names(counts))))
+  paste0("Of the import: ", and_list(words), ".")
 }
 
 grid_table <- function(study) {
@@ -224,11 +244,15 @@ range_text <- function(values, text = as.character) {
 show_status <- function(study) {
   cells <- study$cells
   if (is.null(cells)) {
-    callout("warning", "No list of cells", paste0("The file ", code("cells.csv"), " is missing: what was not measured cannot be listed."))
+    lost <- paste0("The file ", code("cells.csv"), " is missing: what was not measured cannot be listed.")
+    callout("warning", "No list of cells", lost)
     return(invisible(NULL))
   }
   bad <- cells[cells$status != "measured", ]
-  if (nrow(bad) == 0) return(paragraph("All ", nrow(cells), " cells that the study asks for were ", if (study$simulated) "simulated." else "measured."))
+  if (nrow(bad) == 0) {
+    done <- if (study$simulated) "simulated" else "measured"
+    return(paragraph("All ", nrow(cells), " cells that the study asks for were ", done, "."))
+  }
   counts <- table(bad$status)
   callout("warning", "Cells without a number", paste0(
     nrow(bad), " of ", nrow(cells), " cells have no number that can be used, or not at every size: ",
@@ -238,8 +262,13 @@ show_status <- function(study) {
 
 # Sections of a collective: the first pattern that an identifier matches decides; what matches none still is shown.
 section_patterns <- list(
-  wins = c(title = "Which algorithm is fastest", pattern = "decision|default|best|winner|regret", describe = "describe_default"),
-  models = c(title = "Models", pattern = "model|fit|surface|plane|slope|spline|loglinear|comparison|extrapol|predict", describe = "describe_models"),
+  wins = c(
+    title = "Which algorithm is fastest", pattern = "decision|default|best|winner|regret", describe = "describe_default"
+  ),
+  models = c(
+    title = "Models", pattern = "model|fit|surface|plane|slope|spline|loglinear|comparison|extrapol|predict",
+    describe = "describe_models"
+  ),
   latency = c(title = "Latency", pattern = ".", describe = "describe_latency")
 )
 section_order <- c("latency", "wins", "models")
@@ -257,9 +286,12 @@ show_collective <- function(study, collective) {
   emit("## ", md(collective_title(collective)), " {#sec-", study$id, "-", slug(collective), "}")
   figures <- study$figures[belongs_to(study$figures$id, collective), ]
   tables <- study$tables[belongs_to(study$tables$id, collective), ]
-  if (nrow(figures) + nrow(tables) == 0) return(paragraph("The analysis made no figure and no table for this collective."))
+  if (nrow(figures) + nrow(tables) == 0) {
+    return(paragraph("The analysis made no figure and no table for this collective."))
+  }
   for (key in section_order) {
-    show_section(study, collective, key, figures[section_of(figures$id) == key, ], tables[section_of(tables$id) == key, ])
+    in_section <- function(index) index[section_of(index$id) == key, ]
+    show_section(study, collective, key, in_section(figures), in_section(tables))
   }
 }
 
@@ -275,9 +307,12 @@ show_section <- function(study, collective, key, figures, tables) {
 
 #' Figures and tables that belong to no collective of the study.
 show_rest <- function(study) {
-  ours <- function(ids) Reduce(`|`, lapply(collectives_of(study), function(c) belongs_to(ids, c)), rep(FALSE, length(ids)))
-  figures <- study$figures[!ours(study$figures$id), ]
-  tables <- study$tables[!ours(study$tables$id), ]
+  others <- function(index) {
+    for (collective in collectives_of(study)) index <- index[!belongs_to(index$id, collective), ]
+    index
+  }
+  figures <- others(study$figures)
+  tables <- others(study$tables)
   if (nrow(figures) + nrow(tables) == 0) return(invisible(NULL))
   emit("## Further results {#sec-", study$id, "-further}")
   for (i in seq_len(nrow(figures))) show_figure(study, figures[i, ])
@@ -291,7 +326,7 @@ say_sentences <- function(study, sentences, references, lead = "") {
   report$claims <- c(report$claims, list(list(study = study$name, text = sentences, references = references)))
 }
 
-# Appendix --------------------------------------------------------------------------------------------------------------------
+# Appendix
 
 show_provenance <- function(studies) {
   system <- Sys.info()
@@ -305,7 +340,8 @@ show_provenance <- function(studies) {
     "Command" = report$command
   )
   facts <- facts[nzchar(facts)]
-  emit_table("tbl-provenance", data.frame(part = names(facts), version = unname(facts)), "What made this report, and where.")
+  made <- data.frame(part = names(facts), version = unname(facts))
+  emit_table("tbl-provenance", made, "What made this report, and where.")
   rows <- do.call(rbind, lapply(Filter(has_results, studies), function(study) {
     how <- study$about$how
     data.frame(
@@ -315,12 +351,13 @@ show_provenance <- function(studies) {
       command = code(paste("./study run", study$name))
     )
   }))
-  if (!is.null(rows)) emit_table("tbl-provenance-studies", rows, "What made the numbers of each study.", raw = "command")
+  if (is.null(rows)) return(invisible(NULL))
+  emit_table("tbl-provenance-studies", rows, "What made the numbers of each study.", raw = "command")
 }
 
 system_name <- function() {
-  line <- tryCatch(grep("^PRETTY_NAME=", readLines("/etc/os-release", warn = FALSE), value = TRUE), error = function(e) "")
-  gsub("PRETTY_NAME=|\"", "", paste(line, collapse = ""))
+  lines <- tryCatch(readLines("/etc/os-release", warn = FALSE), error = function(e) "")
+  gsub("PRETTY_NAME=|\"", "", paste(grep("^PRETTY_NAME=", lines, value = TRUE), collapse = ""))
 }
 
 processor_name <- function() {
@@ -337,8 +374,8 @@ show_claims <- function(studies) {
       command = code(paste("./study run", claim$study))
     )
   }))
-  emit_table("tbl-claims", rows, "Each sentence that states a result, where it can be seen, and the command that makes it again.",
-             raw = names(rows), most = c(html = 500, pdf = 200))
+  caption <- "Each sentence that states a result, where it can be seen, and the command that makes it again."
+  emit_table("tbl-claims", rows, caption, raw = names(rows), whole = 300)
 }
 
 show_cells <- function(studies) {
@@ -350,9 +387,9 @@ show_cells <- function(studies) {
   bad <- cells[cells$status != "measured", ]
   if (nrow(bad) == 0) return(paragraph("Every cell has its number."))
   emit_table("tbl-cells-without", group_cells(bad), paste(
-    "Every cell without a number that can be used, or without one at every size, and why. One row stands for all the process",
-    "counts of the same reason; each study's", code("cells.csv"), "has a row for each."
-  ), most = c(html = 500, pdf = 200))
+    "Every cell without a number that can be used, or without one at every size, and why. One row stands for all the",
+    "process counts of the same reason; each study's", code("cells.csv"), "has a row for each."
+  ), whole = 300)
 }
 
 cell_columns <- c("study", "collective", "algorithm", "mapping", "processes", "status", "reason")
@@ -373,10 +410,18 @@ show_files <- function(studies) {
   rows <- do.call(rbind, lapply(studies, function(study) {
     files <- list.files(study$folder, recursive = TRUE)
     if (length(files) == 0) return(NULL)
-    data.frame(file = code(file.path(report$results_label, study$name, files)), size_kb = file.size(file.path(study$folder, files)) / 1000)
+    kilobytes <- file.size(file.path(study$folder, files)) / 1000
+    data.frame(file = code(file.path(report$results_label, study$name, files)), size = kilobytes)
   }))
   if (is.null(rows)) return(paragraph("There are no files yet."))
-  emit_table("tbl-files", rows, "Every file of the studies.", raw = "file", headers = c("File", "Size (kB)"), most = c(html = 2000, pdf = 150))
+  headers <- c("File", "Size (kB)")
+  emit_table("tbl-files", rows, "Every file of the studies.", raw = "file", headers = headers, whole = 2000)
+  stored <- length(list.files(file.path(report$results, "cells"), "[.]json$", recursive = TRUE))
+  if (stored == 0) return(invisible(NULL))
+  paragraph(
+    "Beside them, ", code(file.path(report$results_label, "cells")), " has ", count_of(stored, "file"), ", one for each cell ",
+    "that was launched: its question, every launch with its exact command, environment, versions and hosts, and its numbers."
+  )
 }
 
 #' What could not be shown anywhere above: the last word of the report.

@@ -8,7 +8,7 @@ report$claims <- list()
 report$problems <- character()
 report$read <- list()
 
-# Reading ---------------------------------------------------------------------------------------------------------------
+# Reading
 
 read_report_facts <- function() {
   facts <- jsonlite::fromJSON("report.json", simplifyVector = TRUE)
@@ -52,10 +52,12 @@ read_study <- function(name) {
   list(
     name = name, id = slug(name), folder = folder, about = about, simulated = isTRUE(about$simulated),
     cells = read_table(file.path(folder, "cells.csv")),
-    figures = read_index(folder, "figures", c("id", "file", "title", "caption", "seed_figure", "width_in", "height_in")),
+    figures = read_index(folder, "figures", figure_columns),
     tables = rbind(read_tables_index(folder, "tables"), read_tables_index(folder, "models"))
   )
 }
+
+figure_columns <- c("id", "file", "title", "caption", "seed_figure", "width_in", "height_in")
 
 read_tables_index <- function(folder, kind) {
   columns <- c("id", "file", "caption", "seed_table")
@@ -76,7 +78,7 @@ study_title <- function(study) one_line(study$about$title %||% study$name)
 #' Whether there is anything to show: the description alone is written before anything is measured.
 has_results <- function(study) !is.null(study$about) && file.exists(file.path(study$folder, "measurements.csv"))
 
-# Markdown --------------------------------------------------------------------------------------------------------------
+# Markdown
 
 one_line <- function(x) trimws(gsub("[[:space:]]+", " ", enc2utf8(as.character(x))))
 
@@ -120,7 +122,7 @@ count_of <- function(n, singular, plural = paste0(singular, "s")) {
   paste(format(n, big.mark = ",", trim = TRUE), if (n == 1) singular else plural)
 }
 
-# Numbers ---------------------------------------------------------------------------------------------------------------
+# Numbers
 
 human_size <- function(bytes) {
   one <- function(b) {
@@ -151,7 +153,8 @@ units <- c(us = "\u00b5s", pct = "%", bytes = "bytes", mb_s = "MB/s", gb_s = "GB
 
 special_headers <- c(
   r_squared = "R\u00b2", coef_log_size = "Coefficient of log size", coef_processes = "Coefficient of processes",
-  size_bytes = "Message size", size_class = "Message size", process_class = "Processes", from_processes = "From", to_processes = "To",
+  size_bytes = "Message size", size_class = "Message size", process_class = "Processes",
+  from_processes = "From (processes)", to_processes = "To (processes)",
   seed_figure = "Figure in the seed", seed_table = "Table in the seed"
 )
 
@@ -173,7 +176,7 @@ header_of <- function(name) {
   vapply(name, one, "", USE.NAMES = FALSE)
 }
 
-# Tables ----------------------------------------------------------------------------------------------------------------
+# Tables
 
 #' The names that readers should see for the algorithms of a study; a variant is known by its name and parameters.
 algorithm_labels <- function(study) {
@@ -249,15 +252,15 @@ emit_table <- function(id, table, caption, labels = character(), raw = character
   emit(":::")
 }
 
+#' "The first 20 of 400 rows; all of them are in ...", for the format that shows fewer.
 cut_note <- function(rows, most, file) {
-  shown <- if (rows > most[["html"]]) most[["html"]] else rows
   where <- if (is.null(file)) "" else paste0("; all of them are in ", code(file))
-  paste0(
-    "[", if (shown < rows) paste0("The first ", shown, " of ") else "", format(rows, big.mark = ","), " rows",
-    if (shown < rows) where else "", ".]{.content-visible when-format=\"html\"}",
-    "[The first ", min(most[["pdf"]], rows), " of ", format(rows, big.mark = ","), " rows", where,
-    ".]{.content-hidden when-format=\"html\"}"
-  )
+  one <- function(limit, visible) {
+    if (rows <= limit) return("")
+    text <- paste0("The first ", limit, " of ", format(rows, big.mark = ","), " rows", where, ".")
+    paste0("[", text, "]{.content-", visible, " when-format=\"html\"}")
+  }
+  paste0(one(most[["html"]], "visible"), one(most[["pdf"]], "hidden"))
 }
 
 emit_rows <- function(table, labels, raw, headers) {
@@ -286,10 +289,11 @@ show_table <- function(study, row) {
     return(invisible(NULL))
   }
   table <- table[setdiff(names(table), if (length(unique(table$study)) <= 1) "study")]
-  emit_table(label_of("tbl", study, row$id), table, caption_of(study, row$caption), algorithm_labels(study), file = label)
+  caption <- caption_of(study, row$caption)
+  emit_table(label_of("tbl", study, row$id), table, caption, algorithm_labels(study), file = label)
 }
 
-# Figures ---------------------------------------------------------------------------------------------------------------
+# Figures
 
 label_of <- function(kind, study, id) paste0(kind, "-", study$id, "-", slug(id))
 
@@ -305,7 +309,8 @@ caption_of <- function(study, caption) {
 stage_figure <- function(study, file) {
   from <- file.path(study$folder, file)
   if (!file.exists(from) || file.size(from) == 0) return(NULL)
-  place <- file.path("figures", study$id, paste0(slug(tools::file_path_sans_ext(basename(file))), ".", tools::file_ext(file)))
+  name <- paste0(slug(tools::file_path_sans_ext(basename(file))), ".", tools::file_ext(file))
+  place <- file.path("figures", study$id, name)
   to <- file.path(report$build, place)
   dir.create(dirname(to), recursive = TRUE, showWarnings = FALSE)
   if (tools::file_ext(file) == "svg") {
@@ -322,7 +327,8 @@ show_figure <- function(study, row, id = label_of("fig", study, row$id), caption
   image <- stage_figure(study, row$file)
   if (is.null(image)) {
     note_problem(sprintf("figure %s/%s is missing", study$name, row$file))
-    callout("warning", "Missing figure", c(md(row$title), paste0("The file ", code(file.path(study$name, row$file)), " is missing.")))
+    lost <- paste0("The file ", code(file.path(study$name, row$file)), " is missing.")
+    callout("warning", "Missing figure", c(md(row$title), lost))
     return(invisible(NULL))
   }
   emit("::: {#", id, "}")
@@ -340,7 +346,7 @@ figure_attributes <- function(row) {
   sprintf("width=%.0f%% fig-alt=\"%s\" alt=\"%s\"", 100 * min(1, max(0.45, width / 7)), alt, alt)
 }
 
-# Interactive surface -----------------------------------------------------------------------------------------------------
+# Interactive surface
 
 is_surface <- function(row) grepl("surface", row$id) && !grepl("log|plane|fit", row$id)
 
@@ -354,24 +360,24 @@ emit_surface <- function(study, row) {
   built <- plotly::plotly_build(widget)$x[c("data", "layout", "config")]
   json <- jsonlite::toJSON(built, auto_unbox = TRUE, digits = I(5), null = "null", na = "null", force = TRUE)
   report$surfaces <- TRUE
-  emit(html_only(paste0(
-    "<div class=\"surface\"><script type=\"application/json\">", gsub("</", "<\\/", json, fixed = TRUE), "</script></div>"
-  )))
+  json <- gsub("</", "<\\/", json, fixed = TRUE)
+  emit(html_only(paste0("<div class=\"surface\"><script type=\"application/json\">", json, "</script></div>")))
 }
 
 emit_surface_scripts <- function() {
   if (!isTRUE(report$surfaces)) return(invisible(NULL))
-  library <- list.files(system.file("htmlwidgets", "lib", "plotlyjs", package = "plotly"), "^plotly.*[.]js$", full.names = TRUE)
+  folder <- system.file("htmlwidgets", "lib", "plotlyjs", package = "plotly")
+  library <- list.files(folder, "^plotly.*[.]js$", full.names = TRUE)
   file.copy(library[1], file.path(report$build, "theme", "plotly.js"), overwrite = TRUE)
   emit(html_only("<script src=\"theme/plotly.js\"></script>\n<script src=\"theme/surface.js\"></script>"))
 }
 
 html_only <- function(text) paste0("```{=html}\n", text, "\n```")
 
-# Sentences ---------------------------------------------------------------------------------------------------------------
+# Sentences
 
-#' Call a function of the package collanalysis with the study's results (read once) and what follows. NULL, and a note in
-#' the appendix, when it fails: one sentence less must not cost the report.
+#' Call a function of the package collanalysis with the study's results (read once) and what follows. NULL, and a note
+#' in the appendix, when it fails: one sentence less must not cost the report.
 call_analysis <- function(name, study, ...) {
   tryCatch(
     getExportedValue("collanalysis", name)(results_of(study), ...),

@@ -190,21 +190,24 @@ def publish(job: Job, made: dict[str, Path]) -> None:
 
 def render_quarto(job: Job, renderer: Renderer) -> dict[str, Path]:
     """Render both formats with Quarto; a reference that does not resolve is an error (Quarto itself only warns)."""
-    logs = []
-    for target in ("html", "typst"):
+    made: dict[str, Path] = {}
+    for target, file, name in (("html", "index.html", "index.html"), ("typst", "index.pdf", "report.pdf")):
         command = [renderer.executable, "render", "index.qmd", "--to", target, "--execute-dir", str(job.build)]
-        timed(
-            f"quarto {target}",
-            lambda command=command, target=target: logs.append(run(command, job.build, f"quarto {target}")),
-        )
-    refuse_unresolved("\n".join(logs), job.build / "_output" / "index.html")
-    return {"index.html": job.build / "_output" / "index.html", "report.pdf": job.build / "_output" / "index.pdf"}
+        start = time.monotonic()
+        log = run(command, job.build, f"quarto {target}")
+        # Set aside at once: rendering the other format may clean the output folder.
+        made[name] = job.build / name
+        if (job.build / "_output" / file).is_file():
+            os.replace(job.build / "_output" / file, made[name])
+        refuse_unresolved(log, made[name])
+        say(f"quarto {target} ({time.monotonic() - start:.1f} s)")
+    return made
 
 
 def refuse_unresolved(log: str, page: Path) -> None:
     """Raise StudyError when Quarto's log or page shows a cross-reference without a target."""
     names = set(re.findall(r"[Uu]nable to resolve (?:crossref|link)\W+@?([\w-]+)", log))
-    if page.is_file():
+    if page.suffix == ".html" and page.is_file():
         names |= set(re.findall(r"\?@((?:fig|tbl|sec)-[\w-]+)", page.read_text(encoding="utf-8", errors="replace")))
     if names:
         raise StudyError("report: unresolved reference @" + ", @".join(sorted(names)))
