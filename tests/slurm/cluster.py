@@ -7,8 +7,8 @@
 
 In Python: `with Cluster(nodes=2) as cluster: cluster.run(["sinfo"])`.
 
-Mode `hosts`: every node is its own host (network, UTS, IPC, mount and process namespaces, /dev/shm), joined by a bridge, so
-MPI between nodes goes over TCP; it needs root. Mode `loopback`: several slurmd on 127.0.0.1, where namespaces are not
+Mode `hosts`: every node is its own host (network, UTS, IPC, mount and process namespaces, /dev/shm), joined by a
+bridge, so MPI between nodes goes over TCP; it needs root. Mode `loopback`: several slurmd on 127.0.0.1, where namespaces are not
 permitted; MPI works inside one node there. `auto` takes the first that works. Each node claims 2 sockets x 12 cores,
 whatever the computer has.
 
@@ -34,7 +34,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -81,10 +81,8 @@ def stop(processes: Sequence[Process], patience_s: float = 3.0) -> None:
     for sig in (signal.SIGTERM, signal.SIGKILL):
         remaining = [process for process in processes if process.alive()]
         for process in remaining:
-            try:
+            with suppress(ProcessLookupError):
                 os.kill(process.pid, sig)
-            except ProcessLookupError:
-                pass
         wait_until(lambda: not any(process.alive() for process in processes), patience_s, poll_s=0.05)
 
 
@@ -481,16 +479,17 @@ class Cluster:
         own_processes = host != "login"
         namespaces = [flag for flag in NAMESPACES if own_processes or flag not in ("--pid", "--kill-child")]
         arguments = [host, "1" if own_processes else "0", str(self.state)]
-        starter = subprocess.Popen(
-            ["unshare", *namespaces, "bash", "-c", FIRST_PROCESS, "bash", *arguments],
-            stdout=subprocess.PIPE,
-            stderr=open(self.state / "log" / "start.log", "a"),
-            stdin=subprocess.DEVNULL,
-            env={"PATH": SYSTEM_PATH, **self.environment()},
-            start_new_session=True,
-            cwd="/",
-            text=True,
-        )
+        with open(self.state / "log" / "start.log", "a") as log:
+            starter = subprocess.Popen(
+                ["unshare", *namespaces, "bash", "-c", FIRST_PROCESS, "bash", *arguments],
+                stdout=subprocess.PIPE,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                env={"PATH": SYSTEM_PATH, **self.environment()},
+                start_new_session=True,
+                cwd="/",
+                text=True,
+            )
         assert starter.stdout
         with starter.stdout:
             answer = starter.stdout.readline()

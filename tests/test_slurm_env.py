@@ -1,0 +1,108 @@
+"""The job's description and the launcher's environment, from recorded output of Slurm 22.05."""
+
+from __future__ import annotations
+
+import datetime
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from collstudy import slurm_env
+from collstudy.errors import StudyError
+
+RECORDED = (Path(__file__).parent / "data" / "slurm" / "scontrol-show-job-22.05.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("n1", ["n1"]),
+        ("n[001-003,7],m1", ["n001", "n002", "n003", "n7", "m1"]),
+        ("n[9-11]", ["n9", "n10", "n11"]),
+        ("r[1-2]n[01-02]-ib", ["r1n01-ib", "r1n02-ib", "r2n01-ib", "r2n02-ib"]),
+        ("a.example.org,b-2", ["a.example.org", "b-2"]),
+    ],
+)
+def test_hostlists_expand_in_order(text, names):
+    assert slurm_env.expand_hostlist(text) == names
+
+
+@pytest.mark.parametrize("text", ["n[1-", "n[a-b]", "n[3-1]", "", "n1,,n2", "n1]"])
+def test_a_broken_hostlist_is_an_error(text):
+    with pytest.raises(StudyError):
+        slurm_env.expand_hostlist(text)
+
+
+@pytest.mark.parametrize("counts", [(24, 24, 12), (1,), (4, 8, 8, 4)])
+def test_counts_go_there_and_back(counts):
+    assert tuple(slurm_env.expand_counts(slurm_env.compress_counts(counts))) == counts
+
+
+def test_the_job_is_read_with_blanks_and_equals_signs_in_its_comment():
+    job = slurm_env.parse_job(RECORDED)
+    assert (job.id, job.state, job.partition) == ("3", "RUNNING", "THIN")
+    assert job.nodes == ("thin001", "thin002")
+    assert job.cpus == (24, 24)
+    assert job.remaining_s(datetime.datetime(2026, 11, 21, 0, 51, 12)) == 60
+
+
+def test_nodes_of_different_sizes_keep_their_own_counts():
+    text = RECORDED.replace("thin[001-002] CPU_IDs=0-23", "thin001 CPU_IDs=0-3,8 Mem=1 GRES=   Nodes=thin002 CPU_IDs=5")
+    assert slurm_env.parse_job(text).cpus == (5, 1)
+
+
+def test_a_pending_job_has_no_nodes():
+    text = RECORDED.replace(" NodeList=thin[001-002]", " NodeList=(null)").replace("CPU_IDs=0-23", "")
+    assert slurm_env.parse_job(text).nodes == ()
+
+
+def test_output_that_is_no_job_is_an_error():
+    with pytest.raises(StudyError, match="not understood"):
+        slurm_env.parse_job("slurm_load_jobs error: Invalid job id specified")
+
+
+def test_the_environment_is_rebuilt_and_what_was_stale_is_gone():
+    stale = {
+        "PATH": "/bin",
+        "SLURM_CONF": "/etc/slurm.conf",
+        "SLURM_NODELIST": "other",
+        "SLURM_MEM_PER_CPU": "100000",
+        "SLURM_TASKS_PER_NODE": "1",
+        "SRUN_CPUS_PER_TASK": "24",
+        "PMIX_RANK": "3",
+        "OMPI_COMM_WORLD_RANK": "2",
+        "OMPI_MCA_btl": "tcp,self",
+        "PRTE_ALLOW_RUN_AS_ROOT": "1",
+    }
+    built = slurm_env.launcher_environment(stale, slurm_env.parse_job(RECORDED))
+    assert built == {
+        "PATH": "/bin",
+        "SLURM_CONF": "/etc/slurm.conf",
+        "OMPI_MCA_btl": "tcp,self",
+        "PRTE_ALLOW_RUN_AS_ROOT": "1",
+        "SLURM_JOB_ID": "3",
+        "SLURM_JOBID": "3",
+        "SLURM_JOB_NODELIST": "thin001,thin002",
+        "SLURM_NODELIST": "thin001,thin002",
+        "SLURM_JOB_NUM_NODES": "2",
+        "SLURM_NNODES": "2",
+        "SLURM_JOB_CPUS_PER_NODE": "24(x2)",
+        "SLURM_TASKS_PER_NODE": "24(x2)",
+    }
+
+
+def test_outside_of_a_job_there_is_none():
+    assert slurm_env.current_job({"PATH": "/bin"}, "login") is None
+
+
+def test_a_job_number_that_was_left_over_is_recognised(monkeypatch):
+    answer = subprocess.CompletedProcess([], 0, RECORDED, "")
+    monkeypatch.setattr(slurm_env.subprocess, "run", lambda *_, **__: answer)
+    assert slurm_env.current_job({"SLURM_JOB_ID": "3"}, "thin001.cluster") is not None
+    assert slurm_env.current_job({"SLURM_JOB_ID": "3"}, "login") is None
+
+
+def test_without_scontrol_the_message_says_so(tmp_path):
+    with pytest.raises(StudyError, match="no scontrol is on PATH"):
+        slurm_env.current_job({"SLURM_JOB_ID": "3", "PATH": str(tmp_path)}, "thin001")
