@@ -13,6 +13,9 @@
 #ifndef COLLSTUDY_H
 #define COLLSTUDY_H
 
+/* Part of the identity of every measurement made with the library: raise it when what is sent, or when, changes. */
+#define COLLSTUDY_VERSION "1.0"
+
 #include <mpi.h>
 #include <stdbool.h>
 #include <stddef.h>

@@ -57,8 +57,21 @@ int pipelined_bcast(struct call *call)
     return pipelined(call, start_bcast);
 }
 
+/* SimGrid's non-blocking reductions neither keep the order of the operands nor handle derived types. */
+static bool simulator_fails(const struct call *call)
+{
+    int integers, addresses, types, combiner;
+    if (!COLL_SIMULATED)
+        return false;
+    return !coll_commutes(call) ||
+           PMPI_Type_get_envelope(call->type, &integers, &addresses, &types, &combiner) != MPI_SUCCESS ||
+           combiner != MPI_COMBINER_NAMED;
+}
+
 int pipelined_allreduce(struct call *call)
 {
+    if (simulator_fails(call))
+        return COLL_USE_DEFAULT;
     return pipelined(call, start_allreduce);
 }
 
@@ -125,7 +138,7 @@ int pipelined_reduce_scatter(struct call *call)
     struct extent extent;
     char *raw = NULL;
     TRY(coll_extent(call->type, &extent));
-    if (coll_above_limit(call, call->bytes))
+    if (simulator_fails(call) || coll_above_limit(call, call->bytes))
         return COLL_USE_DEFAULT;
     int each = coll_chunk(call, call->count, extent.size);
     s.extent = extent.extent;

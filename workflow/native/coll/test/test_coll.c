@@ -24,7 +24,7 @@
         }                                                                                                              \
     } while (0)
 
-enum { GUARD = 64, MAX_COUNT = 3001, MAX_ELEMENT = 32 };
+enum { GUARD = 64, MAX_COUNT = 700 };
 
 static int failures;
 static MPI_Comm comm;
@@ -283,7 +283,8 @@ static int is_set(const char *variable)
 
 static void test_rooted(const struct kind *kind, int count, int in_place)
 {
-    for (int root = 0; root < size; root++) {
+    int step = count > 13 && size > 3 ? size / 3 : 1; /* large messages: a few roots */
+    for (int root = 0; root < size; root += step) {
         if (is_set("COLL_BCAST") && !in_place)
             test_bcast(kind, count, root);
         if (is_set("COLL_REDUCE") && kind->op != MPI_OP_NULL)
@@ -291,6 +292,17 @@ static void test_rooted(const struct kind *kind, int count, int in_place)
         if (is_set("COLL_GATHER"))
             test_gather(kind, count, root, in_place);
     }
+}
+
+/* SimGrid's own alltoallv in place takes elements to be as far apart as they are large. */
+static int simulator_fails(const struct kind *kind)
+{
+#ifdef SMPI_H
+    return strcmp(kind->name, "with gaps") == 0;
+#else
+    (void)kind;
+    return 0;
+#endif
 }
 
 static void test_kind(const struct kind *kind, int count)
@@ -306,13 +318,14 @@ static void test_kind(const struct kind *kind, int count)
         test_reduce_scatter_block(kind, count);
     if (is_set("COLL_ALLTOALLV") && count < 100) {
         test_alltoallv(kind, count);
-        test_alltoallv_in_place(kind, count);
+        if (!simulator_fails(kind))
+            test_alltoallv_in_place(kind, count);
     }
 }
 
 static void test_communicator(MPI_Comm which, const char *name)
 {
-    static const int counts[] = {0, 1, 2, 5, 13, 64, 1000, MAX_COUNT};
+    static const int counts[] = {0, 1, 5, 13, 64, MAX_COUNT};
     comm = which;
     where = name;
     CHECK(MPI_Comm_rank(comm, &rank));
