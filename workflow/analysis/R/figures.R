@@ -1,4 +1,202 @@
 #' Make the figures of a study
+#'
 #' @inheritParams write_tables
+#' @return Tibble, the content of `figures/index.csv`: id, file, title, caption, seed_figure, width_in, height_in.
 #' @export
-write_figures <- function(results, folder = results$study$folder) NULL
+write_figures <- function(results, folder = results$study$folder) {
+  figures <- c(
+    unlist(map(collectives_of(results, sized = TRUE), function(name) figures_with_sizes(results, name)), recursive = FALSE),
+    unlist(map(collectives_of(results, sized = FALSE), function(name) figures_without(results, name)), recursive = FALSE)
+  )
+  none <- tibble(
+    id = character(), file = character(), title = character(), caption = character(), seed_figure = integer(),
+    width_in = numeric(), height_in = numeric()
+  )
+  index <- bind_rows(none, map_dfr(figures, function(figure) write_figure(figure, folder, results$study)))
+  write_table(index, file.path(folder, "figures", "index.csv"))
+  index
+}
+
+figure <- function(collective, what, plot, caption, seed = NA, width = 9, height = 5) {
+  list(id = paste0(collective, "-", what), plot = plot, caption = caption, seed = seed, width = width, height = height)
+}
+
+write_figure <- function(figure, folder, study) {
+  file <- file.path("figures", paste0(figure$id, ".svg"))
+  path <- file.path(folder, file)
+  dir.create(dirname(path), showWarnings = FALSE, recursive = TRUE)
+  temporary <- paste0(sub("svg$", "", path), c("tmp.svg", "tmp.png"))
+  ggsave(temporary[1], figure$plot, device = svglite::svglite, width = figure$width, height = figure$height)
+  ggsave(temporary[2], figure$plot, width = figure$width, height = figure$height, dpi = 130, type = "cairo", device = "png")
+  file.rename(temporary, c(path, sub("svg$", "png", path)))
+  title <- figure$plot$labels$title
+  tibble(
+    id = figure$id, file = file, title = title, caption = paste0(title, simulated_note(study), ". ", figure$caption),
+    seed_figure = as.integer(figure$seed), width_in = figure$width, height_in = figure$height
+  )
+}
+
+figures_with_sizes <- function(results, collective) {
+  rows <- rows_to_fit(results, collective)
+  c(
+    if (n_distinct(rows$processes) > 1) figures_processes(results, collective, rows),
+    list(figure_sizes(results, collective, rows)),
+    if (n_distinct(rows$processes) > 1 && n_distinct(rows$size_bytes) > 1) figures_surface(results, collective, rows),
+    figures_wins(results, collective),
+    figures_models(results, collective)
+  )
+}
+
+#' The number of a figure in seed 000, which has broadcast and barrier only
+#' @noRd
+seed_number <- function(collective, number) if (collective %in% c("bcast", "barrier")) number else NA
+
+figures_processes <- function(results, collective, rows) {
+  mappings <- levels(droplevels(rows$mapping))
+  sizes <- length(shown_sizes(results, rows))
+  algorithms <- n_distinct(rows$algorithm)
+  by_mapping <- map(mappings, function(mapping) {
+    figure(
+      collective, paste0("processes-", slug(mapping)), plot_processes(results, collective, mapping),
+      paste0(
+        "Latency (\u00b5s) against the number of processes, one panel per message size, each with its own axis.",
+        interval_note(rows), boundary_note(results, mapping, max(rows$processes))
+      ),
+      seed_number(collective, unname(c(core = 1, socket = 2, node = 3)[mapping])), 9, 1.3 + 2.5 * ceiling(sizes / 2)
+    )
+  })
+  c(by_mapping, list(figure(
+    collective, "mappings", plot_mappings(results, collective),
+    paste0("Latency (\u00b5s) against processes for each algorithm (rows) and message size (columns), colour: mapping.", interval_note(rows)),
+    seed_number(collective, 4), 10, 1.4 + 1.75 * algorithms
+  )))
+}
+
+slug <- function(text) gsub("[^a-z0-9]+", "-", tolower(text))
+
+figure_sizes <- function(results, collective, rows) {
+  figure(
+    collective, "sizes", plot_sizes(results, collective),
+    paste0("Latency (\u00b5s) against message size for some numbers of processes; both axes are logarithmic.", interval_note(rows)),
+    seed_number(collective, 12), 9.5, 1.8 + 2.1 * length(spread_out(common_counts(rows), 3))
+  )
+}
+
+figures_surface <- function(results, collective, rows) {
+  mappings <- levels(droplevels(rows$mapping))
+  mapping <- if ("socket" %in% mappings) "socket" else mappings[1]
+  algorithms <- as.character(unique(rows$algorithm[rows$mapping == mapping]))
+  algorithm <- if ("chain" %in% algorithms) "chain" else rev(algorithms)[1]
+  plane <- filter(fit_loglinear(results, collective), .data$algorithm == .env$algorithm, .data$mapping == .env$mapping)
+  here <- levels(droplevels(rows$algorithm[rows$mapping == mappings[1]]))
+  c(
+    if (nrow(plane) == 1) list(figure(
+      collective, "surface-plane", plot_plane(results, collective, algorithm, mapping), caption_plane(plane),
+      seed_number(collective, 5), 8, 6
+    )),
+    list(figure(
+      collective, "surface", plot_surface(results, collective, mappings[1]),
+      "Latency (\u00b5s) over processes and message size, one panel per algorithm; height and colour are logarithmic.",
+      seed_number(collective, 13), 9, 1.5 + 3.4 * ceiling(length(here) / 2)
+    ))
+  )
+}
+
+caption_plane <- function(plane) {
+  paste0(
+    "Logarithm of latency (\u00b5s) and the plane fitted to it: R\u00b2 ", formatC(plane$r_squared, 3, format = "f"),
+    ", but a mean error of ", format_pct(plane$mape_pct), " on the very cells that were fitted."
+  )
+}
+
+figures_wins <- function(results, collective) {
+  compared <- summarise_differences(results$medians, collective, results$study$analysis$best_excludes)
+  sized <- !anyNA(compared$size_bytes)
+  winners <- decide_winners(results, collective)
+  c(
+    if (nrow(winners) > 0) list(figure(
+      collective, "decision-map", plot_decision(results, collective), paste0(
+        "Fastest algorithm of each cell. ", tie_rule(results), excluded_note(results, collective)
+      ), NA, 9.5, if (sized) map_height(compared) else 2.4 + 0.35 * n_distinct(winners$mapping)
+    )),
+    if (nrow(compared) > 0 && sized) list(figure(
+      collective, "default-map", plot_default_map(results, collective), paste0(
+        "Latency of the default relative to the best of the other algorithms, in percent: orange where the default is slower, ",
+        "blue where it is faster; the colour saturates at the ends of the scale.", excluded_note(results, collective)
+      ), NA, 9.5, map_height(compared)
+    )),
+    if (nrow(compared) > 0 && !sized && n_distinct(compared$processes) > 1) list(figure(
+      collective, "default-minus-best", plot_difference(results, collective), paste0(
+        "Latency of the default minus that of the best other algorithm (\u00b5s)",
+        boundary_note(results, unique(compared$mapping), max(compared$processes)) |> sub(pattern = "^ ", replacement = ". "),
+        excluded_note(results, collective)
+      ), seed_number(collective, 8), 9, 3.8
+    ))
+  )
+}
+
+map_height <- function(compared) 1.9 + 3 * ceiling(n_distinct(compared$mapping) / 3)
+
+figures_models <- function(results, collective) {
+  errors <- read_model_errors(results, collective)
+  if (nrow(errors) == 0) return(NULL)
+  list(figure(
+    collective, "model-errors", plot_model_errors(results, collective, errors), caption_errors(results, collective), NA, 10,
+    2 + 0.42 * n_distinct(errors$algorithm) * (1 + any(!is.na(errors$extrapolation_mape_pct)))
+  ))
+}
+
+#' Errors of the models: from the study's models folder, or else computed
+#'
+#' @inheritParams summarise_model_errors
+#' @return As [summarise_model_errors()].
+#' @export
+read_model_errors <- function(results, collective) {
+  path <- file.path(results$study$folder, "models", paste0(collective, "-comparison.csv"))
+  newer <- file.exists(path) && file.mtime(path) >= file.mtime(file.path(results$study$folder, "measurements.csv"))
+  if (!newer) return(summarise_model_errors(results, collective))
+  readr::read_csv(path, col_types = "ccccidd", progress = FALSE)
+}
+
+figures_without <- function(results, collective) {
+  rows <- rows_to_fit(results, collective)
+  c(
+    if (n_distinct(rows$processes) > 1) figures_processes_unsized(results, collective, rows),
+    figures_wins(results, collective),
+    figures_fits(results, collective),
+    figures_models(results, collective)
+  )
+}
+
+figures_processes_unsized <- function(results, collective, rows) {
+  mappings <- levels(droplevels(rows$mapping))
+  list(
+    figure(
+      collective, "processes", plot_processes_unsized(results, collective), paste0(
+        "Latency (\u00b5s) against the number of processes, one panel per mapping.", interval_note(rows),
+        boundary_note(results, mappings, max(rows$processes))
+      ), seed_number(collective, 6), 9.5, 4
+    ),
+    figure(
+      collective, "mappings", plot_mappings(results, collective),
+      paste0("Latency (\u00b5s) against the number of processes, one panel per algorithm, colour: mapping.", interval_note(rows)),
+      seed_number(collective, 7), 9, 1.4 + 2.4 * ceiling(n_distinct(rows$algorithm) / 2)
+    )
+  )
+}
+
+figures_fits <- function(results, collective) {
+  fits <- filter(fit_barriers(results, collective), .data$chosen)
+  chosen <- distinct(fits, .data$algorithm, .data$model)
+  chosen <- distinct(chosen, .data$algorithm, .keep_all = TRUE)
+  pmap(chosen, function(algorithm, model) {
+    here <- distinct(filter(fits, .data$algorithm == .env$algorithm, .data$model == .env$model), .data$mapping, .data$mape_pct)
+    figure(
+      collective, paste0("fit-", slug(algorithm)), plot_fit(results, collective, algorithm, model), paste0(
+        "Measured latency (\u00b5s) and the fit with the 95 % interval of its mean. Mean error on the fitted cells: ",
+        and_list(paste(format_pct(here$mape_pct), label_mapping(here$mapping))), "."
+      ),
+      seed_number(collective, unname(c(linear = 9, tree = 10, recursive_doubling = 11)[algorithm])), 9, 3.7
+    )
+  })
+}

@@ -106,3 +106,20 @@ caption_fits <- function(results, collective) {
     "intervals (\u00b5s, or \u00b5s per process); chosen marks the form that the figures show."
   )
 }
+
+caption_errors <- function(results, collective) {
+  up_to <- results$study$analysis$fit_up_to
+  paste0(
+    capitalised(collective_word(collective)), simulated_note(results$study), ": mean absolute error in percent of models on ",
+    "cells that they were not fitted to. Held out: every second number of processes and every fourth message size, chosen ",
+    "before anything was fitted. Extrapolation: fitted up to ", up_to, " processes, judged above; there interpolation can ",
+    "only repeat the last measured value."
+  )
+}
+
+caption_costs <- function(results, collective) {
+  paste0(
+    capitalised(collective_word(collective)), simulated_note(results$study), ": costs of the hop model in \u00b5s per unit of ",
+    "each term, for each message size. A message belongs to the outermost level that it crosses."
+  )
+}

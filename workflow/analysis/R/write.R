@@ -57,13 +57,30 @@ write_models <- function(results, folder = results$study$folder) {
 }
 
 models_with_sizes <- function(results, collective) {
-  list(listed(collective, "loglinear", fit_loglinear(results, collective), caption_loglinear(results, collective), seed = 2))
+  c(
+    list(listed(collective, "loglinear", fit_loglinear(results, collective), caption_loglinear(results, collective), seed = 2)),
+    models_compared(results, collective)
+  )
 }
 
 models_without <- function(results, collective) {
+  c(
+    list(
+      listed(collective, "tree-slopes", fit_tree_slopes(results, collective), caption_slopes(results, collective), seed = 4),
+      listed(collective, "fits", fit_barriers(results, collective), caption_fits(results, collective))
+    ),
+    models_compared(results, collective)
+  )
+}
+
+models_compared <- function(results, collective) {
+  detail <- summarise_model_detail(results, collective)
   list(
-    listed(collective, "tree-slopes", fit_tree_slopes(results, collective), caption_slopes(results, collective), seed = 4),
-    listed(collective, "fits", fit_barriers(results, collective), caption_fits(results, collective))
+    listed(collective, "comparison", summarise_model_errors(results, collective, detail), caption_errors(results, collective)),
+    listed(collective, "comparison-detail", detail, paste(
+      caption_errors(results, collective), "By the reason for which a cell was held out."
+    )),
+    listed(collective, "hop-costs", fit_hop_costs(results, collective), caption_costs(results, collective))
   )
 }
 

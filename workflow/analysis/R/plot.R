@@ -1,0 +1,369 @@
+#' Points with thin lines, and intervals where there are several launches
+#' @noRd
+layer_points <- function(rows, line = TRUE) {
+  list(
+    if (line) geom_line(linewidth = 0.35, alpha = 0.7),
+    if (any(rows$launches > 1)) geom_linerange(aes(ymin = .data$low_us, ymax = .data$high_us), linewidth = 0.4, alpha = 0.6),
+    geom_point(size = 1.3)
+  )
+}
+
+#' Process counts at which a mapping begins to use one more unit of a level
+#'
+#' @param results List from [read_results()].
+#' @param mappings Names of mappings.
+#' @param most Largest number of processes of the figure.
+#' @return Tibble: mapping, processes (the last count that needs no further unit), level. Empty where levels are not known.
+#' @export
+summarise_boundaries <- function(results, mappings, most) {
+  none <- tibble(mapping = character(), processes = numeric(), level = character())
+  names <- group_sizes(results$study)$level
+  if (length(names) == 0 || most < 2) return(none)
+  found <- map_dfr(mappings, function(mapping) {
+    place <- place_ranks(results$study, mapping, most)
+    map_dfr(rev(names), function(name) {
+      used <- cumsum(!duplicated(place[, name]))
+      tibble(mapping = mapping, processes = which(diff(used) > 0), level = name)
+    })
+  })
+  found <- filter(bind_rows(none, found), .data$processes > most / 10)
+  distinct(arrange(found, match(.data$level, names)), .data$mapping, .data$processes, .keep_all = TRUE)
+}
+
+layer_boundaries <- function(results, rows) {
+  mappings <- as.character(unique(rows$mapping))
+  lines <- summarise_boundaries(results, mappings, max(rows$processes))
+  if (nrow(lines) == 0) return(NULL)
+  lines$mapping <- factor(lines$mapping, levels(rows$mapping))
+  outer <- lines$level == group_sizes(results$study)$level[1]
+  list(
+    layer_line(lines[outer, ], "grey35", "dashed"),
+    layer_line(lines[!outer, ], "grey65", "dotted")
+  )
+}
+
+layer_line <- function(lines, colour, linetype) {
+  if (nrow(lines) == 0) return(NULL)
+  geom_vline(aes(xintercept = .data$processes), lines, colour = colour, linetype = linetype, linewidth = 0.35)
+}
+
+boundary_note <- function(results, mappings, most) {
+  lines <- summarise_boundaries(results, mappings, most)
+  outer <- group_sizes(results$study)$level[1]
+  kinds <- c(
+    if (any(lines$level == outer)) paste0("dashed: more processes need a further ", outer),
+    map_chr(setdiff(unique(lines$level), outer), function(level) paste0("dotted: a further ", level))
+  )
+  if (length(kinds) == 0) "" else paste0(" Vertical lines: ", paste(kinds, collapse = "; "), ".")
+}
+
+interval_note <- function(rows) {
+  if (all(rows$launches == 1)) return(" Points are single launches; lines only guide the eye.")
+  " Points are medians over launches, bars their intervals; lines only guide the eye."
+}
+
+shown_sizes <- function(results, rows) {
+  wanted <- results$study$analysis$figure_sizes
+  found <- sort(unique(rows$size_bytes))
+  here <- intersect(wanted, found)
+  if (length(here) == 0) spread_out(found, 4) else sort(here)
+}
+
+size_factor <- function(size) {
+  size <- as.numeric(size)
+  known <- sort(unique(size))
+  factor(label_bytes(size), label_bytes(known))
+}
+
+#' Latency against the number of processes, one panel per message size, one colour per algorithm (seed Figures 1-3)
+#'
+#' @param results List from [read_results()].
+#' @param collective Name of a collective with message sizes.
+#' @param mapping The mapping to show.
+#' @return A ggplot.
+#' @export
+plot_processes <- function(results, collective, mapping) {
+  rows <- filter(rows_to_fit(results, collective), .data$mapping == .env$mapping)
+  rows <- filter(rows, .data$size_bytes %in% shown_sizes(results, rows)) |> droplevels()
+  ggplot(rows, aes(.data$processes, .data$latency_us, colour = .data$algorithm, shape = .data$algorithm)) +
+    layer_boundaries(results, rows) +
+    layer_points(rows) +
+    facet_wrap(vars(size_factor(.data$size_bytes)), scales = "free_y", ncol = 2) +
+    scale_algorithm(results, collective, rows$algorithm) +
+    scale_x_processes() +
+    scale_y_continuous("Latency (\u00b5s)", limits = c(0, NA)) +
+    labs(title = paste0(capitalised(collective_word(collective)), ", mapped ", label_mapping(mapping))) +
+    tag_simulated(results$study) + theme_study()
+}
+
+scale_x_processes <- function() scale_x_continuous("Processes", breaks = process_breaks)
+
+process_breaks <- function(limits) {
+  step <- c(1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024)
+  step <- step[which(diff(limits) / step <= 9)[1]]
+  if (is.na(step)) scales::breaks_extended()(limits) else seq(0, limits[2], step)
+}
+
+#' One algorithm over mappings: latency against processes, rows algorithms, columns sizes (seed Figure 4; 7 without sizes)
+#'
+#' @inheritParams plot_processes
+#' @return A ggplot.
+#' @export
+plot_mappings <- function(results, collective) {
+  rows <- rows_to_fit(results, collective)
+  sized <- !anyNA(rows$size_bytes)
+  if (sized) rows <- filter(rows, .data$size_bytes %in% shown_sizes(results, rows))
+  rows <- mutate(rows,
+    panel = factor(
+      label_algorithm(as.character(.data$algorithm), results$study, .env$collective),
+      label_algorithm(levels(.data$algorithm), results$study, .env$collective)
+    ),
+    size = if (sized) size_factor(.data$size_bytes)
+  )
+  ggplot(rows, aes(.data$processes, .data$latency_us, colour = .data$mapping, shape = .data$mapping)) +
+    layer_points(rows) +
+    (if (sized) facet_wrap(vars(.data$panel, .data$size), scales = "free_y", ncol = n_distinct(rows$size), labeller = one_line)
+     else facet_wrap(vars(.data$panel), ncol = 2)) +
+    scale_mapping(rows$mapping) +
+    scale_x_processes() +
+    scale_y_continuous("Latency (\u00b5s)", limits = c(0, NA)) +
+    labs(title = paste0(capitalised(collective_word(collective)), ": each algorithm under each mapping")) +
+    tag_simulated(results$study) + theme_study()
+}
+
+one_line <- function(labels) label_value(labels, multi_line = FALSE)
+
+#' Latency of a collective without sizes against processes, one panel per mapping (seed Figure 6)
+#'
+#' @inheritParams plot_processes
+#' @param collective Name of a collective without message sizes.
+#' @return A ggplot.
+#' @export
+plot_processes_unsized <- function(results, collective) {
+  rows <- rows_to_fit(results, collective)
+  ggplot(rows, aes(.data$processes, .data$latency_us, colour = .data$algorithm, shape = .data$algorithm)) +
+    layer_boundaries(results, rows) +
+    layer_points(rows) +
+    facet_wrap(vars(.data$mapping), labeller = labeller(.default = label_mapping)) +
+    scale_algorithm(results, collective, rows$algorithm) +
+    scale_x_processes() +
+    scale_y_continuous("Latency (\u00b5s)", limits = c(0, NA)) +
+    labs(title = paste0(capitalised(collective_word(collective)), ": latency against processes")) +
+    tag_simulated(results$study) + theme_study()
+}
+
+#' Default minus best of the others against processes (seed Figure 8)
+#'
+#' @inheritParams plot_processes_unsized
+#' @return A ggplot.
+#' @export
+plot_difference <- function(results, collective) {
+  rows <- summarise_differences(results$medians, collective, results$study$analysis$best_excludes) |>
+    mutate(
+      mapping = mapping_factor(.data$mapping, results$study, .env$collective),
+      best = algorithm_factor(.data$best, results$study, .env$collective)
+    )
+  ggplot(rows, aes(.data$processes, .data$difference_us)) +
+    layer_boundaries(results, rows) +
+    geom_hline(yintercept = 0, linewidth = 0.4) +
+    geom_segment(aes(xend = .data$processes, yend = 0), colour = "grey60", linewidth = 0.3) +
+    geom_point(aes(colour = .data$best, shape = .data$best), size = 1.7) +
+    facet_wrap(vars(.data$mapping), labeller = labeller(.default = label_mapping)) +
+    scale_algorithm(results, collective, rows$best) +
+    scale_x_processes() +
+    scale_y_continuous("Default \u2212 best of the others (\u00b5s)") +
+    labs(title = paste0(capitalised(collective_word(collective)), ": what the default costs"), subtitle = "Above zero the default is slower; colour: the best of the others") +
+    tag_simulated(results$study) + theme_study()
+}
+
+form_words <- c(linear = "a straight line", spline = "a degree-1 spline", log_linear = "a logarithm and a straight line")
+
+#' A fitted form beside the data (seed Figures 9-11)
+#'
+#' @inheritParams plot_processes_unsized
+#' @param algorithm Name of an algorithm.
+#' @param form "linear", "spline" or "log_linear".
+#' @return A ggplot; the ribbon is the 95 % confidence interval of the fitted mean.
+#' @export
+plot_fit <- function(results, collective, algorithm, form) {
+  knots <- results$study$analysis$barrier_tree_knots
+  rows <- filter(rows_to_fit(results, collective), .data$algorithm == .env$algorithm) |> droplevels()
+  lines <- rows |>
+    group_by(.data$mapping) |>
+    group_modify(function(data, key) fitted_line(data, form, knots)) |>
+    ungroup()
+  colour <- colours_of(results$study, collective, algorithm)[[1]]
+  ggplot(rows, aes(.data$processes, .data$latency_us)) +
+    geom_ribbon(aes(ymin = .data$low, ymax = .data$high), lines, alpha = 0.18, fill = colour) +
+    geom_line(data = lines, colour = colour, linewidth = 0.8) +
+    layer_points(rows, line = FALSE) +
+    facet_wrap(vars(.data$mapping), labeller = labeller(.default = label_mapping)) +
+    scale_x_processes() +
+    scale_y_continuous("Latency (\u00b5s)") +
+    labs(title = paste0(
+      capitalised(collective_word(collective)), ", ", label_algorithm(algorithm, results$study, collective), ": ", form_words[[form]]
+    )) +
+    tag_simulated(results$study) + theme_study()
+}
+
+fitted_line <- function(data, form, knots) {
+  fit <- fit_barrier(data, form, knots)
+  at <- tibble(processes = sort(unique(c(seq(min(data$processes), max(data$processes), length.out = 100), knots))))
+  at <- filter(at, .data$processes >= min(data$processes), .data$processes <= max(data$processes))
+  band <- as_tibble(predict(fit, at, interval = "confidence"))
+  tibble(processes = at$processes, latency_us = band$fit, low = band$lwr, high = band$upr)
+}
+
+#' Latency against message size, rows process counts, columns mappings (seed Figure 12)
+#'
+#' @inheritParams plot_processes
+#' @param counts Process counts to show; by default up to three that every algorithm has.
+#' @return A ggplot with logarithmic axes.
+#' @export
+plot_sizes <- function(results, collective, counts = NULL) {
+  rows <- rows_to_fit(results, collective)
+  counts <- counts %||% spread_out(common_counts(rows), 3)
+  rows <- filter(rows, .data$processes %in% counts)
+  ggplot(rows, aes(.data$size_bytes, .data$latency_us, colour = .data$algorithm, shape = .data$algorithm)) +
+    layer_points(rows) +
+    facet_grid(vars(.data$processes), vars(.data$mapping), scales = "free_y",
+               labeller = labeller(processes = label_processes, mapping = label_mapping)) +
+    scale_algorithm(results, collective, rows$algorithm) +
+    scale_x_size() +
+    scale_y_latency_log() +
+    labs(title = paste0(capitalised(collective_word(collective)), ": latency against message size")) +
+    tag_simulated(results$study) + theme_study() +
+    theme(axis.text.x = element_text(angle = 45, hjust = 1), strip.text.y = element_text(hjust = 0.5))
+}
+
+label_processes <- function(processes) paste(processes, "processes")
+
+common_counts <- function(rows) {
+  have <- count(distinct(rows, .data$algorithm, .data$mapping, .data$processes), .data$processes)
+  sort(have$processes[have$n == max(have$n)])
+}
+
+#' How much slower or faster than the best of the others the default is, in every cell
+#'
+#' @inheritParams plot_processes
+#' @return A ggplot.
+#' @export
+plot_default_map <- function(results, collective) {
+  rows <- summarise_differences(results$medians, collective, results$study$analysis$best_excludes) |>
+    mutate(
+      mapping = mapping_factor(.data$mapping, results$study, .env$collective),
+      pct = 100 * (.data$default_us / .data$best_us - 1)
+    )
+  limit <- max(10, min(100, ceiling(quantile(abs(rows$pct), 0.98, names = FALSE) / 10) * 10))
+  ggplot(rows, aes(cell_axis(.data$processes), cell_axis(.data$size_bytes), fill = .data$pct)) +
+    geom_tile() +
+    facet_wrap(vars(.data$mapping), labeller = labeller(.default = label_mapping)) +
+    scale_fill_gradient2(
+      "Default against\nbest of the others", low = "#0072B2", mid = "#F7F7F7", high = "#D55E00", limits = c(-limit, limit),
+      oob = scales::squish, labels = function(x) paste0(ifelse(x > 0, "+", ""), x, " %")
+    ) +
+    scale_cells() +
+    labs(title = paste0(capitalised(collective_word(collective)), ": where the default is slower")) +
+    tag_simulated(results$study) + theme_study() + theme_cells()
+}
+
+cell_axis <- function(values) factor(values, sort(unique(values)))
+
+scale_cells <- function() {
+  list(
+    scale_x_discrete("Processes", breaks = thinned(8), expand = c(0, 0)),
+    scale_y_discrete("Message size", breaks = thinned(11), labels = function(x) label_bytes(as.numeric(x)), expand = c(0, 0))
+  )
+}
+
+thinned <- function(most) {
+  function(values) values[(seq_along(values) - 1) %% ceiling(length(values) / most) == 0]
+}
+
+theme_cells <- function() {
+  theme(panel.grid.major = element_blank(), legend.title = element_text(size = rel(0.85)), legend.key.width = grid::unit(2, "lines"))
+}
+
+#' Decision map: the fastest algorithm of each cell, ties marked
+#'
+#' @inheritParams plot_processes
+#' @return A ggplot. Full colour: the fastest algorithm, alone. Pale with a dot: tied; the dot has the colour of the default
+#'   where the default is among the tied, else of the next algorithm. Without sizes the map has one row per mapping.
+#' @export
+plot_decision <- function(results, collective) {
+  rows <- decision_rows(results, collective)
+  sized <- !anyNA(rows$size_bytes)
+  y <- if (sized) cell_axis(rows$size_bytes) else factor(rows$mapping, rev(levels(rows$mapping)))
+  ggplot(mutate(rows, y = y), aes(cell_axis(.data$processes), .data$y)) +
+    geom_tile(aes(fill = .data$winner, alpha = .data$mate != ""), colour = if (sized) NA else "white") +
+    geom_point(aes(colour = .data$mate), function(data) mutate_mate(data, levels(rows$winner)), size = if (sized) 0.75 else 2.2) +
+    (if (sized) facet_wrap(vars(.data$mapping), labeller = labeller(.default = label_mapping))) +
+    scale_algorithm(results, collective, rows$winner, c("fill", "colour")) +
+    scale_alpha_manual(values = c("FALSE" = 1, "TRUE" = 0.42), guide = "none") +
+    guides(colour = "none") +
+    scale_x_discrete("Processes", breaks = thinned(if (sized) 8 else 24), expand = c(0, 0)) +
+    (if (sized) scale_cells()[[2]] else scale_y_discrete(NULL, labels = label_mapping, expand = c(0, 0))) +
+    labs(title = paste0(capitalised(collective_word(collective)), ": fastest algorithm"), subtitle = "Pale with a dot: tied; the dot shows with which (the default first)") +
+    tag_simulated(results$study) + theme_study() + theme_cells() + theme(legend.title = element_blank())
+}
+
+mutate_mate <- function(data, algorithms) {
+  data <- data[data$mate != "", ]
+  data$mate <- factor(data$mate, algorithms)
+  data
+}
+
+decision_rows <- function(results, collective) {
+  rows <- decide_winners(results, collective)
+  tied <- strsplit(rows$tied, ";", fixed = TRUE)
+  mate <- vapply(tied, function(names) if ("default" %in% names) "default" else c(names, "")[1], "")
+  all <- unique(c(rows$winner, mate[mate != ""]))
+  mutate(rows,
+    mate = mate, mapping = mapping_factor(.data$mapping, results$study, collective),
+    winner = factor(.data$winner, levels(algorithm_factor(all, results$study, collective)))
+  )
+}
+
+model_words <- c(
+  plane = "Log-linear plane (seed)", linear = "Straight line (seed)", spline = "Degree-1 spline (seed)",
+  log_linear = "Logarithm + line (seed)", smooth = "Smooth surface", interpolation = "Log-interpolation",
+  last_value = "Last measured value", hops = "Hop model", hops_anchored = "Hop model, anchored", blend = "Hop model \u00d7 interpolation"
+)
+
+#' Errors of the models on cells that they have not seen
+#'
+#' @inheritParams plot_processes
+#' @param errors Tibble from [summarise_model_errors()].
+#' @return A ggplot.
+#' @export
+plot_model_errors <- function(results, collective, errors) {
+  rows <- errors |>
+    pivot_longer(c("held_out_mape_pct", "extrapolation_mape_pct"), names_to = "kind", values_to = "mape") |>
+    filter(!is.na(.data$mape)) |>
+    mutate(
+      kind = factor(.data$kind, c("held_out_mape_pct", "extrapolation_mape_pct"), c("Held out", "Extrapolation")),
+      algorithm = forcats_rev(label_algorithm(.data$algorithm, results$study, .env$collective), results, .env$collective),
+      mapping = mapping_factor(.data$mapping, results$study, .env$collective),
+      model = factor(.data$model, intersect(names(model_words), .data$model))
+    )
+  rows <- filter(rows, !(.data$kind == "Extrapolation" & .data$model == "interpolation"))
+  best <- rows |> group_by(.data$kind, .data$mapping, .data$algorithm) |> slice_min(.data$mape, n = 1, with_ties = FALSE)
+  colours <- c(
+    plane = "#999999", linear = "#999999", spline = "#777777", log_linear = "#BBBBBB", smooth = "#E69F00", interpolation = "#56B4E9",
+    last_value = "#CC79A7", hops = "#009E73", hops_anchored = "#D55E00", blend = "#0072B2"
+  )
+  ggplot(rows, aes(.data$mape, .data$algorithm, colour = .data$model, shape = .data$model)) +
+    geom_point(data = best, shape = 1, size = 4, colour = "black", stroke = 0.4) +
+    geom_point(size = 1.8) +
+    facet_grid(vars(.data$kind), vars(.data$mapping), labeller = labeller(mapping = label_mapping)) +
+    scale_colour_manual(values = colours, labels = model_words) +
+    scale_shape_manual(values = setNames(c(3, 3, 4, 8, 15, 16, 18, 17, 17, 17), names(model_words)), labels = model_words) +
+    scale_x_log10("Mean absolute error (%)", breaks = c(1, 2, 5, 10, 20, 50, 100, 200, 500)) +
+    labs(y = NULL, title = paste0(capitalised(collective_word(collective)), ": errors on cells that were not fitted"), subtitle = "A ring marks the smallest error of its row") +
+    tag_simulated(results$study) + theme_study() + theme(strip.text.y = element_text(hjust = 0.5))
+}
+
+forcats_rev <- function(labels, results, collective) {
+  known <- label_algorithm(levels(algorithm_factor(unique(results$medians$algorithm[results$medians$collective == collective]), results$study, collective)), results$study, collective)
+  factor(labels, rev(unique(known)))
+}

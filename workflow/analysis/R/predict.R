@@ -1,0 +1,255 @@
+#' Non-negative least squares (Lawson and Hanson 1974, chapter 23)
+#'
+#' @param a Matrix.
+#' @param b Vector.
+#' @return The vector x >= 0 that minimises |a x - b|.
+#' @export
+fit_nonnegative <- function(a, b) {
+  x <- numeric(ncol(a))
+  free <- logical(ncol(a))
+  for (round in seq_len(10 * ncol(a))) {
+    gradient <- drop(crossprod(a, b - a %*% x))
+    gradient[free] <- -Inf
+    if (max(gradient) <= 1e-9 * max(abs(b), 1)) break
+    free[which.max(gradient)] <- TRUE
+    step <- settle(a, b, x, free)
+    x <- step$x
+    free <- step$free
+  }
+  x
+}
+
+#' Solve on the free columns; while some come out negative, go as far as allowed and fix them at zero
+#' @noRd
+settle <- function(a, b, x, free) {
+  while (any(free)) {
+    target <- numeric(length(x))
+    target[free] <- coalesce(qr.coef(qr(a[, free, drop = FALSE]), b), 0)
+    if (all(target[free] > 0)) return(list(x = target, free = free))
+    low <- free & target <= 0
+    share <- min(ifelse(x[low] > 0, x[low] / (x[low] - target[low]), 0))
+    x <- x + share * (target - x)
+    free <- free & x > 1e-12
+    x[!free] <- 0
+  }
+  list(x = x, free = free)
+}
+
+#' Fit the hop model
+#'
+#' For each message size, latency = sum over the columns of [count_hops()] of a cost that is not negative; least squares on
+#' the relative error. A cost per message and size needs no assumption on protocol switches.
+#'
+#' @param data Tibble of one algorithm and mapping: processes, size_bytes, latency_us.
+#' @param hops Matrix from [count_hops()] with a row for each process count of `data`.
+#' @return Matrix of costs in us: one row per size (named), one column per column of `hops`.
+#' @export
+fit_hops <- function(data, hops) {
+  sizes <- split(data, size_key(data$size_bytes))
+  costs <- map(sizes, function(one) {
+    fit_nonnegative(hops[as.character(one$processes), , drop = FALSE] / one$latency_us, rep(1, nrow(one)))
+  })
+  matrix(unlist(costs), length(costs), byrow = TRUE, dimnames = list(names(costs), colnames(hops)))
+}
+
+#' Costs of the hop model, fitted to all cells
+#'
+#' @param results List from [read_results()].
+#' @param collective Name of a collective.
+#' @return Tibble: algorithm, mapping, size_bytes, term (a column of [count_hops()]), cost_us (per unit of the term). Terms that
+#'   cost nothing are left out.
+#' @export
+fit_hop_costs <- function(results, collective) {
+  rows <- mutate(rows_to_fit(results, collective), name = as.character(.data$algorithm), place = as.character(.data$mapping))
+  none <- tibble(
+    algorithm = character(), mapping = character(), size_bytes = numeric(), term = character(), cost_us = numeric()
+  )
+  fit_groups(rows, function(data) {
+    if (n_distinct(data$processes) < 4) return(tibble())
+    costs <- fit_hops(data, count_hops(results$study, data$name[1], data$place[1], unique(data$processes)))
+    as_tibble(costs) |>
+      mutate(size_bytes = if (anyNA(data$size_bytes)) NA_real_ else as.numeric(rownames(costs))) |>
+      pivot_longer(-"size_bytes", names_to = "term", values_to = "cost_us") |>
+      filter(.data$cost_us > 0)
+  }, none)
+}
+
+size_key <- function(size) factor(coalesce(size, 0), sort(unique(coalesce(size, 0))))
+
+# A predictor takes training rows, test rows (processes, size_bytes) and a context (study, algorithm, mapping, hops) and
+# returns the latency of each test row in us. NULL stands for "cannot be fitted".
+
+predict_plane <- function(train, test, context) {
+  sized <- !anyNA(train$size_bytes)
+  fit <- lm(if (sized) log(latency_us) ~ log(size_bytes) + processes else log(latency_us) ~ processes, train)
+  exp(unname(predict(fit, test)))
+}
+
+predict_smooth <- function(train, test, context) {
+  counts <- n_distinct(train$processes)
+  sizes <- n_distinct(train$size_bytes)
+  if (counts < 5) return(NULL)
+  k <- c(min(12, sizes), min(7, counts - 1))
+  formula <- if (anyNA(train$size_bytes)) {
+    log(latency_us) ~ s(processes, k = k[2])
+  } else if (sizes >= 5) {
+    log(latency_us) ~ te(log2(size_bytes), processes, k = k)
+  } else {
+    log(latency_us) ~ log(size_bytes) + s(processes, k = k[2])
+  }
+  environment(formula) <- list2env(list(k = k), parent = asNamespace("mgcv"))
+  exp(as.numeric(predict(mgcv::gam(formula, data = train), test)))
+}
+
+predict_interpolation <- function(train, test, context) {
+  over_sizes(train, test, function(data, at) along_processes(data$processes, log(data$latency_us), at))
+}
+
+predict_last_value <- function(train, test, context) {
+  over_sizes(train, test, function(data, at) along_processes(data$processes, log(data$latency_us), at, "constant"))
+}
+
+predict_hops <- function(train, test, context) {
+  costs <- fit_hops(train, context$hops)
+  over_sizes(train, test, function(data, at) hop_line(data, at, costs, context))
+}
+
+predict_hops_anchored <- function(train, test, context) {
+  costs <- fit_hops(train, context$hops)
+  over_sizes(train, test, function(data, at) {
+    ratio <- log(data$latency_us) - hop_line(data, data$processes, costs, context)
+    hop_line(data, at, costs, context) + along_processes(data$processes, ratio, at)
+  })
+}
+
+predict_blend <- function(train, test, context) {
+  sqrt(predict_hops(train, test, context) * predict_interpolation(train, test, context))
+}
+
+predict_barrier_form <- function(form) {
+  function(train, test, context) {
+    knots <- context$study$analysis$barrier_tree_knots
+    pmax(unname(predict(fit_barrier(train, form, knots), test)), 0.01)
+  }
+}
+
+#' Log of the hop model's latency; never below a thousandth of the smallest measured one
+#' @noRd
+hop_line <- function(data, at, costs, context) {
+  cost <- costs[as.character(size_key(data$size_bytes[1])), ]
+  log(pmax(drop(context$hops[as.character(at), , drop = FALSE] %*% cost), min(data$latency_us) / 1000))
+}
+
+#' Linear between the known process counts, constant beyond them
+#' @noRd
+along_processes <- function(known, values, at, method = "linear") {
+  if (length(known) == 1) return(rep(values, length(at)))
+  approx(known, values, at, method = method, rule = 2)$y
+}
+
+#' Predict log latency along the processes for each size that was trained on, then linearly in log size between those
+#' @noRd
+over_sizes <- function(train, test, line) {
+  at <- sort(unique(test$processes))
+  parts <- split(train, size_key(train$size_bytes))
+  known <- as.numeric(names(parts))
+  grid <- matrix(unlist(map(parts, function(data) line(data, at))), length(at))
+  column <- match(coalesce(test$size_bytes, 0), known)
+  row <- match(test$processes, at)
+  value <- grid[cbind(row, column)]
+  for (i in which(is.na(column))) value[i] <- along_processes(log2(known), grid[row[i], ], log2(test$size_bytes[i]))
+  exp(value)
+}
+
+models_sized <- list(
+  plane = predict_plane, smooth = predict_smooth, interpolation = predict_interpolation, last_value = predict_last_value,
+  hops = predict_hops, hops_anchored = predict_hops_anchored, blend = predict_blend
+)
+
+models_unsized <- list(
+  linear = predict_barrier_form("linear"), spline = predict_barrier_form("spline"),
+  log_linear = predict_barrier_form("log_linear"), smooth = predict_smooth, interpolation = predict_interpolation,
+  last_value = predict_last_value, hops = predict_hops, hops_anchored = predict_hops_anchored, blend = predict_blend
+)
+
+#' Which cells are held out, decided from the grid alone, before anything is fitted
+#'
+#' Of the sorted process counts every second one, from the second on, never the last, with all its sizes; and of the sorted
+#' sizes every fourth, from the third on, never the last, at all process counts.
+#'
+#' @param data Tibble with processes and size_bytes.
+#' @return Character vector, one per row: "" (fitted), "processes", "sizes" or "both".
+#' @export
+split_held_out <- function(data) {
+  counts <- sort(unique(data$processes))
+  sizes <- sort(unique(data$size_bytes))
+  by_count <- data$processes %in% setdiff(counts[seq_along(counts) %% 2 == 0], utils::tail(counts, 1))
+  by_size <- data$size_bytes %in% setdiff(sizes[seq_along(sizes) %% 4 == 3], utils::tail(sizes, 1))
+  ifelse(by_count, ifelse(by_size, "both", "processes"), ifelse(by_size, "sizes", ""))
+}
+
+#' Judge every model on cells that it has not seen
+#'
+#' @param results List from [read_results()].
+#' @param collective Name of a collective.
+#' @param detail Tibble from [summarise_model_detail()].
+#' @return Tibble, one row per algorithm, mapping and model: collective, algorithm, mapping, model, held_out_cells,
+#'   held_out_mape_pct (cells of [split_held_out()]), extrapolation_mape_pct (fitted on processes up to
+#'   `analysis.extrapolation.fit_up_to`, judged above).
+#' @export
+summarise_model_errors <- function(results, collective, detail = summarise_model_detail(results, collective)) {
+  detail |>
+    mutate(across(c("algorithm", "mapping", "model"), function(x) factor(x, unique(x)))) |>
+    group_by(.data$collective, .data$algorithm, .data$mapping, .data$model) |>
+    summarise(
+      held_out_cells = sum(.data$cells[.data$held_out != "extrapolation"]),
+      held_out_mape_pct = mean_error(.data$mape_pct, .data$cells, .data$held_out != "extrapolation"),
+      extrapolation_mape_pct = mean_error(.data$mape_pct, .data$cells, .data$held_out == "extrapolation"),
+      .groups = "drop"
+    ) |>
+    mutate(across(c("algorithm", "mapping", "model"), as.character))
+}
+
+mean_error <- function(mape_pct, cells, use) {
+  if (any(use)) sum(mape_pct[use] * cells[use]) / sum(cells[use]) else NA_real_
+}
+
+#' Errors of every model by the reason for which a cell was held out
+#'
+#' @inheritParams summarise_model_errors
+#' @return Tibble: collective, algorithm, mapping, model, held_out (processes, sizes, both, extrapolation), cells, mape_pct.
+#' @export
+summarise_model_detail <- function(results, collective) {
+  rows <- rows_to_fit(results, collective)
+  none <- tibble(
+    algorithm = character(), mapping = character(), model = character(), held_out = character(), cells = integer(),
+    mape_pct = numeric()
+  )
+  groups <- split(rows, list(rows$algorithm, rows$mapping), drop = TRUE)
+  found <- map_dfr(groups, function(data) judge_models(data, results$study))
+  bind_rows(none, found) |> mutate(collective = .env$collective, .before = 1)
+}
+
+judge_models <- function(data, study) {
+  data$algorithm <- as.character(data$algorithm)
+  data$mapping <- as.character(data$mapping)
+  context <- list(study = study, hops = count_hops(study, data$algorithm[1], data$mapping[1], unique(data$processes)))
+  models <- if (anyNA(data$size_bytes)) models_unsized else models_sized
+  beyond <- ifelse(data$processes > study$analysis$fit_up_to, "extrapolation", "")
+  bind_rows(judge_split(data, split_held_out(data), models, context), judge_split(data, beyond, models, context)) |>
+    mutate(algorithm = data$algorithm[1], mapping = data$mapping[1], .before = 1)
+}
+
+judge_split <- function(data, held_out, models, context) {
+  train <- data[held_out == "", ]
+  test <- data[held_out != "", ]
+  if (n_distinct(train$processes) < 4 || nrow(test) == 0) return(tibble())
+  reason <- held_out[held_out != ""]
+  map_dfr(models, .id = "model", function(model) {
+    predicted <- model(train, test, context)
+    if (is.null(predicted)) return(tibble())
+    tibble(held_out = reason, error = abs(predicted / test$latency_us - 1)) |>
+      group_by(.data$held_out) |>
+      summarise(cells = n(), mape_pct = 100 * mean(.data$error))
+  })
+}

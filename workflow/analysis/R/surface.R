@@ -1,0 +1,183 @@
+# 3-D surfaces, drawn as flat polygons so that they need nothing but ggplot2.
+
+#' Turn points of the unit cube into points of the page (orthographic projection)
+#' @noRd
+project <- function(x, y, z, turn = 40, tilt = 24) {
+  turn <- turn * pi / 180
+  tilt <- tilt * pi / 180
+  x <- x - 0.5
+  y <- y - 0.5
+  across <- x * cos(turn) - y * sin(turn)
+  away <- x * sin(turn) + y * cos(turn)
+  tibble(h = across, v = z * 0.75 * cos(tilt) + away * sin(tilt), depth = away)
+}
+
+unit_range <- function(x, range) (x - range[1]) / max(diff(range), 1e-9)
+
+#' The quadrilaterals of a surface over the grid processes x size
+#' @noRd
+surface_quads <- function(rows, value, ranges) {
+  counts <- sort(unique(rows$processes))
+  sizes <- sort(unique(rows$size_bytes))
+  z <- matrix(NA_real_, length(counts), length(sizes))
+  z[cbind(match(rows$processes, counts), match(rows$size_bytes, sizes))] <- rows[[value]]
+  corner <- expand.grid(i = seq_len(length(counts) - 1), j = seq_len(length(sizes) - 1))
+  corner$quad <- seq_len(nrow(corner))
+  quads <- bind_rows(map(list(c(0, 0), c(1, 0), c(1, 1), c(0, 1)), function(d) mutate(corner, i = .data$i + d[1], j = .data$j + d[2])))
+  quads$z <- z[cbind(quads$i, quads$j)]
+  quads <- quads |>
+    arrange(.data$quad) |>
+    group_by(.data$quad) |>
+    mutate(level = mean(.data$z)) |>
+    ungroup() |>
+    filter(!is.na(.data$level))
+  at <- project(
+    unit_range(log2(sizes[quads$j]), ranges$size), unit_range(counts[quads$i], ranges$processes), unit_range(quads$z, ranges$value)
+  )
+  bind_cols(quads, at) |>
+    group_by(.data$quad) |>
+    mutate(far = mean(.data$depth)) |>
+    ungroup() |>
+    arrange(desc(.data$far), .data$quad) |>
+    mutate(quad = match(.data$quad, unique(.data$quad)))
+}
+
+surface_ranges <- function(rows, value) {
+  list(size = range(log2(rows$size_bytes)), processes = range(rows$processes), value = range(rows[[value]]))
+}
+
+#' Edges of the box, ticks and their labels
+#' @noRd
+surface_frame <- function(ranges) {
+  sizes <- 2^pretty_in(ranges$size, 4)
+  counts <- pretty_in(ranges$processes, 4)
+  values <- pretty_in(ranges$value, 4)
+  label <- bind_rows(
+    mutate(project(unit_range(log2(sizes), ranges$size), -0.07, 0), text = label_bytes(sizes), hjust = 1, vjust = 1),
+    mutate(project(1.05, unit_range(counts, ranges$processes), 0), text = format_number(counts), hjust = 0, vjust = 1),
+    mutate(project(-0.04, 0, unit_range(values, ranges$value)), text = format_number(10^values), hjust = 1, vjust = 0.5),
+    mutate(project(0.45, -0.42, 0), text = "Message size", hjust = 0.7, vjust = 1),
+    mutate(project(1.3, 0.5, 0), text = "Processes", hjust = 0.1, vjust = 1),
+    mutate(project(0, 0, 1.13), text = "Latency (\u00b5s)", hjust = 0.5, vjust = 0)
+  )
+  edge <- function(x, y, z) project(x, y, z)
+  lines <- list(
+    edge(c(0, 1), c(0, 0), c(0, 0)), edge(c(1, 1), c(0, 1), c(0, 0)), edge(c(0, 0), c(0, 0), c(0, 1)),
+    edge(c(0, 0), c(0, 1), c(0, 0)), edge(c(0, 1), c(1, 1), c(0, 0)), edge(c(0, 0), c(1, 1), c(0, 1)),
+    edge(c(1, 1), c(1, 1), c(0, 1)), edge(c(0, 0), c(0, 1), c(1, 1)), edge(c(0, 1), c(1, 1), c(1, 1))
+  )
+  list(label = label, lines = bind_rows(lines, .id = "edge"))
+}
+
+pretty_in <- function(range, n) {
+  at <- pretty(range, n)
+  at <- at[at >= range[1] - 1e-9 & at <= range[2] + 1e-9]
+  if (length(at) == 0) range else at
+}
+
+draw_surface <- function(quads, frame) {
+  ggplot() +
+    geom_path(aes(.data$h, .data$v, group = .data$edge), frame$lines, colour = "grey75", linewidth = 0.3) +
+    geom_polygon(
+      aes(.data$h, .data$v, group = .data$quad, fill = 10^.data$level), quads, colour = "white", linewidth = 0.08
+    ) +
+    geom_text(
+      aes(.data$h, .data$v, label = .data$text, hjust = .data$hjust, vjust = .data$vjust), frame$label, size = 2.7, colour = "grey25"
+    ) +
+    scale_fill_viridis_c("Latency (\u00b5s)", trans = "log10", labels = format_number) +
+    coord_equal(clip = "off") +
+    theme_study() +
+    theme(
+      axis.text = element_blank(), axis.title = element_blank(), panel.grid.major = element_blank(), panel.border = element_blank(),
+      legend.title = element_text(size = rel(0.85)), legend.key.width = grid::unit(2.5, "lines")
+    )
+}
+
+#' Surface of latency over processes and message size for each algorithm under one mapping (seed Figure 13, still image)
+#'
+#' @inheritParams plot_processes
+#' @return A ggplot.
+#' @export
+plot_surface <- function(results, collective, mapping) {
+  rows <- surface_rows(results, collective, mapping)
+  ranges <- surface_ranges(rows, "log_latency")
+  quads <- rows |>
+    group_by(.data$algorithm) |>
+    group_modify(function(data, key) surface_quads(data, "log_latency", ranges)) |>
+    ungroup() |>
+    mutate(quad = paste(.data$algorithm, .data$quad)) |>
+    mutate(quad = factor(.data$quad, unique(.data$quad)))
+  labels <- setNames(label_algorithm(levels(rows$algorithm), results$study, collective), levels(rows$algorithm))
+  draw_surface(quads, surface_frame(ranges)) +
+    facet_wrap(vars(.data$algorithm), ncol = 2, labeller = as_labeller(labels)) +
+    labs(title = paste0(capitalised(collective_word(collective)), ", mapped ", label_mapping(mapping))) +
+    tag_simulated(results$study)
+}
+
+surface_rows <- function(results, collective, mapping) {
+  rows_to_fit(results, collective) |>
+    filter(.data$mapping == .env$mapping) |>
+    mutate(log_latency = log10(.data$latency_us)) |>
+    droplevels()
+}
+
+#' Logarithm of the measured surface with the plane of Table 2 (seed Figure 5)
+#'
+#' @inheritParams plot_processes
+#' @param algorithm Name of an algorithm.
+#' @return A ggplot.
+#' @export
+plot_plane <- function(results, collective, algorithm, mapping) {
+  rows <- filter(surface_rows(results, collective, mapping), .data$algorithm == .env$algorithm)
+  rows$plane <- fitted(lm(log10(latency_us) ~ log(size_bytes) + processes, rows))
+  ranges <- surface_ranges(bind_rows(rows, mutate(rows, log_latency = .data$plane)), "log_latency")
+  corners <- filter(rows, .data$processes %in% range(.data$processes), .data$size_bytes %in% range(.data$size_bytes))
+  plane <- surface_quads(corners, "plane", ranges)
+  draw_surface(surface_quads(rows, "log_latency", ranges), surface_frame(ranges)) +
+    geom_polygon(aes(.data$h, .data$v), plane, fill = "#D55E00", colour = "#D55E00", alpha = 0.28, linewidth = 0.5) +
+    labs(title = paste0(
+      capitalised(collective_word(collective)), ", ", label_algorithm(algorithm, results$study, collective), ", mapped ",
+      label_mapping(mapping), ": the surface and its plane"
+    )) +
+    tag_simulated(results$study)
+}
+
+#' The surface of Figure 13 that a reader can turn: an HTML widget
+#'
+#' @param results List from [read_results()], or the study's folder.
+#' @param collective Name of a collective with message sizes; by default the first one that has measurements.
+#' @param mapping A mapping; by default the first.
+#' @return A plotly widget with one surface per algorithm (switch them in the legend), logarithmic latency in us.
+#' @export
+plot_surface_interactive <- function(results, collective = NULL, mapping = NULL) {
+  results <- as_results(results)
+  collective <- collective %||% collectives_of(results, sized = TRUE)[1]
+  mapping <- mapping %||% levels(droplevels(rows_to_fit(results, collective)$mapping))[1]
+  rows <- surface_rows(results, collective, mapping)
+  colours <- colours_of(results$study, collective, levels(rows$algorithm))
+  widget <- plotly::plot_ly()
+  for (name in levels(rows$algorithm)) {
+    widget <- add_algorithm(widget, filter(rows, .data$algorithm == name), label_algorithm(name, results$study, collective), colours[[name]])
+  }
+  plotly::layout(widget,
+    showlegend = TRUE, margin = list(l = 0, r = 0, t = 30, b = 0),
+    title = list(text = if (results$study$simulated) "simulated" else "", font = list(size = 12)),
+    scene = list(
+      xaxis = list(title = "Message size (B)", type = "log", exponentformat = "none"), yaxis = list(title = "Processes"),
+      zaxis = list(title = "Latency (\u00b5s)", type = "log")
+    )
+  )
+}
+
+add_algorithm <- function(widget, rows, label, colour) {
+  wide <- pivot_wider(
+    select(rows, "processes", "size_bytes", "latency_us"), names_from = "size_bytes", values_from = "latency_us", names_sort = TRUE
+  )
+  plotly::add_surface(widget,
+    x = as.numeric(names(wide)[-1]), y = wide$processes, z = as.matrix(wide[-1]), name = label, showlegend = TRUE, showscale = FALSE,
+    opacity = 0.85, colorscale = list(list(0, colour), list(1, colour)),
+    hovertemplate = paste0(label, "<br>%{x} B, %{y} processes: %{z:.3g} \u00b5s<extra></extra>")
+  )
+}
+
+as_results <- function(results) if (is.character(results)) read_results(results) else results
