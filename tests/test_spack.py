@@ -1,0 +1,100 @@
+"""The Spack files of this checkout, and that each kind of mistake in them is named."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+from collstudy import spack_check
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+LOCK = {
+    "_meta": {"file-type": "spack-lockfile", "lockfile-version": 6},
+    "roots": [{"hash": "a", "spec": "openmpi@5.0.10"}, {"hash": "b", "spec": "osu-micro-benchmarks@7.5.2"}],
+    "concrete_specs": {
+        "a": {
+            "name": "openmpi",
+            "version": "5.0.10",
+            "parameters": {"fabrics": ["ucx"], "schedulers": ["slurm"], "internal-pmix": True, "cuda": False},
+        },
+        "b": {"name": "osu-micro-benchmarks", "version": "7.5.2", "parameters": {"cuda": False}},
+    },
+}
+
+
+@pytest.fixture
+def copy(tmp_path):
+    shutil.copy(CHECKOUT / "spack.yaml", tmp_path)
+    shutil.copytree(CHECKOUT / "spack", tmp_path / "spack")
+    return tmp_path
+
+
+def test_the_files_of_this_checkout_are_sound():
+    assert spack_check.check(CHECKOUT) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "message"),
+    [
+        ("spack.yaml", "- openmpi@5.0.10", "- openmpi@5.0.10 fabrics=ucx", "not a plain name@version"),
+        ("spack.yaml", "- openmpi@5.0.10", "- openmpi", "not a plain name@version"),
+        ("spack.yaml", "- openmpi@5.0.10", "- openmpi@5.0.9", "requires 5.0.10, the root is 5.0.9"),
+        ("spack.yaml", "commit: d4f7c711", "commit: v4f7c711", "40 hexadecimal digits"),
+        ("spack.yaml", "commit: d4f7", "commit: d4f8", "pin different commits"),
+        ("spack.yaml", "fabrics=ucx ", "", "does not state fabrics"),
+        ("spack.yaml", "+internal-pmix ", "", "does not state internal-pmix"),
+        ("spack.yaml", "~papi target=x86_64_v3", "~papi", "osu-micro-benchmarks: require replaces that of all"),
+        ("spack.yaml", "/packages.yaml", "/externals.yaml", "spack/orfeo/externals.yaml does not exist"),
+        ("spack.yaml", "spack:", "spack: [", "spack.yaml: not a Spack environment"),
+        ("spack/orfeo/packages.yaml", "  hwloc:", "  hwlok:", "hwloc is not external"),
+        ("spack/orfeo/packages.yaml", "buildable: false", "buildable: true", "buildable is not false"),
+        ("spack/orfeo/packages.yaml", ", prefix: /usr", "", "neither prefix nor modules"),
+        ("spack/r/spack.yaml", "- r@4.5.3", "- r@4.5.3 +X", "spack/r/spack.yaml: root 'r@4.5.3 +X'"),
+    ],
+)
+def test_a_mistake_is_named(copy, file, old, new, message):
+    path = copy / file
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    assert any(message in problem for problem in spack_check.check(copy)), spack_check.check(copy)
+
+
+def test_a_missing_manifest_is_named(copy):
+    (copy / "spack" / "r" / "spack.yaml").unlink()
+    assert spack_check.check(copy) == ["spack/r/spack.yaml: no such file"]
+
+
+@pytest.mark.parametrize("place", ["spack.lock", "spack/orfeo/spack.lock"])
+def test_a_lock_that_agrees_is_sound(copy, place):
+    (copy / place).write_text(json.dumps(LOCK))
+    assert spack_check.check(copy) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda lock: lock["concrete_specs"]["a"].update(version="5.0.9"), "locked at 5.0.9"),
+        (lambda lock: lock["concrete_specs"]["a"]["parameters"].update(fabrics=["none"]), "locked with fabrics=none"),
+        (lambda lock: lock["concrete_specs"]["a"]["parameters"].update({"internal-pmix": False}), "~internal-pmix"),
+        (lambda lock: lock["roots"].pop(), "root of the manifest, not of the lock"),
+        (lambda lock: lock["concrete_specs"]["b"].update(name="imb"), "imb is a root of the lock"),
+        (lambda lock: lock.pop("roots"), "not a spack.lock"),
+    ],
+)
+def test_a_lock_of_another_manifest_is_named(copy, change, message):
+    lock = json.loads(json.dumps(LOCK))
+    change(lock)
+    (copy / "spack" / "orfeo" / "spack.lock").write_text(json.dumps(lock))
+    problems = spack_check.check(copy)
+    assert any(message in problem and "spack/orfeo/spack.lock" in problem for problem in problems), problems
+
+
+def test_the_manifests_are_yaml_that_spack_reads():
+    for path in (CHECKOUT / "spack.yaml", CHECKOUT / "spack" / "r" / "spack.yaml"):
+        assert set(yaml.safe_load(path.read_text())["spack"]) <= {
+            "specs", "include", "repos", "packages", "concretizer", "view",
+        }  # fmt: skip
