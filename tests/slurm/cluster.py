@@ -301,6 +301,11 @@ class Cluster:
             raise ClusterError(f"job {number} is still {self.job(number)['JobState']} after {timeout_s} s")
         return self.job(number)["JobState"]
 
+    def wait_for_state(self, number: int, state: str, timeout_s: float = 30) -> None:
+        """Waits until a job is in a state."""
+        if not wait_until(lambda: self.job(number)["JobState"] == state, timeout_s):
+            raise ClusterError(f"job {number} is {self.job(number)['JobState']}, not {state}, after {timeout_s} s")
+
     def idle_nodes(self) -> list[str]:
         """The nodes that could take a job now."""
         result = self.run(["sinfo", "-h", "-N", "-t", "idle", "-o", "%n %t"], check=False)
@@ -427,7 +432,9 @@ class Cluster:
         if self.accounting:
             accounting = (
                 "AccountingStorageType=accounting_storage/slurmdbd\n"
-                f"AccountingStorageHost={login_address}\nAccountingStoragePort={self.ports['slurmdbd']}"
+                f"AccountingStorageHost={login_address}\nAccountingStoragePort={self.ports['slurmdbd']}\n"
+                # The password of slurmdbd is the socket of munge.
+                f"AccountingStoragePass={self.state / 'munge.socket'}"
             )
         values = {
             "cluster": "thin",
