@@ -7,7 +7,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
 from collstudy import slurm_env
 from collstudy.errors import StudyError
 

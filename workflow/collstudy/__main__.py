@@ -74,7 +74,9 @@ def command_verdict(arguments: argparse.Namespace) -> int:
             for row in csv.DictReader(stream):
                 if row["status"] == "failed":
                     bad += 1
-                    where = f"{row['collective']} {row['algorithm']} mapping {row['mapping']} processes {row['processes']}"
+                    where = (
+                        f"{row['collective']} {row['algorithm']} mapping {row['mapping']} processes {row['processes']}"
+                    )
                     print(f"failed: {name}: {where}: {row['reason']}", file=sys.stderr)
     if bad:
         print(f"{bad} cells failed; their output is in logs/measure/. Run again to try them again.", file=sys.stderr)
@@ -84,7 +86,9 @@ def command_verdict(arguments: argparse.Namespace) -> int:
 def main(argv: list[str] | None = None) -> int:
     """Parse the command line and run; a StudyError becomes one message and exit status 2."""
     parser = argparse.ArgumentParser(prog="collstudy", description=__doc__)
-    parser.add_argument("--results", type=Path, default=None, help="results folder (default: as config/config.yaml says)")
+    parser.add_argument(
+        "--results", type=Path, default=None, help="results folder (default: as config/config.yaml says)"
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("info", help="what will be used, with versions").set_defaults(run=command_info)
     commands.add_parser("build", help="build the C programs").set_defaults(run=command_build)

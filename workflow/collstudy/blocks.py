@@ -72,7 +72,8 @@ class Block:
             "mpi": self.mpi,
             "nodes": self.nodes,
             "tasks": [
-                {"cell": task.cell.identity(), "pattern": task.cell.pattern, "policy": asdict(task.policy)} for task in self.tasks
+                {"cell": task.cell.identity(), "pattern": task.cell.pattern, "policy": asdict(task.policy)}
+                for task in self.tasks
             ],
         }
 

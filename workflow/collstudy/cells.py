@@ -110,13 +110,18 @@ def selection(catalogue: Catalogue, collective: str, choice: Choice, mpi: str, l
     if choice.name == "default" and parameters:
         raise StudyError(f"{collective} default takes no parameters, got {choice.parameter_text}")
     if mpi == "smpi-openmpi":
-        return _simulated_selection(catalogue, collective, {**entry, "parameters": parameters}, library) or _unknown(choice, collective, mpi)
+        return _simulated_selection(catalogue, collective, {**entry, "parameters": parameters}, library) or _unknown(
+            choice, collective, mpi
+        )
     if choice.name == "default":
         return {}
     if mpi in entry:
         return {mpi: {**entry[mpi], **parameters}}
     if "library" in entry and not mpi.startswith("smpi-"):
-        return {"library": {variable(collective): library_text({**entry["library"], **parameters})}, "library_version": library}
+        return {
+            "library": {variable(collective): library_text({**entry["library"], **parameters})},
+            "library_version": library,
+        }
     return _unknown(choice, collective, mpi)
 
 
@@ -142,7 +147,9 @@ def library_text(chosen: dict[str, Any]) -> str:
 
 def _unknown(choice: Choice, collective: str, mpi: str) -> NoReturn:
     extra = f" with {choice.parameter_text}" if choice.parameters else ""
-    raise StudyError(f"config/algorithms.yaml: {collective} {choice.name}{extra} has no entry that tells {mpi} to use it")
+    raise StudyError(
+        f"config/algorithms.yaml: {collective} {choice.name}{extra} has no entry that tells {mpi} to use it"
+    )
 
 
 def expand(study: Study, catalogue: Catalogue, versions: Versions) -> list[Cell]:

@@ -50,7 +50,9 @@ def label_of(choice: Choice, catalogue: Catalogue, collective: str) -> str:
     return f"{label} ({choice.parameter_text})" if choice.parameters else label
 
 
-def describe(study: Study, catalogue: Catalogue, cells: list[Cell], account: dict[str, Any] | None = None) -> dict[str, Any]:
+def describe(
+    study: Study, catalogue: Catalogue, cells: list[Cell], account: dict[str, Any] | None = None
+) -> dict[str, Any]:
     """The content of study.json. It changes if and only if the question, the set of cells or the imported files change."""
     machine = study.machine
     document = {
@@ -84,7 +86,11 @@ def _collectives(study: Study, catalogue: Catalogue, account: dict[str, Any] | N
     for sweep in study.sweeps:
         entry = found.setdefault(sweep.collective, {"algorithms": [], "mappings": [], "processes": [], "sizes": []})
         for choice in sweep.algorithms:
-            shown = {"name": choice.name, "parameters": choice.parameter_text, "label": label_of(choice, catalogue, sweep.collective)}
+            shown = {
+                "name": choice.name,
+                "parameters": choice.parameter_text,
+                "label": label_of(choice, catalogue, sweep.collective),
+            }
             _extend(entry["algorithms"], [shown])
         _extend(entry["mappings"], list(sweep.mappings))
         counts = [p * n for p in sweep.processes for n in sweep.nodes] if sweep.per_node else list(sweep.processes)
@@ -154,7 +160,13 @@ def collect_study(study: Study, cells: list[Cell], store: Store, folder: Path) -
             "processes": cell.processes, "cell": cell.digest[:16],
         }  # fmt: skip
         cell_rows.append(
-            {**common, "status": status, "reason": reason, "launches": len(record.launches), "stop": record.stop(cell, study.policy)}
+            {
+                **common,
+                "status": status,
+                "reason": reason,
+                "launches": len(record.launches),
+                "stop": record.stop(cell, study.policy),
+            }
         )
         for launch in record.launches:
             rows += [{**common, **sample, "launch": launch["launch"], "proved": proved} for sample in launch["samples"]]
@@ -188,7 +200,9 @@ def collect_import(study: Study, rows: list[dict[str, Any]], account: dict[str, 
         "study": study.name, "machine": study.machine.name, "simulated": False, "suite": study.imports.get("suite", "unknown"),
         "mpi": study.imports.get("mpi", "unknown"), "parameters": "",
     }  # fmt: skip
-    write_atomically(folder / "cells.csv", to_csv(CELL_COLUMNS, [{**common, **row} for row in _imported_cells(rows, account)]))
+    write_atomically(
+        folder / "cells.csv", to_csv(CELL_COLUMNS, [{**common, **row} for row in _imported_cells(rows, account)])
+    )
     write_atomically(folder / "measurements.csv", to_csv(MEASUREMENT_COLUMNS, [{**common, **row} for row in rows]))
 
 
@@ -216,7 +230,10 @@ def _imported_cells(rows: list[dict[str, Any]], account: dict[str, Any]) -> list
                     elif len(lacking) == len(wanted):
                         status, reason = "missing", "not in the imported data"
                     else:
-                        status, reason = "missing", f"{len(lacking)} of {len(wanted)} sizes are not in the imported data"
+                        status, reason = (
+                            "missing",
+                            f"{len(lacking)} of {len(wanted)} sizes are not in the imported data",
+                        )
                     cells.append({
                         "collective": collective, "algorithm": algorithm["name"], "mapping": mapping, "nodes": nodes[collective],
                         "processes": processes, "status": status, "reason": reason, "launches": launches[key],

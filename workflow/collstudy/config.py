@@ -162,7 +162,9 @@ def _explain(error: jsonschema.ValidationError) -> str:
     if error.validator in ("minItems", "minLength"):
         return f"{where} is empty; at least one entry is needed"
     if error.validator in ("oneOf", "anyOf") and error.context:
-        options = " or ".join(sorted({e.message for e in error.context if len(e.absolute_path) >= len(error.absolute_path)}))
+        options = " or ".join(
+            sorted({e.message for e in error.context if len(e.absolute_path) >= len(error.absolute_path)})
+        )
         return f"{where} is {error.instance!r}, which is not allowed: {options}"
     return f"{where}: {error.message}"
 
@@ -235,7 +237,8 @@ class Configuration:
     def catalogue(self) -> Catalogue:
         """The validated catalogue of algorithms and mappings."""
         return Catalogue(
-            read_yaml(self.folder / "algorithms.yaml", "algorithms"), read_yaml(self.folder / "mappings.yaml", "mappings")
+            read_yaml(self.folder / "algorithms.yaml", "algorithms"),
+            read_yaml(self.folder / "mappings.yaml", "mappings"),
         )
 
     def study_names(self) -> list[str]:
@@ -261,16 +264,28 @@ class Configuration:
         if kind == "simulated":
             for level in levels:
                 if level.latency_us is None or level.bandwidth_gb_s is None:
-                    raise StudyError(f"{shown(path)}: level {level.name} needs latency_us and bandwidth_gb_s to be simulated")
+                    raise StudyError(
+                        f"{shown(path)}: level {level.name} needs latency_us and bandwidth_gb_s to be simulated"
+                    )
             for outer, inner in zip(levels, levels[1:], strict=False):
                 if outer.latency_us < inner.latency_us:
                     raise StudyError(
                         f"{shown(path)}: latency_us of level {outer.name} is smaller than that of {inner.name}, which is inside of it"
                     )
         default_mpi = {"simulated": "smpi-openmpi"}.get(kind, "openmpi")
-        options = {key: raw[key] for key in ("simulation", "slurm", "oversubscribe", "launch_time_limit_s", "block_minutes") if key in raw}
+        options = {
+            key: raw[key]
+            for key in ("simulation", "slurm", "oversubscribe", "launch_time_limit_s", "block_minutes")
+            if key in raw
+        }
         return Machine(
-            name, kind, raw["label"], raw.get("mpi", default_mpi), levels, description=raw.get("description", ""), **options
+            name,
+            kind,
+            raw["label"],
+            raw.get("mpi", default_mpi),
+            levels,
+            description=raw.get("description", ""),
+            **options,
         )
 
     def study(self, name: str) -> Study:
@@ -291,9 +306,12 @@ class Configuration:
             launches.get("ci_width_pct", Policy.ci_width_pct),
         )  # fmt: skip
         if policy.maximum < policy.minimum:
-            raise StudyError(f"{shown(path)}: launches.max {policy.maximum} is smaller than launches.min {policy.minimum}")
+            raise StudyError(
+                f"{shown(path)}: launches.max {policy.maximum} is smaller than launches.min {policy.minimum}"
+            )
         sweeps = tuple(
-            self._sweep(entry, machine, f"{shown(path)}: sweeps.{index}") for index, entry in enumerate(raw.get("sweeps", ()))
+            self._sweep(entry, machine, f"{shown(path)}: sweeps.{index}")
+            for index, entry in enumerate(raw.get("sweeps", ()))
         )
         self._check_analysis(raw.get("analysis", {}), f"{shown(path)}: analysis")
         return Study(
@@ -316,7 +334,9 @@ class Configuration:
             name = entry.pop("name")
             if name not in self.catalogue.algorithms[collective]:
                 known = allowed(self.catalogue.algorithms[collective])
-                raise StudyError(f"{where}.algorithms: no {collective} algorithm {name!r} in config/algorithms.yaml{known}")
+                raise StudyError(
+                    f"{where}.algorithms: no {collective} algorithm {name!r} in config/algorithms.yaml{known}"
+                )
             choices.append(Choice(name, tuple(sorted(entry.items()))))
         if len(set(choices)) < len(choices):
             raise StudyError(f"{where}.algorithms: an algorithm is named twice with the same parameters")
@@ -326,19 +346,25 @@ class Configuration:
                 raise StudyError(f"{where}.mappings: unknown {mapping!r}" + allowed(self.catalogue.mappings))
             for level in self.catalogue.mappings[mapping]["cycle"]:
                 if level not in levels:
-                    raise StudyError(f"{where}.mappings: {mapping} needs level {level!r}, machine {machine.name} has none{allowed(levels)}")
+                    raise StudyError(
+                        f"{where}.mappings: {mapping} needs level {level!r}, machine {machine.name} has none{allowed(levels)}"
+                    )
         if ("processes" in raw) == ("processes_per_node" in raw):
             raise StudyError(f"{where}: needs processes or processes_per_node, and not both")
         nodes = expand_integers(raw.get("nodes", [machine.nodes]), f"{where}.nodes")
         if nodes[-1] > machine.nodes:
-            raise StudyError(f"{where}.nodes: {nodes[-1]} is more than the {machine.nodes} nodes of machine {machine.name}")
+            raise StudyError(
+                f"{where}.nodes: {nodes[-1]} is more than the {machine.nodes} nodes of machine {machine.name}"
+            )
         per_node = "processes_per_node" in raw
         key = "processes_per_node" if per_node else "processes"
         processes = expand_integers(raw[key], f"{where}.{key}")
         limit = machine.cores_per_node * (1 if per_node else nodes[0])
         if processes[-1] > limit and not machine.oversubscribe:
             what = "a node" if per_node else f"{nodes[0]} node{'s' * (nodes[0] > 1)}"
-            raise StudyError(f"{where}.{key}: {processes[-1]} is more than the {limit} cores of {what} of machine {machine.name}")
+            raise StudyError(
+                f"{where}.{key}: {processes[-1]} is more than the {limit} cores of {what} of machine {machine.name}"
+            )
         sizes = None
         if collective in SIZED:
             if "sizes" not in raw:

@@ -152,7 +152,9 @@ def _convert(
     where = f"{path}: imported by config/studies/{study.name}.yaml"
     known = catalogue.algorithms.get(collective, {})
     if row["algorithm"] not in known:
-        raise StudyError(f"{where}: algorithm {algorithm!r} is not mapped to one of the catalogue{allowed([*names, *known])}")
+        raise StudyError(
+            f"{where}: algorithm {algorithm!r} is not mapped to one of the catalogue{allowed([*names, *known])}"
+        )
     if row["mapping"] not in catalogue.mappings:
         raise StudyError(f"{where}: mapping {mapping!r} is unknown{allowed(catalogue.mappings)}")
     try:

@@ -59,7 +59,9 @@ def selection_arguments(cell: Cell, mpi: Mpi, monitored: bool = False) -> list[s
     return [part for key, value in settings.items() for part in ("--mca", key, str(value))]
 
 
-def placement_arguments(machine: Machine, cell: Cell, mpi: Mpi, placement: list[Core], folder: Path, hosts: list[str]) -> list[str]:
+def placement_arguments(
+    machine: Machine, cell: Cell, mpi: Mpi, placement: list[Core], folder: Path, hosts: list[str]
+) -> list[str]:
     """The arguments that put each rank on its core: a rank file, which 4.1 and 5.0 read alike."""
     if machine.oversubscribe:
         return ["--map-by", "core:OVERSUBSCRIBE", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
@@ -97,7 +99,9 @@ def prepare(machine: Machine, cell: Cell, placement: list[Core], folder: Path, h
     return command + (["-d", "3"] if found.embedded else [])
 
 
-def proof_command(machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str]) -> list[str | Path]:
+def proof_command(
+    machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str]
+) -> list[str | Path]:
     """The command of the untimed launch that shows component, messages and binding."""
     mpi = library()
     sizes = sorted({cell.sizes[0], cell.size_list[-1]}) if cell.sizes else [1]
@@ -139,7 +143,9 @@ def judge(cell: Cell, output: str, folder: Path) -> dict[str, Any]:
             used = seen == expected
             if not used:
                 odd = sorted(seen ^ expected)[:6]
-                problems.append(f"the messages are not those of {cell.pattern}: {len(seen ^ expected)} pairs differ, such as {odd}")
+                problems.append(
+                    f"the messages are not those of {cell.pattern}: {len(seen ^ expected)} pairs differ, such as {odd}"
+                )
     return {
         "component": component,
         "used": used,
@@ -151,13 +157,24 @@ def judge(cell: Cell, output: str, folder: Path) -> dict[str, Any]:
 
 
 def winning_component(output: str) -> str | None:
-    """The component with the highest priority on MPI_COMM_WORLD, from `coll_base_verbose`."""
-    world = re.search(r"new communicator: MPI_COMM_WORLD.*?(?=new communicator:|\Z)", output, re.DOTALL)
-    if not world:
-        return None
-    pattern = r"selecting\s+(\S+), priority\s+(\d+), Enabled"
-    ranked = [(int(priority), name) for name, priority in re.findall(pattern, world.group(0)) if name != "monitoring"]
-    return max(ranked)[1] if ranked else None
+    """The component with the highest priority on MPI_COMM_WORLD, from `coll_base_verbose`.
+
+    Lines begin with [host:pid] and those of different ranks are mixed; one rank's are enough, they all choose alike.
+    """
+    by_process: dict[str, list[str]] = {}
+    for prefix, text in re.findall(r"^(\[\S+:\d+\])\s*(coll:base:comm_select: .*)$", output, re.MULTILINE):
+        by_process.setdefault(prefix, []).append(text)
+    for lines in by_process.values():
+        ranked, world = [], False
+        for text in lines:
+            if "new communicator:" in text:
+                world = "MPI_COMM_WORLD" in text
+            chosen = re.search(r"selecting\s+(\S+), priority\s+(\d+), Enabled", text)
+            if world and chosen and chosen.group(1) != "monitoring":
+                ranked.append((int(chosen.group(2)), chosen.group(1)))
+        if ranked:
+            return max(ranked)[1]
+    return None
 
 
 def message_pairs(folder: Path) -> frozenset[tuple[int, int]]:

@@ -60,5 +60,7 @@ def place(machine: Machine, cycle: list[str], nodes: int, processes: int, per_no
             taken[core.node] += 1
             chosen.append(core)
     if len(chosen) < processes and not machine.oversubscribe:
-        raise StudyError(f"{processes} processes do not fit on {nodes} nodes of machine {machine.name} ({len(chosen)} cores)")
+        raise StudyError(
+            f"{processes} processes do not fit on {nodes} nodes of machine {machine.name} ({len(chosen)} cores)"
+        )
     return [chosen[rank % len(chosen)] for rank in range(processes)]

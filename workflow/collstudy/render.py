@@ -244,7 +244,7 @@ def render_pdf(job: Job, renderer: Renderer) -> None:
 
 
 def render_fallback(job: Job, renderer: Renderer) -> dict[str, Path]:
-    """knitr once, then both formats at the same time."""
+    """Knitr once, then both formats at the same time."""
     rscript = shutil.which("Rscript")
     if not rscript:
         raise StudyError("report: no Rscript on PATH; install R")

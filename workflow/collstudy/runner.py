@@ -23,11 +23,22 @@ from .blocks import Block, Task
 from .cells import Cell
 from .errors import StudyError
 from .placement import place
-from .store import Damaged, Record, Store
+from .store import Damaged, Store
 from .toolchain import mpi_environment
 
 #: Prefixes of environment variables that can change a measurement and are kept with it.
-KEPT_ENVIRONMENT = ("OMPI_", "PRTE_", "PMIX_", "COLL_", "UCX_", "MPIR_", "I_MPI_", "SMPI_", "SLURM_JOB_ID", "OMP_NUM_THREADS")
+KEPT_ENVIRONMENT = (
+    "OMPI_",
+    "PRTE_",
+    "PMIX_",
+    "COLL_",
+    "UCX_",
+    "MPIR_",
+    "I_MPI_",
+    "SMPI_",
+    "SLURM_JOB_ID",
+    "OMP_NUM_THREADS",
+)
 PROGRESS_SECONDS = 5.0
 
 
@@ -94,7 +105,9 @@ class BlockRunner:
         """Rounds over the unfinished cells, each in a newly shuffled order, one launch of each cell a round."""
         self._set_aside_damaged()
         unfinished = [task for task in self.block.tasks if self._unfinished(task)]
-        self.report(f"{self.block.name}: {len(unfinished)} of {len(self.block.tasks)} cells to measure, about {_clock(self.block.seconds)}")
+        self.report(
+            f"{self.block.name}: {len(unfinished)} of {len(self.block.tasks)} cells to measure, about {_clock(self.block.seconds)}"
+        )
         number = 0
         with tempfile.TemporaryDirectory(prefix="collstudy-") as scratch:
             while unfinished:
@@ -210,8 +223,12 @@ class BlockRunner:
         pending = sum(1 for task in self.block.tasks if task.cell.digest not in self.failed and self._unfinished(task))
         each = (now - self._started) / self._launches
         done = len(self.block.tasks) - pending
-        rest = _clock(each * pending * (1 if self.block.tasks[0].cell.deterministic else self.block.tasks[0].policy.minimum / 2))
-        self.report(f"{self.block.name}: {done} of {len(self.block.tasks)} cells, {len(self.failed)} failed, about {rest} left")
+        rest = _clock(
+            each * pending * (1 if self.block.tasks[0].cell.deterministic else self.block.tasks[0].policy.minimum / 2)
+        )
+        self.report(
+            f"{self.block.name}: {done} of {len(self.block.tasks)} cells, {len(self.failed)} failed, about {rest} left"
+        )
 
 
 def _processor_state() -> dict[str, str]:

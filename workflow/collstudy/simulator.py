@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
-from .cells import Cell, canonical
+from .cells import Cell
 from .config import Level, Machine
 from .placement import Core
 from .store import write_atomically
@@ -87,7 +87,9 @@ def _links(levels: tuple[Level, ...], depth: int, name: str, children: list[str]
     level = levels[depth]
     innermost = depth == len(levels) - 1
     inner_latency = 0.0 if innermost else levels[depth + 1].latency_us
-    lines = [_link(f"l{child}", level.bandwidth_gb_s, (level.latency_us - inner_latency) / 2, indent) for child in children]
+    lines = [
+        _link(f"l{child}", level.bandwidth_gb_s, (level.latency_us - inner_latency) / 2, indent) for child in children
+    ]
     if level.shared_gb_s:
         lines += [_link(f"s{unit}", level.shared_gb_s, 0, indent) for unit in ([name] if innermost else children)]
     return lines
@@ -132,5 +134,14 @@ def prepare(machine: Machine, cell: Cell, placement: list[Core], folder: Path) -
         write_atomically(platform, platform_xml(machine.levels).encode())
     write_atomically(hosts, "".join(core.name + "\n" for core in placement).encode())
     found = suite(SIMULATED_WITH_LIBRARY if "library" in cell.selection else SIMULATED)
-    command = ["smpirun", "-np", str(cell.processes), "-platform", platform, "-hostfile", hosts, *options(machine, cell)]
+    command = [
+        "smpirun",
+        "-np",
+        str(cell.processes),
+        "-platform",
+        platform,
+        "-hostfile",
+        hosts,
+        *options(machine, cell),
+    ]
     return command + ["--log=root.thres:warning", found.program(cell.collective), "-d", "6"]

@@ -174,7 +174,9 @@ def current_job(environment: Mapping[str, str], host: str) -> Job | None:
     if done.returncode != 0:
         raise StudyError(f"scontrol show job {number}: {done.stderr.strip() or done.stdout.strip()}")
     job = parse_job(done.stdout)
-    if job.state not in ("RUNNING", "COMPLETING") or host.split(".")[0] not in {node.split(".")[0] for node in job.nodes}:
+    if job.state not in ("RUNNING", "COMPLETING") or host.split(".")[0] not in {
+        node.split(".")[0] for node in job.nodes
+    }:
         return None
     return job
 

@@ -1,0 +1,98 @@
+"""Fixtures: a copy of the checkout to change, and the results of the imported study."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+COPIED = ("Snakefile", "study", "config", "profiles", "workflow", "report", "envs")
+
+
+def reference_data() -> Path:
+    """Where the reference data are; the test that asks is skipped without them, and fails in CI."""
+    folder = Path(os.environ.get("STUDY_REFERENCE_DATA") or ROOT.parent / "shared" / "data")
+    if not (folder / "orfeo-thin" / "bcast_default.csv").exists():
+        message = f"no reference data in {folder} (set STUDY_REFERENCE_DATA)"
+        pytest.fail(message) if os.environ.get("CI") == "true" else pytest.skip(message)
+    return folder
+
+
+class Checkout:
+    """A copy of this checkout in a folder of its own; it shares what set-up made."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        for name in COPIED:
+            source = ROOT / name
+            if source.is_dir():
+                shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.o"))
+            else:
+                shutil.copy2(source, folder / name)
+        (folder / ".study").symlink_to(ROOT / ".study")
+
+    def write(self, name: str, text: str) -> Path:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def snakemake(self, *arguments: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+        """Run snakemake as a user in the set-up environment would."""
+        return subprocess.run(
+            ["snakemake", *arguments], cwd=self.folder, capture_output=True, text=True, timeout=600, check=False,
+            env={**os.environ, "PYTHONPATH": str(self.folder / "workflow"), **(environment or {})},
+        )  # fmt: skip
+
+    def collstudy(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run the Python part's command line."""
+        return subprocess.run(
+            [sys.executable, "-m", "collstudy", *arguments], cwd=self.folder, capture_output=True, text=True, timeout=600,
+            check=False, env={**os.environ, "PYTHONPATH": str(self.folder / "workflow")},
+        )  # fmt: skip
+
+
+#: A study of four simulated cells that take a moment.
+TINY = """
+title: A tiny study
+question: Does it work?
+machine: thin
+sweeps:
+  - collective: bcast
+    algorithms: [default, linear]
+    mappings: [core]
+    processes: [2, 4]
+    sizes: {from: 1, to: 1024}
+    iterations: 3
+    warmup: 1
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    """A checkout whose path has a blank, with the study `tiny`."""
+    made = Checkout(_folder(tmp_path / "a checkout"))
+    made.write("config/studies/tiny.yaml", TINY)
+    made.write("config/config.yaml", "studies: [tiny]\nresults: results\n")
+    return made
+
+
+def _folder(path: Path) -> Path:
+    path.mkdir()
+    return path
+
+
+@pytest.fixture(scope="session")
+def orfeo_results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder results/orfeo-thin after collecting and analysing the imported study."""
+    reference_data()
+    made = Checkout(_folder(tmp_path_factory.mktemp("orfeo") / "checkout"))
+    parts = [f"results/orfeo-thin/{part}/index.csv" for part in ("tables", "models")]
+    done = made.snakemake("--config", "studies=orfeo-thin", "--", *parts)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return made.folder / "results" / "orfeo-thin"

@@ -1,0 +1,119 @@
+"""Expansion, identity and placement."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+import yaml
+from collstudy.cells import Cell, Versions, expand
+from collstudy.config import Configuration, Level, Machine, expand_integers
+from collstudy.errors import StudyError
+from collstudy.placement import place
+from conftest import TINY, Checkout
+
+VERSIONS = Versions(
+    {"smpi-openmpi": {"name": "collbench", "version": "1"}},
+    {"smpi-openmpi": {"name": "smpi-openmpi", "version": "SimGrid 3.32"}},
+    "1.0",
+    {"processor": "x"},
+)
+
+
+def cells_of(checkout: Checkout, text: str = TINY) -> list[Cell]:
+    checkout.write("config/studies/tiny.yaml", text)
+    configuration = Configuration(checkout.folder / "config")
+    return expand(configuration.study("tiny"), configuration.catalogue, VERSIONS)
+
+
+def test_expansion_is_the_product(checkout: Checkout) -> None:
+    cells = cells_of(checkout)
+    assert [(c.algorithm, c.processes) for c in cells] == [("default", 2), ("default", 4), ("linear", 2), ("linear", 4)]
+    assert cells[0].size_list == [2**k for k in range(11)]
+
+
+def test_same_question_same_file_and_changed_question_new_file(checkout: Checkout) -> None:
+    first = cells_of(checkout)
+    assert [c.path for c in cells_of(checkout)] == [c.path for c in first]
+    assert {c.digest for c in cells_of(checkout, TINY.replace("iterations: 3", "iterations: 4"))}.isdisjoint(
+        c.digest for c in first
+    )
+
+
+def test_what_cannot_change_the_number_is_not_in_the_identity(checkout: Checkout) -> None:
+    first = [c.digest for c in cells_of(checkout)]
+    machine = checkout.folder / "config" / "machines" / "thin.yaml"
+    document = yaml.safe_load(machine.read_text())
+    document |= {
+        "launch_time_limit_s": 7,
+        "block_minutes": 3,
+        "label": "other",
+        "slurm": {"partition": "p", "account": "a"},
+    }
+    machine.write_text(yaml.safe_dump(document))
+    text = TINY.replace("sweeps:", "launches: {min: 7, max: 9, ci_width_pct: 1}\nsweeps:").replace("A tiny", "Another")
+    assert [c.digest for c in cells_of(checkout, text)] == first
+
+
+def test_versions_and_machine_are_in_the_identity(checkout: Checkout) -> None:
+    cell = cells_of(checkout)[0]
+    for change in (
+        {"mpi": {"name": "smpi-openmpi", "version": "SimGrid 3.33"}},
+        {"suite": {"name": "collbench", "version": "2"}},
+        {"machine": {**cell.machine, "levels": []}},
+        {"parameters": (("segment_bytes", 1024),)},
+        {"mapping": "socket"},
+    ):
+        assert dataclasses.replace(cell, **change).digest != cell.digest
+
+
+def test_parameters_reach_the_selection(checkout: Checkout) -> None:
+    cells = cells_of(checkout, TINY.replace("linear]", "{name: chain, fanout: 2, segment_bytes: 8192}]"))
+    assert cells[-1].selection["library"]["COLL_BCAST"] == "ompi_chain:fanout=2:segment_bytes=8192"
+    assert "segment_bytes8192" in str(cells[-1].path)
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [([4, 2], (2, 4)), ({"from": 2, "to": 7, "step": 2}, (2, 4, 6)), ({"from": 1, "to": 9, "factor": 2}, (1, 2, 4, 8))],
+)
+def test_expand_integers(spec: object, expected: tuple[int, ...]) -> None:
+    assert expand_integers(spec, "here") == expected
+
+
+LEVELS = (Level("node", 2), Level("socket", 2), Level("core", 2))
+
+
+@pytest.mark.parametrize(
+    ("cycle", "expected"),
+    [
+        # (node, core of the node); cores 0 and 1 are on socket 0
+        ([], [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0), (1, 1), (1, 2), (1, 3)]),
+        (["socket"], [(0, 0), (0, 2), (0, 1), (0, 3), (1, 0), (1, 2), (1, 1), (1, 3)]),
+        (["node", "socket"], [(0, 0), (1, 0), (0, 2), (1, 2), (0, 1), (1, 1), (0, 3), (1, 3)]),
+        (["node"], [(0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (1, 2), (0, 3), (1, 3)]),
+    ],
+)
+def test_mappings_as_mpirun_defines_them(cycle: list[str], expected: list[tuple[int, int]]) -> None:
+    machine = Machine("m", "simulated", "m", "smpi-openmpi", LEVELS)
+    assert [(core.node, core.core_of_node) for core in place(machine, cycle, 2, 8, None)] == expected
+
+
+def test_processes_per_node() -> None:
+    machine = Machine("m", "simulated", "m", "smpi-openmpi", LEVELS)
+    assert [core.node for core in place(machine, [], 2, 4, 2)] == [0, 0, 1, 1]
+    with pytest.raises(StudyError, match="do not fit"):
+        place(machine, [], 1, 5, None)
+
+
+def test_groups_count_as_nodes() -> None:
+    levels = (Level("group", 2), Level("node", 2), Level("core", 2))
+    machine = Machine("m", "simulated", "m", "smpi-openmpi", levels)
+    assert (machine.nodes, machine.cores_per_node) == (4, 2)
+    assert [core.node for core in place(machine, [], 4, 8, None)] == [0, 0, 1, 1, 2, 2, 3, 3]
+
+
+def test_paths_are_relative(checkout: Checkout) -> None:
+    assert all(not cell.path.is_absolute() and cell.path.parts[0] == "cells" for cell in cells_of(checkout))
+    assert isinstance(cells_of(checkout)[0].path, Path)

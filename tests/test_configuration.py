@@ -1,0 +1,96 @@
+"""Bad input gets one message that names the file, the key and what is allowed, before anything runs."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import TINY, Checkout
+
+THIN = """
+kind: simulated
+label: x
+levels:
+  - {name: node, count: 2, latency_us: 1.4, bandwidth_gb_s: 11.0}
+  - {name: core, count: 2, latency_us: 0.2, bandwidth_gb_s: 8.0}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("machine: thin", "machina: thin", ["studies/tiny.yaml, line 4", "unknown key 'machina'", "known:", "machine"]),
+        ("machine: thin", "machine: thick", ["machines/thick.yaml", "no such file", "thin"]),
+        ("[default, linear]", "[default, lineal]", ["sweeps.0.algorithms", "'lineal'", "known:", "linear"]),
+        ("[core]", "[cores]", ["sweeps.0.mappings", "'cores'", "socket"]),
+        ("[2, 4]", "[2, 49]", ["sweeps.0.processes", "49", "48 cores", "thin"]),
+        ("[2, 4]", "{from: 4, to: 2}", ["sweeps.0.processes is empty"]),
+        ("[2, 4]", "[]", ["sweeps.0.processes is empty"]),
+        ("{from: 1, to: 1024}", "{from: 1024, to: 1}", ["sweeps.0.sizes is empty"]),
+        ("title: A tiny", "title: [A tiny", ["tiny.yaml, line", "not valid YAML"]),
+        ("collective: bcast", "collective: brodcast", ["sweeps.0.collective", "'brodcast'", "bcast"]),
+        ("iterations: 3", "iterations: none", ["tiny.yaml, line 11", "iterations", "integer"]),
+        ("sweeps:", "nothing:", ["unknown key 'nothing'", "sweeps"]),
+        ("[default, linear]", "[default, default]", ["named twice"]),
+    ],
+)  # fmt: skip
+def test_wrong_study(checkout: Checkout, old: str, new: str, expected: list[str]) -> None:
+    assert old in TINY
+    checkout.write("config/studies/tiny.yaml", TINY.replace(old, new))
+    done = checkout.collstudy("status", "tiny")
+    assert done.returncode == 2
+    assert len(done.stderr.strip().splitlines()) == 1
+    for text in expected:
+        assert text in done.stderr
+    assert not (checkout.folder / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("kind: simulated", "kind: imagined", ["kind is 'imagined'", "known:", "simulated"]),
+        ("latency_us: 0.2", "latency_us: 2.0", ["latency_us of level node is smaller than that of core"]),
+        ("name: core", "name: socket", ["the last (innermost) of the levels must be core"]),
+        (", latency_us: 1.4", "", ["level node needs latency_us"]),
+    ],
+)
+def test_wrong_machine(checkout: Checkout, old: str, new: str, expected: list[str]) -> None:
+    assert old in THIN
+    checkout.write("config/machines/thin.yaml", THIN.replace(old, new))
+    done = checkout.collstudy("status", "tiny")
+    assert done.returncode == 2
+    for text in [*expected, "config/machines/thin.yaml"]:
+        assert text in done.stderr
+
+
+def test_mapping_needs_its_level(checkout: Checkout) -> None:
+    checkout.write("config/machines/thin.yaml", THIN)
+    checkout.write("config/studies/tiny.yaml", TINY.replace("[core]", "[socket]"))
+    done = checkout.collstudy("status", "tiny")
+    assert "socket needs level 'socket', machine thin has none; known: core, node" in done.stderr
+
+
+def test_unknown_study(checkout: Checkout) -> None:
+    done = checkout.collstudy("status", "tyni")
+    assert done.returncode == 2
+    assert "no study 'tyni'" in done.stderr and "known: " in done.stderr and "tiny" in done.stderr
+
+
+def test_snakemake_says_the_same_before_anything_runs(checkout: Checkout) -> None:
+    checkout.write("config/studies/tiny.yaml", TINY.replace("[core]", "[cores]"))
+    done = checkout.snakemake()
+    assert done.returncode != 0
+    assert "'cores'" in done.stderr
+    assert not (checkout.folder / "results").exists()
+
+
+def test_an_algorithm_a_mapping_and_a_machine_are_edits_of_yaml(checkout: Checkout) -> None:
+    folder = checkout.folder / "config"
+    (folder / "mappings.yaml").write_text((folder / "mappings.yaml").read_text() + "\nspread: {cycle: [node]}\n")
+    extra = "bcast:\n  wide_chain:\n    label: Wide chain\n    simulated: {algorithm: ompi_chain, fanout: 8}\n"
+    catalogue = (folder / "algorithms.yaml").read_text()
+    (folder / "algorithms.yaml").write_text(catalogue.replace("bcast:\n", extra, 1))
+    checkout.write("config/machines/mine.yaml", THIN)
+    text = TINY.replace("machine: thin", "machine: mine").replace("[core]", "[spread]").replace("linear", "wide_chain")
+    checkout.write("config/studies/tiny.yaml", text)
+    done = checkout.collstudy("status", "tiny")
+    assert done.returncode == 0, done.stderr
+    assert "0 of 4 cells measured" in done.stdout

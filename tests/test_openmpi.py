@@ -1,0 +1,106 @@
+"""Forcing an algorithm of Open MPI, and the proof that it ran."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from collstudy import openmpi
+from collstudy.cells import Cell
+from collstudy.patterns import PATTERNS
+from conftest import Checkout
+from test_cells import cells_of
+
+# Seen with Open MPI 5.0.11's monitoring component for 7 ranks (coll_tuned_<op>_algorithm forced).
+SEEN = {
+    "chain": "0>1 0>3 0>5 0>6 1>2 3>4",
+    "barrier_linear": "0>1 0>2 0>3 0>4 0>5 0>6 1>0 2>0 3>0 4>0 5>0 6>0",
+    "double_ring": "0>1 1>2 2>3 3>4 4>5 5>6 6>0",
+    "recursive_doubling": "0>1 0>2 0>4 1>0 1>3 1>5 2>0 2>3 2>6 3>1 3>2 4>0 5>1 6>2",
+    "bruck": "0>1 0>2 0>4 1>2 1>3 1>5 2>3 2>4 2>6 3>0 3>4 3>5 4>1 4>5 4>6 5>0 5>2 5>6 6>0 6>1 6>3",
+    "barrier_tree": "0>1 0>2 0>4 1>0 2>0 2>3 3>2 4>0 4>5 4>6 5>4 6>4",
+}
+SEEN_11 = {
+    "binary": "0>1 0>2 1>3 1>5 2>4 2>6 3>7 4>8 5>9 6>10",
+    "binomial": "0>1 0>2 0>4 0>8 1>3 1>5 1>9 2>6 2>10 3>7",
+}
+
+
+@pytest.mark.parametrize(("p", "name", "seen"), [(7, *i) for i in SEEN.items()] + [(11, *i) for i in SEEN_11.items()])
+def test_patterns_are_those_of_the_library(p: int, name: str, seen: str) -> None:
+    pairs = frozenset(tuple(int(r) for r in pair.split(">")) for pair in seen.split())
+    assert PATTERNS[name](p, {}) == pairs
+
+
+@pytest.mark.parametrize("name", sorted(PATTERNS))
+def test_every_rank_takes_part(name: str) -> None:
+    for p in range(2, 50):
+        edges = PATTERNS[name](p, {})
+        assert {rank for edge in edges for rank in edge} == set(range(p))
+
+
+@pytest.fixture
+def cell(checkout: Checkout) -> Cell:
+    template = cells_of(checkout)[0]
+    return dataclasses.replace(
+        template,
+        algorithm="linear",
+        selection={"openmpi": {"algorithm": "basic_linear"}},
+        pattern="linear",
+        processes=3,
+    )
+
+
+LINES = """
+[vm:11] coll:base:comm_select: new communicator: MPI_COMM_WORLD (cid 0)
+[vm:12] coll:base:comm_select: new communicator: MPI_COMM_WORLD (cid 0)
+[vm:11] coll:base:comm_select: selecting       basic, priority  10, Enabled
+[vm:12] coll:base:comm_select: selecting       basic, priority  10, Enabled
+[vm:11] coll:base:comm_select: selecting       WINNER, priority  30, Enabled
+[vm:11] coll:base:comm_select: selecting  monitoring, priority 100, Enabled
+[vm:11] coll:base:comm_select: new communicator: MPI_COMM_SELF (cid 1)
+[vm:11] coll:base:comm_select: selecting        self, priority  75, Enabled
+rank 0 of 3 host vm cpus 0
+rank 1 of 3 host vm cpus 1
+rank 2 of 3 host vm cpus 2
+"""
+
+
+def judged(cell: Cell, folder: Path, winner: str, pairs: str, text: str = LINES) -> dict:
+    lines = [f"I\t{a}\t{b}\t100 bytes\t1 msgs sent\t0,1" for a, b in (pair.split(">") for pair in pairs.split())]
+    (folder / "messages.0.prof").write_text(
+        "# POINT TO POINT\n" + "\n".join(lines) + "\nI\t2\t0\t0 bytes\t0 msgs sent\t0\n"
+    )
+    return openmpi.judge(cell, text.replace("WINNER", winner), folder)
+
+
+def test_proved(cell: Cell, tmp_path: Path) -> None:
+    proof = judged(cell, tmp_path, "tuned", "0>1 0>2")
+    assert (proof["component"], proof["used"], proof["placed"], proof["detail"]) == ("tuned", True, True, "")
+
+
+def test_another_component_won(cell: Cell, tmp_path: Path) -> None:
+    proof = judged(cell, tmp_path, "han", "0>1 0>2")
+    assert proof["used"] is False and "component han ran" in proof["detail"]
+
+
+def test_other_messages_than_the_algorithms(cell: Cell, tmp_path: Path) -> None:
+    proof = judged(cell, tmp_path, "tuned", "0>1 1>2")
+    assert proof["used"] is False and "not those of linear" in proof["detail"]
+
+
+def test_the_default_forces_nothing(cell: Cell, tmp_path: Path) -> None:
+    default = dataclasses.replace(cell, selection={}, pattern=None)
+    proof = judged(default, tmp_path, "han", "0>1")
+    assert proof["used"] is None and proof["component"] == "han"
+
+
+def test_ranks_on_one_core_are_noticed(cell: Cell, tmp_path: Path) -> None:
+    proof = judged(cell, tmp_path, "tuned", "0>1 0>2", LINES.replace("vm cpus 2", "vm cpus 1"))
+    assert proof["placed"] is False
+
+
+def test_numbers_come_from_the_installed_library() -> None:
+    numbers = openmpi.algorithm_numbers(openmpi.library().ompi_info, "bcast")
+    assert numbers["basic_linear"] == 1 and len(numbers) > 5

@@ -1,0 +1,92 @@
+"""The cell store: atomic, checked, nothing lost."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from collstudy.cells import Cell
+from collstudy.config import Policy
+from collstudy.statistics import interval_width_pct, median, median_interval
+from collstudy.store import Damaged, Record, Store, write_atomically
+from conftest import Checkout
+from test_cells import cells_of
+
+
+@pytest.fixture
+def cell(checkout: Checkout) -> Cell:
+    return cells_of(checkout)[0]
+
+
+def launch(cell: Cell, number: int, latency: float = 1.0) -> dict:
+    samples = [{"size_bytes": size, "latency_us": latency} for size in cell.size_list]
+    return {"launch": number, "samples": samples, "provenance": {}}
+
+
+def test_round_trip(cell: Cell, tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    assert store.read(cell) == Record()
+    record = Record((launch(cell, 1),), None, None)
+    store.write(cell, record, "deterministic")
+    assert store.read(cell) == record
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "other", "sizes"])
+def test_a_damaged_file_is_found_and_set_aside(cell: Cell, tmp_path: Path, damage: str) -> None:
+    store = Store(tmp_path)
+    store.write(cell, Record((launch(cell, 1),)), None)
+    path = store.file(cell)
+    text = path.read_text()
+    path.write_text(
+        {
+            "cut": text[: len(text) // 2],
+            "empty": "",
+            "other": text.replace('"processes": 2', '"processes": 3'),
+            "sizes": text.replace('"size_bytes": 1024', '"size_bytes": 1').replace("samples", "samples", 1)[:-3] + "x",
+        }[damage]
+    )
+    with pytest.raises(Damaged):
+        store.read(cell)
+    aside = store.set_aside(cell)
+    assert aside is not None and aside.exists() and not path.exists()
+    assert store.read(cell) == Record()
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x"
+    write_atomically(path, b"old")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        write_atomically(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert [p.name for p in tmp_path.iterdir()] == ["x"]
+
+
+def test_early_stopping(cell: Cell) -> None:
+    measured = dataclasses.replace(cell, machine={**cell.machine, "kind": "local"})
+    policy = Policy(3, 5, 10.0)
+
+    def record(*latencies: float) -> Record:
+        return Record(tuple(launch(cell, i + 1, value) for i, value in enumerate(latencies)))
+
+    assert Record((launch(cell, 1),)).stop(cell, policy) == "deterministic"
+    assert record(1.0, 1.0).stop(measured, policy) is None
+    assert record(1.0, 1.01, 1.02).stop(measured, policy) == "narrow"
+    assert record(1.0, 1.01, 1.5).stop(measured, policy) is None
+    assert record(1.0, 1.01, 1.5, 2, 3).stop(measured, policy) == "limit"
+
+
+def test_median_interval() -> None:
+    assert median([3.0, 1.0, 2.0]) == 2.0
+    assert median([4.0, 1.0]) == 2.5
+    assert median_interval([1.0]) is None
+    # n = 5: the range covers the median with 93.75 %; n = 10: [x2, x9] with 97.9 %; n = 20: [x6, x15] with 95.9 %.
+    assert median_interval([1, 2, 3, 4, 5]) == (1, 5)
+    assert median_interval(list(range(1, 11))) == (2, 9)
+    assert median_interval(list(range(1, 21))) == (6, 15)
+    assert interval_width_pct([1.0, 1.0, 1.1]) == pytest.approx(10.0)

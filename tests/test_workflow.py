@@ -1,0 +1,202 @@
+"""The workflow from its outermost interface: snakemake on a small simulated study, its reruns, and what goes wrong."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from conftest import TINY, Checkout
+
+MEASURED = "results/tiny/measurements.csv"
+
+
+def rows(checkout: Checkout, name: str = MEASURED) -> list[dict[str, str]]:
+    with open(checkout.folder / name, newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def run(checkout: Checkout, *arguments: str, environment: dict[str, str] | None = None) -> str:
+    done = checkout.snakemake(*arguments, environment=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def cell_files(checkout: Checkout) -> dict[str, int]:
+    """Cell files with the time at which each was written."""
+    return {str(p): p.stat().st_mtime_ns for p in (checkout.folder / "results" / "cells").rglob("*.json")}
+
+
+def test_measure_rerun_change(checkout: Checkout) -> None:
+    run(checkout, MEASURED)
+    first = (checkout.folder / MEASURED).read_bytes()
+    assert len(rows(checkout)) == 4 * 11
+    assert {row["status"] for row in rows(checkout, "results/tiny/cells.csv")} == {"measured"}
+    assert all(float(row["latency_us"]) > 0 and row["simulated"] == "TRUE" for row in rows(checkout))
+    cells = cell_files(checkout)
+    # Nothing changed: nothing to do.
+    assert "Nothing to be done" in run(checkout, MEASURED)
+    # One process count more: two new cells, the four old files untouched.
+    checkout.write("config/studies/tiny.yaml", TINY.replace("[2, 4]", "[2, 4, 6]"))
+    assert "2 to measure in 1 blocks" in run(checkout, MEASURED)
+    after = cell_files(checkout)
+    assert len(after) == 6 and cells.items() <= after.items()
+    assert len(rows(checkout)) == 6 * 11
+    # And back: nothing is measured, the table is the first one again, byte for byte.
+    checkout.write("config/studies/tiny.yaml", TINY)
+    assert "to measure" not in run(checkout, MEASURED)
+    assert (checkout.folder / MEASURED).read_bytes() == first
+    # The same from nothing: simulation is deterministic.
+    shutil.rmtree(checkout.folder / "results")
+    run(checkout, MEASURED)
+    assert (checkout.folder / MEASURED).read_bytes() == first
+
+
+def test_results_are_complete_without_snakemakes_memory(checkout: Checkout) -> None:
+    run(checkout, MEASURED)
+    shutil.rmtree(checkout.folder / ".snakemake")
+    assert "Nothing to be done" in run(checkout, MEASURED)
+    machine = checkout.folder / "config" / "machines" / "thin.yaml"
+    machine.write_text(machine.read_text() + "\nslurm: {partition: other, account: mine}\nlaunch_time_limit_s: 30\n")
+    assert "to measure" not in run(checkout, MEASURED)
+
+
+def test_a_damaged_cell_is_set_aside_and_measured_again(checkout: Checkout) -> None:
+    run(checkout, MEASURED)
+    first = (checkout.folder / MEASURED).read_bytes()
+    for _ in range(2):
+        victim = sorted((checkout.folder / "results" / "cells").rglob("*.json"))[0]
+        victim.write_text(victim.read_text()[:100])
+        printed = run(checkout, MEASURED)
+        assert "1 to measure" in printed and "damaged cell file set aside" in printed and victim.name in printed
+        assert (checkout.folder / MEASURED).read_bytes() == first
+    assert len(list((checkout.folder / "results" / "cells").rglob("*.damaged-*"))) == 2
+
+
+FAULTY = """#!/bin/bash
+# A launcher that fails in the way that FAULT says when 4 processes are asked for.
+real={real}
+case " $* " in
+  *" -np 4 "*)
+    case $FAULT in
+      crash) echo "about to crash"; exit 139 ;;
+      hang) exec sleep 300 ;;
+      garbage) echo "no benchmark here"; exit 0 ;;
+      truncated) "$real" "$@" | head -8; exit 0 ;;
+    esac ;;
+esac
+exec "$real" "$@"
+"""
+
+
+@pytest.fixture
+def faulty(checkout: Checkout) -> Checkout:
+    launcher = checkout.write("bin/smpirun", FAULTY.format(real=shutil.which("smpirun")))
+    launcher.chmod(0o755)
+    machine = checkout.folder / "config" / "machines" / "thin.yaml"
+    machine.write_text(machine.read_text() + "\nlaunch_time_limit_s: 4\n")
+    return checkout
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        ("crash", "crash: smpirun ended with exit status 139"),
+        ("hang", "time limit: no end after 4 s"),
+        ("garbage", "output: the output is not complete"),
+        ("truncated", "output: the output is not complete"),
+    ],
+)
+def test_a_launch_that_fails_fails_its_cell_alone(faulty: Checkout, fault: str, reason: str) -> None:
+    path = {"PATH": f"{faulty.folder / 'bin'}:{os.environ['PATH']}"}
+    run(faulty, MEASURED, environment={**path, "FAULT": fault})
+    status = {(row["algorithm"], row["processes"]): row for row in rows(faulty, "results/tiny/cells.csv")}
+    assert [status[a, "2"]["status"] for a in ("default", "linear")] == ["measured"] * 2
+    assert [status[a, "4"]["status"] for a in ("default", "linear")] == ["failed"] * 2
+    assert reason in status["linear", "4"]["reason"]
+    verdict = faulty.collstudy("--results", "results", "verdict", "tiny")
+    assert verdict.returncode == 1
+    assert "failed: tiny: bcast linear mapping core processes 4: " + reason in verdict.stderr
+    logs = "".join(p.read_text() for p in (faulty.folder / "logs" / "measure").glob("*.log"))
+    if fault in ("crash", "garbage"):
+        assert {"crash": "about to crash", "garbage": "no benchmark here"}[fault] in logs
+    # The next run, without the fault, measures just the failed cells and is complete.
+    before = cell_files(faulty)
+    assert "2 to measure" in run(faulty, MEASURED, environment=path)
+    assert len(rows(faulty)) == 4 * 11
+    changed = [name for name, when in cell_files(faulty).items() if before[name] != when]
+    assert len(changed) == 2 and all("_p4-" in name for name in changed)
+
+
+def test_killed_and_started_again(checkout: Checkout) -> None:
+    text = TINY.replace("[2, 4]", "{from: 2, to: 48, step: 2}")
+    checkout.write("config/studies/tiny.yaml", text)
+    process = subprocess.Popen(
+        ["snakemake", MEASURED], cwd=checkout.folder, start_new_session=True, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": str(checkout.folder / "workflow")},
+    )  # fmt: skip
+    deadline = time.monotonic() + 120
+    while len(cell_files(checkout)) < 5 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    time.sleep(1.5)  # launches that the kill left behind end by themselves
+    kept = cell_files(checkout)
+    assert 5 <= len(kept) < 48
+    printed = run(checkout, "--unlock") + run(checkout, MEASURED)
+    assert f"{len(kept)} of 48 cells are stored" in printed or "cells are stored" in printed
+    after = cell_files(checkout)
+    assert kept.items() <= after.items() and len(after) == 48
+    assert len(rows(checkout)) == 48 * 11
+    assert not list((checkout.folder / "results").rglob("*.tmp"))
+
+
+def test_launches_are_added_to_the_same_file(checkout: Checkout) -> None:
+    """Real launches: more of them are asked for later, and the first ones stay."""
+    study = """
+title: Local
+question: q
+machine: this-machine
+launches: {min: 1, max: 1}
+sweeps:
+  - {collective: bcast, algorithms: [default, linear], mappings: [core], processes: [2],
+     sizes: {from: 1, to: 64}, iterations: 20, warmup: 2}
+"""
+    measured = "results/local/measurements.csv"
+    checkout.write("config/studies/local.yaml", study)
+    run(checkout, "--config", "studies=local", "--", measured)
+    first = rows(checkout, measured)
+    assert len(first) == 2 * 7
+    checkout.write("config/studies/local.yaml", study.replace("max: 1", "max: 2").replace("min: 1", "min: 2"))
+    run(checkout, "--config", "studies=local", "--", measured)
+    second = rows(checkout, measured)
+    assert len(second) == 2 * 14 and [row for row in second if row["launch"] == "1"] == first
+    assert len(cell_files(checkout)) == 2
+    document = json.loads(Path(next(name for name in cell_files(checkout) if "linear" in name)).read_text())
+    assert document["proof"]["component"] == "tuned" and document["proof"]["used"] is True
+    assert document["launches"][1]["provenance"]["command"].startswith("/")
+    assert {row["proved"] for row in second if row["algorithm"] == "linear"} == {"TRUE"}
+
+
+def test_a_forced_algorithm_that_another_component_ran_is_marked(checkout: Checkout) -> None:
+    """coll/tuned is kept out by the environment of a system: what is forced does not run, and the cell says so."""
+    study = """
+title: Local
+question: q
+machine: this-machine
+launches: {min: 1, max: 1}
+sweeps:
+  - {collective: barrier, algorithms: [linear], mappings: [core], processes: [2], iterations: 20, warmup: 2}
+"""
+    checkout.write("config/studies/local.yaml", study)
+    environment = {"OMPI_MCA_coll_tuned_priority": "1"}
+    run(checkout, "--config", "studies=local", "--", "results/local/measurements.csv", environment=environment)
+    (cell,) = rows(checkout, "results/local/cells.csv")
+    assert cell["status"] == "unproved" and "not tuned" in cell["reason"]
+    assert {row["proved"] for row in rows(checkout, "results/local/measurements.csv")} == {"FALSE"}
