@@ -20,7 +20,7 @@ typedef struct {
 } Comm;
 
 typedef struct {
-    double comm_mean, comm_max, compute_mean, compute_max, rotations, flops;
+    double seconds, comm_mean, comm_max, compute_mean, compute_max, rotations, flops;
 } Totals;
 
 void comm_start(int *argc, char ***argv, Comm *comm);
@@ -38,7 +38,7 @@ void comm_scatter(Comm *comm, const Layout *layout, const double *columns, Block
 void comm_gather(Comm *comm, const Layout *layout, double *columns, const Block pair[2]);
 
 /* One step of the ordering: pair goes to the neighbours, next (ids and counts are set) is filled. */
-void comm_shift(Comm *comm, Block pair[2], Block next[2]);
+void comm_shift(Comm *comm, const Layout *layout, Block pair[2], Block next[2]);
 
 /* Simulator: false and a message when flops cannot be charged deterministically; charge flops at a rate in GFlop/s. */
 bool comm_can_model(const Comm *comm);

@@ -2,6 +2,7 @@
 #ifndef SVD_NO_MPI
 #include "comm.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -77,10 +78,10 @@ double comm_max(Comm *comm, double value) {
 
 /* Valid on the root. */
 Totals comm_totals(Comm *comm, double seconds, const Work *work) {
-    double mine[] = {comm->seconds, seconds - comm->seconds, work->rotations, work->flops}, sum[4], max[4];
-    CHECK(MPI_Reduce(mine, sum, 4, MPI_DOUBLE, MPI_SUM, 0, comm->line));
-    CHECK(MPI_Reduce(mine, max, 4, MPI_DOUBLE, MPI_MAX, 0, comm->line));
-    return (Totals){sum[0] / comm->size, max[0], sum[1] / comm->size, max[1], sum[2], sum[3]};
+    double mine[] = {comm->seconds, seconds - comm->seconds, work->rotations, work->flops, seconds}, sum[5], max[5];
+    CHECK(MPI_Reduce(mine, sum, 5, MPI_DOUBLE, MPI_SUM, 0, comm->line));
+    CHECK(MPI_Reduce(mine, max, 5, MPI_DOUBLE, MPI_MAX, 0, comm->line));
+    return (Totals){max[4], sum[0] / comm->size, max[0], sum[1] / comm->size, max[1], sum[2], sum[3]};
 }
 
 /* Where the left (side 0) or right (side 1) blocks of all processes are among the root's columns. */
@@ -123,20 +124,30 @@ static void exchange(Block *a, Block *b) {
     *b = old;
 }
 
+/* MPI counts are int: a block of 17 GB is the limit. Not column_all, which SMPI would pack and copy. */
+static int doubles_in(const Layout *layout, const Block *block) {
+    size_t doubles = (size_t)block->count * layout->record;
+    if (doubles > INT_MAX) {
+        fprintf(stderr, "svd: a block of %d columns is too large for one message; use more processes\n", block->count);
+        MPI_Abort(MPI_COMM_WORLD, EXIT_BAD_INPUT);
+    }
+    return (int)doubles;
+}
+
 /* The shift to the right and the shift to the left at the same time. Empty blocks travel as empty messages. */
-void comm_shift(Comm *comm, Block pair[2], Block next[2]) {
+void comm_shift(Comm *comm, const Layout *layout, Block pair[2], Block next[2]) {
     enum { RIGHTWARDS, LEFTWARDS };
     double start = MPI_Wtime();
     bool first = comm->rank == 0, last = comm->rank == comm->size - 1;
     const Block *rightwards = &pair[first ? 1 : 0];
     MPI_Request requests[4];
-    CHECK(MPI_Irecv(next[0].columns, next[0].count, comm->column_all, comm->to_left, RIGHTWARDS, comm->line,
+    CHECK(MPI_Irecv(next[0].columns, doubles_in(layout, &next[0]), MPI_DOUBLE, comm->to_left, RIGHTWARDS, comm->line,
                     &requests[0]));
-    CHECK(MPI_Irecv(next[1].columns, next[1].count, comm->column_all, comm->to_right, LEFTWARDS, comm->line,
+    CHECK(MPI_Irecv(next[1].columns, doubles_in(layout, &next[1]), MPI_DOUBLE, comm->to_right, LEFTWARDS, comm->line,
                     &requests[1]));
-    CHECK(MPI_Isend(rightwards->columns, rightwards->count, comm->column_all, comm->to_right, RIGHTWARDS, comm->line,
-                    &requests[2]));
-    CHECK(MPI_Isend(pair[1].columns, pair[1].count, comm->column_all, comm->to_left, LEFTWARDS, comm->line,
+    CHECK(MPI_Isend(rightwards->columns, doubles_in(layout, rightwards), MPI_DOUBLE, comm->to_right, RIGHTWARDS,
+                    comm->line, &requests[2]));
+    CHECK(MPI_Isend(pair[1].columns, doubles_in(layout, &pair[1]), MPI_DOUBLE, comm->to_left, LEFTWARDS, comm->line,
                     &requests[3]));
     CHECK(MPI_Waitall(4, requests, MPI_STATUSES_IGNORE));
 

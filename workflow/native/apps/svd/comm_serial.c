@@ -40,7 +40,7 @@ double comm_max(Comm *comm, double value) {
 
 Totals comm_totals(Comm *comm, double seconds, const Work *work) {
     double compute = seconds - comm->seconds;
-    return (Totals){comm->seconds, comm->seconds, compute, compute, work->rotations, work->flops};
+    return (Totals){seconds, comm->seconds, comm->seconds, compute, compute, work->rotations, work->flops};
 }
 
 static size_t block_bytes(const Layout *layout, Block block) {
@@ -61,8 +61,8 @@ void comm_gather(Comm *comm, const Layout *layout, double *columns, const Block 
                block_bytes(layout, pair[side]));
 }
 
-void comm_shift(Comm *comm, Block pair[2], Block next[2]) {
-    (void)comm, (void)pair, (void)next; /* the two blocks of one process meet at home */
+void comm_shift(Comm *comm, const Layout *layout, Block pair[2], Block next[2]) {
+    (void)comm, (void)layout, (void)pair, (void)next; /* the two blocks of one process meet at home */
 }
 
 bool comm_can_model(const Comm *comm) {

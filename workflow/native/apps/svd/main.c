@@ -54,13 +54,14 @@ static double *make_records(const Layout *layout, Matrix a, int exponent, const 
 }
 
 static void print_line(const Comm *comm, const Options *options, Matrix a, bool transposed, const Work *work,
-                       double seconds, const Totals *totals, double residue) {
+                       const Totals *totals, double residue) {
     printf("P=%d m=%d n=%d kind=%s qr=%d sweeps=%d converged=%s", comm->size, transposed ? a.cols : a.rows,
            transposed ? a.rows : a.cols, options->kind ? options->kind : "file", options->qr, work->sweeps,
            options->model_only ? "NA"
            : work->converged   ? "1"
                                : "0");
-    printf(" seconds=%.9g comm_mean_seconds=%.9g comm_max_seconds=%.9g", seconds, totals->comm_mean, totals->comm_max);
+    printf(" seconds=%.9g comm_mean_seconds=%.9g comm_max_seconds=%.9g", totals->seconds, totals->comm_mean,
+           totals->comm_max);
     printf(" compute_mean_seconds=%.9g compute_max_seconds=%.9g", totals->compute_mean, totals->compute_max);
     double pairs = 0.5 * a.cols * (a.cols - 1.0) * work->sweeps;
     printf(" flops=%.0f rotated=%.4f", totals->flops, pairs > 0 ? totals->rotations / pairs : 0);
@@ -85,10 +86,10 @@ static bool write_results(const Options *options, Matrix a, const Svd *svd, bool
            write_csv(options->output, "V.csv", transposed ? svd->u : svd->v);
 }
 
-static int report(const Comm *comm, const Options *options, Matrix a, bool transposed, const Work *work, double seconds,
+static int report(const Comm *comm, const Options *options, Matrix a, bool transposed, const Work *work,
                   const Totals *totals, const Svd *svd) {
     double residue = options->model_only ? 0 : residual(a, svd);
-    print_line(comm, options, a, transposed, work, seconds, totals, residue);
+    print_line(comm, options, a, transposed, work, totals, residue);
     if (options->model_only)
         return EXIT_OK;
     if (!work->converged) {
@@ -147,7 +148,7 @@ static int run(Comm *comm, const Options *options) {
     Totals totals = comm_totals(comm, seconds, &work);
     int status = EXIT_OK;
     if (comm->rank == 0)
-        status = report(comm, options, a, transposed, &work, seconds, &totals, &svd);
+        status = report(comm, options, a, transposed, &work, &totals, &svd);
     comm_from_root(comm, &status, 1);
     free_svd(&svd);
     free(a.at);

@@ -71,7 +71,7 @@ static void sweep(Comm *comm, const Layout *layout, const Options *options, int 
         if (comm->size == 1)
             continue;
         name_blocks(layout, order, comm->rank, next);
-        comm_shift(comm, pair, next);
+        comm_shift(comm, layout, pair, next);
     }
     work->off = comm_max(comm, work->off);
     work->sweeps++;
