@@ -8,9 +8,9 @@
 In Python: `with Cluster(nodes=2) as cluster: cluster.run(["sinfo"])`.
 
 Mode `hosts`: every node is its own host (network, UTS, IPC, mount and process namespaces, /dev/shm), joined by a
-bridge, so MPI between nodes goes over TCP; it needs root. Mode `loopback`: several slurmd on 127.0.0.1, where namespaces
-are not permitted; MPI works inside one node there. `auto` takes the first that works. Each node claims 2 sockets x 12
-cores, whatever the computer has.
+bridge, so MPI between nodes goes over TCP; it needs root. Mode `loopback`, where namespaces are not permitted: several
+slurmd on 127.0.0.1; MPI works inside one node there. `auto` takes the first that works. Each node claims 2 sockets x
+12 cores, whatever the computer has.
 
 All state is in one folder under the temporary folder, named after the checkout and `--name`; two checkouts do not meet.
 """
