@@ -1,7 +1,7 @@
 """Check the Spack files without Spack: `python -m collstudy.spack_check [CHECKOUT]`.
 
-What goes wrong silently in Spack is checked here: roots that carry variants, recipes that are not pinned, an include that
-does not exist, a package's `require` that loses what `all` requires, a lock that belongs to another manifest.
+What goes wrong silently in Spack is checked here: roots that carry variants, recipes that are not pinned, an include
+that does not exist, a package's `require` that loses what `all` requires, a lock that belongs to another manifest.
 """
 
 from __future__ import annotations
