@@ -59,7 +59,7 @@ figures_processes <- function(results, collective, rows) {
     figure(
       collective, paste0("processes-", slug(mapping)), plot_processes(results, collective, mapping),
       paste0(
-        "Latency (\u00b5s) against the number of processes, one panel per message size, each with its own axis.",
+        "Latency (\u00b5s) against the number of processes, one panel per message size, each with its own logarithmic axis.",
         interval_note(rows), boundary_note(results, mapping, max(rows$processes))
       ),
       seed_number(collective, unname(c(core = 1, socket = 2, node = 3)[mapping])), 9, 1.3 + 2.5 * ceiling(sizes / 2)
@@ -67,7 +67,7 @@ figures_processes <- function(results, collective, rows) {
   })
   c(by_mapping, list(figure(
     collective, "mappings", plot_mappings(results, collective),
-    paste0("Latency (\u00b5s) against processes for each algorithm (rows) and message size (columns), colour: mapping.", interval_note(rows)),
+    paste0("Latency (\u00b5s) against processes for each algorithm (rows) and message size (columns), colour: mapping; logarithmic axes.", interval_note(rows)),
     seed_number(collective, 4), 10, 1.4 + 1.75 * algorithms
   )))
 }
@@ -78,7 +78,7 @@ figure_sizes <- function(results, collective, rows) {
   figure(
     collective, "sizes", plot_sizes(results, collective),
     paste0("Latency (\u00b5s) against message size for some numbers of processes; both axes are logarithmic.", interval_note(rows)),
-    seed_number(collective, 12), 9.5, 1.8 + 2.1 * length(spread_out(common_counts(rows), 3))
+    seed_number(collective, 12), 9.5, 1.8 + 2.1 * min(3, n_distinct(rows$processes))
   )
 }
 
@@ -92,7 +92,7 @@ figures_surface <- function(results, collective, rows) {
   c(
     if (nrow(plane) == 1) list(figure(
       collective, "surface-plane", plot_plane(results, collective, algorithm, mapping), caption_plane(plane),
-      seed_number(collective, 5), 8, 6
+      seed_number(collective, 5), 7, 5.4
     )),
     list(figure(
       collective, "surface", plot_surface(results, collective, mappings[1]),

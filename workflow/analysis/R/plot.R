@@ -27,7 +27,16 @@ summarise_boundaries <- function(results, mappings, most) {
     })
   })
   found <- filter(bind_rows(none, found), .data$processes > most / 10)
-  distinct(arrange(found, match(.data$level, names)), .data$mapping, .data$processes, .keep_all = TRUE)
+  distinct(arrange(found, match(.data$level, names)), .data$mapping, .data$processes, .keep_all = TRUE) |>
+    group_by(.data$mapping) |>
+    filter(!beside(.data$processes, most / 20)) |>
+    ungroup()
+}
+
+#' Is there an earlier value (of an outer level) so near that two lines would be one?
+#' @noRd
+beside <- function(values, near) {
+  vapply(seq_along(values), function(i) any(abs(values[seq_len(i - 1)] - values[i]) < near), TRUE)
 }
 
 layer_boundaries <- function(results, rows) {
@@ -91,7 +100,7 @@ plot_processes <- function(results, collective, mapping) {
     facet_wrap(vars(size_factor(.data$size_bytes)), scales = "free_y", ncol = 2) +
     scale_algorithm(results, collective, rows$algorithm) +
     scale_x_processes() +
-    scale_y_continuous("Latency (\u00b5s)", limits = c(0, NA)) +
+    scale_y_latency_log() +
     labs(title = paste0(capitalised(collective_word(collective)), ", mapped ", label_mapping(mapping))) +
     tag_simulated(results$study) + theme_study()
 }
@@ -126,7 +135,7 @@ plot_mappings <- function(results, collective) {
      else facet_wrap(vars(.data$panel), ncol = 2)) +
     scale_mapping(rows$mapping) +
     scale_x_processes() +
-    scale_y_continuous("Latency (\u00b5s)", limits = c(0, NA)) +
+    (if (sized) scale_y_latency_log() else scale_y_continuous("Latency (\u00b5s)", limits = c(0, NA))) +
     labs(title = paste0(capitalised(collective_word(collective)), ": each algorithm under each mapping")) +
     tag_simulated(results$study) + theme_study()
 }
@@ -222,7 +231,7 @@ fitted_line <- function(data, form, knots) {
 #' @export
 plot_sizes <- function(results, collective, counts = NULL) {
   rows <- rows_to_fit(results, collective)
-  counts <- counts %||% spread_out(common_counts(rows), 3)
+  counts <- counts %||% spread_out(common_counts(rows, results$study$analysis$best_excludes), 3)
   rows <- filter(rows, .data$processes %in% counts)
   ggplot(rows, aes(.data$size_bytes, .data$latency_us, colour = .data$algorithm, shape = .data$algorithm)) +
     layer_points(rows) +
@@ -238,7 +247,11 @@ plot_sizes <- function(results, collective, counts = NULL) {
 
 label_processes <- function(processes) paste(processes, "processes")
 
-common_counts <- function(rows) {
+#' Process counts that every algorithm and mapping (but the excluded ones) has
+#' @noRd
+common_counts <- function(rows, excludes = character()) {
+  competing <- filter(rows, !base_name(as.character(.data$algorithm)) %in% excludes)
+  if (nrow(competing) > 0) rows <- competing
   have <- count(distinct(rows, .data$algorithm, .data$mapping, .data$processes), .data$processes)
   sort(have$processes[have$n == max(have$n)])
 }
@@ -259,8 +272,9 @@ plot_default_map <- function(results, collective) {
     geom_tile() +
     facet_wrap(vars(.data$mapping), labeller = labeller(.default = label_mapping)) +
     scale_fill_gradient2(
-      "Default against\nbest of the others", low = "#0072B2", mid = "#F7F7F7", high = "#D55E00", limits = c(-limit, limit),
-      oob = scales::squish, labels = function(x) paste0(ifelse(x > 0, "+", ""), x, " %")
+      "Default against the best of the others", low = "#0072B2", mid = "#F7F7F7", high = "#D55E00", limits = c(-limit, limit),
+      oob = scales::squish, labels = function(x) paste0(ifelse(x > 0, "+", ""), x, " %"),
+      guide = guide_colourbar(title.position = "top", title.hjust = 0.5, barwidth = 16, barheight = 0.6)
     ) +
     scale_cells() +
     labs(title = paste0(capitalised(collective_word(collective)), ": where the default is slower")) +
@@ -325,8 +339,8 @@ decision_rows <- function(results, collective) {
 }
 
 model_words <- c(
-  plane = "Log-linear plane (seed)", linear = "Straight line (seed)", spline = "Degree-1 spline (seed)",
-  log_linear = "Logarithm + line (seed)", smooth = "Smooth surface", interpolation = "Log-interpolation",
+  plane = "Log-linear plane", linear = "Straight line", spline = "Degree-1 spline",
+  log_linear = "Logarithm + line", smooth = "Smooth surface", interpolation = "Log-interpolation",
   last_value = "Last measured value", hops = "Hop model", hops_anchored = "Hop model, anchored", blend = "Hop model \u00d7 interpolation"
 )
 
@@ -357,7 +371,7 @@ plot_model_errors <- function(results, collective, errors) {
     geom_point(size = 1.8) +
     facet_grid(vars(.data$kind), vars(.data$mapping), labeller = labeller(mapping = label_mapping)) +
     scale_colour_manual(values = colours, labels = model_words) +
-    scale_shape_manual(values = setNames(c(3, 3, 4, 8, 15, 16, 18, 17, 17, 17), names(model_words)), labels = model_words) +
+    scale_shape_manual(values = setNames(c(3, 3, 4, 8, 15, 16, 18, 2, 17, 6), names(model_words)), labels = model_words) +
     scale_x_log10("Mean absolute error (%)", breaks = c(1, 2, 5, 10, 20, 50, 100, 200, 500)) +
     labs(y = NULL, title = paste0(capitalised(collective_word(collective)), ": errors on cells that were not fitted"), subtitle = "A ring marks the smallest error of its row") +
     tag_simulated(results$study) + theme_study() + theme(strip.text.y = element_text(hjust = 0.5))

@@ -55,7 +55,9 @@ classes_of <- function(classes, values, labels) {
   }
   if (length(values) == 0) return(tibble(label = character(), from = numeric(), to = numeric()))
   groups <- split(values, ceiling(seq_along(values) * length(labels) / length(values)))
-  tibble(label = labels[as.integer(names(groups))], from = map_dbl(groups, min), to = map_dbl(groups, max))
+  tibble(
+    label = labels[as.integer(names(groups))], from = unname(map_dbl(groups, min)), to = unname(map_dbl(groups, max))
+  )
 }
 
 spread_out <- function(values, count) {
@@ -72,7 +74,7 @@ default_fit_up_to <- function(processes) {
 #' @noRd
 default_knots <- function(study, processes) {
   per_group <- group_sizes(study)
-  if (length(per_group) == 0 || length(processes) == 0) return(numeric())
+  if (nrow(per_group) == 0 || length(processes) == 0) return(numeric())
   inner <- utils::tail(per_group$ranks, 1)
   knots <- seq(inner, max(processes, inner), by = inner)
   knots[knots > min(processes) & knots < max(processes)]
@@ -164,9 +166,17 @@ read_cells <- function(folder) {
 #' @return A list: `study` ([read_study()]), `medians` ([summarise_launches()]), `cells` ([read_cells()]).
 #' @export
 read_results <- function(folder) {
-  list(
-    study = read_study(folder), medians = summarise_launches(read_measurements(folder)), cells = read_cells(folder)
-  )
+  key <- paste(normalizePath(folder), paste(file.mtime(file.path(folder, c("study.json", "measurements.csv"))), collapse = " "))
+  if (!identical(memory$key, key)) {
+    memory$results <- list(
+      study = read_study(folder), medians = summarise_launches(read_measurements(folder)), cells = read_cells(folder)
+    )
+    memory$key <- key
+  }
+  memory$results
 }
+
+# The study read last: a report asks for the same one many times.
+memory <- new.env(parent = emptyenv())
 
 `%||%` <- function(x, y) if (is.null(x)) y else x

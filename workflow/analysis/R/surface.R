@@ -46,25 +46,24 @@ surface_ranges <- function(rows, value) {
   list(size = range(log2(rows$size_bytes)), processes = range(rows$processes), value = range(rows[[value]]))
 }
 
-#' Edges of the box, ticks and their labels
+#' Edges at the back of the box, ticks and their labels
 #' @noRd
 surface_frame <- function(ranges) {
   sizes <- 2^pretty_in(ranges$size, 4)
   counts <- pretty_in(ranges$processes, 4)
   values <- pretty_in(ranges$value, 4)
   label <- bind_rows(
-    mutate(project(unit_range(log2(sizes), ranges$size), -0.07, 0), text = label_bytes(sizes), hjust = 1, vjust = 1),
-    mutate(project(1.05, unit_range(counts, ranges$processes), 0), text = format_number(counts), hjust = 0, vjust = 1),
-    mutate(project(-0.04, 0, unit_range(values, ranges$value)), text = format_number(10^values), hjust = 1, vjust = 0.5),
-    mutate(project(0.45, -0.42, 0), text = "Message size", hjust = 0.7, vjust = 1),
-    mutate(project(1.3, 0.5, 0), text = "Processes", hjust = 0.1, vjust = 1),
-    mutate(project(0, 0, 1.13), text = "Latency (\u00b5s)", hjust = 0.5, vjust = 0)
+    mutate(project(unit_range(log2(sizes), ranges$size), -0.06, 0), text = label_bytes(sizes), hjust = 0, vjust = 1),
+    mutate(project(-0.06, unit_range(counts, ranges$processes), 0), text = format_number(counts), hjust = 1, vjust = 1),
+    mutate(project(-0.03, 1.03, unit_range(values, ranges$value)), text = format_number(10^values), hjust = 1, vjust = 0.5),
+    mutate(project(0.5, -0.3, 0), text = "Message size", hjust = 0, vjust = 1),
+    mutate(project(-0.3, 0.5, 0), text = "Processes", hjust = 1, vjust = 1),
+    mutate(project(0, 1, 1.1), text = "Latency (\u00b5s)", hjust = 0.5, vjust = 0)
   )
-  edge <- function(x, y, z) project(x, y, z)
   lines <- list(
-    edge(c(0, 1), c(0, 0), c(0, 0)), edge(c(1, 1), c(0, 1), c(0, 0)), edge(c(0, 0), c(0, 0), c(0, 1)),
-    edge(c(0, 0), c(0, 1), c(0, 0)), edge(c(0, 1), c(1, 1), c(0, 0)), edge(c(0, 0), c(1, 1), c(0, 1)),
-    edge(c(1, 1), c(1, 1), c(0, 1)), edge(c(0, 0), c(0, 1), c(1, 1)), edge(c(0, 1), c(1, 1), c(1, 1))
+    project(c(0, 1), c(0, 0), c(0, 0)), project(c(0, 0), c(0, 1), c(0, 0)), project(c(0, 1), c(1, 1), c(0, 0)),
+    project(c(1, 1), c(0, 1), c(0, 0)), project(c(0, 0), c(1, 1), c(0, 1)), project(c(1, 1), c(1, 1), c(0, 1)),
+    project(c(1, 1), c(0, 0), c(0, 1)), project(c(0, 1), c(1, 1), c(1, 1)), project(c(1, 1), c(0, 1), c(1, 1))
   )
   list(label = label, lines = bind_rows(lines, .id = "edge"))
 }
@@ -99,7 +98,7 @@ draw_surface <- function(quads, frame) {
 #' @return A ggplot.
 #' @export
 plot_surface <- function(results, collective, mapping) {
-  rows <- surface_rows(results, collective, mapping)
+  rows <- thin_processes(surface_rows(results, collective, mapping), 20)
   ranges <- surface_ranges(rows, "log_latency")
   quads <- rows |>
     group_by(.data$algorithm) |>
@@ -112,6 +111,15 @@ plot_surface <- function(results, collective, mapping) {
     facet_wrap(vars(.data$algorithm), ncol = 2, labeller = as_labeller(labels)) +
     labs(title = paste0(capitalised(collective_word(collective)), ", mapped ", label_mapping(mapping))) +
     tag_simulated(results$study)
+}
+
+#' Few enough process counts for a small file: the first, the last and evenly between
+#' @noRd
+thin_processes <- function(rows, most) {
+  rows |>
+    group_by(.data$algorithm) |>
+    filter(.data$processes %in% spread_out(sort(unique(.data$processes)), .env$most)) |>
+    ungroup()
 }
 
 surface_rows <- function(results, collective, mapping) {

@@ -77,6 +77,8 @@ size_breaks <- function(limits) {
   2^powers[powers %% max(2, 2 * ceiling(length(powers) / 12)) == 0]
 }
 
-scale_y_latency_log <- function() scale_y_log10("Latency (\u00b5s)", labels = format_number)
+scale_y_latency_log <- function() {
+  scale_y_log10("Latency (\u00b5s)", labels = format_number, breaks = scales::breaks_log(5))
+}
 
 tag_simulated <- function(study) if (study$simulated) labs(tag = "simulated") else NULL

@@ -1,0 +1,287 @@
+#' The front page's table: is the default good enough, and would one algorithm do?
+#'
+#' Regret: how much slower than the fastest algorithm of the cell, in percent.
+#'
+#' @param results List from [read_results()], or the study's folder.
+#' @return Tibble, one row per collective and mapping: study, collective, mapping, cells (compared), default_best_pct (cells
+#'   in which the default is fastest or tied, see [decide_winners()]), default_mean_regret_pct, default_max_regret_pct,
+#'   best_single (the algorithm with the smallest mean regret among those measured in every compared cell),
+#'   best_single_regret_pct.
+#' @export
+summarise_answer <- function(results) {
+  results <- as_results(results)
+  none <- tibble(
+    study = character(), collective = character(), mapping = character(), cells = integer(), default_best_pct = numeric(),
+    default_mean_regret_pct = numeric(), default_max_regret_pct = numeric(), best_single = character(),
+    best_single_regret_pct = numeric()
+  )
+  bind_rows(none, map_dfr(collectives_of(results), function(collective) answer_collective(results, collective))) |>
+    mutate(study = results$study$name)
+}
+
+answer_collective <- function(results, collective) {
+  winners <- decide_winners(results, collective)
+  if (nrow(winners) == 0) return(NULL)
+  single <- summarise_regret(results, collective, winners)
+  winners |>
+    group_by(mapping = mapping_factor(.data$mapping, results$study, .env$collective)) |>
+    summarise(
+      cells = n(), default_best_pct = share(.data$default_is %in% c("best", "tied"), !is.na(.data$default_is)),
+      default_mean_regret_pct = mean_known(.data$default_regret_pct), default_max_regret_pct = max_known(.data$default_regret_pct)
+    ) |>
+    mutate(mapping = as.character(.data$mapping), collective = .env$collective) |>
+    left_join(single, by = "mapping")
+}
+
+share <- function(yes, of) if (any(of)) 100 * sum(yes & of) / sum(of) else NA_real_
+mean_known <- function(x) if (all(is.na(x))) NA_real_ else mean(x, na.rm = TRUE)
+max_known <- function(x) if (all(is.na(x))) NA_real_ else max(x, na.rm = TRUE)
+
+#' Mean regret of using one algorithm everywhere
+#' @noRd
+summarise_regret <- function(results, collective, winners) {
+  keys <- c("mapping", "processes", "size_bytes")
+  competing(results, collective) |>
+    mutate(across(c("mapping", "algorithm"), as.character)) |>
+    inner_join(select(winners, all_of(keys), "winner_us"), by = keys) |>
+    mutate(regret = 100 * (.data$latency_us / .data$winner_us - 1)) |>
+    group_by(.data$mapping, .data$algorithm) |>
+    summarise(covered = n(), best_single_regret_pct = mean(.data$regret), .groups = "drop_last") |>
+    filter(.data$covered == max(.data$covered)) |>
+    slice_min(.data$best_single_regret_pct, n = 1, with_ties = FALSE) |>
+    ungroup() |>
+    transmute(
+      .data$mapping, best_single = label_algorithm(.data$algorithm, results$study, .env$collective), .data$best_single_regret_pct
+    )
+}
+
+#' The answer of a study in sentences
+#'
+#' @param results List from [read_results()], or the study's folder.
+#' @return Character vector, one sentence each.
+#' @export
+describe_answer <- function(results) {
+  results <- as_results(results)
+  answer <- filter(summarise_answer(results), !is.na(.data$default_best_pct))
+  if (nrow(answer) == 0) {
+    return(paste0(study_name(results), ": no cell has both the default and another algorithm, so nothing can be compared."))
+  }
+  vapply(split(answer, factor(answer$collective, unique(answer$collective))), function(rows) {
+    paste0(
+      study_name(results), ", ", collective_word(rows$collective[1]), ": the default is the fastest or tied with it in ",
+      per_mapping(rows, format_pct(rows$default_best_pct)), " of the cells", "; on average it is ",
+      range_words(rows$default_mean_regret_pct), " slower than the fastest, at worst ", format_pct(max(rows$default_max_regret_pct)), "."
+    )
+  }, "", USE.NAMES = FALSE)
+}
+
+study_name <- function(results) paste0(results$study$title %||% results$study$name, simulated_note(results$study))
+
+per_mapping <- function(rows, text) {
+  if (nrow(rows) == 1) return(text)
+  and_list(paste0(text, " (", label_mapping(rows$mapping), ")"))
+}
+
+range_words <- function(values) {
+  low <- format_pct(min(values))
+  high <- format_pct(max(values))
+  if (low == high) low else paste(sub(" %", "", low), "to", high)
+}
+
+#' Default against the best of the others, in sentences
+#'
+#' @inheritParams describe_answer
+#' @param collective Name of a collective.
+#' @return Character vector.
+#' @export
+describe_default_vs_best <- function(results, collective) {
+  results <- as_results(results)
+  differences <- summarise_differences(results$medians, collective, results$study$analysis$best_excludes)
+  if (nrow(differences) == 0) return("There is no cell with both the default and another algorithm to compare it with.")
+  if (anyNA(differences$size_bytes)) return(describe_optimal(results, collective))
+  table <- summarise_default_vs_best(results, collective)
+  worst <- slice_max(table, .data$mean_difference_us, n = 1, with_ties = FALSE)
+  better <- sum(table$mean_difference_us <= 0)
+  c(
+    paste0(
+      "The default is at least as fast as every other algorithm in ", sum(table$optimal), " of ", sum(table$cells), " cells (",
+      format_pct(100 * sum(table$optimal) / sum(table$cells)), ")."
+    ),
+    paste0(
+      "On average over a class it is ahead of the best of the others in ", better, " of ", nrow(table), " classes",
+      if (worst$mean_difference_us > 0) paste0(
+        "; it loses most ", class_words(worst), ", where it is ", format_us(worst$mean_difference_us), " slower on average"
+      ), "."
+    )
+  )
+}
+
+class_words <- function(row) {
+  paste0(label_mapping(row$mapping), " with ", tolower(row$size_class), " messages and ", tolower(row$process_class), " processes")
+}
+
+describe_optimal <- function(results, collective) {
+  table <- summarise_optimal(results, collective)
+  slower <- paste0(table$not_optimal, " of ", table$optimal + table$not_optimal + table$zero_difference)
+  differences <- summarise_differences(results$medians, collective, results$study$analysis$best_excludes)
+  paste0(
+    "The default is slower than the best of the others at ", per_mapping(table, slower),
+    " process counts; the largest loss is ", format_us(max(differences$difference_us, 0)), "."
+  )
+}
+
+#' Which algorithm wins, in sentences
+#'
+#' @inheritParams describe_default_vs_best
+#' @return Character vector.
+#' @export
+describe_decision <- function(results, collective) {
+  results <- as_results(results)
+  winners <- decide_winners(results, collective)
+  if (nrow(winners) == 0) return("No cell was measured with two algorithms, so there is no winner to name.")
+  alone <- winners[winners$tied == "", ]
+  counts <- sort(table(label_algorithm(alone$winner, results$study, collective)), decreasing = TRUE)
+  answer <- filter(summarise_answer(results), .data$collective == .env$collective)
+  c(
+    paste0(
+      nrow(alone), " of ", nrow(winners), " cells have a single winner",
+      if (length(counts) > 0) paste0(": ", and_list(paste0(names(counts), " (", counts, ")"))), "; in ",
+      sum(winners$tied != ""), " the fastest is tied."
+    ),
+    paste0(
+      "If one algorithm had to do everywhere, it would be ",
+      and_list(paste0(
+        answer$best_single, " when mapped ", label_mapping(answer$mapping), " (", format_pct(answer$best_single_regret_pct), ")"
+      )), "; in brackets how much slower than the fastest that is on average."
+    )
+  )
+}
+
+#' Everything about default and decision, for the report's section on winners
+#'
+#' @inheritParams describe_default_vs_best
+#' @return Character vector.
+#' @export
+describe_default <- function(results, collective) {
+  results <- as_results(results)
+  c(describe_default_vs_best(results, collective), describe_decision(results, collective))
+}
+
+#' How good the models are, in sentences
+#'
+#' @inheritParams describe_default_vs_best
+#' @return Character vector.
+#' @export
+describe_models <- function(results, collective) {
+  results <- as_results(results)
+  errors <- read_model_errors(results, collective)
+  if (nrow(errors) == 0) return("There are too few process counts to judge a model on cells that it has not seen.")
+  fits <- if (any(errors$model == "plane")) fit_loglinear(results, collective)
+  c(
+    if (!is.null(fits) && nrow(fits) > 0) paste0(
+      "The log-linear plane explains ", range_words(100 * fits$r_squared), " of the variance of the logarithm, yet misses the ",
+      "latencies it was fitted to by ", range_words(fits$mape_pct), " on average."
+    ),
+    describe_errors(errors, "held_out_mape_pct", "On cells that were held out"),
+    describe_extrapolation(errors, results$study)
+  )
+}
+
+smallest_errors <- function(errors, column) {
+  errors |>
+    filter(!is.na(.data[[column]])) |>
+    group_by(.data$algorithm, .data$mapping) |>
+    slice_min(.data[[column]], n = 1, with_ties = FALSE) |>
+    ungroup()
+}
+
+describe_errors <- function(errors, column, start) {
+  best <- smallest_errors(errors, column)
+  if (nrow(best) == 0) return(NULL)
+  count <- sort(table(best$model), decreasing = TRUE)
+  paste0(
+    start, ", the best model of each algorithm and mapping errs by ", range_words(best[[column]]), "; it is ",
+    and_list(paste0(tolower(model_words[names(count)]), " (", count, ")")), "."
+  )
+}
+
+describe_extrapolation <- function(errors, study) {
+  best <- filter(errors, !.data$model %in% c("interpolation", "last_value")) |> smallest_errors("extrapolation_mape_pct")
+  last <- filter(errors, .data$model == "last_value", !is.na(.data$extrapolation_mape_pct))
+  both <- inner_join(best, select(last, "algorithm", "mapping", last = "extrapolation_mape_pct"), by = c("algorithm", "mapping"))
+  if (nrow(both) == 0) return(NULL)
+  earns <- sum(both$extrapolation_mape_pct < both$last)
+  c(
+    describe_errors(
+      filter(errors, .data$model != "interpolation"), "extrapolation_mape_pct",
+      paste0("Fitted up to ", study$analysis$fit_up_to, " processes and judged above")
+    ),
+    paste0(
+      "In ", earns, " of ", nrow(both), " combinations of algorithm and mapping some model extrapolates better than repeating the ",
+      "last measured value, whose error is ", range_words(both$last), ". The best of several models is chosen here after the ",
+      "fact, which flatters it a little."
+    )
+  )
+}
+
+#' Latency in sentences: extremes and what a mapping changes
+#'
+#' @inheritParams describe_default_vs_best
+#' @return Character vector.
+#' @export
+describe_latency <- function(results, collective) {
+  results <- as_results(results)
+  rows <- rows_to_fit(results, collective)
+  if (nrow(rows) == 0) return("No cell of this collective has a latency.")
+  if (anyNA(rows$size_bytes)) return(describe_barrier(results, collective))
+  low <- slice_min(rows, .data$latency_us, n = 1, with_ties = FALSE)
+  high <- slice_max(rows, .data$latency_us, n = 1, with_ties = FALSE)
+  say <- function(row) paste0(
+    format_us(row$latency_us), " (", label_algorithm(as.character(row$algorithm), results$study, collective), ", ",
+    label_mapping(row$mapping), ", ", row$processes, " processes, ", label_bytes(row$size_bytes), ")"
+  )
+  c(
+    paste0("Latencies", simulated_note(results$study), " reach from ", say(low), " to ", say(high), "."),
+    describe_mappings(results, collective, rows)
+  )
+}
+
+describe_mappings <- function(results, collective, rows) {
+  most <- max(common_counts(rows, results$study$analysis$best_excludes))
+  full <- filter(rows, .data$processes == most, .data$algorithm != "default")
+  if (n_distinct(full$mapping) < 2) return(NULL)
+  best <- full |>
+    group_by(.data$size_bytes) |>
+    slice_min(.data$latency_us, n = 1, with_ties = FALSE)
+  counts <- sort(table(as.character(best$mapping)), decreasing = TRUE)
+  paste0(
+    "With ", most, " processes the fastest forced algorithm is mapped ",
+    and_list(paste0(label_mapping(names(counts)), " at ", counts, " of ", nrow(best), " sizes")), "."
+  )
+}
+
+#' Barrier (or another collective without sizes) in sentences
+#'
+#' @inheritParams describe_default_vs_best
+#' @return Character vector.
+#' @export
+describe_barrier <- function(results, collective = "barrier") {
+  results <- as_results(results)
+  rows <- rows_to_fit(results, collective)
+  if (nrow(rows) == 0) return("No cell of this collective has a latency.")
+  most <- max(common_counts(rows))
+  last <- filter(rows, .data$processes == most) |> arrange(.data$latency_us)
+  first <- last[1, ]
+  final <- last[nrow(last), ]
+  slopes <- filter(fit_barriers(results, collective), .data$model == "linear", .data$term == "processes", .data$algorithm == "linear")
+  name <- function(row) paste0(label_algorithm(as.character(row$algorithm), results$study, collective), " ", label_mapping(row$mapping))
+  c(
+    paste0(
+      "With ", most, " processes", simulated_note(results$study), " the fastest is ", name(first), " at ", format_us(first$latency_us),
+      if (nrow(last) > 1) paste0(", the slowest ", name(final), " at ", format_us(final$latency_us)), "."
+    ),
+    if (nrow(slopes) > 0) paste0(
+      "The linear algorithm costs ", per_mapping(slopes, format_us(slopes$estimate)), " more for each further process."
+    )
+  )
+}

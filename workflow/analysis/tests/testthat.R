@@ -1,0 +1,4 @@
+library(testthat)
+library(collanalysis)
+
+test_check("collanalysis")

@@ -1,0 +1,41 @@
+# A study folder made of rows; `analysis` and `levels` as in study.json.
+make_study <- function(rows, analysis = list(), simulated = FALSE, levels = NULL, folder = tempfile("study")) {
+  dir.create(folder)
+  readr::write_csv(rows, file.path(folder, "measurements.csv"), na = "")
+  collectives <- lapply(split(rows, rows$collective), function(part) {
+    list(
+      algorithms = lapply(unique(part$algorithm), function(name) list(name = name, label = toupper(name))),
+      mappings = as.list(unique(part$mapping)), processes = as.list(sort(unique(part$processes))),
+      sizes = as.list(sort(unique(part$size_bytes[!is.na(part$size_bytes)])))
+    )
+  })
+  document <- list(
+    name = "toy", title = "Toy", question = "?", simulated = simulated,
+    machine = list(name = "m", kind = "local", label = "M", levels = levels), collectives = collectives, analysis = analysis
+  )
+  jsonlite::write_json(document, file.path(folder, "study.json"), auto_unbox = TRUE)
+  folder
+}
+
+toy_rows <- function(collective, algorithm, processes, size_bytes, latency_us, mapping = "core", launch = 1, ...) {
+  tibble::tibble(
+    study = "toy", collective = collective, algorithm = algorithm, parameters = "", mapping = mapping, nodes = 1,
+    processes = processes, size_bytes = size_bytes, launch = launch, latency_us = latency_us, min_latency_us = NA_real_,
+    max_latency_us = NA_real_, proved = NA, ...
+  )
+}
+
+thin_levels <- list(list(name = "node", count = 2), list(name = "socket", count = 2), list(name = "core", count = 12))
+
+# A whole study with a known law: latency = (1 + P / 8) x (1 + size / 1024), times a factor for each algorithm.
+lawful <- function(algorithms = c(default = 1.1, linear = 1, chain = 1.3), counts = seq(2, 24, 2), sizes = 4^(0:6)) {
+  grid <- expand.grid(algorithm = names(algorithms), processes = counts, size_bytes = sizes, stringsAsFactors = FALSE)
+  bcast <- toy_rows(
+    "bcast", grid$algorithm, grid$processes, grid$size_bytes,
+    algorithms[grid$algorithm] * (1 + grid$processes / 8) * (1 + grid$size_bytes / 1024)
+  )
+  grid <- expand.grid(algorithm = names(algorithms), processes = counts, stringsAsFactors = FALSE)
+  dplyr::bind_rows(
+    bcast, toy_rows("barrier", grid$algorithm, grid$processes, NA, algorithms[grid$algorithm] * (1 + grid$processes / 8))
+  )
+}

@@ -1,0 +1,47 @@
+results <- read_results(make_study(lawful(), levels = thin_levels))
+
+test_that("the split depends on the grid alone", {
+  data <- tibble::tibble(processes = rep(c(2, 4, 6, 8), each = 4), size_bytes = rep(c(1, 2, 4, 8), 4))
+  held <- matrix(split_held_out(data), 4)
+  expect_equal(held[, 1], c("", "", "sizes", ""))
+  expect_equal(held[, 2], c("processes", "processes", "both", "processes"))
+  expect_equal(held[, 4], c("", "", "sizes", ""))
+})
+
+test_that("interpolation is exact on what is linear in the logarithm, and constant beyond", {
+  train <- tibble::tibble(processes = c(2, 6), size_bytes = 1, latency_us = exp(c(1, 3)))
+  test <- tibble::tibble(processes = c(4, 8), size_bytes = 1)
+  expect_equal(collanalysis:::predict_interpolation(train, test, NULL), exp(c(2, 3)))
+  expect_equal(collanalysis:::predict_last_value(train, test, NULL), exp(c(1, 3)))
+  train <- tibble::tibble(processes = 2, size_bytes = c(1, 16), latency_us = c(1, 16))
+  expect_equal(collanalysis:::predict_interpolation(train, tibble::tibble(processes = 2, size_bytes = 4), NULL), 4)
+})
+
+test_that("the hop model gets back a law that is made of hops, and extrapolates it", {
+  errors <- summarise_model_errors(results, "bcast")
+  expect_named(errors, c(
+    "collective", "algorithm", "mapping", "model", "held_out_cells", "held_out_mape_pct", "extrapolation_mape_pct"
+  ))
+  linear <- errors[errors$algorithm == "linear", ]
+  expect_lt(linear$extrapolation_mape_pct[linear$model == "hops"], 15)
+  expect_gt(linear$extrapolation_mape_pct[linear$model == "last_value"], 15)
+  expect_equal(unique(linear$held_out_cells), 12 * 7 - 7 * 6)
+})
+
+test_that("collectives without sizes are judged with the published forms as well", {
+  errors <- summarise_model_errors(results, "barrier")
+  expect_true(all(c("linear", "spline", "log_linear", "interpolation") %in% errors$model))
+  expect_lt(max(errors$held_out_mape_pct[errors$model == "linear"]), 1e-6)
+})
+
+test_that("too few process counts give a header only", {
+  few <- read_results(make_study(lawful(counts = 2)))
+  expect_equal(nrow(summarise_model_errors(few, "bcast")), 0)
+  expect_equal(nrow(fit_hop_costs(few, "bcast")), 0)
+})
+
+test_that("hop costs are never negative and name their terms", {
+  costs <- fit_hop_costs(results, "bcast")
+  expect_true(all(costs$cost_us > 0))
+  expect_true(all(grepl("^(constant|hops_|messages_|crowd_|sync_)", costs$term)))
+})

@@ -1,0 +1,37 @@
+test_that("unproved rows and rows without a latency are left out", {
+  rows <- toy_rows("bcast", "linear", 2, c(1, 2, 4), c(1, 2, NA))
+  rows$proved <- c(TRUE, FALSE, TRUE)
+  expect_equal(read_measurements(make_study(rows))$size_bytes, 1)
+})
+
+test_that("algorithms with several parameters, places and libraries are told apart", {
+  rows <- toy_rows("bcast", "chain", c(2, 2, 4), 1, c(1, 2, 3), mpi = "A")
+  rows$parameters <- c("fanout=2", "fanout=4", "fanout=4")
+  expect_equal(read_measurements(make_study(rows))$algorithm, c("chain [fanout=2]", "chain [fanout=4]", "chain [fanout=4]"))
+  rows$parameters <- ""
+  rows$nodes <- c(1, 2, 2)
+  expect_equal(read_measurements(make_study(rows))$mapping, c("core on 1 nodes", "core on 2 nodes", "core on 2 nodes"))
+  rows$nodes <- 1
+  rows$mpi <- c("A", "B", "B")
+  expect_equal(read_measurements(make_study(rows))$mapping, c("core, A", "core, B", "core, B"))
+})
+
+test_that("a missing column is named with its file", {
+  rows <- toy_rows("bcast", "linear", 2, 1, 1)
+  folder <- make_study(rows)
+  readr::write_csv(rows[names(rows) != "mapping"], file.path(folder, "measurements.csv"))
+  expect_error(read_measurements(folder), "measurements.csv: no column mapping")
+})
+
+test_that("defaults of the analysis come from the grid", {
+  study <- read_study(make_study(lawful(sizes = 2^(0:8)), levels = thin_levels))
+  expect_equal(study$analysis$size_classes$label, c("Small", "Medium", "Large"))
+  expect_equal(study$analysis$size_classes$to, c(4, 32, 256))
+  expect_equal(study$analysis$barrier_tree_knots, 12)
+  expect_equal(study$analysis$fit_up_to, 16)
+  expect_equal(study$analysis$figure_sizes, c(1, 8, 32, 256))
+})
+
+test_that("cells.csv may be missing", {
+  expect_equal(nrow(read_cells(make_study(lawful()))), 0)
+})

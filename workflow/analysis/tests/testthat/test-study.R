@@ -1,0 +1,75 @@
+# Whole studies: every table, model, figure and sentence, also where there is little to say.
+make_everything <- function(folder) {
+  results <- read_results(folder)
+  write_tables(results)
+  write_models(results)
+  write_figures(results)
+}
+
+expect_complete <- function(folder) {
+  for (kind in c("tables", "models", "figures")) {
+    index <- readr::read_csv(file.path(folder, kind, "index.csv"), show_col_types = FALSE)
+    expect_true(all(file.exists(file.path(folder, index$file))), info = kind)
+    expect_equal(anyDuplicated(index$id), 0)
+  }
+  expect_equal(list.files(folder, "tmp", recursive = TRUE), character())
+}
+
+all_sentences <- function(folder) {
+  study <- read_study(folder)
+  said <- lapply(names(study$collectives), function(name) {
+    c(describe_latency(folder, name), describe_default(folder, name), describe_models(folder, name))
+  })
+  c(describe_answer(folder), unlist(said))
+}
+
+test_that("a simulated study is complete and says so", {
+  folder <- make_study(lawful(), simulated = TRUE, levels = thin_levels)
+  figures <- make_everything(folder)
+  expect_complete(folder)
+  expect_true(all(grepl("simulated", figures$caption)))
+  expect_true(grepl("simulated", paste(readLines(file.path(folder, figures$file[1])), collapse = "")))
+  said <- all_sentences(folder)
+  expect_true(all(nzchar(said)))
+  expect_false(any(grepl("NA|NaN|Inf", said)))
+})
+
+test_that("one process count, several launches", {
+  rows <- lawful(counts = 2)
+  rows <- dplyr::bind_rows(rows, dplyr::mutate(rows, launch = 2, latency_us = latency_us * 1.05))
+  folder <- make_study(rows)
+  make_everything(folder)
+  expect_complete(folder)
+  expect_false(any(grepl("NA|NaN|Inf", all_sentences(folder))))
+})
+
+test_that("one algorithm only: headers without rows, no crash", {
+  folder <- make_study(lawful(c(linear = 1)))
+  make_everything(folder)
+  expect_complete(folder)
+  table <- readr::read_csv(file.path(folder, "tables", "bcast-default-vs-best.csv"), show_col_types = FALSE)
+  expect_equal(nrow(table), 0)
+  expect_true("mean_difference_us" %in% names(table))
+  expect_false(any(grepl("NA|NaN|Inf", all_sentences(folder))))
+})
+
+test_that("gaps in the grid are left out, not invented", {
+  rows <- lawful()
+  rows <- rows[-c(3, 10, 50, 51, 52, nrow(rows)), ]
+  folder <- make_study(rows, levels = thin_levels)
+  make_everything(folder)
+  expect_complete(folder)
+})
+
+test_that("no measurement at all", {
+  folder <- make_study(lawful()[0, ])
+  make_everything(folder)
+  expect_complete(folder)
+  expect_equal(nrow(summarise_answer(folder)), 0)
+})
+
+test_that("the surface that can be turned has one surface per algorithm", {
+  skip_if_not_installed("plotly")
+  widget <- plotly::plotly_build(plot_surface_interactive(make_study(lawful())))
+  expect_equal(sum(vapply(widget$x$data, function(trace) identical(trace$type, "surface"), TRUE)), 3)
+})

@@ -1,0 +1,51 @@
+test_that("the median and its interval are order statistics over launches", {
+  rows <- toy_rows("bcast", "linear", 2, 1, c(5, 1, 4, 2, 3), launch = 1:5)
+  found <- summarise_launches(rows)
+  expect_equal(unlist(found[c("launches", "latency_us", "low_us", "high_us")], use.names = FALSE), c(5, 3, 1, 5))
+  ten <- summarise_launches(toy_rows("bcast", "linear", 2, 1, 1:10, launch = 1:10))
+  expect_equal(unlist(ten[c("latency_us", "low_us", "high_us")], use.names = FALSE), c(5.5, 2, 9))
+  rows$min_latency_us <- c(1, 2, 3, NA, NA)
+  expect_equal(summarise_launches(rows)$min_latency_us, 2)
+})
+
+test_that("default minus best, by hand", {
+  rows <- toy_rows(
+    "bcast", rep(c("default", "linear", "chain", "binomial"), each = 2), 2, rep(c(1, 1024), 4), c(2, 10, 2, 14, 3, 12, 1, 1)
+  )
+  analysis <- list(
+    size_classes = list(list(label = "All", from = 1, to = 4096)), process_classes = list(list(label = "Two", from = 2, to = 2)),
+    best_excludes = list("binomial")
+  )
+  table <- summarise_default_vs_best(read_results(make_study(rows, analysis)), "bcast")
+  expect_equal(table$cells, 2)
+  expect_equal(table$optimal, 2)
+  expect_equal(table$optimal_pct, 100)
+  expect_equal(table$mean_difference_us, -1)
+  expect_equal(table$sd_difference_us, 1)
+  expect_named(table, c(
+    "mapping", "size_class", "process_class", "cells", "optimal", "optimal_pct", "mean_difference_us", "sd_difference_us"
+  ))
+})
+
+test_that("cells outside every class are shown as other", {
+  analysis <- list(process_classes = list(list(label = "Few", from = 2, to = 4)))
+  table <- summarise_default_vs_best(read_results(make_study(lawful(counts = c(2, 8)), analysis)), "bcast")
+  expect_setequal(table$process_class, c("Few", "other"))
+})
+
+test_that("the barrier's table counts faster, slower and equal", {
+  rows <- toy_rows("barrier", rep(c("default", "tree"), each = 4), rep(c(2, 4, 6, 8), 2), NA, c(1, 2, 3, 4, 2, 2, 2, 2))
+  table <- summarise_optimal(read_results(make_study(rows)), "barrier")
+  expect_equal(unlist(table[-1], use.names = FALSE), c(1, 2, 1, 50))
+})
+
+test_that("the answer has regret by hand", {
+  rows <- toy_rows("bcast", rep(c("default", "linear"), each = 2), 2, rep(c(1, 1024), 2), c(2, 10, 1, 10))
+  answer <- summarise_answer(make_study(rows))
+  expect_equal(answer$cells, 2)
+  expect_equal(answer$default_best_pct, 50)
+  expect_equal(answer$default_mean_regret_pct, 50)
+  expect_equal(answer$default_max_regret_pct, 100)
+  expect_equal(answer$best_single, "LINEAR")
+  expect_equal(answer$best_single_regret_pct, 0)
+})
