@@ -13,9 +13,10 @@ collective_title <- function(name) {
 
 # Names that the machine and suite files use, as people write them.
 product_names <- c(
-  openmpi = "Open MPI", mpich = "MPICH", impi = "Intel MPI", collbench = "collbench (the embedded benchmark)",
-  osu = "OSU Micro-Benchmarks", "smpi-openmpi" = "SMPI (selecting as Open MPI does)"
+  openmpi = "Open MPI", mpich = "MPICH", impi = "Intel MPI", osu = "OSU Micro-Benchmarks",
+  "smpi-openmpi" = "SMPI"
 )
+product_notes <- c(collbench = "the embedded benchmark", "smpi-openmpi" = "algorithms selected as Open MPI does")
 
 product <- function(name) {
   words <- trimws(strsplit(name %||% "", ",", fixed = TRUE)[[1]])
@@ -46,10 +47,12 @@ show_question <- function(studies) {
 show_answer <- function(studies) {
   ready <- Filter(has_results, studies)
   answer <- do.call(rbind, lapply(ready, answer_of))
-  for (study in ready) {
-    lead <- if (length(ready) > 1) paste0("**", chapter_link(study), ":** ") else ""
-    say_sentences(study, describe("describe_answer", study), "tbl-answer", lead)
-  }
+  items <- unlist(lapply(ready, function(study) {
+    sentences <- describe("describe_answer", study)
+    remember_claims(study, sentences, "tbl-answer")
+    sprintf("- %s (@sec-%s)", md(sentences), rep(study$id, length(sentences)))
+  }))
+  if (length(items)) emit(paste(items, collapse = "\n"))
   if (is.null(answer) || nrow(answer) == 0) {
     paragraph("There are no results to summarise yet.")
   } else {
@@ -59,7 +62,10 @@ show_answer <- function(studies) {
 }
 
 answer_caption <- function() {
-  paste("How often the library's default is (one of) the fastest, and what it costs where it is not.")
+  paste(
+    "How often the library's default is the fastest or tied with it, and its regret: how much slower than the fastest",
+    "algorithm of the cell it is. Beside it the one algorithm that would do best if it were used for every cell."
+  )
 }
 
 #' summarise_answer() of one study, with the study's chapter in front.
@@ -105,7 +111,12 @@ kind_of_numbers <- function(study) {
   if (study$simulated) "simulated" else if (identical(study$about$machine$kind, "imported")) "imported" else "measured"
 }
 
-with_version <- function(name, version) trimws(paste(product(name), version %||% ""))
+#' "collbench 1.0 (the embedded benchmark)"
+with_version <- function(name, version) {
+  text <- trimws(paste(product(name), version %||% ""))
+  note <- product_notes[name %||% ""]
+  if (is.na(note)) text else paste0(text, " (", note, ")")
+}
 
 # A study's chapter
 
@@ -161,7 +172,7 @@ measured_sentences <- function(study) {
   mpi <- md(with_version(how$mpi, how$mpi_version))
   machine <- machine_text(study$about$machine)
   first <- if (study$simulated) {
-    paste0("Simulated with ", md(with_version(how$simulator, how$simulator_version)), " running the ", suite, ".")
+    paste0("Simulated with ", md(with_version(how$simulator, how$simulator_version)), ", running ", suite, ".")
   } else if (identical(study$about$machine$kind, "imported")) {
     paste0("Existing measurements, read from files: ", suite, " with ", mpi, ".")
   } else {
@@ -266,7 +277,7 @@ section_patterns <- list(
     title = "Which algorithm is fastest", pattern = "decision|default|best|winner|regret", describe = "describe_default"
   ),
   models = c(
-    title = "Models", pattern = "model|fit|surface|plane|slope|spline|loglinear|comparison|extrapol|predict",
+    title = "Models", pattern = "model|fit|plane|slope|spline|loglinear|comparison|extrapol|predict|cost",
     describe = "describe_models"
   ),
   latency = c(title = "Latency", pattern = ".", describe = "describe_latency")
@@ -320,9 +331,14 @@ show_rest <- function(study) {
 }
 
 #' Print sentences and remember them as claims that `references` support.
-say_sentences <- function(study, sentences, references, lead = "") {
+say_sentences <- function(study, sentences, references) {
   if (length(sentences) == 0) return(invisible(NULL))
-  paragraph(lead, paste(md(sentences), collapse = " "))
+  paragraph(paste(md(sentences), collapse = " "))
+  remember_claims(study, sentences, references)
+}
+
+remember_claims <- function(study, sentences, references) {
+  if (length(sentences) == 0) return(invisible(NULL))
   report$claims <- c(report$claims, list(list(study = study$name, text = sentences, references = references)))
 }
 
@@ -419,8 +435,8 @@ show_files <- function(studies) {
   stored <- length(list.files(file.path(report$results, "cells"), "[.]json$", recursive = TRUE))
   if (stored == 0) return(invisible(NULL))
   paragraph(
-    "Beside them, ", code(file.path(report$results_label, "cells")), " has ", count_of(stored, "file"), ", one for each cell ",
-    "that was launched: its question, every launch with its exact command, environment, versions and hosts, and its numbers."
+    "Beside them, ", code(file.path(report$results_label, "cells")), " has ", count_of(stored, "file"), ", one for ",
+    "each cell that was launched: its question, and every launch with its command, environment, versions and numbers."
   )
 }
 

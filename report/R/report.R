@@ -137,7 +137,8 @@ human_size <- function(bytes) {
 decimals_of <- function(x, name) {
   x <- abs(x[is.finite(x) & x != 0])
   if (length(x) == 0 || all(x == round(x))) return(0)
-  if (grepl("_pct$", name)) return(if (all(abs(x * 10 - round(x * 10)) < 1e-9)) 1 else 2)
+  if (grepl("(mape|regret|best)_pct$", name)) return(1)
+  if (grepl("_pct$", name)) return(2)
   if (grepl("^(coef|slope|r_squared|intercept)", name)) return(if (max(x) < 0.1) 4 else 3)
   if (max(x) >= 1e4) return(0)
   if (max(x) < 1) 3 else if (grepl("_us$", name) || max(x) >= 10) 2 else 3
@@ -155,7 +156,9 @@ special_headers <- c(
   r_squared = "R\u00b2", coef_log_size = "Coefficient of log size", coef_processes = "Coefficient of processes",
   size_bytes = "Message size", size_class = "Message size", process_class = "Processes",
   from_processes = "From (processes)", to_processes = "To (processes)",
-  seed_figure = "Figure in the seed", seed_table = "Table in the seed"
+  default_best_pct = "Default fastest or tied (%)", default_mean_regret_pct = "Its mean regret (%)",
+  default_max_regret_pct = "Its largest regret (%)", best_single = "Best single algorithm",
+  best_single_regret_pct = "Mean regret of that (%)"
 )
 
 #' "mean_difference_us" -> "Mean difference (µs)"
@@ -204,17 +207,36 @@ format_cells <- function(table, labels = character()) {
     if (is.numeric(column)) {
       table[[name]] <- if (name == "size_bytes") human_size(column) else format_number(column, name)
     } else {
-      column <- as.character(column)
-      empty <- is.na(column)
-      if (!name %in% c("mapping", "collective", "study")) column[!empty] <- relabel(column[!empty], labels)
-      table[[name]] <- keep_together(md(column))
+      table[[name]] <- md(format_words(column, name, labels))
     }
   }
+  # Where there is room, short words of a column stay on one line.
+  width <- vapply(table, function(column) max(0L, nchar(column)), 1L)
+  if (sum(width) > 90) return(table)
+  short <- width <= 20 & !grepl("_bytes$", names(table))
+  table[short] <- lapply(table[short], gsub, pattern = " ", replacement = "\u00a0", fixed = TRUE)
   table
 }
 
-#' Short words of a column stay on one line.
-keep_together <- function(x) if (all(nchar(x) <= 20)) gsub(" ", "\u00a0", x, fixed = TRUE) else x
+#' Names of the analysis as words: algorithms by their labels, TRUE as yes, terms without underscores.
+format_words <- function(column, name, labels) {
+  if (is.logical(column)) return(ifelse(column, "yes", "no"))
+  column <- as.character(column)
+  known <- !is.na(column)
+  if (name == "model") column[known] <- relabel(column[known], model_labels())
+  if (name %in% c("model", "term", "held_out")) column <- gsub("_", " ", column, fixed = TRUE)
+  if (!name %in% c("mapping", "collective", "study")) column[known] <- relabel(column[known], labels)
+  column
+}
+
+model_labels <- function() tryCatch(get("model_words", asNamespace("collanalysis")), error = function(e) character())
+
+#' Columns that say nothing: empty ones, and the study and collective where they are the same in every row.
+drop_columns <- function(table) {
+  empty <- vapply(table, function(column) all(is.na(column)), TRUE)
+  same <- vapply(table, function(column) length(unique(column)) <= 1, TRUE) & names(table) %in% c("study", "collective")
+  table[!(empty | same)]
+}
 
 #' A data frame as a pipe table: numbers to the right, the width of the dashes as the width of the column (where a
 #' renderer uses that at all). `raw` names columns that already are markdown.
@@ -235,7 +257,7 @@ pipe_table <- function(table, labels = character(), raw = character(), headers =
 #' A numbered table. Wide ones scroll inside their box in HTML and are set smaller in the PDF; long ones are cut (in the
 #' PDF sooner), and then say where the rest is. Up to `whole` rows are never cut.
 emit_table <- function(id, table, caption, labels = character(), raw = character(), headers = header_of(names(table)),
-                       most = c(html = 300, pdf = 20), whole = 60, file = NULL) {
+                       most = c(html = 300, pdf = 10), whole = 60, file = NULL) {
   emit("::: {#", id, "}")
   if (nrow(table) <= whole) {
     emit_rows(table, labels, raw, headers)
@@ -288,7 +310,7 @@ show_table <- function(study, row) {
     callout("warning", "Missing table", c(md(row$caption), paste0("The file ", code(label), " is missing or empty.")))
     return(invisible(NULL))
   }
-  table <- table[setdiff(names(table), if (length(unique(table$study)) <= 1) "study")]
+  table <- drop_columns(table)
   caption <- caption_of(study, row$caption)
   emit_table(label_of("tbl", study, row$id), table, caption, algorithm_labels(study), file = label)
 }
@@ -332,18 +354,30 @@ show_figure <- function(study, row, id = label_of("fig", study, row$id), caption
     return(invisible(NULL))
   }
   emit("::: {#", id, "}")
-  emit("![](", image, "){", figure_attributes(row), "}")
+  # On paper, figures are small enough for two on a page where their text stays readable.
+  emit("::: {.content-visible when-format=\"html\"}")
+  emit("![](", image, "){", figure_attributes(row, 1), "}")
+  emit(":::")
+  emit("::: {.content-hidden when-format=\"html\"}")
+  emit("![](", image, "){", figure_attributes(row, paper_width(row)), "}")
+  emit(":::")
   if (is_surface(row)) emit_surface(study, row)
   emit(caption)
   emit(":::")
 }
 
-#' Never wider than the page: A4 has 6.7 inches between our margins.
-figure_attributes <- function(row) {
-  width <- suppressWarnings(as.numeric(row$width_in))
-  if (is.na(width)) width <- 7
+figure_attributes <- function(row, width) {
   alt <- gsub("[\"{}<>&$`\\\\]", " ", one_line(paste0(row$title)))
-  sprintf("width=%.0f%% fig-alt=\"%s\" alt=\"%s\"", 100 * min(1, max(0.45, width / 7)), alt, alt)
+  sprintf("width=%.0f%% fig-alt=\"%s\" alt=\"%s\"", 100 * width, alt, alt)
+}
+
+#' Share of the text's width (6.5 inches) that leaves a figure 3.7 inches high, or at most 8.3 inches where that would
+#' make it narrower than four fifths.
+paper_width <- function(row) {
+  aspect <- suppressWarnings(as.numeric(row$height_in) / as.numeric(row$width_in))
+  if (is.na(aspect) || aspect <= 0) return(1)
+  two_on_a_page <- 3.7 / (6.5 * aspect)
+  if (two_on_a_page >= 0.8) min(1, two_on_a_page) else min(1, 8.3 / (6.5 * aspect))
 }
 
 # Interactive surface
@@ -379,11 +413,14 @@ html_only <- function(text) paste0("```{=html}\n", text, "\n```")
 #' Call a function of the package collanalysis with the study's results (read once) and what follows. NULL, and a note
 #' in the appendix, when it fails: one sentence less must not cost the report.
 call_analysis <- function(name, study, ...) {
+  if (!name %in% known_functions()) return(note_problem(sprintf("the package collanalysis has no %s()", name)))
   tryCatch(
     getExportedValue("collanalysis", name)(results_of(study), ...),
     error = function(e) note_problem(sprintf("%s: %s() failed: %s", study$name, name, conditionMessage(e)))
   )
 }
+
+known_functions <- function() tryCatch(getNamespaceExports("collanalysis"), error = function(e) character())
 
 results_of <- function(study) {
   if (is.null(report$read[[study$name]])) report$read[[study$name]] <- collanalysis::read_results(study$folder)

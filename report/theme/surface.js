@@ -12,14 +12,38 @@
     var spec = JSON.parse(box.querySelector("script").textContent);
     var holder = box.parentElement;
     var plot = document.createElement("div");
-    plot.style.height = "100%";
+    plot.className = "surface-plot";
     holder.classList.add("has-surface");
     var layout = Object.assign({}, spec.layout, { autosize: true, paper_bgcolor: "#fff" });
     delete layout.width;
     delete layout.height;
+    layout.showlegend = false;
+    box.appendChild(choices(plot, spec.data));
     box.appendChild(plot);
     window.Plotly.newPlot(plot, spec.data, layout, { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["sendDataToCloud"] })
-      .catch(function () { holder.classList.remove("has-surface"); box.removeChild(plot); });
+      .catch(function () { holder.classList.remove("has-surface"); });
+  }
+  // A legend of our own: surfaces have none in every version of plotly.
+  function choices(plot, data) {
+    var bar = document.createElement("div");
+    bar.className = "surface-choices";
+    data.forEach(function (trace, i) {
+      if (!trace.name) return;
+      var label = document.createElement("label"), input = document.createElement("input"), swatch = document.createElement("span");
+      input.type = "checkbox";
+      input.checked = trace.visible !== false;
+      input.addEventListener("change", function () { window.Plotly.restyle(plot, { visible: input.checked }, [i]); });
+      var scale = trace.colorscale;
+      swatch.style.background = scale && scale.length ? scale[scale.length - 1][1] : "#888";
+      label.appendChild(input);
+      label.appendChild(swatch);
+      label.appendChild(document.createTextNode(trace.name));
+      bar.appendChild(label);
+    });
+    var hint = document.createElement("em");
+    hint.textContent = "Drag to turn, scroll to zoom, untick to hide.";
+    bar.appendChild(hint);
+    return bar;
   }
   var boxes = Array.prototype.slice.call(document.querySelectorAll(".surface"));
   if (!window.IntersectionObserver) return boxes.forEach(draw);

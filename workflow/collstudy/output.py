@@ -31,9 +31,10 @@ def _columns(header: str) -> list[str] | None:
     names = []
     for part in re.split(r"\s{2,}", header.lstrip("# ").strip()):
         bare = re.sub(r"\s*\(.*?\)", "", part).strip().lower()
-        percentile = re.fullmatch(r"p(\d+)( tail)?( lat(ency)?)?", bare)
+        percentile = re.fullmatch(r"p(\d+)( tail)?( lat(?:ency)?| bw)?", bare)
         if percentile:
-            names.append(f"p{percentile.group(1)}_latency_us")
+            unit = "bandwidth_mb_s" if percentile.group(3) == " bw" else "latency_us"
+            names.append(f"p{percentile.group(1)}_{unit}")
         elif bare in COLUMNS:
             names.append(COLUMNS[bare])
         else:

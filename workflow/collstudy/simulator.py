@@ -7,7 +7,6 @@ and bandwidth. `shared_gb_s` is a link that every message crossing a unit shares
 
 from __future__ import annotations
 
-import itertools
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import quoteattr
@@ -47,39 +46,35 @@ def _link(identifier: str, bandwidth_gb_s: float, latency_us: float, indent: str
 
 
 def _zone(levels: tuple[Level, ...], depth: int, at: tuple[int, ...], indent: str) -> list[str]:
-    """The zone of one unit. Cores hang on their zone's router (a star); the zones of outer levels know each other (Full)."""
+    """The zone of one unit: its children (cores, or zones) hang on its router like the rays of a star.
+
+    A route between zones must end in a zone, so the router of a zone of zones sits in a zone of its own (zr...).
+    """
     level = levels[depth]
     name = "-".join(map(str, at))
     innermost = depth == len(levels) - 1
     children = ["-".join(map(str, (*at, index))) for index in range(level.count)]
     inside = indent + "  "
-    lines = [f'{indent}<zone id="z{name}" routing="{"Floyd" if innermost else "Full"}">']
+    lines = [f'{indent}<zone id="z{name}" routing="Floyd">']
     for index, child in enumerate(children):
         if innermost:
             lines.append(f'{inside}<host id="c-{child}" speed="1Gf"/>')
         else:
             lines += _zone(levels, depth + 1, (*at, index), inside)
-    if innermost:
-        lines.append(f'{inside}<router id="r{name}"/>')
+    router = f'<router id="r{name}"/>'
+    lines.append(inside + (router if innermost else f'<zone id="zr{name}" routing="None">{router}</zone>'))
     lines += _links(levels, depth, name, children, inside)
-    if innermost:
-        for child in children:
-            shared = f'<link_ctn id="s{name}"/>' if level.shared_gb_s else ""
-            lines.append(f'{inside}<route src="c-{child}" dst="r{name}"><link_ctn id="l{child}"/>{shared}</route>')
-    else:
-        gateway = "-0" * (len(levels) - depth - 2)
-        for a, b in itertools.combinations(children, 2):
-            links = "".join(f'<link_ctn id="{link}"/>' for link in (*_crossed(level, a), *_crossed(level, b)))
+    for child in children:
+        crossed = [f"l{child}"] + ([f"s{name if innermost else child}"] if level.shared_gb_s else [])
+        links = "".join(f'<link_ctn id="{link}"/>' for link in crossed)
+        if innermost:
+            lines.append(f'{inside}<route src="c-{child}" dst="r{name}">{links}</route>')
+        else:
             lines.append(
-                f'{inside}<zoneRoute src="z{a}" dst="z{b}" gw_src="r{a}{gateway}" gw_dst="r{b}{gateway}">{links}</zoneRoute>'
+                f'{inside}<zoneRoute src="z{child}" dst="zr{name}" gw_src="r{child}" gw_dst="r{name}">{links}</zoneRoute>'
             )
     lines.append(f"{indent}</zone>")
     return lines
-
-
-def _crossed(level: Level, child: str) -> list[str]:
-    """The links that a message crosses when it leaves or enters a unit of this level."""
-    return [f"l{child}"] + ([f"s{child}"] if level.shared_gb_s else [])
 
 
 def _links(levels: tuple[Level, ...], depth: int, name: str, children: list[str], indent: str) -> list[str]:

@@ -11,6 +11,7 @@ from snakemake.exceptions import WorkflowError
 from collstudy.errors import StudyError
 from collstudy.project import Project, split_names
 from collstudy.blocks import read_block, write_block
+from collstudy.store import write_atomically
 
 os.environ["PYTHONPATH"] = str(BASE / "workflow")
 os.environ["R_LIBS"] = str(BASE / ".study" / "R")
@@ -47,6 +48,9 @@ def plan():
             write_block(block, RESULTS / "blocks")
         names[study.name] = [marker(block) for block in blocks[study.name]]
         if blocks[study.name]:
+            # A missing input is no reason for Snakemake to run the job that makes it; one that is newer and says something
+            # else (the markers' numbers never come twice) is.
+            write_atomically(pending_file(study.name), "".join(f"{path}\n" for path in names[study.name]).encode())
             seconds = sum(block.seconds for block in blocks[study.name])
             print(
                 f"{study.name}: {len(state.cells) - len(state.tasks)} of {len(state.cells)} cells are stored, "
@@ -54,6 +58,11 @@ def plan():
                 file=sys.stderr,
             )
     return states, names
+
+
+def pending_file(study):
+    """The blocks that the newest run of a study had to measure."""
+    return RESULTS / study / "pending.txt"
 
 
 def marker(block):
@@ -72,8 +81,9 @@ except StudyError as error:
 
 def get_stored(wildcards):
     """What measurements.csv of a study is made of: the blocks of this run, and the newest cell that is stored already."""
-    state = STATES[wildcards.study]
-    return BLOCKS[wildcards.study] + ([state.newest] if state.newest else [])
+    study = wildcards.study
+    older = [path for path in (STATES[study].newest, pending_file(study)) if path and path.exists()]
+    return BLOCKS[study] + older
 
 
 def get_imported(wildcards):

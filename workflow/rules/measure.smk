@@ -5,7 +5,6 @@ rule measure_block:
     input:
         block=ancient(RESULTS / "blocks" / "{block}.json"),
     output:
-        # Not temp(): a missing temporary input is no reason for Snakemake to run the job that makes it.
         marker=RESULTS / "blocks" / "{block}.{attempt}.done",
     log:
         "logs/measure/{block}.{attempt}.log",
