@@ -405,10 +405,18 @@ show_cells <- function(studies) {
   emit_table("tbl-cells-without", group_cells(bad), paste(
     "Every cell without a number that can be used, or without one at every size, and why. One row stands for all the",
     "process counts of the same reason; each study's", code("cells.csv"), "has a row for each."
-  ), whole = 300)
+  ), labels = do.call(c, lapply(studies, algorithm_labels)), whole = 300)
 }
 
 cell_columns <- c("study", "collective", "algorithm", "mapping", "processes", "status", "reason")
+
+#' 2, 4, 5, 6 -> "2, 4 to 6"
+runs <- function(numbers) {
+  numbers <- sort(unique(numbers))
+  groups <- split(numbers, cumsum(c(TRUE, diff(numbers) != 1)))
+  text <- vapply(groups, function(run) if (length(run) > 2) paste(run[1], "to", run[length(run)]) else toString(run), "")
+  paste(text, collapse = ", ")
+}
 
 #' One row for the cells that differ in their number of processes alone.
 group_cells <- function(cells) {
@@ -416,7 +424,7 @@ group_cells <- function(cells) {
   key <- do.call(paste, c(cells[setdiff(cell_columns, "processes")], sep = "\r"))
   rows <- lapply(split(cells, factor(key, unique(key))), function(same) {
     row <- same[1, cell_columns]
-    row$processes <- paste(sort(same$processes), collapse = ", ")
+    row$processes <- runs(same$processes)
     cbind(row, cells = nrow(same))
   })
   do.call(rbind, unname(rows))

@@ -85,6 +85,8 @@ one_line <- function(x) trimws(gsub("[[:space:]]+", " ", enc2utf8(as.character(x
 #' Text as markdown that means exactly that text: no character of a title can become markup, a reference or a shortcode.
 md <- function(x) {
   x <- ifelse(is.na(x), "", one_line(x))
+  # A number and its unit stay together.
+  x <- gsub("([0-9]) (%|\u00b5s|B|KiB|MiB|GiB)\\b|([0-9]) (%)", "\\1\\3\u00a0\\2\\4", x, perl = TRUE)
   gsub("([][\\\\`*_{}()<>#+.!|~$@^&%=:-])", "\\\\\\1", x)
 }
 
