@@ -7,7 +7,7 @@
  *   test_coll threads    two threads, each with its own communicator (real MPI only)
  *   test_coll errors     wrong arguments come back as the MPI library's errors
  *   test_coll inter      an intercommunicator passes through
- *   test_coll trace <times>   by this library once and by the MPI library some times, to be watched by a monitor
+ *   test_coll trace <n> <m>   n times by this library and m times by the MPI library, to be watched by a monitor
  */
 #include <mpi.h>
 
@@ -428,42 +428,44 @@ static void test_threads(void)
 }
 #endif
 
-/* Each collective that the environment names: by this library once, and by the MPI library `times` times. */
-static void trace_rooted(int bytes, int root, int times)
+/* One call of each collective that the environment names, by this library or by the MPI library. */
+static void trace_own(int *in, int *out, int n, int root)
 {
-    char *in = calloc((size_t)bytes, 1), *out = calloc((size_t)bytes, 1);
-    int ints = bytes / 4;
-    if (is_set("COLL_BCAST")) {
-        CHECK(MPI_Bcast(in, ints, MPI_INT, root, MPI_COMM_WORLD));
-        for (int i = 0; i < times; i++)
-            CHECK(PMPI_Bcast(in, ints, MPI_INT, root, MPI_COMM_WORLD));
-    }
-    if (is_set("COLL_REDUCE")) {
-        CHECK(MPI_Reduce(in, out, ints, MPI_INT, MPI_SUM, root, MPI_COMM_WORLD));
-        for (int i = 0; i < times; i++)
-            CHECK(PMPI_Reduce(in, out, ints, MPI_INT, MPI_SUM, root, MPI_COMM_WORLD));
-    }
-    if (is_set("COLL_ALLREDUCE")) {
-        CHECK(MPI_Allreduce(in, out, ints, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
-        for (int i = 0; i < times; i++)
-            CHECK(PMPI_Allreduce(in, out, ints, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
-    }
-    if (is_set("COLL_BARRIER")) {
+    if (is_set("COLL_BCAST"))
+        CHECK(MPI_Bcast(in, n, MPI_INT, root, MPI_COMM_WORLD));
+    if (is_set("COLL_REDUCE"))
+        CHECK(MPI_Reduce(in, out, n, MPI_INT, MPI_SUM, root, MPI_COMM_WORLD));
+    if (is_set("COLL_ALLREDUCE"))
+        CHECK(MPI_Allreduce(in, out, n, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+    if (is_set("COLL_BARRIER"))
         CHECK(MPI_Barrier(MPI_COMM_WORLD));
-        for (int i = 0; i < times; i++)
-            CHECK(PMPI_Barrier(MPI_COMM_WORLD));
-    }
-    free(in);
-    free(out);
 }
 
-static void trace(int times)
+static void trace_theirs(int *in, int *out, int n, int root)
 {
-    static const int bytes[] = {4, 40, 1000, 9996, 70000};
-    int n;
+    if (is_set("COLL_BCAST"))
+        CHECK(PMPI_Bcast(in, n, MPI_INT, root, MPI_COMM_WORLD));
+    if (is_set("COLL_REDUCE"))
+        CHECK(PMPI_Reduce(in, out, n, MPI_INT, MPI_SUM, root, MPI_COMM_WORLD));
+    if (is_set("COLL_ALLREDUCE"))
+        CHECK(PMPI_Allreduce(in, out, n, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+    if (is_set("COLL_BARRIER"))
+        CHECK(PMPI_Barrier(MPI_COMM_WORLD));
+}
+
+static void trace(int own, int theirs)
+{
+    static const int counts[] = {1, 10, 250, 2499, 17500};
+    int n, *in = calloc(2 * 17500, sizeof *in), *out = in + 17500;
     CHECK(MPI_Comm_size(MPI_COMM_WORLD, &n));
-    for (int i = 0; i < (int)(sizeof bytes / sizeof *bytes); i++)
-        trace_rooted(bytes[i], i * (n / 2 + 1) % n, times);
+    for (int i = 0; i < (int)(sizeof counts / sizeof *counts); i++) {
+        int root = i * (n / 2 + 1) % n;
+        for (int times = 0; times < own; times++)
+            trace_own(in, out, counts[i], root);
+        for (int times = 0; times < theirs; times++)
+            trace_theirs(in, out, counts[i], root);
+    }
+    free(in);
 }
 
 int main(int argc, char *argv[])
@@ -478,8 +480,8 @@ int main(int argc, char *argv[])
         test_errors();
     else if (strcmp(what, "inter") == 0)
         test_inter();
-    else if (strcmp(what, "trace") == 0 && argc > 2)
-        trace(atoi(argv[2]));
+    else if (strcmp(what, "trace") == 0 && argc > 3)
+        trace(atoi(argv[2]), atoi(argv[3]));
     else
         test_all();
     if (strcmp(what, "trace") != 0) {
