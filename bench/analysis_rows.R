@@ -18,7 +18,8 @@ make_big_study <- function(rows, folder) {
   table <- data.frame(
     study = "big", machine = "big", simulated = FALSE, suite = "generated", mpi = "none", collective = "bcast",
     algorithm = grid$algorithm, parameters = "", mapping = grid$mapping, nodes = 2, processes = grid$processes,
-    size_bytes = grid$size_bytes, launch = grid$launch, latency_us = round(latency, 3), min_latency_us = round(latency * 0.9, 3),
+    size_bytes = grid$size_bytes, launch = grid$launch, latency_us = round(latency, 3),
+    min_latency_us = round(latency * 0.9, 3),
     max_latency_us = round(latency * 1.1, 3), iterations = 1000, proved = TRUE, cell = "0123456789abcdef"
   )
   readr::write_csv(table, file.path(folder, "measurements.csv"))
@@ -26,7 +27,8 @@ make_big_study <- function(rows, folder) {
     name = "big", title = "Generated", question = "How long does it take?", simulated = FALSE,
     machine = list(name = "big", kind = "local", label = "generated"),
     collectives = list(bcast = list(
-      algorithms = lapply(algorithms, function(name) list(name = name, label = name)), mappings = mappings, processes = counts,
+      algorithms = lapply(algorithms, function(name) list(name = name, label = name)), mappings = mappings,
+      processes = counts,
       sizes = sizes
     ))
   )
@@ -42,5 +44,10 @@ read <- proc.time()[["elapsed"]]
 invisible(write_tables(results))
 invisible(summarise_answer(results))
 ended <- proc.time()[["elapsed"]]
-cat(sprintf("rows=%d\nread_s=%.1f\ntables_and_summary_s=%.1f\ntotal_s=%.1f\n", rows, read - started, ended - read, ended - started))
+cat(
+  sprintf(
+    "rows=%d\nread_s=%.1f\ntables_and_summary_s=%.1f\ntotal_s=%.1f\n", rows, read - started, ended - read,
+    ended - started
+  )
+)
 unlink(dirname(folder), recursive = TRUE)

@@ -3,7 +3,8 @@
 #' Regret: how much slower than the fastest algorithm of the cell, in percent.
 #'
 #' @param results List from [read_results()], or the study's folder.
-#' @return Tibble, one row per collective and mapping: study, collective, mapping, cells (compared), default_best_pct (cells
+#' @return Tibble, one row per collective and mapping: study, collective, mapping, cells (compared), default_best_pct
+#'   (cells
 #'   in which the default is fastest or tied, see [decide_winners()]), default_mean_regret_pct, default_max_regret_pct,
 #'   best_single (the algorithm with the smallest mean regret among those measured in every compared cell),
 #'   best_single_regret_pct.
@@ -11,7 +12,8 @@
 summarise_answer <- function(results) {
   results <- as_results(results)
   none <- tibble(
-    study = character(), collective = character(), mapping = character(), cells = integer(), default_best_pct = numeric(),
+    study = character(), collective = character(), mapping = character(), cells = integer(),
+    default_best_pct = numeric(),
     default_mean_regret_pct = numeric(), default_max_regret_pct = numeric(), best_single = character(),
     best_single_regret_pct = numeric()
   )
@@ -27,7 +29,8 @@ answer_collective <- function(results, collective) {
     group_by(mapping = mapping_factor(.data$mapping, results$study, .env$collective)) |>
     summarise(
       cells = n(), default_best_pct = share(.data$default_is %in% c("best", "tied"), !is.na(.data$default_is)),
-      default_mean_regret_pct = mean_known(.data$default_regret_pct), default_max_regret_pct = max_known(.data$default_regret_pct)
+      default_mean_regret_pct = mean_known(.data$default_regret_pct),
+      default_max_regret_pct = max_known(.data$default_regret_pct)
     ) |>
     mutate(mapping = as.character(.data$mapping), collective = .env$collective) |>
     left_join(single, by = "mapping")
@@ -51,7 +54,8 @@ summarise_regret <- function(results, collective, winners) {
     slice_min(.data$best_single_regret_pct, n = 1, with_ties = FALSE) |>
     ungroup() |>
     transmute(
-      .data$mapping, best_single = label_algorithm(.data$algorithm, results$study, .env$collective), .data$best_single_regret_pct
+      .data$mapping, best_single = label_algorithm(.data$algorithm, results$study, .env$collective),
+      .data$best_single_regret_pct
     )
 }
 
@@ -64,13 +68,15 @@ describe_answer <- function(results) {
   results <- as_results(results)
   answer <- filter(summarise_answer(results), !is.na(.data$default_best_pct))
   if (nrow(answer) == 0) {
-    return(paste0(study_name(results), ": no cell has both the default and another algorithm, so nothing can be compared."))
+    return(paste0(study_name(results), ": no cell has both the default and another algorithm to compare it with."))
   }
   vapply(split(answer, factor(answer$collective, unique(answer$collective))), function(rows) {
     paste0(
-      study_name(results), ", ", collective_word(rows$collective[1]), ": the default is the fastest or tied with it in ",
+      study_name(results), ", ", collective_word(rows$collective[1]),
+      ": the default is the fastest or tied with it in ",
       per_mapping(rows, format_pct(rows$default_best_pct)), " of the cells", "; on average it is ",
-      range_words(rows$default_mean_regret_pct), " slower than the fastest, at worst ", format_pct(max(rows$default_max_regret_pct)), "."
+      range_words(rows$default_mean_regret_pct), " slower than the fastest, at worst ",
+      format_pct(max(rows$default_max_regret_pct)), "."
     )
   }, "", USE.NAMES = FALSE)
 }
@@ -104,20 +110,25 @@ describe_default_vs_best <- function(results, collective) {
   better <- sum(table$mean_difference_us <= 0)
   c(
     paste0(
-      "The default is at least as fast as every other algorithm in ", sum(table$optimal), " of ", sum(table$cells), " cells (",
+      "The default is at least as fast as every other algorithm in ", sum(table$optimal), " of ", sum(table$cells),
+      " cells (",
       format_pct(100 * sum(table$optimal) / sum(table$cells)), ")."
     ),
     paste0(
       "On average over a class it is ahead of the best of the others in ", better, " of ", nrow(table), " classes",
       if (worst$mean_difference_us > 0) paste0(
-        "; it loses most ", class_words(worst), ", where it is ", format_us(worst$mean_difference_us), " slower on average"
+        "; it loses most ", class_words(worst), ", where it is ", format_us(worst$mean_difference_us),
+        " slower on average"
       ), "."
     )
   )
 }
 
 class_words <- function(row) {
-  paste0(label_mapping(row$mapping), " with ", tolower(row$size_class), " messages and ", tolower(row$process_class), " processes")
+  paste0(
+    label_mapping(row$mapping), " with ", tolower(row$size_class), " messages and ", tolower(row$process_class),
+    " processes"
+  )
 }
 
 describe_optimal <- function(results, collective) {
@@ -151,7 +162,8 @@ describe_decision <- function(results, collective) {
     paste0(
       "If one algorithm had to do everywhere, it would be ",
       and_list(paste0(
-        answer$best_single, " when mapped ", label_mapping(answer$mapping), " (", format_pct(answer$best_single_regret_pct), ")"
+        answer$best_single, " when mapped ", label_mapping(answer$mapping), " (",
+        format_pct(answer$best_single_regret_pct), ")"
       )), "; in brackets how much slower than the fastest that is on average."
     )
   )
@@ -179,7 +191,8 @@ describe_models <- function(results, collective) {
   fits <- if (any(errors$model == "plane")) fit_loglinear(results, collective)
   c(
     if (!is.null(fits) && nrow(fits) > 0) paste0(
-      "The log-linear plane explains ", range_words(100 * fits$r_squared), " of the variance of the logarithm, yet misses the ",
+      "The log-linear plane explains ", range_words(100 * fits$r_squared),
+      " of the variance of the logarithm, yet misses the ",
       "latencies it was fitted to by ", range_words(fits$mape_pct), " on average."
     ),
     describe_errors(errors, "held_out_mape_pct", "On cells that were held out"),
@@ -206,9 +219,12 @@ describe_errors <- function(errors, column, start) {
 }
 
 describe_extrapolation <- function(errors, study) {
-  best <- filter(errors, !.data$model %in% c("interpolation", "last_value")) |> smallest_errors("extrapolation_mape_pct")
+  best <- filter(errors, !.data$model %in% c("interpolation", "last_value")) |>
+    smallest_errors("extrapolation_mape_pct")
   last <- filter(errors, .data$model == "last_value", !is.na(.data$extrapolation_mape_pct))
-  both <- inner_join(best, select(last, "algorithm", "mapping", last = "extrapolation_mape_pct"), by = c("algorithm", "mapping"))
+  both <- inner_join(
+    best, select(last, "algorithm", "mapping", last = "extrapolation_mape_pct"), by = c("algorithm", "mapping")
+  )
   if (nrow(both) == 0) return(NULL)
   earns <- sum(both$extrapolation_mape_pct < both$last)
   c(
@@ -217,8 +233,10 @@ describe_extrapolation <- function(errors, study) {
       paste0("Fitted up to ", study$analysis$fit_up_to, " processes and judged above")
     ),
     paste0(
-      "In ", earns, " of ", nrow(both), " combinations of algorithm and mapping some model extrapolates better than repeating the ",
-      "last measured value, whose error is ", range_words(both$last), ". The best of several models is chosen here after the ",
+      "In ", earns, " of ", nrow(both),
+        " combinations of algorithm and mapping some model extrapolates better than repeating the ",
+      "last measured value, whose error is ", range_words(both$last),
+      ". The best of several models is chosen here after the ",
       "fact, which flatters it a little."
     )
   )
@@ -236,10 +254,12 @@ describe_latency <- function(results, collective) {
   if (anyNA(rows$size_bytes)) return(describe_barrier(results, collective))
   low <- slice_min(rows, .data$latency_us, n = 1, with_ties = FALSE)
   high <- slice_max(rows, .data$latency_us, n = 1, with_ties = FALSE)
-  say <- function(row) paste0(
-    format_us(row$latency_us), " (", label_algorithm(as.character(row$algorithm), results$study, collective), ", ",
-    label_mapping(row$mapping), ", ", row$processes, " processes, ", label_bytes(row$size_bytes), ")"
-  )
+  say <- function(row) {
+    paste0(
+      format_us(row$latency_us), " (", label_algorithm(as.character(row$algorithm), results$study, collective), ", ",
+      label_mapping(row$mapping), ", ", row$processes, " processes, ", label_bytes(row$size_bytes), ")"
+    )
+  }
   c(
     paste0("Latencies", simulated_note(results$study), " reach from ", say(low), " to ", say(high), "."),
     describe_mappings(results, collective, rows)
@@ -273,11 +293,16 @@ describe_barrier <- function(results, collective = "barrier") {
   last <- filter(rows, .data$processes == most) |> arrange(.data$latency_us)
   first <- last[1, ]
   final <- last[nrow(last), ]
-  slopes <- filter(fit_barriers(results, collective), .data$model == "linear", .data$term == "processes", .data$algorithm == "linear")
-  name <- function(row) paste0(label_algorithm(as.character(row$algorithm), results$study, collective), " ", label_mapping(row$mapping))
+  slopes <- filter(
+    fit_barriers(results, collective), .data$model == "linear", .data$term == "processes", .data$algorithm == "linear"
+  )
+  name <- function(row) {
+    paste(label_algorithm(as.character(row$algorithm), results$study, collective), label_mapping(row$mapping))
+  }
   c(
     paste0(
-      "With ", most, " processes", simulated_note(results$study), " the fastest is ", name(first), " at ", format_us(first$latency_us),
+      "With ", most, " processes", simulated_note(results$study), " the fastest is ", name(first), " at ",
+      format_us(first$latency_us),
       if (nrow(last) > 1) paste0(", the slowest ", name(final), " at ", format_us(final$latency_us)), "."
     ),
     if (nrow(slopes) > 0) paste0(

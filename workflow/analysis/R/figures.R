@@ -5,8 +5,12 @@
 #' @export
 write_figures <- function(results, folder = results$study$folder) {
   figures <- c(
-    unlist(map(collectives_of(results, sized = TRUE), function(name) figures_with_sizes(results, name)), recursive = FALSE),
-    unlist(map(collectives_of(results, sized = FALSE), function(name) figures_without(results, name)), recursive = FALSE)
+    unlist(
+      map(collectives_of(results, sized = TRUE), function(name) figures_with_sizes(results, name)), recursive = FALSE
+    ),
+    unlist(
+      map(collectives_of(results, sized = FALSE), function(name) figures_without(results, name)), recursive = FALSE
+    )
   )
   none <- tibble(
     id = character(), file = character(), title = character(), caption = character(), seed_figure = integer(),
@@ -27,7 +31,9 @@ write_figure <- function(figure, folder, study) {
   dir.create(dirname(path), showWarnings = FALSE, recursive = TRUE)
   temporary <- paste0(sub("svg$", "", path), c("tmp.svg", "tmp.png"))
   ggsave(temporary[1], figure$plot, device = svglite::svglite, width = figure$width, height = figure$height)
-  ggsave(temporary[2], figure$plot, width = figure$width, height = figure$height, dpi = 130, type = "cairo", device = "png")
+  ggsave(
+    temporary[2], figure$plot, width = figure$width, height = figure$height, dpi = 130, type = "cairo", device = "png"
+  )
   file.rename(temporary, c(path, sub("svg$", "png", path)))
   title <- figure$plot$labels$title
   tibble(
@@ -59,7 +65,8 @@ figures_processes <- function(results, collective, rows) {
     figure(
       collective, paste0("processes-", slug(mapping)), plot_processes(results, collective, mapping),
       paste0(
-        "Latency (\u00b5s) against the number of processes, one panel per message size, each with its own logarithmic axis.",
+        "Latency (\u00b5s) against the number of processes, one panel per message size, each with its ",
+        "own logarithmic axis.",
         interval_note(rows), boundary_note(results, mapping, max(rows$processes))
       ),
       seed_number(collective, unname(c(core = 1, socket = 2, node = 3)[mapping])), 9, 1.3 + 2.5 * ceiling(sizes / 2)
@@ -67,7 +74,10 @@ figures_processes <- function(results, collective, rows) {
   })
   c(by_mapping, list(figure(
     collective, "mappings", plot_mappings(results, collective),
-    paste0("Latency (\u00b5s) against processes for each algorithm (rows) and message size (columns), colour: mapping; logarithmic axes.", interval_note(rows)),
+    paste0(
+      "Latency (\u00b5s) against processes for each algorithm (rows) and message size (columns), colour: ",
+      "mapping; logarithmic axes.", interval_note(rows)
+    ),
     seed_number(collective, 4), 10, 1.4 + 1.75 * algorithms
   )))
 }
@@ -77,7 +87,10 @@ slug <- function(text) gsub("[^a-z0-9]+", "-", tolower(text))
 figure_sizes <- function(results, collective, rows) {
   figure(
     collective, "sizes", plot_sizes(results, collective),
-    paste0("Latency (\u00b5s) against message size for some numbers of processes; both axes are logarithmic.", interval_note(rows)),
+    paste0(
+      "Latency (\u00b5s) against message size for some numbers of processes; both axes are logarithmic.",
+      interval_note(rows)
+    ),
     seed_number(collective, 12), 9.5, 1.8 + 2.1 * min(3, n_distinct(rows$processes))
   )
 }
@@ -121,14 +134,16 @@ figures_wins <- function(results, collective) {
     )),
     if (nrow(compared) > 0 && sized) list(figure(
       collective, "default-map", plot_default_map(results, collective), paste0(
-        "Latency of the default relative to the best of the other algorithms, in percent: orange where the default is slower, ",
+        "Latency of the default relative to the best of the other algorithms, in percent: orange where the ",
+        "default is slower, ",
         "blue where it is faster; the colour saturates at the ends of the scale.", excluded_note(results, collective)
       ), NA, 9.5, map_height(compared)
     )),
     if (nrow(compared) > 0 && !sized && n_distinct(compared$processes) > 1) list(figure(
       collective, "default-minus-best", plot_difference(results, collective), paste0(
         "Latency of the default minus that of the best other algorithm (\u00b5s)",
-        boundary_note(results, unique(compared$mapping), max(compared$processes)) |> sub(pattern = "^ ", replacement = ". "),
+        boundary_note(results, unique(compared$mapping), max(compared$processes)) |>
+          sub(pattern = "^ ", replacement = ". "),
         excluded_note(results, collective)
       ), seed_number(collective, 8), 9, 3.8
     ))
@@ -141,7 +156,8 @@ figures_models <- function(results, collective) {
   errors <- read_model_errors(results, collective)
   if (nrow(errors) == 0) return(NULL)
   list(figure(
-    collective, "model-errors", plot_model_errors(results, collective, errors), caption_errors(results, collective), NA, 10,
+    collective, "model-errors", plot_model_errors(results, collective, errors), caption_errors(results, collective),
+    NA, 10,
     2 + 0.42 * n_distinct(errors$algorithm) * (1 + any(!is.na(errors$extrapolation_mape_pct)))
   ))
 }
@@ -179,7 +195,10 @@ figures_processes_unsized <- function(results, collective, rows) {
     ),
     figure(
       collective, "mappings", plot_mappings(results, collective),
-      paste0("Latency (\u00b5s) against the number of processes, one panel per algorithm, colour: mapping.", interval_note(rows)),
+      paste0(
+        "Latency (\u00b5s) against the number of processes, one panel per algorithm, colour: mapping.",
+        interval_note(rows)
+      ),
       seed_number(collective, 7), 9, 1.4 + 2.4 * ceiling(n_distinct(rows$algorithm) / 2)
     )
   )
@@ -190,7 +209,9 @@ figures_fits <- function(results, collective) {
   chosen <- distinct(fits, .data$algorithm, .data$model)
   chosen <- distinct(chosen, .data$algorithm, .keep_all = TRUE)
   pmap(chosen, function(algorithm, model) {
-    here <- distinct(filter(fits, .data$algorithm == .env$algorithm, .data$model == .env$model), .data$mapping, .data$mape_pct)
+    here <- distinct(
+      filter(fits, .data$algorithm == .env$algorithm, .data$model == .env$model), .data$mapping, .data$mape_pct
+    )
     figure(
       collective, paste0("fit-", slug(algorithm)), plot_fit(results, collective, algorithm, model), paste0(
         "Measured latency (\u00b5s) and the fit with the 95 % interval of its mean. Mean error on the fitted cells: ",

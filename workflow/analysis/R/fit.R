@@ -4,7 +4,8 @@
 #'
 #' @param results List from [read_results()].
 #' @param collective Name of a collective with message sizes.
-#' @return Tibble: algorithm, mapping, intercept, coef_log_size, coef_processes, r_squared, mape_pct (mean absolute error
+#' @return Tibble: algorithm, mapping, intercept, coef_log_size, coef_processes, r_squared, mape_pct (mean absolute
+#'   error
 #'   of the fitted latency in percent of the measured one, on the fitted cells).
 #' @export
 fit_loglinear <- function(results, collective) {
@@ -64,7 +65,8 @@ barrier_forms <- c(linear = "linear", tree = "spline", recursive_doubling = "log
 
 #' Barrier models of seed 000, Figures 9-11: latency against the number of processes
 #'
-#' `linear`: a + b P. `spline`: continuous, straight between the knots, as a + b P + sum c_k max(0, P - k). `log_linear`:
+#' `linear`: a + b P. `spline`: continuous, straight between the knots, as a + b P + sum c_k max(0, P - k).
+#' `log_linear`:
 #' a + b P + c log2 P. Least squares on microseconds.
 #'
 #' @param data Tibble with processes and latency_us of one algorithm and mapping.
@@ -87,9 +89,12 @@ fit_barrier <- function(data, form = c("linear", "spline", "log_linear"), knots 
 #'
 #' @param results List from [read_results()].
 #' @param collective Name of a collective without message sizes.
-#' @return Tibble: algorithm, mapping, model (linear, spline, log_linear), chosen (TRUE for the form that the figures show:
-#'   the seed's form of that algorithm, or else the smallest AIC), term, estimate, low, high, r_squared, mape_pct. Terms are
-#'   intercept (us), processes and after_<knot> (us per process; after_<knot> is the change of slope), log2_processes (us).
+#' @return Tibble: algorithm, mapping, model (linear, spline, log_linear), chosen (TRUE for the form that the figures
+#'   show:
+#'   the seed's form of that algorithm, or else the smallest AIC), term, estimate, low, high, r_squared, mape_pct.
+#'   Terms are
+#'   intercept (us), processes and after_<knot> (us per process; after_<knot> is the change of slope), log2_processes
+#'   (us).
 #' @export
 fit_barriers <- function(results, collective) {
   knots <- results$study$analysis$barrier_tree_knots

@@ -14,4 +14,3 @@
 #' @importFrom rlang .data .env
 #' @importFrom utils head tail
 "_PACKAGE"
-

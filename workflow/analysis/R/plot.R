@@ -3,7 +3,9 @@
 layer_points <- function(rows, line = TRUE) {
   list(
     if (line) geom_line(linewidth = 0.35, alpha = 0.7),
-    if (any(rows$launches > 1)) geom_linerange(aes(ymin = .data$low_us, ymax = .data$high_us), linewidth = 0.4, alpha = 0.6),
+    if (any(rows$launches > 1)) geom_linerange(
+      aes(ymin = .data$low_us, ymax = .data$high_us), linewidth = 0.4, alpha = 0.6
+    ),
     geom_point(size = 1.3)
   )
 }
@@ -13,7 +15,8 @@ layer_points <- function(rows, line = TRUE) {
 #' @param results List from [read_results()].
 #' @param mappings Names of mappings.
 #' @param most Largest number of processes of the figure.
-#' @return Tibble: mapping, processes (the last count that needs no further unit), level. Empty where levels are not known.
+#' @return Tibble: mapping, processes (the last count that needs no further unit), level. Empty where levels are not
+#'   known.
 #' @export
 summarise_boundaries <- function(results, mappings, most) {
   none <- tibble(mapping = character(), processes = numeric(), level = character())
@@ -113,7 +116,8 @@ process_breaks <- function(limits) {
   if (is.na(step)) scales::breaks_extended()(limits) else seq(0, limits[2], step)
 }
 
-#' One algorithm over mappings: latency against processes, rows algorithms, columns sizes (seed Figure 4; 7 without sizes)
+#' One algorithm over mappings: latency against processes, rows algorithms, columns sizes (seed Figure 4; 7 without
+#' sizes)
 #'
 #' @inheritParams plot_processes
 #' @return A ggplot.
@@ -131,7 +135,8 @@ plot_mappings <- function(results, collective) {
   )
   ggplot(rows, aes(.data$processes, .data$latency_us, colour = .data$mapping, shape = .data$mapping)) +
     layer_points(rows) +
-    (if (sized) facet_wrap(vars(.data$panel, .data$size), scales = "free_y", ncol = n_distinct(rows$size), labeller = one_line)
+    (if (sized) facet_wrap(vars(.data$panel, .data$size), scales = "free_y", ncol = n_distinct(rows$size),
+      labeller = one_line)
      else facet_wrap(vars(.data$panel), ncol = 2)) +
     scale_mapping(rows$mapping) +
     scale_x_processes() +
@@ -181,11 +186,16 @@ plot_difference <- function(results, collective) {
     scale_algorithm(results, collective, rows$best) +
     scale_x_processes() +
     scale_y_continuous("Default \u2212 best of the others (\u00b5s)") +
-    labs(title = paste0(capitalised(collective_word(collective)), ": what the default costs"), subtitle = "Above zero the default is slower; colour: the best of the others") +
+    labs(
+      title = paste0(capitalised(collective_word(collective)), ": what the default costs"),
+      subtitle = "Above zero the default is slower; colour: the best of the others"
+    ) +
     tag_simulated(results$study) + theme_study()
 }
 
-form_words <- c(linear = "a straight line", spline = "a degree-1 spline", log_linear = "a logarithm and a straight line")
+form_words <- c(
+  linear = "a straight line", spline = "a degree-1 spline", log_linear = "a logarithm and a straight line"
+)
 
 #' A fitted form beside the data (seed Figures 9-11)
 #'
@@ -210,7 +220,8 @@ plot_fit <- function(results, collective, algorithm, form) {
     scale_x_processes() +
     scale_y_continuous("Latency (\u00b5s)") +
     labs(title = paste0(
-      capitalised(collective_word(collective)), ", ", label_algorithm(algorithm, results$study, collective), ": ", form_words[[form]]
+      capitalised(collective_word(collective)), ", ", label_algorithm(algorithm, results$study, collective), ": ",
+      form_words[[form]]
     )) +
     tag_simulated(results$study) + theme_study()
 }
@@ -272,7 +283,8 @@ plot_default_map <- function(results, collective) {
     geom_tile() +
     facet_wrap(vars(.data$mapping), labeller = labeller(.default = label_mapping)) +
     scale_fill_gradient2(
-      "Default against the best of the others", low = "#0072B2", mid = "#F7F7F7", high = "#D55E00", limits = c(-limit, limit),
+      "Default against the best of the others", low = "#0072B2", mid = "#F7F7F7", high = "#D55E00",
+      limits = c(-limit, limit),
       oob = scales::squish, labels = function(x) paste0(ifelse(x > 0, "+", ""), x, " %"),
       guide = guide_colourbar(title.position = "top", title.hjust = 0.5, barwidth = 16, barheight = 0.6)
     ) +
@@ -286,7 +298,9 @@ cell_axis <- function(values) factor(values, sort(unique(values)))
 scale_cells <- function() {
   list(
     scale_x_discrete("Processes", breaks = thinned(8), expand = c(0, 0)),
-    scale_y_discrete("Message size", breaks = thinned(11), labels = function(x) label_bytes(as.numeric(x)), expand = c(0, 0))
+    scale_y_discrete(
+      "Message size", breaks = thinned(11), labels = function(x) label_bytes(as.numeric(x)), expand = c(0, 0)
+    )
   )
 }
 
@@ -295,13 +309,17 @@ thinned <- function(most) {
 }
 
 theme_cells <- function() {
-  theme(panel.grid.major = element_blank(), legend.title = element_text(size = rel(0.85)), legend.key.width = grid::unit(2, "lines"))
+  theme(
+    panel.grid.major = element_blank(), legend.title = element_text(size = rel(0.85)),
+    legend.key.width = grid::unit(2, "lines")
+  )
 }
 
 #' Decision map: the fastest algorithm of each cell, ties marked
 #'
 #' @inheritParams plot_processes
-#' @return A ggplot. Full colour: the fastest algorithm, alone. Pale with a dot: tied; the dot has the colour of the default
+#' @return A ggplot. Full colour: the fastest algorithm, alone. Pale with a dot: tied; the dot has the colour of the
+#'   default
 #'   where the default is among the tied, else of the next algorithm. Without sizes the map has one row per mapping.
 #' @export
 plot_decision <- function(results, collective) {
@@ -310,14 +328,19 @@ plot_decision <- function(results, collective) {
   y <- if (sized) cell_axis(rows$size_bytes) else factor(rows$mapping, rev(levels(rows$mapping)))
   ggplot(mutate(rows, y = y), aes(cell_axis(.data$processes), .data$y)) +
     geom_tile(aes(fill = .data$winner, alpha = .data$mate != ""), colour = if (sized) NA else "white") +
-    geom_point(aes(colour = .data$mate), function(data) mutate_mate(data, levels(rows$winner)), size = if (sized) 0.75 else 2.2) +
+    geom_point(
+      aes(colour = .data$mate), function(data) mutate_mate(data, levels(rows$winner)), size = if (sized) 0.75 else 2.2
+    ) +
     (if (sized) facet_wrap(vars(.data$mapping), labeller = labeller(.default = label_mapping))) +
     scale_algorithm(results, collective, rows$winner, c("fill", "colour")) +
     scale_alpha_manual(values = c("FALSE" = 1, "TRUE" = 0.42), guide = "none") +
     guides(colour = "none") +
     scale_x_discrete("Processes", breaks = thinned(if (sized) 8 else 24), expand = c(0, 0)) +
     (if (sized) scale_cells()[[2]] else scale_y_discrete(NULL, labels = label_mapping, expand = c(0, 0))) +
-    labs(title = paste0(capitalised(collective_word(collective)), ": fastest algorithm"), subtitle = "Pale with a dot: tied; the dot shows with which (the default first)") +
+    labs(
+      title = paste0(capitalised(collective_word(collective)), ": fastest algorithm"),
+      subtitle = "Pale with a dot: tied; the dot shows with which (the default first)"
+    ) +
     tag_simulated(results$study) + theme_study() + theme_cells() + theme(legend.title = element_blank())
 }
 
@@ -341,7 +364,8 @@ decision_rows <- function(results, collective) {
 model_words <- c(
   plane = "Log-linear plane", linear = "Straight line", spline = "Degree-1 spline",
   log_linear = "Logarithm + line", smooth = "Smooth surface", interpolation = "Log-interpolation",
-  last_value = "Last measured value", hops = "Hop model", hops_anchored = "Hop model, anchored", blend = "Hop model \u00d7 interpolation"
+  last_value = "Last measured value", hops = "Hop model", hops_anchored = "Hop model, anchored",
+  blend = "Hop model \u00d7 interpolation"
 )
 
 #' Errors of the models on cells that they have not seen
@@ -356,14 +380,18 @@ plot_model_errors <- function(results, collective, errors) {
     filter(!is.na(.data$mape)) |>
     mutate(
       kind = factor(.data$kind, c("held_out_mape_pct", "extrapolation_mape_pct"), c("Held out", "Extrapolation")),
-      algorithm = forcats_rev(label_algorithm(.data$algorithm, results$study, .env$collective), results, .env$collective),
+      algorithm = first_on_top(
+        label_algorithm(.data$algorithm, results$study, .env$collective), results, .env$collective
+      ),
       mapping = mapping_factor(.data$mapping, results$study, .env$collective),
       model = factor(.data$model, intersect(names(model_words), .data$model))
     )
   rows <- filter(rows, !(.data$kind == "Extrapolation" & .data$model == "interpolation"))
-  best <- rows |> group_by(.data$kind, .data$mapping, .data$algorithm) |> slice_min(.data$mape, n = 1, with_ties = FALSE)
+  best <- rows |> group_by(.data$kind, .data$mapping, .data$algorithm) |>
+    slice_min(.data$mape, n = 1, with_ties = FALSE)
   colours <- c(
-    plane = "#999999", linear = "#999999", spline = "#777777", log_linear = "#BBBBBB", smooth = "#E69F00", interpolation = "#56B4E9",
+    plane = "#999999", linear = "#999999", spline = "#777777", log_linear = "#BBBBBB", smooth = "#E69F00",
+    interpolation = "#56B4E9",
     last_value = "#CC79A7", hops = "#009E73", hops_anchored = "#D55E00", blend = "#0072B2"
   )
   ggplot(rows, aes(.data$mape, .data$algorithm, colour = .data$model, shape = .data$model)) +
@@ -371,13 +399,19 @@ plot_model_errors <- function(results, collective, errors) {
     geom_point(size = 1.8) +
     facet_grid(vars(.data$kind), vars(.data$mapping), labeller = labeller(mapping = label_mapping)) +
     scale_colour_manual(values = colours, labels = model_words) +
-    scale_shape_manual(values = setNames(c(3, 3, 4, 8, 15, 16, 18, 2, 17, 6), names(model_words)), labels = model_words) +
+    scale_shape_manual(
+      values = setNames(c(3, 3, 4, 8, 15, 16, 18, 2, 17, 6), names(model_words)), labels = model_words
+    ) +
     scale_x_log10("Mean absolute error (%)", breaks = c(1, 2, 5, 10, 20, 50, 100, 200, 500)) +
-    labs(y = NULL, title = paste0(capitalised(collective_word(collective)), ": errors on cells that were not fitted"), subtitle = "A ring marks the smallest error of its row") +
+    labs(
+      y = NULL, title = paste0(capitalised(collective_word(collective)), ": errors on cells that were not fitted"),
+      subtitle = "A ring marks the smallest error of its row"
+    ) +
     tag_simulated(results$study) + theme_study() + theme(strip.text.y = element_text(hjust = 0.5))
 }
 
-forcats_rev <- function(labels, results, collective) {
-  known <- label_algorithm(levels(algorithm_factor(unique(results$medians$algorithm[results$medians$collective == collective]), results$study, collective)), results$study, collective)
-  factor(labels, rev(unique(known)))
+first_on_top <- function(labels, results, collective) {
+  here <- unique(results$medians$algorithm[results$medians$collective == collective])
+  ordered <- levels(algorithm_factor(here, results$study, collective))
+  factor(labels, rev(unique(label_algorithm(ordered, results$study, collective))))
 }

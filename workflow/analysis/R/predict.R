@@ -37,7 +37,8 @@ settle <- function(a, b, x, free) {
 
 #' Fit the hop model
 #'
-#' For each message size, latency = sum over the columns of [count_hops()] of a cost that is not negative; least squares on
+#' For each message size, latency = sum over the columns of [count_hops()] of a cost that is not negative; least
+#' squares on
 #' the relative error. A cost per message and size needs no assumption on protocol switches.
 #'
 #' @param data Tibble of one algorithm and mapping: processes, size_bytes, latency_us.
@@ -56,11 +57,14 @@ fit_hops <- function(data, hops) {
 #'
 #' @param results List from [read_results()].
 #' @param collective Name of a collective.
-#' @return Tibble: algorithm, mapping, size_bytes, term (a column of [count_hops()]), cost_us (per unit of the term). Terms that
+#' @return Tibble: algorithm, mapping, size_bytes, term (a column of [count_hops()]), cost_us (per unit of the term).
+#'   Terms that
 #'   cost nothing are left out.
 #' @export
 fit_hop_costs <- function(results, collective) {
-  rows <- mutate(rows_to_fit(results, collective), name = as.character(.data$algorithm), place = as.character(.data$mapping))
+  rows <- mutate(
+    rows_to_fit(results, collective), name = as.character(.data$algorithm), place = as.character(.data$mapping)
+  )
   none <- tibble(
     algorithm = character(), mapping = character(), size_bytes = numeric(), term = character(), cost_us = numeric()
   )
@@ -162,7 +166,8 @@ over_sizes <- function(train, test, line) {
 }
 
 models_sized <- list(
-  plane = predict_plane, smooth = predict_smooth, interpolation = predict_interpolation, last_value = predict_last_value,
+  plane = predict_plane, smooth = predict_smooth, interpolation = predict_interpolation,
+  last_value = predict_last_value,
   hops = predict_hops, hops_anchored = predict_hops_anchored, blend = predict_blend
 )
 
@@ -174,7 +179,8 @@ models_unsized <- list(
 
 #' Which cells are held out, decided from the grid alone, before anything is fitted
 #'
-#' Of the sorted process counts every second one, from the second on, never the last, with all its sizes; and of the sorted
+#' Of the sorted process counts every second one, from the second on, never the last, with all its sizes; and of the
+#' sorted
 #' sizes every fourth, from the third on, never the last, at all process counts.
 #'
 #' @param data Tibble with processes and size_bytes.
@@ -217,7 +223,8 @@ mean_error <- function(mape_pct, cells, use) {
 #' Errors of every model by the reason for which a cell was held out
 #'
 #' @inheritParams summarise_model_errors
-#' @return Tibble: collective, algorithm, mapping, model, held_out (processes, sizes, both, extrapolation), cells, mape_pct.
+#' @return Tibble: collective, algorithm, mapping, model, held_out (processes, sizes, both, extrapolation), cells,
+#'   mape_pct.
 #' @export
 summarise_model_detail <- function(results, collective) {
   rows <- rows_to_fit(results, collective)

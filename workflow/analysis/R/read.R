@@ -83,7 +83,8 @@ default_knots <- function(study, processes) {
 #' How many processes one unit of each level holds
 #'
 #' @param study A study from [read_study()].
-#' @return Tibble: `level` (node, socket, ...), `ranks`: processes that fill one unit of that level. Outermost first; the
+#' @return Tibble: `level` (node, socket, ...), `ranks`: processes that fill one unit of that level. Outermost first;
+#'   the
 #'   innermost level (a core) is left out. Empty where the machine has no levels.
 #' @export
 group_sizes <- function(study) {
@@ -95,7 +96,8 @@ group_sizes <- function(study) {
 }
 
 measurement_columns <- list(
-  collective = "c", algorithm = "c", parameters = "c", mpi = "c", mapping = "c", nodes = "d", processes = "d", size_bytes = "d",
+  collective = "c", algorithm = "c", parameters = "c", mpi = "c", mapping = "c", nodes = "d", processes = "d",
+  size_bytes = "d",
   launch = "i", latency_us = "d", min_latency_us = "d", max_latency_us = "d", proved = "l"
 )
 
@@ -103,7 +105,8 @@ measurement_columns <- list(
 #'
 #' Rows without a latency (bandwidth tests) and rows whose forced algorithm was not used (`proved` FALSE) are left out.
 #' An algorithm that was measured with several parameters becomes several algorithms, named `algorithm [parameters]`; a
-#' mapping measured on several numbers of nodes for the same number of processes becomes `mapping on N nodes`, and with several
+#' mapping measured on several numbers of nodes for the same number of processes becomes `mapping on N nodes`, and
+#' with several
 #' MPI libraries `mapping, library`: only what ran in the same place is compared.
 #'
 #' @param folder Folder `results/<study>` with `measurements.csv`.
@@ -166,7 +169,9 @@ read_cells <- function(folder) {
 #' @return A list: `study` ([read_study()]), `medians` ([summarise_launches()]), `cells` ([read_cells()]).
 #' @export
 read_results <- function(folder) {
-  key <- paste(normalizePath(folder), paste(file.mtime(file.path(folder, c("study.json", "measurements.csv"))), collapse = " "))
+  key <- paste(
+    normalizePath(folder), paste(file.mtime(file.path(folder, c("study.json", "measurements.csv"))), collapse = " ")
+  )
   if (!identical(memory$key, key)) {
     memory$results <- list(
       study = read_study(folder), medians = summarise_launches(read_measurements(folder)), cells = read_cells(folder)

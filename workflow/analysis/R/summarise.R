@@ -2,13 +2,17 @@ cell_keys <- c("collective", "algorithm", "mapping", "processes", "size_bytes")
 
 #' Median over launches of each cell and message size
 #'
-#' The interval holds the median with about 95 % confidence: order statistics k and n + 1 - k, with k the 2.5 % quantile of
-#' the binomial distribution (n, 1/2) (Hoefler and Belli 2015, rule 5; Le Boudec 2010, theorem 2.1). Below six launches it
+#' The interval holds the median with about 95 % confidence: order statistics k and n + 1 - k, with k the 2.5 %
+#' quantile of
+#' the binomial distribution (n, 1/2) (Hoefler and Belli 2015, rule 5; Le Boudec 2010, theorem 2.1). Below six
+#' launches it
 #' is the range of the launches, whose confidence is lower: 1 - 2^(1 - n).
 #'
 #' @param measurements Tibble from [read_measurements()].
-#' @return Tibble, one row per cell and size: collective, algorithm, mapping, processes, size_bytes, launches, latency_us
-#'   (median), low_us and high_us (interval of the median; equal to it with one launch), min_latency_us and max_latency_us
+#' @return Tibble, one row per cell and size: collective, algorithm, mapping, processes, size_bytes, launches,
+#'   latency_us
+#'   (median), low_us and high_us (interval of the median; equal to it with one launch), min_latency_us and
+#'   max_latency_us
 #'   (medians over launches of the extremes over ranks).
 #' @export
 summarise_launches <- function(measurements) {
@@ -20,7 +24,8 @@ summarise_launches <- function(measurements) {
   k <- pmax(1, qbinom(0.025, n, 0.5))
   sorted <- measurements$latency_us[order(id, measurements$latency_us)]
   mutate(keys,
-    launches = n, latency_us = middle(sorted, start, n), low_us = sorted[start + k], high_us = sorted[start + n + 1 - k],
+    launches = n, latency_us = middle(sorted, start, n), low_us = sorted[start + k],
+    high_us = sorted[start + n + 1 - k],
     min_latency_us = group_median(measurements$min_latency_us, id, groups),
     max_latency_us = group_median(measurements$max_latency_us, id, groups)
   )
@@ -57,7 +62,8 @@ collectives_of <- function(results, sized = NULL) {
 #' @param medians Tibble from [summarise_launches()].
 #' @param collective Name of a collective.
 #' @param excludes Algorithms that do not compete (`analysis.best_excludes`).
-#' @return Tibble, one row per mapping x processes x size where the default and at least one other algorithm were measured:
+#' @return Tibble, one row per mapping x processes x size where the default and at least one other algorithm were
+#'   measured:
 #'   default_us, best_us, best (name), difference_us = default_us - best_us (negative: the default is faster).
 #' @export
 summarise_differences <- function(medians, collective, excludes = character()) {
@@ -83,7 +89,8 @@ base_name <- function(algorithm) sub(" \\[.*\\]$", "", algorithm)
 #' @param results List from [read_results()].
 #' @param collective Name of a collective with message sizes.
 #' @return Tibble: mapping, size_class, process_class, cells, optimal (cells where the default is fastest; ties count),
-#'   optimal_pct, mean_difference_us and sd_difference_us (default minus best of the others; population standard deviation).
+#'   optimal_pct, mean_difference_us and sd_difference_us (default minus best of the others; population standard
+#'   deviation).
 #' @export
 summarise_default_vs_best <- function(results, collective) {
   analysis <- results$study$analysis
@@ -106,7 +113,8 @@ summarise_default_vs_best <- function(results, collective) {
 #'
 #' @param results List from [read_results()].
 #' @param collective Name of a collective without message sizes.
-#' @return Tibble: mapping, optimal (default faster than all others), not_optimal (slower), zero_difference, not_optimal_pct.
+#' @return Tibble: mapping, optimal (default faster than all others), not_optimal (slower), zero_difference,
+#'   not_optimal_pct.
 #' @export
 summarise_optimal <- function(results, collective) {
   summarise_differences(results$medians, collective, results$study$analysis$best_excludes) |>

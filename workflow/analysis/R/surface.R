@@ -23,7 +23,9 @@ surface_quads <- function(rows, value, ranges) {
   z[cbind(match(rows$processes, counts), match(rows$size_bytes, sizes))] <- rows[[value]]
   corner <- expand.grid(i = seq_len(length(counts) - 1), j = seq_len(length(sizes) - 1))
   corner$quad <- seq_len(nrow(corner))
-  quads <- bind_rows(map(list(c(0, 0), c(1, 0), c(1, 1), c(0, 1)), function(d) mutate(corner, i = .data$i + d[1], j = .data$j + d[2])))
+  quads <- bind_rows(
+    map(list(c(0, 0), c(1, 0), c(1, 1), c(0, 1)), function(d) mutate(corner, i = .data$i + d[1], j = .data$j + d[2]))
+  )
   quads$z <- z[cbind(quads$i, quads$j)]
   quads <- quads |>
     arrange(.data$quad) |>
@@ -32,7 +34,8 @@ surface_quads <- function(rows, value, ranges) {
     ungroup() |>
     filter(!is.na(.data$level))
   at <- project(
-    unit_range(log2(sizes[quads$j]), ranges$size), unit_range(counts[quads$i], ranges$processes), unit_range(quads$z, ranges$value)
+    unit_range(log2(sizes[quads$j]), ranges$size), unit_range(counts[quads$i], ranges$processes),
+    unit_range(quads$z, ranges$value)
   )
   bind_cols(quads, at) |>
     group_by(.data$quad) |>
@@ -55,7 +58,9 @@ surface_frame <- function(ranges) {
   label <- bind_rows(
     mutate(project(unit_range(log2(sizes), ranges$size), -0.06, 0), text = label_bytes(sizes), hjust = 0, vjust = 1),
     mutate(project(-0.06, unit_range(counts, ranges$processes), 0), text = format_number(counts), hjust = 1, vjust = 1),
-    mutate(project(-0.03, 1.03, unit_range(values, ranges$value)), text = format_number(10^values), hjust = 1, vjust = 0.5),
+    mutate(
+      project(-0.03, 1.03, unit_range(values, ranges$value)), text = format_number(10^values), hjust = 1, vjust = 0.5
+    ),
     mutate(project(0.5, -0.3, 0), text = "Message size", hjust = 0, vjust = 1),
     mutate(project(-0.3, 0.5, 0), text = "Processes", hjust = 1, vjust = 1),
     mutate(project(0, 1, 1.1), text = "Latency (\u00b5s)", hjust = 0.5, vjust = 0)
@@ -81,13 +86,15 @@ draw_surface <- function(quads, frame) {
       aes(.data$h, .data$v, group = .data$quad, fill = 10^.data$level), quads, colour = "white", linewidth = 0.08
     ) +
     geom_text(
-      aes(.data$h, .data$v, label = .data$text, hjust = .data$hjust, vjust = .data$vjust), frame$label, size = 2.7, colour = "grey25"
+      aes(.data$h, .data$v, label = .data$text, hjust = .data$hjust, vjust = .data$vjust), frame$label, size = 2.7,
+      colour = "grey25"
     ) +
     scale_fill_viridis_c("Latency (\u00b5s)", trans = "log10", labels = format_number) +
     coord_equal(clip = "off") +
     theme_study() +
     theme(
-      axis.text = element_blank(), axis.title = element_blank(), panel.grid.major = element_blank(), panel.border = element_blank(),
+      axis.text = element_blank(), axis.title = element_blank(), panel.grid.major = element_blank(),
+      panel.border = element_blank(),
       legend.title = element_text(size = rel(0.85)), legend.key.width = grid::unit(2.5, "lines")
     )
 }
@@ -144,7 +151,8 @@ plot_plane <- function(results, collective, algorithm, mapping) {
   draw_surface(surface_quads(rows, "log_latency", ranges), surface_frame(ranges)) +
     geom_polygon(aes(.data$h, .data$v), plane, fill = "#D55E00", colour = "#D55E00", alpha = 0.28, linewidth = 0.5) +
     labs(title = paste0(
-      capitalised(collective_word(collective)), ", ", label_algorithm(algorithm, results$study, collective), ", mapped ",
+      capitalised(collective_word(collective)), ", ", label_algorithm(algorithm, results$study, collective),
+      ", mapped ",
       label_mapping(mapping), ": the surface and its plane"
     )) +
     tag_simulated(results$study)
@@ -165,13 +173,16 @@ plot_surface_interactive <- function(results, collective = NULL, mapping = NULL)
   colours <- colours_of(results$study, collective, levels(rows$algorithm))
   widget <- plotly::plot_ly()
   for (name in levels(rows$algorithm)) {
-    widget <- add_algorithm(widget, filter(rows, .data$algorithm == name), label_algorithm(name, results$study, collective), colours[[name]])
+    widget <- add_algorithm(
+      widget, filter(rows, .data$algorithm == name), label_algorithm(name, results$study, collective), colours[[name]]
+    )
   }
   plotly::layout(widget,
     showlegend = TRUE, margin = list(l = 0, r = 0, t = 30, b = 0),
     title = list(text = if (results$study$simulated) "simulated" else "", font = list(size = 12)),
     scene = list(
-      xaxis = list(title = "Message size (B)", type = "log", exponentformat = "none"), yaxis = list(title = "Processes"),
+      xaxis = list(title = "Message size (B)", type = "log", exponentformat = "none"),
+      yaxis = list(title = "Processes"),
       zaxis = list(title = "Latency (\u00b5s)", type = "log")
     )
   )
@@ -179,10 +190,12 @@ plot_surface_interactive <- function(results, collective = NULL, mapping = NULL)
 
 add_algorithm <- function(widget, rows, label, colour) {
   wide <- pivot_wider(
-    select(rows, "processes", "size_bytes", "latency_us"), names_from = "size_bytes", values_from = "latency_us", names_sort = TRUE
+    select(rows, "processes", "size_bytes", "latency_us"), names_from = "size_bytes", values_from = "latency_us",
+    names_sort = TRUE
   )
   plotly::add_surface(widget,
-    x = as.numeric(names(wide)[-1]), y = wide$processes, z = as.matrix(wide[-1]), name = label, showlegend = TRUE, showscale = FALSE,
+    x = as.numeric(names(wide)[-1]), y = wide$processes, z = as.matrix(wide[-1]), name = label, showlegend = TRUE,
+    showscale = FALSE,
     opacity = 0.85, colorscale = list(list(0, colour), list(1, colour)),
     hovertemplate = paste0(label, "<br>%{x} B, %{y} processes: %{z:.3g} \u00b5s<extra></extra>")
   )

@@ -1,4 +1,5 @@
-# Okabe and Ito (2008), told apart by colour-blind readers; the default is nearly black. Each algorithm keeps its colour.
+# Okabe and Ito (2008), told apart by colour-blind readers; the default is nearly black. Each algorithm keeps its
+# colour.
 algorithm_colours <- c(
   default = "#333333", linear = "#E69F00", chain = "#56B4E9", binary_tree = "#009E73", binomial = "#0072B2",
   pipeline = "#CC79A7", recursive_doubling = "#D55E00", tree = "#009E73"
@@ -21,7 +22,8 @@ theme_study <- function(base_size = 10.5) {
       plot.tag.position = c(0.995, 0.985), plot.background = element_rect(fill = "white", colour = NA),
       panel.grid.minor = element_blank(), panel.grid.major = element_line(linewidth = 0.25, colour = "grey90"),
       panel.border = element_rect(fill = NA, colour = "grey80", linewidth = 0.3),
-      strip.text = element_text(face = "bold", hjust = 0, size = rel(0.92)), axis.title = element_text(size = rel(0.92)),
+      strip.text = element_text(face = "bold", hjust = 0, size = rel(0.92)),
+      axis.title = element_text(size = rel(0.92)),
       legend.position = "bottom", legend.title = element_blank(), legend.key.width = grid::unit(1.6, "lines"),
       panel.spacing = grid::unit(0.9, "lines")
     )

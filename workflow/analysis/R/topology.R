@@ -1,13 +1,15 @@
 #' Where each rank runs
 #'
-#' Ranks are dealt to the machine's levels in the order in which `config/mappings.yaml` lets them vary: the levels of the
+#' Ranks are dealt to the machine's levels in the order in which `config/mappings.yaml` lets them vary: the levels of
+#' the
 #' mapping's `cycle` first, then the others from the innermost outwards. `study.json` gives the cycle in
 #' `mappings.<name>.cycle`; without it the cycles of mpirun's --map-by core, socket, node and of seed 002 are known.
 #'
 #' @param study List from [read_study()].
 #' @param mapping Name of a mapping.
 #' @param processes Number of ranks.
-#' @return Integer matrix, one row per rank and one column per level, outermost first: the unit of that level in which the
+#' @return Integer matrix, one row per rank and one column per level, outermost first: the unit of that level in which
+#'   the
 #'   rank runs (numbered over the whole machine).
 #' @export
 place_ranks <- function(study, mapping, processes) {
@@ -44,7 +46,8 @@ mapping_cycle <- function(study, mapping) {
 
 #' The parent of each rank in an algorithm's tree
 #'
-#' Linear: the root is everybody's parent. Chain: `fanout` chains of consecutive ranks. Pipeline: one chain. Binary tree: rank
+#' Linear: the root is everybody's parent. Chain: `fanout` chains of consecutive ranks. Pipeline: one chain. Binary
+#' tree: rank
 #' r below (r - 1) / 2. All others, whose shape is not known: a binomial tree (r without its highest bit).
 #'
 #' @param algorithm Name as in the catalogue, perhaps with `[parameters]`.
@@ -76,16 +79,20 @@ chain_parents <- function(processes, fanout) {
 
 #' What an algorithm does under a mapping, counted: the columns of the hop model
 #'
-#' A message between two ranks belongs to the outermost level at which their places differ. For each level: `hops` (messages
-#' on the path from the root, mean over ranks), `messages` (of the whole tree), `crowd` (sum over the depths of the tree of
-#' the messages that cross the same pair of units at once: chains that move in step share a link), and `sync` (messages that
+#' A message between two ranks belongs to the outermost level at which their places differ. For each level: `hops`
+#' (messages
+#' on the path from the root, mean over ranks), `messages` (of the whole tree), `crowd` (sum over the depths of the
+#' tree of
+#' the messages that cross the same pair of units at once: chains that move in step share a link), and `sync`
+#' (messages that
 #' the most burdened rank exchanges in a recursive doubling barrier, which OMB runs between iterations and whose skew is
 #' part of the measured time; it jumps where the number of processes passes a power of two).
 #'
 #' @inheritParams place_ranks
 #' @param algorithm Name of an algorithm.
 #' @param processes Vector of process counts.
-#' @return Numeric matrix with one named row per process count; columns as above, with the level's name, plus `constant`.
+#' @return Numeric matrix with one named row per process count; columns as above, with the level's name, plus
+#'   `constant`.
 #' @export
 count_hops <- function(study, algorithm, mapping, processes) {
   rows <- map(processes, function(count) count_hops_once(study, algorithm, mapping, count))

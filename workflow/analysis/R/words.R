@@ -36,7 +36,9 @@ label_bytes <- function(bytes) {
 }
 
 format_number <- function(x, digits = 3) {
-  vapply(x, function(one) format(signif(one, digits), trim = TRUE, scientific = FALSE, big.mark = ","), "", USE.NAMES = FALSE)
+  vapply(
+    x, function(one) format(signif(one, digits), trim = TRUE, scientific = FALSE, big.mark = ","), "", USE.NAMES = FALSE
+  )
 }
 
 format_us <- function(x) paste(format_number(x), "\u00b5s")
@@ -56,14 +58,17 @@ excluded_note <- function(results, collective) {
   here <- results$study$algorithms$algorithm[results$study$algorithms$collective == collective]
   left_out <- intersect(results$study$analysis$best_excludes, here)
   if (length(left_out) == 0) return("")
-  paste0(" ", and_list(label_algorithm(left_out, results$study, collective)), " ", if (length(left_out) == 1) "does" else "do",
+  paste0(" ", and_list(label_algorithm(left_out, results$study, collective)), " ",
+    if (length(left_out) == 1) "does" else "do",
          " not compete.")
 }
 
 caption_default_vs_best <- function(results, collective) {
   paste0(
-    capitalised(collective_word(collective)), simulated_note(results$study), ": the default against the best of the other ",
-    "algorithms by class of message size and number of processes. Cells are mapping \u00d7 processes \u00d7 size; optimal: ",
+    capitalised(collective_word(collective)), simulated_note(results$study),
+    ": the default against the best of the other ",
+    "algorithms by class of message size and number of processes. Cells are mapping \u00d7 processes \u00d7 size; ",
+    "optimal: ",
     "cells in which the default is at least as fast as every other algorithm. Differences are default minus best, in ",
     "\u00b5s; positive means that the default is slower; sd is the population standard deviation.",
     excluded_note(results, collective)
@@ -72,7 +77,8 @@ caption_default_vs_best <- function(results, collective) {
 
 caption_optimal <- function(results, collective) {
   paste0(
-    capitalised(collective_word(collective)), simulated_note(results$study), ": numbers of processes at which the default ",
+    capitalised(collective_word(collective)), simulated_note(results$study),
+    ": numbers of processes at which the default ",
     "is faster than (optimal), slower than (not optimal) or exactly as fast as the best of the other algorithms.",
     excluded_note(results, collective)
   )
@@ -80,14 +86,16 @@ caption_optimal <- function(results, collective) {
 
 caption_winners <- function(results, collective) {
   paste0(
-    capitalised(collective_word(collective)), simulated_note(results$study), ": fastest algorithm of each cell, latencies ",
+    capitalised(collective_word(collective)), simulated_note(results$study),
+    ": fastest algorithm of each cell, latencies ",
     "in \u00b5s. ", tie_rule(results), excluded_note(results, collective)
   )
 }
 
 caption_loglinear <- function(results, collective) {
   paste0(
-    capitalised(collective_word(collective)), simulated_note(results$study), ": plane fitted to the natural logarithm of ",
+    capitalised(collective_word(collective)), simulated_note(results$study),
+    ": plane fitted to the natural logarithm of ",
     "latency (\u00b5s) on the natural logarithm of message size (B) and the number of processes; error on the fitted ",
     "cells in percent."
   )
@@ -95,7 +103,8 @@ caption_loglinear <- function(results, collective) {
 
 caption_slopes <- function(results, collective) {
   paste0(
-    capitalised(collective_word(collective)), simulated_note(results$study), ": slopes of the tree algorithm's degree-1 ",
+    capitalised(collective_word(collective)), simulated_note(results$study),
+    ": slopes of the tree algorithm's degree-1 ",
     "spline in \u00b5s per process."
   )
 }
@@ -110,16 +119,20 @@ caption_fits <- function(results, collective) {
 caption_errors <- function(results, collective) {
   up_to <- results$study$analysis$fit_up_to
   paste0(
-    capitalised(collective_word(collective)), simulated_note(results$study), ": mean absolute error in percent of models on ",
-    "cells that they were not fitted to. Held out: every second number of processes and every fourth message size, chosen ",
-    "before anything was fitted. Extrapolation: fitted up to ", up_to, " processes, judged above; there interpolation can ",
+    capitalised(collective_word(collective)), simulated_note(results$study),
+    ": mean absolute error in percent of models on ",
+    "cells that they were not fitted to. Held out: every second number of processes and every fourth message size, ",
+    "chosen ",
+    "before anything was fitted. Extrapolation: fitted up to ", up_to,
+    " processes, judged above; there interpolation can ",
     "only repeat the last measured value."
   )
 }
 
 caption_costs <- function(results, collective) {
   paste0(
-    capitalised(collective_word(collective)), simulated_note(results$study), ": costs of the hop model in \u00b5s per unit of ",
+    capitalised(collective_word(collective)), simulated_note(results$study),
+    ": costs of the hop model in \u00b5s per unit of ",
     "each term, for each message size. A message belongs to the outermost level that it crosses."
   )
 }

@@ -20,7 +20,9 @@ write_table <- function(data, path) {
 #' @export
 write_tables <- function(results, folder = results$study$folder) {
   tables <- c(
-    unlist(map(collectives_of(results, sized = TRUE), function(name) tables_with_sizes(results, name)), recursive = FALSE),
+    unlist(
+      map(collectives_of(results, sized = TRUE), function(name) tables_with_sizes(results, name)), recursive = FALSE
+    ),
     unlist(map(collectives_of(results, sized = FALSE), function(name) tables_without(results, name)), recursive = FALSE)
   )
   write_listed(tables, folder, "tables")
@@ -38,7 +40,10 @@ tables_with_sizes <- function(results, collective) {
 
 tables_without <- function(results, collective) {
   list(
-    listed(collective, "default-vs-best", summarise_optimal(results, collective), caption_optimal(results, collective), seed = 3),
+    listed(
+      collective, "default-vs-best", summarise_optimal(results, collective), caption_optimal(results, collective),
+      seed = 3
+    ),
     listed(collective, "winners", decide_winners(results, collective), caption_winners(results, collective))
   )
 }
@@ -50,7 +55,9 @@ tables_without <- function(results, collective) {
 #' @export
 write_models <- function(results, folder = results$study$folder) {
   models <- c(
-    unlist(map(collectives_of(results, sized = TRUE), function(name) models_with_sizes(results, name)), recursive = FALSE),
+    unlist(
+      map(collectives_of(results, sized = TRUE), function(name) models_with_sizes(results, name)), recursive = FALSE
+    ),
     unlist(map(collectives_of(results, sized = FALSE), function(name) models_without(results, name)), recursive = FALSE)
   )
   write_listed(models, folder, "models")
@@ -58,7 +65,11 @@ write_models <- function(results, folder = results$study$folder) {
 
 models_with_sizes <- function(results, collective) {
   c(
-    list(listed(collective, "loglinear", fit_loglinear(results, collective), caption_loglinear(results, collective), seed = 2)),
+    list(
+      listed(
+        collective, "loglinear", fit_loglinear(results, collective), caption_loglinear(results, collective), seed = 2
+      )
+    ),
     models_compared(results, collective)
   )
 }
@@ -66,7 +77,9 @@ models_with_sizes <- function(results, collective) {
 models_without <- function(results, collective) {
   c(
     list(
-      listed(collective, "tree-slopes", fit_tree_slopes(results, collective), caption_slopes(results, collective), seed = 4),
+      listed(
+        collective, "tree-slopes", fit_tree_slopes(results, collective), caption_slopes(results, collective), seed = 4
+      ),
       listed(collective, "fits", fit_barriers(results, collective), caption_fits(results, collective))
     ),
     models_compared(results, collective)
@@ -76,7 +89,9 @@ models_without <- function(results, collective) {
 models_compared <- function(results, collective) {
   detail <- summarise_model_detail(results, collective)
   list(
-    listed(collective, "comparison", summarise_model_errors(results, collective, detail), caption_errors(results, collective)),
+    listed(
+      collective, "comparison", summarise_model_errors(results, collective, detail), caption_errors(results, collective)
+    ),
     listed(collective, "comparison-detail", detail, paste(
       caption_errors(results, collective), "By the reason for which a cell was held out."
     )),

@@ -11,7 +11,8 @@ make_study <- function(rows, analysis = list(), simulated = FALSE, levels = NULL
   })
   document <- list(
     name = "toy", title = "Toy", question = "?", simulated = simulated,
-    machine = list(name = "m", kind = "local", label = "M", levels = levels), collectives = collectives, analysis = analysis
+    machine = list(name = "m", kind = "local", label = "M", levels = levels), collectives = collectives,
+    analysis = analysis
   )
   jsonlite::write_json(document, file.path(folder, "study.json"), auto_unbox = TRUE)
   folder
@@ -36,6 +37,7 @@ lawful <- function(algorithms = c(default = 1.1, linear = 1, chain = 1.3), count
   )
   grid <- expand.grid(algorithm = names(algorithms), processes = counts, stringsAsFactors = FALSE)
   dplyr::bind_rows(
-    bcast, toy_rows("barrier", grid$algorithm, grid$processes, NA, algorithms[grid$algorithm] * (1 + grid$processes / 8))
+    bcast, toy_rows("barrier", grid$algorithm, grid$processes, NA,
+      algorithms[grid$algorithm] * (1 + grid$processes / 8))
   )
 }

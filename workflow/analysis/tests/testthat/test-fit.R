@@ -1,6 +1,8 @@
 test_that("the plane gets back the plane it was made from", {
   grid <- expand.grid(processes = c(2, 4, 8), size_bytes = c(1, 16, 256))
-  rows <- toy_rows("bcast", "linear", grid$processes, grid$size_bytes, exp(-1 + 0.5 * log(grid$size_bytes) + 0.1 * grid$processes))
+  rows <- toy_rows(
+    "bcast", "linear", grid$processes, grid$size_bytes, exp(-1 + 0.5 * log(grid$size_bytes) + 0.1 * grid$processes)
+  )
   fit <- fit_loglinear(read_results(make_study(rows)), "bcast")
   expect_equal(unlist(fit[3:7], use.names = FALSE), c(-1, 0.5, 0.1, 1, 0), tolerance = 1e-8)
 })

@@ -7,7 +7,9 @@ test_that("unproved rows and rows without a latency are left out", {
 test_that("algorithms with several parameters, places and libraries are told apart", {
   rows <- toy_rows("bcast", "chain", c(2, 2, 4), 1, c(1, 2, 3), mpi = "A")
   rows$parameters <- c("fanout=2", "fanout=4", "fanout=4")
-  expect_equal(read_measurements(make_study(rows))$algorithm, c("chain [fanout=2]", "chain [fanout=4]", "chain [fanout=4]"))
+  expect_equal(
+    read_measurements(make_study(rows))$algorithm, c("chain [fanout=2]", "chain [fanout=4]", "chain [fanout=4]")
+  )
   rows$parameters <- ""
   rows$nodes <- c(1, 2, 2)
   expect_equal(read_measurements(make_study(rows))$mapping, c("core on 1 nodes", "core on 2 nodes", "core on 2 nodes"))

@@ -10,10 +10,12 @@ test_that("the median and its interval are order statistics over launches", {
 
 test_that("default minus best, by hand", {
   rows <- toy_rows(
-    "bcast", rep(c("default", "linear", "chain", "binomial"), each = 2), 2, rep(c(1, 1024), 4), c(2, 10, 2, 14, 3, 12, 1, 1)
+    "bcast", rep(c("default", "linear", "chain", "binomial"), each = 2), 2, rep(c(1, 1024), 4),
+    c(2, 10, 2, 14, 3, 12, 1, 1)
   )
   analysis <- list(
-    size_classes = list(list(label = "All", from = 1, to = 4096)), process_classes = list(list(label = "Two", from = 2, to = 2)),
+    size_classes = list(list(label = "All", from = 1, to = 4096)),
+    process_classes = list(list(label = "Two", from = 2, to = 2)),
     best_excludes = list("binomial")
   )
   table <- summarise_default_vs_best(read_results(make_study(rows, analysis)), "bcast")
@@ -23,7 +25,8 @@ test_that("default minus best, by hand", {
   expect_equal(table$mean_difference_us, -1)
   expect_equal(table$sd_difference_us, 1)
   expect_named(table, c(
-    "mapping", "size_class", "process_class", "cells", "optimal", "optimal_pct", "mean_difference_us", "sd_difference_us"
+    "mapping", "size_class", "process_class", "cells", "optimal", "optimal_pct", "mean_difference_us",
+    "sd_difference_us"
   ))
 })
 
