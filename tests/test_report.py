@@ -13,11 +13,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from collstudy import render
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "workflow"))
-
-from collstudy import render
 
 FILTER = ROOT / "report" / "filters" / "crossref.lua"
 NASTY = "A & B <b>bold</b> $x_1$ 100% #1 @fig-nowhere `code` *star* [l](u) \\end {{< include x >}} ~t~ \"q\" 'r' | pipe"

@@ -386,12 +386,18 @@ show_claims <- function(studies) {
   if (length(report$claims) == 0) return(paragraph("This report makes no claims: no study has results."))
   rows <- do.call(rbind, lapply(report$claims, function(claim) {
     data.frame(
-      claim = md(claim$text), shown_in = paste0("@", claim$references, collapse = ", "),
+      claim = md(claim$text), shown_in = references_to(claim$references),
       command = code(paste("./study run", claim$study))
     )
   }))
   caption <- "Each sentence that states a result, where it can be seen, and the command that makes it again."
   emit_table("tbl-claims", rows, caption, raw = names(rows), whole = 300)
+}
+
+#' References to what the report does show; a figure whose file was missing has no number.
+references_to <- function(labels) {
+  shown <- intersect(labels, report$labels)
+  if (length(shown)) paste0("@", shown, collapse = ", ") else "not shown"
 }
 
 show_cells <- function(studies) {
@@ -414,8 +420,8 @@ cell_columns <- c("study", "collective", "algorithm", "mapping", "processes", "s
 runs <- function(numbers) {
   numbers <- sort(unique(numbers))
   groups <- split(numbers, cumsum(c(TRUE, diff(numbers) != 1)))
-  text <- vapply(groups, function(run) if (length(run) > 2) paste(run[1], "to", run[length(run)]) else toString(run), "")
-  paste(text, collapse = ", ")
+  words <- function(run) if (length(run) > 2) paste(run[1], "to", run[length(run)]) else toString(run)
+  paste(vapply(groups, words, ""), collapse = ", ")
 }
 
 #' One row for the cells that differ in their number of processes alone.

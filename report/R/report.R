@@ -6,6 +6,7 @@
 report <- new.env()
 report$claims <- list()
 report$problems <- character()
+report$labels <- character()
 report$read <- list()
 
 # Reading
@@ -260,7 +261,7 @@ pipe_table <- function(table, labels = character(), raw = character(), headers =
 #' PDF sooner), and then say where the rest is. Up to `whole` rows are never cut.
 emit_table <- function(id, table, caption, labels = character(), raw = character(), headers = header_of(names(table)),
                        most = c(html = 300, pdf = 10), whole = 60, file = NULL) {
-  emit("::: {#", id, "}")
+  begin_float(id)
   if (nrow(table) <= whole) {
     emit_rows(table, labels, raw, headers)
     emit(caption)
@@ -274,6 +275,12 @@ emit_table <- function(id, table, caption, labels = character(), raw = character
     emit(caption, " ", cut_note(nrow(table), most, file))
   }
   emit(":::")
+}
+
+#' Open a numbered figure or table, and remember that it exists.
+begin_float <- function(id) {
+  report$labels <- c(report$labels, id)
+  emit("::: {#", id, "}")
 }
 
 #' "The first 20 of 400 rows; all of them are in ...", for the format that shows fewer.
@@ -355,7 +362,7 @@ show_figure <- function(study, row, id = label_of("fig", study, row$id), caption
     callout("warning", "Missing figure", c(md(row$title), lost))
     return(invisible(NULL))
   }
-  emit("::: {#", id, "}")
+  begin_float(id)
   # On paper, figures are small enough for two on a page where their text stays readable.
   emit("::: {.content-visible when-format=\"html\"}")
   emit("![](", image, "){", figure_attributes(row, 1), "}")
