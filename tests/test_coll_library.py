@@ -333,7 +333,7 @@ def forced(collective: str, text: str) -> list[str]:
     return options
 
 
-MONITORED = re.compile(r"^([IE])\t(\d+)\t(\d+)\t(\d+) bytes\t(\d+) msgs sent\t([\d,]+)", re.MULTILINE)
+MONITORED = re.compile(r"^([IE])\t(\d+)\t(\d+)\t(\d+) bytes\t(\d+) msgs sent\t?([\d,]*)", re.MULTILINE)
 
 
 def messages(launch: Run, program: Path, folder: Path, options: list[str], row: dict[str, str], times: tuple[int, ...]):
