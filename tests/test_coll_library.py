@@ -171,7 +171,7 @@ def test_memory_limit_falls_back_and_is_reported(simulated: Run, tmp_path: Path)
         assert above > 0
 
 
-def test_4096_simulated_ranks(simulated: Run) -> None:
+def test_many_simulated_ranks(simulated: Run) -> None:
     before = time.monotonic()
     chosen = {"COLL_BCAST": "ompi_chain:segment_bytes=8192", "COLL_REDUCE": "ompi_binary", "COLL_BARRIER": "ompi_bruck"}
     done = simulated(1024, chosen, "trace", "1", "0")

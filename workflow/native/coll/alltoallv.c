@@ -1,6 +1,6 @@
 /*
- * Seed 001: alltoallv by way of leaders. Ranks of one unit (a node or a group) hand their data to the unit's leader, the
- * leaders exchange, and each leader hands out what came for its unit. Data travel as packed bytes, in the order of
+ * Seed 001: alltoallv by way of leaders. Ranks of one unit (a node or a group) hand their data to the unit's leader,
+ * the leaders exchange, and each leader hands out what came for its unit. Data travel as packed bytes, in the order of
  * positions: the ranks sorted by unit.
  */
 #include "collstudy.h"
@@ -16,8 +16,8 @@ struct exchange {
     MPI_Comm comm;          /* all; belongs to somebody else */
     MPI_Comm part, leaders; /* this unit (REORDERED: all ranks, sorted); its leader also has the leaders */
     int size, units, unit;
-    int *order; /* rank by position */
-    int *first; /* first position of a unit, and size at the end */
+    int *order;             /* rank by position */
+    int *first;             /* first position of a unit, and size at the end */
     struct exchange *inner; /* how leaders exchange among each other; NULL: MPI_Alltoallv */
     struct exchange *next;
 };
@@ -28,8 +28,7 @@ struct place {
     int major, minor, rank;
 };
 
-static int compare_places(const void *a, const void *b)
-{
+static int compare_places(const void *a, const void *b) {
     const struct place *x = a, *y = b;
     if (x->major != y->major)
         return x->major < y->major ? -1 : 1;
@@ -38,8 +37,7 @@ static int compare_places(const void *a, const void *b)
     return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-static void free_exchange(struct exchange *e)
-{
+static void free_exchange(struct exchange *e) {
     if (e == NULL)
         return;
     free_exchange(e->inner);
@@ -52,8 +50,7 @@ static void free_exchange(struct exchange *e)
     free(e);
 }
 
-void coll_exchange_free(struct cache *cache)
-{
+void coll_exchange_free(struct cache *cache) {
     while (cache->exchange != NULL) {
         struct exchange *next = cache->exchange->next;
         free_exchange(cache->exchange);
@@ -62,8 +59,7 @@ void coll_exchange_free(struct cache *cache)
 }
 
 /* A unit's id is its lowest rank, so that units in the order of ids are the leaders in the order of ranks. */
-static int sort_ranks(struct exchange *e, struct place mine, struct place *places)
-{
+static int sort_ranks(struct exchange *e, struct place mine, struct place *places) {
     TRY(PMPI_Allgather(&mine, 3, MPI_INT, places, 3, MPI_INT, e->comm));
     qsort(places, (size_t)e->size, sizeof *places, compare_places);
     for (int p = 0; p < e->size; p++) {
@@ -77,8 +73,7 @@ static int sort_ranks(struct exchange *e, struct place mine, struct place *place
     return MPI_SUCCESS;
 }
 
-static int make_order(struct exchange *e, struct place mine)
-{
+static int make_order(struct exchange *e, struct place mine) {
     struct place *places = malloc((size_t)e->size * sizeof *places);
     e->order = malloc((size_t)e->size * sizeof *e->order);
     e->first = malloc(((size_t)e->size + 1) * sizeof *e->first);
@@ -89,8 +84,7 @@ static int make_order(struct exchange *e, struct place mine)
     return rc;
 }
 
-static int build(struct exchange *e, int unit, int group)
-{
+static int build(struct exchange *e, int unit, int group) {
     struct place mine = {unit, 0, 0};
     int leader;
     TRY(PMPI_Comm_rank(e->comm, &mine.rank));
@@ -105,12 +99,12 @@ static int build(struct exchange *e, int unit, int group)
     e->inner = calloc(1, sizeof *e->inner);
     if (e->inner == NULL)
         return MPI_ERR_NO_MEM;
-    *e->inner = (struct exchange){.kind = BY_GROUP, .comm = e->leaders, .part = MPI_COMM_NULL, .leaders = MPI_COMM_NULL};
+    *e->inner =
+        (struct exchange){.kind = BY_GROUP, .comm = e->leaders, .part = MPI_COMM_NULL, .leaders = MPI_COMM_NULL};
     return build(e->inner, group, group);
 }
 
-static int build_reordered(struct exchange *e, const struct placement *p)
-{
+static int build_reordered(struct exchange *e, const struct placement *p) {
     struct place mine = {p->group, p->node, 0};
     TRY(PMPI_Comm_rank(e->comm, &mine.rank));
     TRY(PMPI_Comm_size(e->comm, &e->size));
@@ -121,8 +115,7 @@ static int build_reordered(struct exchange *e, const struct placement *p)
     return MPI_ERR_INTERN;
 }
 
-static int get_exchange(struct cache *cache, enum exchange_kind kind, struct exchange **exchange)
-{
+static int get_exchange(struct cache *cache, enum exchange_kind kind, struct exchange **exchange) {
     const struct placement *p = &cache->placement;
     TRY(coll_placement(cache));
     for (*exchange = cache->exchange; *exchange != NULL; *exchange = (*exchange)->next)
@@ -152,16 +145,14 @@ struct flow {
     size_t bytes;
 };
 
-static void free_flow(struct flow *flow)
-{
+static void free_flow(struct flow *flow) {
     free(flow->data);
     free(flow->counts);
     *flow = (struct flow){NULL, NULL, 0};
 }
 
 /* False, and too much, when there is no memory or no int for it. */
-static bool make_flow(struct flow *flow, const struct exchange *e, const int counts[], int type_size)
-{
+static bool make_flow(struct flow *flow, const struct exchange *e, const int counts[], int type_size) {
     *flow = (struct flow){NULL, malloc((size_t)e->size * sizeof *flow->counts), 0};
     for (int p = 0; p < e->size && flow->counts != NULL; p++) {
         size_t bytes = (size_t)counts[e->order[p]] * (size_t)type_size;
@@ -174,8 +165,7 @@ static bool make_flow(struct flow *flow, const struct exchange *e, const int cou
     return flow->data != NULL;
 }
 
-static int pack(struct call *call, const struct exchange *e, struct flow *flow)
-{
+static int pack(struct call *call, const struct exchange *e, struct flow *flow) {
     struct extent extent;
     int at = 0, room = (int)flow->bytes;
     TRY(coll_extent(call->type, &extent));
@@ -187,8 +177,7 @@ static int pack(struct call *call, const struct exchange *e, struct flow *flow)
     return at == room ? MPI_SUCCESS : MPI_ERR_INTERN;
 }
 
-static int unpack(struct call *call, const struct exchange *e, const struct flow *flow)
-{
+static int unpack(struct call *call, const struct exchange *e, const struct flow *flow) {
     struct extent extent;
     int at = 0;
     TRY(coll_extent(call->recv_type, &extent));
@@ -204,20 +193,18 @@ static int unpack(struct call *call, const struct exchange *e, const struct flow
 
 struct leader {
     const struct exchange *e;
-    int n;                     /* ranks in the unit */
-    int *send, *recv;          /* bytes, by member and position */
+    int n;                      /* ranks in the unit */
+    int *send, *recv;           /* bytes, by member and position */
     int *part_send, *part_recv; /* bytes, by member */
-    struct flow out, in;       /* with the other leaders, by position of their units in e->inner */
+    struct flow out, in;        /* with the other leaders, by position of their units in e->inner */
     size_t sent, received;
 };
 
-static const int *row(const struct leader *l, const int *table, int member)
-{
+static const int *row(const struct leader *l, const int *table, int member) {
     return table + (size_t)member * (size_t)l->e->size;
 }
 
-static size_t sum(const int counts[], int first, int last)
-{
+static size_t sum(const int counts[], int first, int last) {
     size_t total = 0;
     for (int i = first; i < last; i++)
         total += (size_t)counts[i];
@@ -225,13 +212,11 @@ static size_t sum(const int counts[], int first, int last)
 }
 
 /* The unit that the i-th block of a leader's exchange is for. */
-static int unit_at(const struct exchange *e, int i)
-{
+static int unit_at(const struct exchange *e, int i) {
     return e->inner != NULL ? e->inner->order[i] : i;
 }
 
-static void free_leader(struct leader *l)
-{
+static void free_leader(struct leader *l) {
     free(l->send);
     free(l->recv);
     free(l->part_send);
@@ -240,8 +225,7 @@ static void free_leader(struct leader *l)
     free_flow(&l->in);
 }
 
-static int allocate_tables(struct leader *l, bool leads)
-{
+static int allocate_tables(struct leader *l, bool leads) {
     size_t table = leads ? (size_t)l->n * (size_t)l->e->size : 1, members = (size_t)l->n;
     l->send = malloc(table * sizeof *l->send);
     l->recv = malloc(table * sizeof *l->recv);
@@ -250,8 +234,7 @@ static int allocate_tables(struct leader *l, bool leads)
     return l->send && l->recv && l->part_send && l->part_recv ? MPI_SUCCESS : MPI_ERR_NO_MEM;
 }
 
-static int collect_counts(struct leader *l, const struct flow *send, const struct flow *recv)
-{
+static int collect_counts(struct leader *l, const struct flow *send, const struct flow *recv) {
     const struct exchange *e = l->e;
     TRY(PMPI_Comm_size(e->part, &l->n));
     TRY(allocate_tables(l, e->leaders != MPI_COMM_NULL));
@@ -268,8 +251,7 @@ static int collect_counts(struct leader *l, const struct flow *send, const struc
 }
 
 /* All ranks use the default if one leader would need too much. */
-static int agree(const struct exchange *e, unsigned long long need, const struct call *call)
-{
+static int agree(const struct exchange *e, unsigned long long need, const struct call *call) {
     unsigned long long most;
     TRY(PMPI_Allreduce(&need, &most, 1, MPI_UNSIGNED_LONG_LONG, MPI_MAX, e->comm));
     return coll_above_limit(call, (size_t)most) ? COLL_USE_DEFAULT : MPI_SUCCESS;
@@ -277,8 +259,7 @@ static int agree(const struct exchange *e, unsigned long long need, const struct
 
 /* ---- gather at leaders, exchange, scatter ---- */
 
-static bool allocate_flows(struct leader *l)
-{
+static bool allocate_flows(struct leader *l) {
     size_t units = (size_t)l->e->units;
     if (l->sent > INT_MAX || l->received > INT_MAX)
         return false;
@@ -287,16 +268,14 @@ static bool allocate_flows(struct leader *l)
     return l->out.data && l->out.counts && l->in.data && l->in.counts;
 }
 
-static int *displacements(const int counts[], int n)
-{
+static int *displacements(const int counts[], int n) {
     int *displs = malloc((size_t)n * sizeof *displs);
     for (int i = 0, at = 0; i < n && displs != NULL; at += counts[i++])
         displs[i] = at;
     return displs;
 }
 
-static int gather_part(const struct leader *l, const struct flow *send, char *all)
-{
+static int gather_part(const struct leader *l, const struct flow *send, char *all) {
     int *displs = displacements(l->part_send, l->n);
     int rc = displs == NULL ? MPI_ERR_NO_MEM
                             : PMPI_Gatherv(send->data, (int)send->bytes, MPI_BYTE, all, l->part_send, displs, MPI_BYTE,
@@ -305,8 +284,7 @@ static int gather_part(const struct leader *l, const struct flow *send, char *al
     return rc;
 }
 
-static int scatter_part(const struct leader *l, const char *all, struct flow *recv)
-{
+static int scatter_part(const struct leader *l, const char *all, struct flow *recv) {
     int *displs = displacements(l->part_recv, l->n);
     int rc = displs == NULL ? MPI_ERR_NO_MEM
                             : PMPI_Scatterv(all, l->part_recv, displs, MPI_BYTE, recv->data, (int)recv->bytes, MPI_BYTE,
@@ -316,8 +294,7 @@ static int scatter_part(const struct leader *l, const char *all, struct flow *re
 }
 
 /* Of each unit: what each member sends to it. */
-static void sort_by_unit(struct leader *l, const char *all)
-{
+static void sort_by_unit(struct leader *l, const char *all) {
     const struct exchange *e = l->e;
     char *to = l->out.data;
     for (int u = 0; u < e->units; u++) {
@@ -334,8 +311,7 @@ static void sort_by_unit(struct leader *l, const char *all)
     }
 }
 
-static void count_incoming(struct leader *l)
-{
+static void count_incoming(struct leader *l) {
     for (int u = 0; u < l->e->units; u++) {
         int unit = unit_at(l->e, u);
         size_t bytes = 0;
@@ -346,8 +322,7 @@ static void count_incoming(struct leader *l)
 }
 
 /* A block that came holds, for each rank of its unit, what that rank sends to each member here. */
-static int sort_by_member(const struct leader *l, char *all)
-{
+static int sort_by_member(const struct leader *l, char *all) {
     const struct exchange *e = l->e;
     const char *from = l->in.data;
     char **to = malloc((size_t)l->n * (size_t)e->size * sizeof *to);
@@ -366,10 +341,10 @@ static int sort_by_member(const struct leader *l, char *all)
     return MPI_SUCCESS;
 }
 
-static int through_leaders(const struct exchange *e, struct call *call, bool fits, struct flow *send, struct flow *recv);
+static int through_leaders(const struct exchange *e, struct call *call, bool fits, struct flow *send,
+                           struct flow *recv);
 
-static int plain_exchange(const struct leader *l)
-{
+static int plain_exchange(const struct leader *l) {
     int *out = displacements(l->out.counts, l->e->units), *in = displacements(l->in.counts, l->e->units);
     int rc = out == NULL || in == NULL ? MPI_ERR_NO_MEM
                                        : PMPI_Alltoallv(l->out.data, l->out.counts, out, MPI_BYTE, l->in.data,
@@ -380,8 +355,7 @@ static int plain_exchange(const struct leader *l)
 }
 
 /* The same with the blocks in the order of e->inner, which is not that of the leaders' ranks. */
-static int plain_inner_exchange(const struct leader *l)
-{
+static int plain_inner_exchange(const struct leader *l) {
     const struct exchange *inner = l->e->inner;
     int n = inner->size;
     int *tables = malloc(4 * (size_t)n * sizeof *tables);
@@ -404,16 +378,14 @@ static int plain_inner_exchange(const struct leader *l)
     return rc;
 }
 
-static int exchange_among_leaders(struct leader *l, struct call *call)
-{
+static int exchange_among_leaders(struct leader *l, struct call *call) {
     if (l->e->inner == NULL)
         return plain_exchange(l);
     int rc = through_leaders(l->e->inner, call, true, &l->out, &l->in);
     return rc == COLL_USE_DEFAULT ? plain_inner_exchange(l) : rc;
 }
 
-static int work_of_leader(struct leader *l, struct call *call, const struct flow *send, struct flow *recv, char *all)
-{
+static int work_of_leader(struct leader *l, struct call *call, const struct flow *send, struct flow *recv, char *all) {
     TRY(gather_part(l, send, all));
     sort_by_unit(l, all);
     count_incoming(l);
@@ -422,8 +394,7 @@ static int work_of_leader(struct leader *l, struct call *call, const struct flow
     return scatter_part(l, all, recv);
 }
 
-static int work(struct leader *l, struct call *call, bool fits, const struct flow *send, struct flow *recv)
-{
+static int work(struct leader *l, struct call *call, bool fits, const struct flow *send, struct flow *recv) {
     bool leads = l->e->leaders != MPI_COMM_NULL;
     char *all = NULL; /* first the data of the members, later those for them */
     unsigned long long need = leads ? 2ull * l->sent + 2ull * l->received : 0;
@@ -443,8 +414,8 @@ static int work(struct leader *l, struct call *call, bool fits, const struct flo
     return rc;
 }
 
-static int through_leaders(const struct exchange *e, struct call *call, bool fits, struct flow *send, struct flow *recv)
-{
+static int through_leaders(const struct exchange *e, struct call *call, bool fits, struct flow *send,
+                           struct flow *recv) {
     struct leader leader = {.e = e};
     int rc = collect_counts(&leader, send, recv);
     if (rc == MPI_SUCCESS)
@@ -463,8 +434,7 @@ struct sequence {
 };
 
 /* What each unit sends to a member of this one. */
-static void count_units(struct sequence *s, int member)
-{
+static void count_units(struct sequence *s, int member) {
     const struct exchange *e = s->l->e;
     for (int u = 0, at = 0; u < e->units; u++) {
         s->counts[u] = (int)sum(row(s->l, s->l->recv, member), e->first[u], e->first[u + 1]);
@@ -473,8 +443,7 @@ static void count_units(struct sequence *s, int member)
     }
 }
 
-static int gather_in_part(struct sequence *s, const struct flow *send, int position, size_t at, int *bytes)
-{
+static int gather_in_part(struct sequence *s, const struct flow *send, int position, size_t at, int *bytes) {
     const struct exchange *e = s->l->e;
     int *counts = NULL, *displs = NULL;
     *bytes = 0;
@@ -491,8 +460,8 @@ static int gather_in_part(struct sequence *s, const struct flow *send, int posit
                         e->part);
 }
 
-static int gather_for(struct sequence *s, const struct flow *send, struct flow *recv, int position, int unit, size_t at)
-{
+static int gather_for(struct sequence *s, const struct flow *send, struct flow *recv, int position, int unit,
+                      size_t at) {
     const struct exchange *e = s->l->e;
     int bytes, member = position - e->first[unit], me;
     TRY(gather_in_part(s, send, position, at, &bytes));
@@ -510,8 +479,7 @@ static int gather_for(struct sequence *s, const struct flow *send, struct flow *
     return MPI_SUCCESS;
 }
 
-static int run_sequence(struct sequence *s, const struct flow *send, struct flow *recv)
-{
+static int run_sequence(struct sequence *s, const struct flow *send, struct flow *recv) {
     const struct exchange *e = s->l->e;
     size_t at = 0;
     for (int unit = 0; unit < e->units; unit++) {
@@ -524,8 +492,7 @@ static int run_sequence(struct sequence *s, const struct flow *send, struct flow
 }
 
 /* The most that a leader holds at a time: for one rank, from the members here and from all. */
-static size_t largest_step(const struct leader *l, size_t *from_part, size_t *from_leaders)
-{
+static size_t largest_step(const struct leader *l, size_t *from_part, size_t *from_leaders) {
     *from_part = *from_leaders = 0;
     for (int p = 0; p < l->e->size; p++) {
         size_t bytes = 0;
@@ -540,8 +507,7 @@ static size_t largest_step(const struct leader *l, size_t *from_part, size_t *fr
     return *from_part + *from_leaders;
 }
 
-static bool allocate_sequence(struct sequence *s, size_t from_part, size_t from_leaders)
-{
+static bool allocate_sequence(struct sequence *s, size_t from_part, size_t from_leaders) {
     size_t most = (size_t)(s->l->e->units > s->l->n ? s->l->e->units : s->l->n);
     s->from_part = malloc(from_part + 1);
     s->from_leaders = malloc(from_leaders + 1);
@@ -550,8 +516,7 @@ static bool allocate_sequence(struct sequence *s, size_t from_part, size_t from_
     return s->from_part && s->from_leaders && s->counts && s->displs && from_part <= INT_MAX;
 }
 
-static int in_sequence(const struct exchange *e, struct call *call, bool fits, struct flow *send, struct flow *recv)
-{
+static int in_sequence(const struct exchange *e, struct call *call, bool fits, struct flow *send, struct flow *recv) {
     struct leader leader = {.e = e};
     struct sequence s = {.l = &leader, .call = call};
     size_t need = 0, from_part, from_leaders;
@@ -577,8 +542,7 @@ static int in_sequence(const struct exchange *e, struct call *call, bool fits, s
 typedef int exchange_function(const struct exchange *, struct call *, bool, struct flow *, struct flow *);
 
 static int run_packed(struct call *call, const struct exchange *e, exchange_function *exchange, struct flow *send,
-                      struct flow *recv)
-{
+                      struct flow *recv) {
     int send_size, recv_size;
     TRY(PMPI_Type_size(call->type, &send_size));
     TRY(PMPI_Type_size(call->recv_type, &recv_size));
@@ -592,8 +556,7 @@ static int run_packed(struct call *call, const struct exchange *e, exchange_func
     return unpack(call, e, recv);
 }
 
-static int alltoallv(struct call *call, enum exchange_kind kind, exchange_function *exchange)
-{
+static int alltoallv(struct call *call, enum exchange_kind kind, exchange_function *exchange) {
     struct exchange *e;
     struct flow send = {NULL, NULL, 0}, recv = {NULL, NULL, 0};
     TRY(get_exchange(call->cache, kind, &e));
@@ -603,28 +566,23 @@ static int alltoallv(struct call *call, enum exchange_kind kind, exchange_functi
     return rc;
 }
 
-int alltoallv_node(struct call *call)
-{
+int alltoallv_node(struct call *call) {
     return alltoallv(call, BY_NODE, through_leaders);
 }
 
-int alltoallv_group(struct call *call)
-{
+int alltoallv_group(struct call *call) {
     return alltoallv(call, BY_GROUP, through_leaders);
 }
 
-int alltoallv_node_group(struct call *call)
-{
+int alltoallv_node_group(struct call *call) {
     return alltoallv(call, BY_NODE_AND_GROUP, through_leaders);
 }
 
-int alltoallv_node_gatherv(struct call *call)
-{
+int alltoallv_node_gatherv(struct call *call) {
     return alltoallv(call, BY_NODE, in_sequence);
 }
 
-int alltoallv_reorder(struct call *call)
-{
+int alltoallv_reorder(struct call *call) {
     struct exchange *e;
     TRY(get_exchange(call->cache, REORDERED, &e));
     int n = e->size;
@@ -646,8 +604,7 @@ int alltoallv_reorder(struct call *call)
 }
 
 /* The seed's rule; the ranks agree on the number of elements, the most that one sends. */
-int alltoallv_seed001(struct call *call)
-{
+int alltoallv_seed001(struct call *call) {
     long mine = 0, most;
     TRY(coll_placement(call->cache));
     if (call->cache->placement.ppn < 4)

@@ -5,8 +5,7 @@
 
 static int keyval = MPI_KEYVAL_INVALID;
 
-static int free_cache(MPI_Comm comm, int key, void *value, void *extra)
-{
+static int free_cache(MPI_Comm comm, int key, void *value, void *extra) {
     struct cache *cache = value;
     (void)comm, (void)key, (void)extra;
     coll_levels_free(cache);
@@ -16,13 +15,11 @@ static int free_cache(MPI_Comm comm, int key, void *value, void *extra)
     return rc;
 }
 
-int coll_cache_init(void)
-{
+int coll_cache_init(void) {
     return PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, free_cache, &keyval, NULL);
 }
 
-int coll_cache_free(void)
-{
+int coll_cache_free(void) {
     void *value;
     int found = 0;
     if (keyval == MPI_KEYVAL_INVALID)
@@ -37,8 +34,7 @@ int coll_cache_free(void)
  * A communicator of its own keeps this library's messages apart from the caller's. It is made from the group, not with
  * MPI_Comm_dup, which would call the copy functions of the caller's attributes.
  */
-static int make_private(MPI_Comm user, MPI_Comm *comm)
-{
+static int make_private(MPI_Comm user, MPI_Comm *comm) {
     MPI_Group group;
     TRY(PMPI_Comm_group(user, &group));
     int rc = PMPI_Comm_create(user, group, comm);
@@ -47,16 +43,14 @@ static int make_private(MPI_Comm user, MPI_Comm *comm)
     return PMPI_Comm_set_errhandler(*comm, MPI_ERRORS_RETURN);
 }
 
-static int make_cache(MPI_Comm user, struct cache *cache)
-{
+static int make_cache(MPI_Comm user, struct cache *cache) {
     TRY(make_private(user, &cache->comm));
     TRY(PMPI_Comm_rank(cache->comm, &cache->rank));
     TRY(PMPI_Comm_size(cache->comm, &cache->size));
     return PMPI_Comm_set_attr(user, keyval, cache);
 }
 
-int coll_cache_get(MPI_Comm user, struct cache **cache)
-{
+int coll_cache_get(MPI_Comm user, struct cache **cache) {
     int found = 0;
     TRY(PMPI_Comm_get_attr(user, keyval, cache, &found));
     if (found)

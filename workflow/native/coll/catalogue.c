@@ -40,7 +40,8 @@ static const struct algorithm barrier[] = {
 static const struct algorithm reduce[] = {
     {"ompi_default", ompi_reduce_default, .given = {.fanout = 1}},
     {"ompi_linear", ompi_reduce_linear, PLAIN},
-    {"ompi_chain", ompi_reduce_chain, .keys = KEY_FANOUT | KEY_SEGMENT_BYTES | KEY_MAX_REQUESTS, .given = {.fanout = 4}},
+    {"ompi_chain", ompi_reduce_chain, .keys = KEY_FANOUT | KEY_SEGMENT_BYTES | KEY_MAX_REQUESTS,
+     .given = {.fanout = 4}},
     {"ompi_pipeline", ompi_reduce_pipeline, REDUCE_TREE},
     {"ompi_binary", ompi_reduce_binary, REDUCE_TREE},
     {"ompi_binomial", ompi_reduce_binomial, REDUCE_TREE},

@@ -143,8 +143,8 @@ enum level_kind { LEVEL_NODE, LEVEL_GROUP, LEVEL_NODE_GROUP, LEVEL_REORDER };
 enum { MAX_LEVELS = 3 };
 
 /*
- * Communicators from the outermost level to the innermost, for one root. The root is rank 0 of each; a rank that does not
- * lead below a level has MPI_COMM_NULL there.
+ * Communicators from the outermost level to the innermost, for one root. The root is rank 0 of each; a rank that does
+ * not lead below a level has MPI_COMM_NULL there.
  */
 struct levels {
     enum level_kind kind;
@@ -154,7 +154,7 @@ struct levels {
     int *below[MAX_LEVELS];   /* at rank 0 of a level: how many ranks each member stands for */
     bool uniform[MAX_LEVELS]; /* all members stand for the same number */
     bool ordered;             /* below, uniform and order are known: only a gather needs them */
-    int *order;               /* at the root: rank in the caller's communicator of the i-th block that a gather brings */
+    int *order; /* at the root: rank in the caller's communicator of the i-th block that a gather brings */
     struct levels *next;
 };
 
@@ -172,8 +172,8 @@ int coll_extent(MPI_Datatype type, struct extent *extent);
 size_t coll_span(const struct extent *extent, size_t count);
 int coll_buffer(const struct extent *extent, size_t count, char **raw, char **address);
 int coll_copy(const void *from, void *to, int count, MPI_Datatype type);
-int coll_sendrecv(const struct call *call, const void *send, int send_count, int to, void *recv, int recv_count, int from,
-                  MPI_Status *status);
+int coll_sendrecv(const struct call *call, const void *send, int send_count, int to, void *recv, int recv_count,
+                  int from, MPI_Status *status);
 int coll_sendrecv_empty(const struct call *call, int to, int from);
 int coll_send(const struct call *call, const void *buffer, int count, int to);
 int coll_isend(const struct call *call, const void *buffer, int count, int to, MPI_Request *request);
@@ -181,8 +181,7 @@ int coll_recv(const struct call *call, void *buffer, int count, int from, MPI_St
 int coll_irecv(const struct call *call, void *buffer, int count, int from, MPI_Request *request);
 int coll_wait_sends(int n, MPI_Request requests[]);
 void coll_cancel(int n, MPI_Request requests[]);
-static inline char *coll_at(const void *buffer, MPI_Aint index, MPI_Aint extent)
-{
+static inline char *coll_at(const void *buffer, MPI_Aint index, MPI_Aint extent) {
     return (char *)buffer + index * extent;
 }
 
@@ -207,8 +206,8 @@ int coll_bcast_tree(struct call *call, const struct tree *tree);
 int coll_reduce_tree(struct call *call, const struct tree *tree, int root);
 
 /* ---- algorithms ---- */
-algorithm_function ompi_bcast_default, ompi_bcast_linear, ompi_bcast_chain, ompi_bcast_pipeline, ompi_bcast_split_binary,
-    ompi_bcast_binary, ompi_bcast_binomial, ompi_bcast_knomial, ompi_bcast_scatter_allgather,
+algorithm_function ompi_bcast_default, ompi_bcast_linear, ompi_bcast_chain, ompi_bcast_pipeline,
+    ompi_bcast_split_binary, ompi_bcast_binary, ompi_bcast_binomial, ompi_bcast_knomial, ompi_bcast_scatter_allgather,
     ompi_bcast_scatter_allgather_ring;
 algorithm_function ompi_barrier_default, ompi_barrier_linear, ompi_barrier_double_ring, ompi_barrier_recursive_doubling,
     ompi_barrier_bruck, ompi_barrier_two_proc, ompi_barrier_tree;
@@ -216,8 +215,8 @@ algorithm_function ompi_reduce_default, ompi_reduce_linear, ompi_reduce_chain, o
     ompi_reduce_binomial, ompi_reduce_in_order_binary, ompi_reduce_rabenseifner;
 algorithm_function ompi_allreduce_default, ompi_allreduce_linear, ompi_allreduce_nonoverlapping,
     ompi_allreduce_recursive_doubling, ompi_allreduce_ring, ompi_allreduce_segmented_ring, ompi_allreduce_rabenseifner;
-algorithm_function level_bcast_node, level_bcast_group, level_bcast_node_group, level_bcast_reorder, level_bcast_pipelined,
-    level_bcast_seed001;
+algorithm_function level_bcast_node, level_bcast_group, level_bcast_node_group, level_bcast_reorder,
+    level_bcast_pipelined, level_bcast_seed001;
 algorithm_function level_reduce_node, level_reduce_group, level_reduce_node_group, level_reduce_reorder,
     level_reduce_seed001;
 algorithm_function gather_node, gather_group, gather_node_group, gather_reorder, gather_seed001;

@@ -11,14 +11,12 @@ struct block {
     MPI_Datatype own_type, type;
 };
 
-static int gather_uniform(const struct block *in, int n, void *out, const struct block *block, MPI_Comm comm)
-{
+static int gather_uniform(const struct block *in, int n, void *out, const struct block *block, MPI_Comm comm) {
     return PMPI_Gather(in->own, in->own_count, in->own_type, out, n * block->count, block->type, 0, comm);
 }
 
 static int gather_counted(const struct block *in, const int below[], int members, void *out, const struct block *block,
-                          MPI_Comm comm)
-{
+                          MPI_Comm comm) {
     int *counts = malloc(2 * (size_t)members * sizeof *counts), *displs = counts + members;
     if (counts == NULL)
         return MPI_ERR_NO_MEM;
@@ -33,8 +31,8 @@ static int gather_counted(const struct block *in, const int below[], int members
 }
 
 /* One level: n is how many ranks this one stands for, before and after. */
-static int gather_level(const struct levels *levels, int l, const struct block *block, struct block *in, int *n, char **raw)
-{
+static int gather_level(const struct levels *levels, int l, const struct block *block, struct block *in, int *n,
+                        char **raw) {
     struct extent extent;
     char *fresh = NULL, *out = NULL;
     int rank, members, before = *n;
@@ -56,8 +54,7 @@ static int gather_level(const struct levels *levels, int l, const struct block *
 }
 
 /* At the root, all points to the blocks of all ranks in the order of levels->order; raw is to be freed. */
-static int gather_up(const struct levels *levels, const struct block *block, char **raw, const char **all)
-{
+static int gather_up(const struct levels *levels, const struct block *block, char **raw, const char **all) {
     struct block in = *block;
     int n = 1;
     *raw = NULL;
@@ -69,8 +66,7 @@ static int gather_up(const struct levels *levels, const struct block *block, cha
 
 /* ---- once for each hierarchy: how many ranks are below each leader, and the order of the blocks ---- */
 
-static int count_level(struct levels *levels, int l, int *n)
-{
+static int count_level(struct levels *levels, int l, int *n) {
     int rank, members, same = 1;
     TRY(PMPI_Comm_rank(levels->comm[l], &rank));
     TRY(PMPI_Comm_size(levels->comm[l], &members));
@@ -90,8 +86,7 @@ static int count_level(struct levels *levels, int l, int *n)
     return MPI_SUCCESS;
 }
 
-static int find_order(struct call *call, struct levels *levels)
-{
+static int find_order(struct call *call, struct levels *levels) {
     struct block rank = {&call->rank, 1, 1, MPI_INT, MPI_INT};
     const char *all;
     char *raw;
@@ -109,8 +104,7 @@ static int find_order(struct call *call, struct levels *levels)
 
 /* ---- the gather ---- */
 
-static int put_in_order(struct call *call, const struct levels *levels, const char *all)
-{
+static int put_in_order(struct call *call, const struct levels *levels, const char *all) {
     struct extent extent;
     TRY(coll_extent(call->recv_type, &extent));
     MPI_Aint step = call->recv_count * extent.extent;
@@ -120,8 +114,7 @@ static int put_in_order(struct call *call, const struct levels *levels, const ch
     return MPI_SUCCESS;
 }
 
-static struct block own_block(struct call *call)
-{
+static struct block own_block(struct call *call) {
     struct block block = {call->send, call->count, call->count, call->type, call->type};
     if (call->rank == call->root) {
         block.count = call->recv_count;
@@ -130,8 +123,7 @@ static struct block own_block(struct call *call)
     return block;
 }
 
-static int gather(struct call *call, enum level_kind kind)
-{
+static int gather(struct call *call, enum level_kind kind) {
     struct levels *levels;
     const char *all;
     char *raw;
@@ -154,29 +146,24 @@ static int gather(struct call *call, enum level_kind kind)
     return rc;
 }
 
-int gather_node(struct call *call)
-{
+int gather_node(struct call *call) {
     return gather(call, LEVEL_NODE);
 }
 
-int gather_group(struct call *call)
-{
+int gather_group(struct call *call) {
     return gather(call, LEVEL_GROUP);
 }
 
-int gather_node_group(struct call *call)
-{
+int gather_node_group(struct call *call) {
     return gather(call, LEVEL_NODE_GROUP);
 }
 
-int gather_reorder(struct call *call)
-{
+int gather_reorder(struct call *call) {
     return gather(call, LEVEL_REORDER);
 }
 
 /* The seed's rule. */
-int gather_seed001(struct call *call)
-{
+int gather_seed001(struct call *call) {
     TRY(coll_placement(call->cache));
     return gather(call, call->cache->placement.nodes > 13 ? LEVEL_GROUP : LEVEL_REORDER);
 }

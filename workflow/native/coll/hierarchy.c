@@ -15,8 +15,7 @@ struct label {
     int rank;
 };
 
-static int hash(const char *name)
-{
+static int hash(const char *name) {
     unsigned h = 2166136261u;
     for (; *name != '\0'; name++)
         h = (h ^ (unsigned char)*name) * 16777619u;
@@ -24,8 +23,7 @@ static int hash(const char *name)
 }
 
 /* Names that share a hash are told apart by comparing with the first rank's, until all in a part have one name. */
-static int split_by_name(MPI_Comm comm, const char *name, MPI_Comm *part)
-{
+static int split_by_name(MPI_Comm comm, const char *name, MPI_Comm *part) {
     int color = hash(name), rank, same, all_same;
     TRY(PMPI_Comm_rank(comm, &rank));
     TRY(PMPI_Comm_split(comm, color, rank, part));
@@ -45,8 +43,7 @@ static int split_by_name(MPI_Comm comm, const char *name, MPI_Comm *part)
 }
 
 /* A part's id is its lowest rank; n: how many parts there are. Frees the part. */
-static int number_parts(const struct cache *cache, MPI_Comm *part, int *id, int *n)
-{
+static int number_parts(const struct cache *cache, MPI_Comm *part, int *id, int *n) {
     int rank, first;
     TRY(PMPI_Comm_rank(*part, &rank));
     TRY(PMPI_Allreduce(&cache->rank, id, 1, MPI_INT, MPI_MIN, *part));
@@ -56,8 +53,7 @@ static int number_parts(const struct cache *cache, MPI_Comm *part, int *id, int 
 }
 
 /* A host in no group is a group of its own; without COLL_GROUPS all hosts are one group. */
-static void group_name(char *name, size_t room)
-{
+static void group_name(char *name, size_t room) {
     const char *variable = getenv("COLL_GROUPS");
     bool grouped = variable != NULL && *variable != '\0';
     if (coll_group_of_host() != NULL)
@@ -67,8 +63,7 @@ static void group_name(char *name, size_t room)
 }
 
 /* The simulator counts ranks on one host as sharing memory in a way of its own: names are what the platform says. */
-static int find_placement(struct cache *cache)
-{
+static int find_placement(struct cache *cache) {
     struct placement *p = &cache->placement;
     char name[MPI_MAX_PROCESSOR_NAME + 16];
     MPI_Comm part;
@@ -86,8 +81,7 @@ static int find_placement(struct cache *cache)
     return MPI_SUCCESS;
 }
 
-int coll_placement(struct cache *cache)
-{
+int coll_placement(struct cache *cache) {
     if (cache->placement.known)
         return MPI_SUCCESS;
     double start = PMPI_Wtime();
@@ -98,27 +92,23 @@ int coll_placement(struct cache *cache)
 
 /* ---- levels ---- */
 
-static int leads(MPI_Comm comm)
-{
+static int leads(MPI_Comm comm) {
     int rank;
     return comm != MPI_COMM_NULL && PMPI_Comm_rank(comm, &rank) == MPI_SUCCESS && rank == 0;
 }
 
 /* The root's key is the lowest, so that it is rank 0 wherever it is (seed 001, section 1.2). */
-static int split(const struct cache *cache, int root, int color, MPI_Comm *part)
-{
+static int split(const struct cache *cache, int root, int color, MPI_Comm *part) {
     return PMPI_Comm_split(cache->comm, color, cache->rank == root ? -1 : cache->rank, part);
 }
 
-static int build_two(const struct cache *cache, struct levels *levels, int part)
-{
+static int build_two(const struct cache *cache, struct levels *levels, int part) {
     levels->n = 2;
     TRY(split(cache, levels->root, part, &levels->comm[1]));
     return split(cache, levels->root, leads(levels->comm[1]) ? 0 : MPI_UNDEFINED, &levels->comm[0]);
 }
 
-static int build_node_group(const struct cache *cache, struct levels *levels)
-{
+static int build_node_group(const struct cache *cache, struct levels *levels) {
     const struct placement *p = &cache->placement;
     levels->n = 3;
     TRY(split(cache, levels->root, p->node, &levels->comm[2]));
@@ -130,8 +120,7 @@ static int build_node_group(const struct cache *cache, struct levels *levels)
  * One communicator in which the ranks of a node follow each other, and the nodes of a group; first the root, then its
  * node and its group. Sorting by rank, then by node, then by group: a split keeps the order of equal keys.
  */
-static int build_reorder(const struct cache *cache, struct levels *levels)
-{
+static int build_reorder(const struct cache *cache, struct levels *levels) {
     const struct placement *p = &cache->placement;
     int at_root[2] = {p->node, p->group};
     MPI_Comm by_rank, by_node;
@@ -144,8 +133,7 @@ static int build_reorder(const struct cache *cache, struct levels *levels)
     return PMPI_Comm_free(&by_node);
 }
 
-static int build(const struct cache *cache, struct levels *levels)
-{
+static int build(const struct cache *cache, struct levels *levels) {
     switch (levels->kind) {
     case LEVEL_NODE:
         return build_two(cache, levels, cache->placement.node);
@@ -158,8 +146,7 @@ static int build(const struct cache *cache, struct levels *levels)
     }
 }
 
-static void free_levels(struct levels *levels)
-{
+static void free_levels(struct levels *levels) {
     for (int l = 0; l < levels->n; l++) {
         if (levels->comm[l] != MPI_COMM_NULL)
             (void)PMPI_Comm_free(&levels->comm[l]);
@@ -169,8 +156,7 @@ static void free_levels(struct levels *levels)
     free(levels);
 }
 
-void coll_levels_free(struct cache *cache)
-{
+void coll_levels_free(struct cache *cache) {
     while (cache->levels != NULL) {
         struct levels *next = cache->levels->next;
         free_levels(cache->levels);
@@ -179,8 +165,7 @@ void coll_levels_free(struct cache *cache)
 }
 
 /* All ranks ask for the same in the same order, so they find, build and drop the same. */
-static struct levels *find(struct cache *cache, enum level_kind kind, int root)
-{
+static struct levels *find(struct cache *cache, enum level_kind kind, int root) {
     for (struct levels **at = &cache->levels; *at != NULL; at = &(*at)->next) {
         struct levels *levels = *at;
         if (levels->kind != kind || levels->root != root)
@@ -192,8 +177,7 @@ static struct levels *find(struct cache *cache, enum level_kind kind, int root)
     return NULL;
 }
 
-static void drop_oldest(struct cache *cache)
-{
+static void drop_oldest(struct cache *cache) {
     struct levels **at = &cache->levels;
     for (int kept = 0; *at != NULL; kept++) {
         struct levels *levels = *at;
@@ -206,8 +190,7 @@ static void drop_oldest(struct cache *cache)
     }
 }
 
-int coll_levels_get(struct cache *cache, enum level_kind kind, int root, struct levels **levels)
-{
+int coll_levels_get(struct cache *cache, enum level_kind kind, int root, struct levels **levels) {
     TRY(coll_placement(cache));
     *levels = find(cache, kind, root);
     if (*levels != NULL)

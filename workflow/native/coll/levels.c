@@ -3,8 +3,7 @@
 
 #include <stdlib.h>
 
-static int bcast(struct call *call, enum level_kind kind)
-{
+static int bcast(struct call *call, enum level_kind kind) {
     struct levels *levels;
     TRY(coll_levels_get(call->cache, kind, call->root, &levels));
     for (int l = 0; l < levels->n; l++)
@@ -13,23 +12,19 @@ static int bcast(struct call *call, enum level_kind kind)
     return MPI_SUCCESS;
 }
 
-int level_bcast_node(struct call *call)
-{
+int level_bcast_node(struct call *call) {
     return bcast(call, LEVEL_NODE);
 }
 
-int level_bcast_group(struct call *call)
-{
+int level_bcast_group(struct call *call) {
     return bcast(call, LEVEL_GROUP);
 }
 
-int level_bcast_node_group(struct call *call)
-{
+int level_bcast_node_group(struct call *call) {
     return bcast(call, LEVEL_NODE_GROUP);
 }
 
-int level_bcast_reorder(struct call *call)
-{
+int level_bcast_reorder(struct call *call) {
     return bcast(call, LEVEL_REORDER);
 }
 
@@ -44,8 +39,7 @@ struct pipeline {
     MPI_Request *requests; /* by level, then by chunk */
 };
 
-static int start_chunk(struct pipeline *p, int level, int chunk)
-{
+static int start_chunk(struct pipeline *p, int level, int chunk) {
     int first = chunk * p->each;
     int count = p->call->count - first < p->each ? p->call->count - first : p->each;
     MPI_Request *request = &p->requests[(size_t)level * (size_t)p->chunks + (size_t)chunk];
@@ -54,8 +48,7 @@ static int start_chunk(struct pipeline *p, int level, int chunk)
 }
 
 /* A rank leads every level below the one at which it receives; the root leads all. */
-static int find_source(const struct levels *levels, int *source)
-{
+static int find_source(const struct levels *levels, int *source) {
     *source = -1;
     for (int l = 0; l < levels->n; l++) {
         int rank = 0;
@@ -67,8 +60,7 @@ static int find_source(const struct levels *levels, int *source)
     return MPI_SUCCESS;
 }
 
-static int run_pipeline(struct pipeline *p)
-{
+static int run_pipeline(struct pipeline *p) {
     size_t n = (size_t)p->levels->n * (size_t)p->chunks;
     for (size_t i = 0; i < n; i++)
         p->requests[i] = MPI_REQUEST_NULL;
@@ -84,8 +76,7 @@ static int run_pipeline(struct pipeline *p)
     return coll_wait_sends((int)n, p->requests);
 }
 
-int level_bcast_pipelined(struct call *call)
-{
+int level_bcast_pipelined(struct call *call) {
     struct pipeline p = {.call = call};
     struct levels *levels;
     TRY(coll_levels_get(call->cache, LEVEL_NODE_GROUP, call->root, &levels));
@@ -105,8 +96,7 @@ int level_bcast_pipelined(struct call *call)
 /* ---- reduce ---- */
 
 /* Partial results go from the innermost level outwards; a leader keeps its own in result. */
-static int reduce_levels(struct call *call, const struct levels *levels, void *result)
-{
+static int reduce_levels(struct call *call, const struct levels *levels, void *result) {
     const void *in = call->send;
     for (int l = levels->n - 1; l >= 0 && levels->comm[l] != MPI_COMM_NULL; l--) {
         int rank;
@@ -119,8 +109,7 @@ static int reduce_levels(struct call *call, const struct levels *levels, void *r
     return MPI_SUCCESS;
 }
 
-static int reduce(struct call *call, enum level_kind kind)
-{
+static int reduce(struct call *call, enum level_kind kind) {
     struct levels *levels;
     struct extent extent;
     char *raw = NULL, *result = call->recv;
@@ -135,23 +124,19 @@ static int reduce(struct call *call, enum level_kind kind)
     return rc;
 }
 
-int level_reduce_node(struct call *call)
-{
+int level_reduce_node(struct call *call) {
     return reduce(call, LEVEL_NODE);
 }
 
-int level_reduce_group(struct call *call)
-{
+int level_reduce_group(struct call *call) {
     return reduce(call, LEVEL_GROUP);
 }
 
-int level_reduce_node_group(struct call *call)
-{
+int level_reduce_node_group(struct call *call) {
     return reduce(call, LEVEL_NODE_GROUP);
 }
 
-int level_reduce_reorder(struct call *call)
-{
+int level_reduce_reorder(struct call *call) {
     return reduce(call, LEVEL_REORDER);
 }
 
@@ -159,8 +144,7 @@ int level_reduce_reorder(struct call *call)
 
 enum { LARGE = 2048 * 1024, MANY_NODES = 13 };
 
-int level_bcast_seed001(struct call *call)
-{
+int level_bcast_seed001(struct call *call) {
     const struct placement *p = &call->cache->placement;
     TRY(coll_placement(call->cache));
     if (p->ppn == 1)
@@ -168,8 +152,7 @@ int level_bcast_seed001(struct call *call)
     return bcast(call, call->bytes < LARGE ? LEVEL_NODE : LEVEL_NODE_GROUP);
 }
 
-int level_reduce_seed001(struct call *call)
-{
+int level_reduce_seed001(struct call *call) {
     TRY(coll_placement(call->cache));
     if (call->cache->placement.ppn == 1)
         return reduce(call, call->bytes < LARGE ? LEVEL_REORDER : LEVEL_GROUP);

@@ -4,21 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-int coll_extent(MPI_Datatype type, struct extent *extent)
-{
+int coll_extent(MPI_Datatype type, struct extent *extent) {
     TRY(PMPI_Type_size(type, &extent->size));
     TRY(PMPI_Type_get_extent(type, &extent->lb, &extent->extent));
     return PMPI_Type_get_true_extent(type, &extent->true_lb, &extent->true_extent);
 }
 
-size_t coll_span(const struct extent *extent, size_t count)
-{
+size_t coll_span(const struct extent *extent, size_t count) {
     MPI_Aint step = extent->extent < 0 ? -extent->extent : extent->extent;
     return count == 0 ? 0 : (size_t)extent->true_extent + (count - 1) * (size_t)step;
 }
 
-int coll_buffer(const struct extent *extent, size_t count, char **raw, char **address)
-{
+int coll_buffer(const struct extent *extent, size_t count, char **raw, char **address) {
     size_t bytes = coll_span(extent, count);
     *raw = malloc(bytes == 0 ? 1 : bytes);
     if (*raw == NULL)
@@ -29,8 +26,7 @@ int coll_buffer(const struct extent *extent, size_t count, char **raw, char **ad
     return MPI_SUCCESS;
 }
 
-static int copy_packed(const void *from, void *to, int count, MPI_Datatype type)
-{
+static int copy_packed(const void *from, void *to, int count, MPI_Datatype type) {
     int bytes, packed = 0, unpacked = 0;
     TRY(PMPI_Pack_size(count, type, MPI_COMM_SELF, &bytes));
     char *buffer = malloc(bytes == 0 ? 1 : (size_t)bytes);
@@ -43,8 +39,7 @@ static int copy_packed(const void *from, void *to, int count, MPI_Datatype type)
     return rc;
 }
 
-int coll_copy(const void *from, void *to, int count, MPI_Datatype type)
-{
+int coll_copy(const void *from, void *to, int count, MPI_Datatype type) {
     struct extent extent;
     if (from == to || count == 0)
         return MPI_SUCCESS;
@@ -55,29 +50,24 @@ int coll_copy(const void *from, void *to, int count, MPI_Datatype type)
     return MPI_SUCCESS;
 }
 
-int coll_send(const struct call *call, const void *buffer, int count, int to)
-{
+int coll_send(const struct call *call, const void *buffer, int count, int to) {
     return PMPI_Send(buffer, count, call->type, to, call->kind, call->comm);
 }
 
-int coll_isend(const struct call *call, const void *buffer, int count, int to, MPI_Request *request)
-{
+int coll_isend(const struct call *call, const void *buffer, int count, int to, MPI_Request *request) {
     return PMPI_Isend(buffer, count, call->type, to, call->kind, call->comm, request);
 }
 
-int coll_recv(const struct call *call, void *buffer, int count, int from, MPI_Status *status)
-{
+int coll_recv(const struct call *call, void *buffer, int count, int from, MPI_Status *status) {
     return PMPI_Recv(buffer, count, call->type, from, call->kind, call->comm, status);
 }
 
-int coll_irecv(const struct call *call, void *buffer, int count, int from, MPI_Request *request)
-{
+int coll_irecv(const struct call *call, void *buffer, int count, int from, MPI_Request *request) {
     return PMPI_Irecv(buffer, count, call->type, from, call->kind, call->comm, request);
 }
 
 /* After an error: no receive may still write into a buffer that is about to be freed. */
-void coll_cancel(int n, MPI_Request requests[])
-{
+void coll_cancel(int n, MPI_Request requests[]) {
     for (int i = 0; i < n; i++) {
         if (requests[i] == MPI_REQUEST_NULL)
             continue;
@@ -87,8 +77,7 @@ void coll_cancel(int n, MPI_Request requests[])
 }
 
 /* Waits for all; of several errors, returns the first real one (a collective may not return MPI_ERR_IN_STATUS). */
-int coll_wait_sends(int n, MPI_Request requests[])
-{
+int coll_wait_sends(int n, MPI_Request requests[]) {
     if (n == 0)
         return MPI_SUCCESS;
     int rc = PMPI_Waitall(n, requests, MPI_STATUSES_IGNORE);
@@ -103,9 +92,8 @@ int coll_wait_sends(int n, MPI_Request requests[])
 }
 
 /* As Open MPI does it: post the receive, send blocking, wait for the receive. */
-int coll_sendrecv(const struct call *call, const void *send, int send_count, int to, void *recv, int recv_count, int from,
-                  MPI_Status *status)
-{
+int coll_sendrecv(const struct call *call, const void *send, int send_count, int to, void *recv, int recv_count,
+                  int from, MPI_Status *status) {
     MPI_Request request = MPI_REQUEST_NULL;
     TRY(coll_irecv(call, recv, recv_count, from, &request));
     int rc = coll_send(call, send, send_count, to);
@@ -115,7 +103,6 @@ int coll_sendrecv(const struct call *call, const void *send, int send_count, int
     return rc;
 }
 
-int coll_sendrecv_empty(const struct call *call, int to, int from)
-{
+int coll_sendrecv_empty(const struct call *call, int to, int from) {
     return coll_sendrecv(call, NULL, 0, to, NULL, 0, from, MPI_STATUS_IGNORE);
 }

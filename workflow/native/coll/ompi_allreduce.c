@@ -6,8 +6,7 @@
 
 /* ---- reduce to rank 0, then broadcast ---- */
 
-static int reduce_then_bcast(struct call *call, algorithm_function *reduce, algorithm_function *bcast)
-{
+static int reduce_then_bcast(struct call *call, algorithm_function *reduce, algorithm_function *bcast) {
     struct call inner = *call;
     inner.root = 0;
     if (call->send == MPI_IN_PLACE && call->rank != 0)
@@ -16,13 +15,11 @@ static int reduce_then_bcast(struct call *call, algorithm_function *reduce, algo
     return bcast(&inner);
 }
 
-int ompi_allreduce_linear(struct call *call)
-{
+int ompi_allreduce_linear(struct call *call) {
     return reduce_then_bcast(call, ompi_reduce_linear, ompi_bcast_linear);
 }
 
-int ompi_allreduce_nonoverlapping(struct call *call)
-{
+int ompi_allreduce_nonoverlapping(struct call *call) {
     return reduce_then_bcast(call, ompi_reduce_default, ompi_bcast_default);
 }
 
@@ -34,8 +31,7 @@ struct doubling {
     int folded;         /* that many pairs of ranks act as one, their odd rank */
 };
 
-static int doubling_steps(struct doubling *d, int me)
-{
+static int doubling_steps(struct doubling *d, int me) {
     struct call *call = d->call;
     int power = coll_floor_power_of_two(call->size);
     for (int bit = 1; bit < power; bit *= 2) {
@@ -54,8 +50,7 @@ static int doubling_steps(struct doubling *d, int me)
     return MPI_SUCCESS;
 }
 
-static int double_and_fold(struct doubling *d)
-{
+static int double_and_fold(struct doubling *d) {
     struct call *call = d->call;
     int rank = call->rank;
     if (rank >= 2 * d->folded)
@@ -71,8 +66,7 @@ static int double_and_fold(struct doubling *d)
     return coll_send(call, d->mine, call->count, rank - 1);
 }
 
-int ompi_allreduce_recursive_doubling(struct call *call)
-{
+int ompi_allreduce_recursive_doubling(struct call *call) {
     struct extent extent;
     char *raw, *buffer;
     TRY(coll_extent(call->type, &extent));
@@ -87,7 +81,8 @@ int ompi_allreduce_recursive_doubling(struct call *call)
     return rc;
 }
 
-/* ---- ring: the first blocks are one element longer than the rest; in the segmented ring a block has several phases ---- */
+/* ---- ring: the first blocks are one element longer than the rest; in the segmented ring a block has several phases
+ * ---- */
 
 struct ring {
     struct call *call;
@@ -97,31 +92,26 @@ struct ring {
     MPI_Request requests[2];
 };
 
-static struct window part(int count, int parts, int i)
-{
+static struct window part(int count, int parts, int i) {
     int longer = count % parts, each = count / parts;
     return (struct window){i * each + (i < longer ? i : longer), each + (i < longer)};
 }
 
-static struct window block(const struct ring *r, int i)
-{
+static struct window block(const struct ring *r, int i) {
     return part(r->call->count, r->call->size, (i + r->call->size) % r->call->size);
 }
 
-static struct window phase_of_block(const struct ring *r, int i, int phase)
-{
+static struct window phase_of_block(const struct ring *r, int i, int phase) {
     struct window all = block(r, i), some = part(all.count, r->phases, phase);
     return (struct window){all.first + some.first, some.count};
 }
 
-static char *ring_at(const struct ring *r, struct window window)
-{
+static char *ring_at(const struct ring *r, struct window window) {
     return coll_at(r->call->recv, window.first, r->extent);
 }
 
 /* In step k a rank receives and reduces block rank - k, and sends the block of the step before. */
-static int ring_reduce(struct ring *r, int phase)
-{
+static int ring_reduce(struct ring *r, int phase) {
     struct call *call = r->call;
     int right = (call->rank + 1) % call->size, left = (call->rank + call->size - 1) % call->size;
     struct window mine = phase_of_block(r, call->rank, phase);
@@ -140,8 +130,7 @@ static int ring_reduce(struct ring *r, int phase)
     return MPI_SUCCESS;
 }
 
-static int ring_distribute(struct ring *r)
-{
+static int ring_distribute(struct ring *r) {
     struct call *call = r->call;
     int right = (call->rank + 1) % call->size, left = (call->rank + call->size - 1) % call->size;
     for (int k = 0; k < call->size - 1; k++) {
@@ -152,8 +141,7 @@ static int ring_distribute(struct ring *r)
     return MPI_SUCCESS;
 }
 
-static int ring_run(struct ring *r)
-{
+static int ring_run(struct ring *r) {
     struct call *call = r->call;
     if (call->send != MPI_IN_PLACE)
         TRY(coll_copy(call->send, call->recv, call->count, call->type));
@@ -162,8 +150,7 @@ static int ring_run(struct ring *r)
     return ring_distribute(r);
 }
 
-static int ring(struct call *call, int phases)
-{
+static int ring(struct call *call, int phases) {
     struct ring r = {.call = call, .phases = phases, .requests = {MPI_REQUEST_NULL, MPI_REQUEST_NULL}};
     struct extent extent;
     char *raw[2] = {NULL, NULL};
@@ -185,17 +172,15 @@ static int ring(struct call *call, int phases)
     return rc;
 }
 
-int ompi_allreduce_ring(struct call *call)
-{
+int ompi_allreduce_ring(struct call *call) {
     return ring(call, 1);
 }
 
-int ompi_allreduce_segmented_ring(struct call *call)
-{
+int ompi_allreduce_segmented_ring(struct call *call) {
     int type_size;
     TRY(PMPI_Type_size(call->type, &type_size));
-    long round = (long)call->size *
-                 coll_segment_count((size_t)call->params.segment_bytes, (size_t)type_size, call->count);
+    long round =
+        (long)call->size * coll_segment_count((size_t)call->params.segment_bytes, (size_t)type_size, call->count);
     if (call->count < round)
         return ring(call, 1);
     long rest = call->count % round;
@@ -204,8 +189,7 @@ int ompi_allreduce_segmented_ring(struct call *call)
 
 /* ---- Rabenseifner: halve the vectors while reducing, then double them while gathering ---- */
 
-static int allgather_windows(struct halving *h)
-{
+static int allgather_windows(struct halving *h) {
     if (h->me < 0)
         return MPI_SUCCESS;
     for (int step = h->steps - 1; step >= 0; step--) {
@@ -217,8 +201,7 @@ static int allgather_windows(struct halving *h)
     return MPI_SUCCESS;
 }
 
-static int rabenseifner(struct call *call, char *incoming, MPI_Aint extent)
-{
+static int rabenseifner(struct call *call, char *incoming, MPI_Aint extent) {
     struct halving h;
     if (call->send != MPI_IN_PLACE)
         TRY(coll_copy(call->send, call->recv, call->count, call->type));
@@ -233,8 +216,7 @@ static int rabenseifner(struct call *call, char *incoming, MPI_Aint extent)
     return coll_recv(call, call->recv, call->count, call->rank - 1, MPI_STATUS_IGNORE);
 }
 
-int ompi_allreduce_rabenseifner(struct call *call)
-{
+int ompi_allreduce_rabenseifner(struct call *call) {
     struct extent extent;
     char *raw, *incoming;
     if (call->count < coll_floor_power_of_two(call->size) || !coll_commutes(call))

@@ -3,23 +3,19 @@
 
 #include <stdlib.h>
 
-static int send_empty(const struct call *call, int to)
-{
+static int send_empty(const struct call *call, int to) {
     return coll_send(call, NULL, 0, to);
 }
 
-static int ssend_empty(const struct call *call, int to)
-{
+static int ssend_empty(const struct call *call, int to) {
     return PMPI_Ssend(NULL, 0, MPI_BYTE, to, call->kind, call->comm);
 }
 
-static int recv_empty(const struct call *call, int from)
-{
+static int recv_empty(const struct call *call, int from) {
     return coll_recv(call, NULL, 0, from, MPI_STATUS_IGNORE);
 }
 
-static int collect_and_release(struct call *call, MPI_Request requests[])
-{
+static int collect_and_release(struct call *call, MPI_Request requests[]) {
     for (int i = 1; i < call->size; i++)
         TRY(coll_irecv(call, NULL, 0, MPI_ANY_SOURCE, &requests[i - 1]));
     TRY(PMPI_Waitall(call->size - 1, requests, MPI_STATUSES_IGNORE));
@@ -28,8 +24,7 @@ static int collect_and_release(struct call *call, MPI_Request requests[])
     return MPI_SUCCESS;
 }
 
-int ompi_barrier_linear(struct call *call)
-{
+int ompi_barrier_linear(struct call *call) {
     if (call->rank > 0) {
         TRY(send_empty(call, 0));
         return recv_empty(call, 0);
@@ -43,8 +38,7 @@ int ompi_barrier_linear(struct call *call)
 }
 
 /* A token goes round twice; the second time it is sent synchronously. */
-int ompi_barrier_double_ring(struct call *call)
-{
+int ompi_barrier_double_ring(struct call *call) {
     int left = (call->rank + call->size - 1) % call->size, right = (call->rank + 1) % call->size;
     for (int round = 0; round < 2; round++) {
         if (call->rank > 0)
@@ -57,8 +51,7 @@ int ompi_barrier_double_ring(struct call *call)
 }
 
 /* Ranks beyond the largest power of two report to a partner before, and are released by it after. */
-int ompi_barrier_recursive_doubling(struct call *call)
-{
+int ompi_barrier_recursive_doubling(struct call *call) {
     int power = coll_floor_power_of_two(call->size);
     int partner = call->rank + power;
     if (call->rank >= power)
@@ -70,8 +63,7 @@ int ompi_barrier_recursive_doubling(struct call *call)
     return partner < call->size ? ssend_empty(call, partner) : MPI_SUCCESS;
 }
 
-int ompi_barrier_bruck(struct call *call)
-{
+int ompi_barrier_bruck(struct call *call) {
     for (long distance = 1; distance < call->size; distance *= 2)
         TRY(coll_sendrecv_empty(call, (int)((call->rank + distance) % call->size),
                                 (int)((call->rank + call->size - distance) % call->size)));
@@ -79,16 +71,14 @@ int ompi_barrier_bruck(struct call *call)
 }
 
 /* Only for two ranks; Open MPI fails for any other number. */
-int ompi_barrier_two_proc(struct call *call)
-{
+int ompi_barrier_two_proc(struct call *call) {
     if (call->size != 2)
         return COLL_USE_DEFAULT;
     return coll_sendrecv_empty(call, 1 - call->rank, 1 - call->rank);
 }
 
 /* A rank meets the one that differs in a bit, as long as its lower bits are zero: lower ranks are the parents. */
-static int meet(struct call *call, int bit, bool upwards)
-{
+static int meet(struct call *call, int bit, bool upwards) {
     int partner = call->rank ^ bit;
     if ((partner & (bit - 1)) || partner >= call->size)
         return MPI_SUCCESS;
@@ -96,8 +86,7 @@ static int meet(struct call *call, int bit, bool upwards)
     return parent == upwards ? recv_empty(call, partner) : send_empty(call, partner);
 }
 
-int ompi_barrier_tree(struct call *call)
-{
+int ompi_barrier_tree(struct call *call) {
     int bit = 1;
     for (; bit < call->size; bit *= 2)
         TRY(meet(call, bit, true));

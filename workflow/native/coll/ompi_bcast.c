@@ -3,8 +3,7 @@
 
 #include <stdlib.h>
 
-static int send_to_all(struct call *call, MPI_Request requests[])
-{
+static int send_to_all(struct call *call, MPI_Request requests[]) {
     int n = 0;
     for (int rank = 0; rank < call->size; rank++)
         if (rank != call->rank)
@@ -12,8 +11,7 @@ static int send_to_all(struct call *call, MPI_Request requests[])
     return coll_wait_sends(n, requests);
 }
 
-int ompi_bcast_linear(struct call *call)
-{
+int ompi_bcast_linear(struct call *call) {
     if (call->rank != call->root)
         return coll_recv(call, call->recv, call->count, call->root, MPI_STATUS_IGNORE);
     MPI_Request *requests = malloc((size_t)call->size * sizeof *requests);
@@ -24,36 +22,31 @@ int ompi_bcast_linear(struct call *call)
     return rc;
 }
 
-int ompi_bcast_chain(struct call *call)
-{
+int ompi_bcast_chain(struct call *call) {
     struct tree tree;
     coll_tree_chain(&tree, call->rank, call->size, call->root, (int)call->params.fanout);
     return coll_bcast_tree(call, &tree);
 }
 
-int ompi_bcast_pipeline(struct call *call)
-{
+int ompi_bcast_pipeline(struct call *call) {
     struct tree tree;
     coll_tree_chain(&tree, call->rank, call->size, call->root, 1);
     return coll_bcast_tree(call, &tree);
 }
 
-int ompi_bcast_binary(struct call *call)
-{
+int ompi_bcast_binary(struct call *call) {
     struct tree tree;
     coll_tree_binary(&tree, call->rank, call->size, call->root);
     return coll_bcast_tree(call, &tree);
 }
 
-int ompi_bcast_binomial(struct call *call)
-{
+int ompi_bcast_binomial(struct call *call) {
     struct tree tree;
     coll_tree_binomial(&tree, call->rank, call->size, call->root);
     return coll_bcast_tree(call, &tree);
 }
 
-int ompi_bcast_knomial(struct call *call)
-{
+int ompi_bcast_knomial(struct call *call) {
     struct tree tree;
     coll_tree_knomial(&tree, call->rank, call->size, call->root, (int)call->params.radix);
     return coll_bcast_tree(call, &tree);
@@ -66,20 +59,17 @@ struct half {
     int count, each, segments;
 };
 
-static struct half make_half(const struct call *call, int first, int count, int type_size, MPI_Aint extent)
-{
+static struct half make_half(const struct call *call, int first, int count, int type_size, MPI_Aint extent) {
     long bytes = call->params.segment_bytes;
     int each = bytes == 0 ? count : bytes < type_size ? 1 : (int)(bytes / type_size);
     return (struct half){coll_at(call->recv, first, extent), count, each, (count + each - 1) / each};
 }
 
-static int half_length(const struct half *half, int segment)
-{
+static int half_length(const struct half *half, int segment) {
     return segment == half->segments - 1 ? half->count - segment * half->each : half->each;
 }
 
-static int send_halves(struct call *call, const struct tree *tree, const struct half halves[2], MPI_Aint extent)
-{
+static int send_halves(struct call *call, const struct tree *tree, const struct half halves[2], MPI_Aint extent) {
     for (int s = 0; s < halves[0].segments; s++)
         for (int i = 0; i < tree->n; i++)
             if (s < halves[i].segments)
@@ -89,8 +79,7 @@ static int send_halves(struct call *call, const struct tree *tree, const struct 
 }
 
 static int forward_half(struct call *call, const struct tree *tree, const struct half *half, MPI_Aint extent,
-                        MPI_Request requests[2])
-{
+                        MPI_Request requests[2]) {
     TRY(coll_irecv(call, half->buffer, half_length(half, 0), tree->parent, &requests[0]));
     for (int s = 0; s < half->segments; s++) {
         char *segment = coll_at(half->buffer, (MPI_Aint)s * half->each, extent);
@@ -104,8 +93,7 @@ static int forward_half(struct call *call, const struct tree *tree, const struct
     return MPI_SUCCESS;
 }
 
-static int take_half(struct call *call, const struct tree *tree, const struct half *half, MPI_Aint extent)
-{
+static int take_half(struct call *call, const struct tree *tree, const struct half *half, MPI_Aint extent) {
     if (tree->n > 0) {
         MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
         int rc = forward_half(call, tree, half, extent, requests);
@@ -119,8 +107,7 @@ static int take_half(struct call *call, const struct tree *tree, const struct ha
 }
 
 /* Neighbours are on different sides. Of an even number of ranks the last one has no partner but the root. */
-static int exchange_halves(struct call *call, const struct half halves[2])
-{
+static int exchange_halves(struct call *call, const struct half halves[2]) {
     int me = (call->rank - call->root + call->size) % call->size;
     int last = (call->root + call->size - 1) % call->size;
     int side = (me + 1) % 2;
@@ -134,8 +121,7 @@ static int exchange_halves(struct call *call, const struct half halves[2])
                          halves[1 - side].count, partner, MPI_STATUS_IGNORE);
 }
 
-int ompi_bcast_split_binary(struct call *call)
-{
+int ompi_bcast_split_binary(struct call *call) {
     struct extent extent;
     struct tree tree;
     int left = (call->count + 1) / 2, right = call->count / 2;
@@ -163,38 +149,32 @@ struct blocks {
     MPI_Aint extent;
 };
 
-static int block_count(const struct blocks *b, int block)
-{
+static int block_count(const struct blocks *b, int block) {
     long rest = (long)b->call->count - (long)block * b->each;
     return rest <= 0 ? 0 : rest < b->each ? (int)rest : b->each;
 }
 
 /* Elements from a block to the end of the message. */
-static int rest_count(const struct blocks *b, int block)
-{
+static int rest_count(const struct blocks *b, int block) {
     long rest = (long)b->call->count - (long)block * b->each;
     return rest <= 0 ? 0 : (int)rest;
 }
 
-static char *block_at(const struct blocks *b, int block)
-{
+static char *block_at(const struct blocks *b, int block) {
     return coll_at(b->call->recv, (MPI_Aint)block * b->each, b->extent);
 }
 
-static int real_rank(const struct blocks *b, int relative)
-{
+static int real_rank(const struct blocks *b, int relative) {
     return (relative + b->call->root) % b->call->size;
 }
 
-static int recv_counted(struct blocks *b, int block, int from, int *count)
-{
+static int recv_counted(struct blocks *b, int block, int from, int *count) {
     MPI_Status status;
     TRY(coll_recv(b->call, block_at(b, block), rest_count(b, block), from, &status));
     return PMPI_Get_count(&status, b->call->type, count);
 }
 
-static int scatter(struct blocks *b)
-{
+static int scatter(struct blocks *b) {
     int bit = 1, have = b->me == 0 ? b->call->count : 0;
     while (bit < b->call->size && !(b->me & bit))
         bit *= 2;
@@ -214,8 +194,7 @@ static int scatter(struct blocks *b)
  * Ranks [first, first + 2 bit) have no partner for some of them: those that did exchange pass what they received down a
  * halving tree to those that did not.
  */
-static int pass_down(struct blocks *b, int first, int bit, int *received, int *have)
-{
+static int pass_down(struct blocks *b, int first, int bit, int *received, int *have) {
     int complete = b->call->size - first - bit;
     for (int half = bit / 2; half > 0; half /= 2) {
         int other = b->me ^ half;
@@ -230,8 +209,7 @@ static int pass_down(struct blocks *b, int first, int bit, int *received, int *h
     return MPI_SUCCESS;
 }
 
-static int allgather_doubling(struct blocks *b)
-{
+static int allgather_doubling(struct blocks *b) {
     int have = block_count(b, b->me), received = 0, size = b->call->size;
     for (int bit = 1; bit < size; bit *= 2) {
         int other = b->me ^ bit;
@@ -249,8 +227,7 @@ static int allgather_doubling(struct blocks *b)
     return MPI_SUCCESS;
 }
 
-static int allgather_ring(struct blocks *b)
-{
+static int allgather_ring(struct blocks *b) {
     int size = b->call->size, rank = b->call->rank;
     for (int step = 1; step < size; step++) {
         int mine = (b->me - step + 1 + size) % size, next = (b->me - step + size) % size;
@@ -260,8 +237,7 @@ static int allgather_ring(struct blocks *b)
     return MPI_SUCCESS;
 }
 
-static int scatter_allgather(struct call *call, int (*allgather)(struct blocks *))
-{
+static int scatter_allgather(struct call *call, int (*allgather)(struct blocks *)) {
     struct extent extent;
     if (call->count < call->size)
         return ompi_bcast_linear(call);
@@ -272,12 +248,10 @@ static int scatter_allgather(struct call *call, int (*allgather)(struct blocks *
     return allgather(&blocks);
 }
 
-int ompi_bcast_scatter_allgather(struct call *call)
-{
+int ompi_bcast_scatter_allgather(struct call *call) {
     return scatter_allgather(call, allgather_doubling);
 }
 
-int ompi_bcast_scatter_allgather_ring(struct call *call)
-{
+int ompi_bcast_scatter_allgather_ring(struct call *call) {
     return scatter_allgather(call, allgather_ring);
 }

@@ -1,6 +1,6 @@
 /*
- * What Open MPI 4.1 chooses when nobody tells it anything (coll_tuned_decision_fixed.c), as data. The first row that fits
- * decides. Nothing is segmented, and a chain has fan-out 1.
+ * What Open MPI 4.1 chooses when nobody tells it anything (coll_tuned_decision_fixed.c), as data. The first row that
+ * fits decides. Nothing is segmented, and a chain has fan-out 1.
  */
 #include "collstudy.h"
 
@@ -181,8 +181,7 @@ static const struct row allreduce_commuting[] = {
 };
 /* clang-format on */
 
-static int decide(const struct row *row, struct call *call)
-{
+static int decide(const struct row *row, struct call *call) {
     struct call inner = *call;
     inner.params = (struct params){.fanout = 1, .radix = 4};
     while ((size_t)call->size >= row->ranks || call->bytes >= row->bytes)
@@ -190,22 +189,18 @@ static int decide(const struct row *row, struct call *call)
     return row->run(&inner);
 }
 
-int ompi_bcast_default(struct call *call)
-{
+int ompi_bcast_default(struct call *call) {
     return decide(bcast, call);
 }
 
-int ompi_barrier_default(struct call *call)
-{
+int ompi_barrier_default(struct call *call) {
     return decide(barrier, call);
 }
 
-int ompi_reduce_default(struct call *call)
-{
+int ompi_reduce_default(struct call *call) {
     return decide(coll_commutes(call) ? reduce_commuting : reduce_ordered, call);
 }
 
-int ompi_allreduce_default(struct call *call)
-{
+int ompi_allreduce_default(struct call *call) {
     return decide(coll_commutes(call) ? allreduce_commuting : allreduce_ordered, call);
 }

@@ -5,8 +5,7 @@
 #include <stdlib.h>
 
 /* Ranks from the last to the first, so that the order of the operands is kept. */
-static int combine_all(struct call *call, const void *own, void *result, void *incoming)
-{
+static int combine_all(struct call *call, const void *own, void *result, void *incoming) {
     int last = call->size - 1;
     if (call->rank == last)
         TRY(coll_copy(own, result, call->count, call->type));
@@ -20,8 +19,7 @@ static int combine_all(struct call *call, const void *own, void *result, void *i
     return MPI_SUCCESS;
 }
 
-static int combine_in_place(struct call *call, void *incoming, const struct extent *extent)
-{
+static int combine_in_place(struct call *call, void *incoming, const struct extent *extent) {
     char *raw, *result;
     TRY(coll_buffer(extent, (size_t)call->count, &raw, &result));
     int rc = combine_all(call, call->recv, result, incoming);
@@ -31,8 +29,7 @@ static int combine_in_place(struct call *call, void *incoming, const struct exte
     return rc;
 }
 
-int ompi_reduce_linear(struct call *call)
-{
+int ompi_reduce_linear(struct call *call) {
     struct extent extent;
     char *raw, *incoming;
     if (call->rank != call->root)
@@ -47,8 +44,7 @@ int ompi_reduce_linear(struct call *call)
 
 /* These trees do not keep the order of the ranks. */
 
-int ompi_reduce_chain(struct call *call)
-{
+int ompi_reduce_chain(struct call *call) {
     struct tree tree;
     if (!coll_commutes(call))
         return COLL_USE_DEFAULT;
@@ -56,8 +52,7 @@ int ompi_reduce_chain(struct call *call)
     return coll_reduce_tree(call, &tree, call->root);
 }
 
-int ompi_reduce_pipeline(struct call *call)
-{
+int ompi_reduce_pipeline(struct call *call) {
     struct tree tree;
     if (!coll_commutes(call))
         return COLL_USE_DEFAULT;
@@ -65,8 +60,7 @@ int ompi_reduce_pipeline(struct call *call)
     return coll_reduce_tree(call, &tree, call->root);
 }
 
-int ompi_reduce_binary(struct call *call)
-{
+int ompi_reduce_binary(struct call *call) {
     struct tree tree;
     if (!coll_commutes(call))
         return COLL_USE_DEFAULT;
@@ -74,8 +68,7 @@ int ompi_reduce_binary(struct call *call)
     return coll_reduce_tree(call, &tree, call->root);
 }
 
-int ompi_reduce_binomial(struct call *call)
-{
+int ompi_reduce_binomial(struct call *call) {
     struct tree tree;
     if (!coll_commutes(call))
         return COLL_USE_DEFAULT;
@@ -84,8 +77,7 @@ int ompi_reduce_binomial(struct call *call)
 }
 
 /* The tree ends at the last rank, which passes the result on to the root. */
-static int reduce_to_last(struct call *call, const struct tree *tree, char *buffer)
-{
+static int reduce_to_last(struct call *call, const struct tree *tree, char *buffer) {
     struct call inner = *call;
     int last = call->size - 1;
     if (call->rank == call->root && call->send == MPI_IN_PLACE) {
@@ -100,8 +92,7 @@ static int reduce_to_last(struct call *call, const struct tree *tree, char *buff
     return call->rank == last ? coll_send(call, buffer, call->count, call->root) : MPI_SUCCESS;
 }
 
-int ompi_reduce_in_order_binary(struct call *call)
-{
+int ompi_reduce_in_order_binary(struct call *call) {
     struct extent extent;
     struct tree tree;
     char *raw = NULL, *buffer = NULL;
@@ -120,8 +111,7 @@ int ompi_reduce_in_order_binary(struct call *call)
 /* ---- Rabenseifner: halve the vectors while reducing, then gather the parts along a binomial tree ---- */
 
 /* A root that was folded away takes the place of rank 0, which hands its part over. */
-static int replace_first(struct halving *h, int root)
-{
+static int replace_first(struct halving *h, int root) {
     struct call *call = h->call;
     int part = call->count;
     for (int bit = 1; bit < h->power; bit *= 2)
@@ -142,8 +132,7 @@ static int replace_first(struct halving *h, int root)
     return coll_send(call, h->data, part, root);
 }
 
-static int gather_parts(struct halving *h, int root)
-{
+static int gather_parts(struct halving *h, int root) {
     bool replaced = root < 2 * h->folded && root % 2 != 0;
     int target = replaced ? 0 : halving_index(h, root);
     if (replaced)
@@ -161,8 +150,7 @@ static int gather_parts(struct halving *h, int root)
     return MPI_SUCCESS;
 }
 
-static int rabenseifner(struct call *call, char *data, char *incoming, MPI_Aint extent)
-{
+static int rabenseifner(struct call *call, char *data, char *incoming, MPI_Aint extent) {
     struct halving halving;
     const void *own = call->send == MPI_IN_PLACE ? call->recv : call->send;
     TRY(coll_copy(own, data, call->count, call->type));
@@ -172,8 +160,7 @@ static int rabenseifner(struct call *call, char *data, char *incoming, MPI_Aint 
     return gather_parts(&halving, call->root);
 }
 
-int ompi_reduce_rabenseifner(struct call *call)
-{
+int ompi_reduce_rabenseifner(struct call *call) {
     struct extent extent;
     char *raw[2] = {NULL, NULL}, *incoming, *data = call->recv;
     if (call->count < coll_floor_power_of_two(call->size) || !coll_commutes(call))

@@ -9,30 +9,26 @@
 static atomic_long calls[COLL_OPS], fallbacks[COLL_OPS], above_limit[COLL_OPS];
 static atomic_long setups, setup_nanoseconds;
 
-void coll_count_setup(double seconds)
-{
+void coll_count_setup(double seconds) {
     atomic_fetch_add(&setups, 1);
     atomic_fetch_add(&setup_nanoseconds, (long)(seconds * 1e9));
 }
 
-bool coll_above_limit(const struct call *call, size_t bytes)
-{
+bool coll_above_limit(const struct call *call, size_t bytes) {
     if (bytes <= coll_memory_limit())
         return false;
     atomic_fetch_add(&above_limit[call->kind], 1);
     return true;
 }
 
-bool coll_commutes(const struct call *call)
-{
+bool coll_commutes(const struct call *call) {
     int commutes = 0;
     return PMPI_Op_commutative(call->op, &commutes) == MPI_SUCCESS && commutes;
 }
 
 /* ---- start and end ---- */
 
-static int stop(const char *wrong)
-{
+static int stop(const char *wrong) {
     int rank;
     TRY(PMPI_Comm_rank(MPI_COMM_WORLD, &rank));
     if (rank == 0)
@@ -42,8 +38,7 @@ static int stop(const char *wrong)
 }
 
 /* Ranks that choose different algorithms wait for ever: better say so. Under the simulator the environment is one. */
-static int check_same_settings(void)
-{
+static int check_same_settings(void) {
     unsigned mine[2], most[2];
     if (COLL_SIMULATED)
         return MPI_SUCCESS;
@@ -55,8 +50,7 @@ static int check_same_settings(void)
     return stop("the COLL_ variables differ between ranks; give them to all, as with mpirun -x COLL_BCAST");
 }
 
-static int start(void)
-{
+static int start(void) {
     const char *wrong = coll_select_init();
     TRY(check_same_settings());
     if (wrong != NULL)
@@ -64,20 +58,17 @@ static int start(void)
     return coll_cache_init();
 }
 
-int MPI_Init(int *argc, char ***argv)
-{
+int MPI_Init(int *argc, char ***argv) {
     TRY(PMPI_Init(argc, argv));
     return start();
 }
 
-int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
-{
+int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
     TRY(PMPI_Init_thread(argc, argv, required, provided));
     return start();
 }
 
-static void print_report(const long most[])
-{
+static void print_report(const long most[]) {
     for (int kind = 0; kind < COLL_OPS; kind++)
         if (most[kind] > 0)
             fprintf(stderr, "libcollstudy: %s: %ld calls, %ld left to the MPI library (%ld above the memory limit)\n",
@@ -86,8 +77,7 @@ static void print_report(const long most[])
             (double)most[3 * COLL_OPS + 1] * 1e-9);
 }
 
-static int report(void)
-{
+static int report(void) {
     long mine[3 * COLL_OPS + 2], most[3 * COLL_OPS + 2];
     int rank;
     for (int kind = 0; kind < COLL_OPS; kind++) {
@@ -104,8 +94,7 @@ static int report(void)
     return MPI_SUCCESS;
 }
 
-int MPI_Finalize(void)
-{
+int MPI_Finalize(void) {
     if (coll_verbose())
         TRY(report());
     TRY(coll_cache_free());
@@ -116,15 +105,13 @@ int MPI_Finalize(void)
 
 /* ---- calls ---- */
 
-static bool is_intra(MPI_Comm comm, int *size)
-{
+static bool is_intra(MPI_Comm comm, int *size) {
     int inter;
     return comm != MPI_COMM_NULL && PMPI_Comm_test_inter(comm, &inter) == MPI_SUCCESS && !inter &&
            PMPI_Comm_size(comm, size) == MPI_SUCCESS && *size > 1;
 }
 
-static bool take_type(struct call *call, int count, MPI_Datatype type)
-{
+static bool take_type(struct call *call, int count, MPI_Datatype type) {
     int size;
     call->count = count;
     call->type = type;
@@ -135,8 +122,7 @@ static bool take_type(struct call *call, int count, MPI_Datatype type)
 }
 
 /* The ranks have to agree on the size of an alltoallv: the most that any sends. */
-static int decide_size(const struct call *call, size_t *bytes)
-{
+static int decide_size(const struct call *call, size_t *bytes) {
     unsigned long long mine = call->bytes, most = mine;
     if (call->kind == COLL_ALLTOALLV)
         TRY(PMPI_Allreduce(&mine, &most, 1, MPI_UNSIGNED_LONG_LONG, MPI_MAX, call->comm));
@@ -144,8 +130,7 @@ static int decide_size(const struct call *call, size_t *bytes)
     return MPI_SUCCESS;
 }
 
-static int run_chosen(struct call *call)
-{
+static int run_chosen(struct call *call) {
     int nodes = 0, ppn = 0;
     size_t bytes = call->bytes;
     if (coll_select_needs_placement(call->kind)) {
@@ -165,8 +150,7 @@ static int run_chosen(struct call *call)
  * Arguments that are wrong, an intercommunicator, a single rank and nothing to send go to the MPI library, which knows
  * what to do. An error of the algorithm is raised on the caller's communicator.
  */
-static int run(struct call *call, MPI_Comm user, bool sensible)
-{
+static int run(struct call *call, MPI_Comm user, bool sensible) {
     int size;
     if (!sensible || !is_intra(user, &size) || call->root < 0 || call->root >= size)
         return COLL_USE_DEFAULT;
@@ -185,8 +169,7 @@ static int run(struct call *call, MPI_Comm user, bool sensible)
     return rc;
 }
 
-int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm)
-{
+int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm) {
     if (coll_active[COLL_BCAST]) {
         struct call call = {.kind = COLL_BCAST, .recv = buffer, .root = root};
         int rc = run(&call, comm, take_type(&call, count, type));
@@ -196,8 +179,7 @@ int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm com
     return PMPI_Bcast(buffer, count, type, root, comm);
 }
 
-int MPI_Barrier(MPI_Comm comm)
-{
+int MPI_Barrier(MPI_Comm comm) {
     if (coll_active[COLL_BARRIER]) {
         struct call call = {.kind = COLL_BARRIER, .type = MPI_BYTE};
         int rc = run(&call, comm, true);
@@ -207,8 +189,7 @@ int MPI_Barrier(MPI_Comm comm)
     return PMPI_Barrier(comm);
 }
 
-int MPI_Reduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm)
-{
+int MPI_Reduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm) {
     if (coll_active[COLL_REDUCE]) {
         struct call call = {.kind = COLL_REDUCE, .send = send, .recv = recv, .op = op, .root = root};
         int rc = run(&call, comm, take_type(&call, count, type) && op != MPI_OP_NULL);
@@ -218,8 +199,7 @@ int MPI_Reduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_O
     return PMPI_Reduce(send, recv, count, type, op, root, comm);
 }
 
-int MPI_Allreduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
-{
+int MPI_Allreduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
     if (coll_active[COLL_ALLREDUCE]) {
         struct call call = {.kind = COLL_ALLREDUCE, .send = send, .recv = recv, .op = op};
         int rc = run(&call, comm, take_type(&call, count, type) && op != MPI_OP_NULL);
@@ -230,8 +210,7 @@ int MPI_Allreduce(const void *send, void *recv, int count, MPI_Datatype type, MP
 }
 
 int MPI_Gather(const void *send, int send_count, MPI_Datatype send_type, void *recv, int recv_count,
-               MPI_Datatype recv_type, int root, MPI_Comm comm)
-{
+               MPI_Datatype recv_type, int root, MPI_Comm comm) {
     if (coll_active[COLL_GATHER]) {
         struct call call = {.kind = COLL_GATHER, .send = send, .recv = recv, .root = root};
         bool in_place = send == MPI_IN_PLACE;
@@ -245,8 +224,7 @@ int MPI_Gather(const void *send, int send_count, MPI_Datatype send_type, void *r
     return PMPI_Gather(send, send_count, send_type, recv, recv_count, recv_type, root, comm);
 }
 
-static bool take_alltoallv(struct call *call, MPI_Comm comm)
-{
+static bool take_alltoallv(struct call *call, MPI_Comm comm) {
     int size, bytes, n;
     long total = 0;
     if (!is_intra(comm, &n) || call->type == MPI_DATATYPE_NULL || call->recv_type == MPI_DATATYPE_NULL ||
@@ -258,9 +236,8 @@ static bool take_alltoallv(struct call *call, MPI_Comm comm)
     return true;
 }
 
-int MPI_Alltoallv(const void *send, const int send_counts[], const int send_displs[], MPI_Datatype send_type, void *recv,
-                  const int recv_counts[], const int recv_displs[], MPI_Datatype recv_type, MPI_Comm comm)
-{
+int MPI_Alltoallv(const void *send, const int send_counts[], const int send_displs[], MPI_Datatype send_type,
+                  void *recv, const int recv_counts[], const int recv_displs[], MPI_Datatype recv_type, MPI_Comm comm) {
     if (coll_active[COLL_ALLTOALLV]) {
         bool in_place = send == MPI_IN_PLACE;
         struct call call = {.kind = COLL_ALLTOALLV,
@@ -280,8 +257,7 @@ int MPI_Alltoallv(const void *send, const int send_counts[], const int send_disp
 }
 
 /* call->count becomes the sum of the counts, which every rank knows. */
-static bool take_counts(struct call *call, const int counts[], MPI_Datatype type, MPI_Op op, MPI_Comm comm)
-{
+static bool take_counts(struct call *call, const int counts[], MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
     int n;
     long total = 0;
     if (!is_intra(comm, &n) || op == MPI_OP_NULL)
@@ -293,8 +269,7 @@ static bool take_counts(struct call *call, const int counts[], MPI_Datatype type
     return total == (int)total && take_type(call, (int)total, type);
 }
 
-int MPI_Reduce_scatter(const void *send, void *recv, const int counts[], MPI_Datatype type, MPI_Op op, MPI_Comm comm)
-{
+int MPI_Reduce_scatter(const void *send, void *recv, const int counts[], MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
     if (coll_active[COLL_REDUCE_SCATTER]) {
         struct call call = {.kind = COLL_REDUCE_SCATTER, .send = send, .recv = recv};
         int rc = run(&call, comm, take_counts(&call, counts, type, op, comm));
@@ -304,8 +279,7 @@ int MPI_Reduce_scatter(const void *send, void *recv, const int counts[], MPI_Dat
     return PMPI_Reduce_scatter(send, recv, counts, type, op, comm);
 }
 
-static int reduce_scatter_block(struct call *call, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
-{
+static int reduce_scatter_block(struct call *call, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
     int n;
     if (count <= 0 || !is_intra(comm, &n))
         return COLL_USE_DEFAULT;
@@ -319,8 +293,7 @@ static int reduce_scatter_block(struct call *call, int count, MPI_Datatype type,
     return rc;
 }
 
-int MPI_Reduce_scatter_block(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
-{
+int MPI_Reduce_scatter_block(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
     if (coll_active[COLL_REDUCE_SCATTER]) {
         struct call call = {.kind = COLL_REDUCE_SCATTER, .send = send, .recv = recv};
         int rc = reduce_scatter_block(&call, count, type, op, comm);

@@ -5,8 +5,7 @@
 #include <string.h>
 
 /* Elements per segment. */
-int coll_chunk(const struct call *call, int count, int type_size)
-{
+int coll_chunk(const struct call *call, int count, int type_size) {
     long bytes = call->params.segment_bytes, each;
     if (bytes > 0)
         each = bytes < type_size ? 1 : bytes / type_size;
@@ -17,19 +16,16 @@ int coll_chunk(const struct call *call, int count, int type_size)
 
 typedef int start_function(struct call *call, int first, int count, MPI_Aint extent, MPI_Request *request);
 
-static int start_bcast(struct call *call, int first, int count, MPI_Aint extent, MPI_Request *request)
-{
+static int start_bcast(struct call *call, int first, int count, MPI_Aint extent, MPI_Request *request) {
     return PMPI_Ibcast(coll_at(call->recv, first, extent), count, call->type, call->root, call->comm, request);
 }
 
-static int start_allreduce(struct call *call, int first, int count, MPI_Aint extent, MPI_Request *request)
-{
+static int start_allreduce(struct call *call, int first, int count, MPI_Aint extent, MPI_Request *request) {
     const void *send = call->send == MPI_IN_PLACE ? MPI_IN_PLACE : coll_at(call->send, first, extent);
     return PMPI_Iallreduce(send, coll_at(call->recv, first, extent), count, call->type, call->op, call->comm, request);
 }
 
-static int start_all(struct call *call, start_function *start, int each, MPI_Aint extent, MPI_Request *requests)
-{
+static int start_all(struct call *call, start_function *start, int each, MPI_Aint extent, MPI_Request *requests) {
     int n = 0;
     for (long first = 0; first < call->count; first += each) {
         int count = call->count - first < each ? (int)(call->count - first) : each;
@@ -38,8 +34,7 @@ static int start_all(struct call *call, start_function *start, int each, MPI_Ain
     return coll_wait_sends(n, requests);
 }
 
-static int pipelined(struct call *call, start_function *start)
-{
+static int pipelined(struct call *call, start_function *start) {
     struct extent extent;
     TRY(coll_extent(call->type, &extent));
     int each = coll_chunk(call, call->count, extent.size);
@@ -52,14 +47,12 @@ static int pipelined(struct call *call, start_function *start)
     return rc;
 }
 
-int pipelined_bcast(struct call *call)
-{
+int pipelined_bcast(struct call *call) {
     return pipelined(call, start_bcast);
 }
 
 /* SimGrid's non-blocking reductions neither keep the order of the operands nor handle derived types. */
-static bool simulator_fails(const struct call *call)
-{
+static bool simulator_fails(const struct call *call) {
     int integers, addresses, types, combiner;
     if (!COLL_SIMULATED)
         return false;
@@ -68,8 +61,7 @@ static bool simulator_fails(const struct call *call)
            combiner != MPI_COMBINER_NAMED;
 }
 
-int pipelined_allreduce(struct call *call)
-{
+int pipelined_allreduce(struct call *call) {
     if (simulator_fails(call))
         return COLL_USE_DEFAULT;
     return pipelined(call, start_allreduce);
@@ -86,13 +78,11 @@ struct scattered {
     MPI_Request *requests;
 };
 
-static int part_first(int count, int parts, int i)
-{
+static int part_first(int count, int parts, int i) {
     return (int)((long)count * i / parts);
 }
 
-static int rearrange(struct scattered *s)
-{
+static int rearrange(struct scattered *s) {
     struct call *call = s->call;
     const char *from = call->send == MPI_IN_PLACE ? call->recv : call->send;
     MPI_Aint to = 0;
@@ -111,8 +101,7 @@ static int rearrange(struct scattered *s)
     return MPI_SUCCESS;
 }
 
-static int start_segments(struct scattered *s)
-{
+static int start_segments(struct scattered *s) {
     struct call *call = s->call;
     MPI_Aint from = 0;
     for (int k = 0; k < s->n; k++) {
@@ -126,14 +115,12 @@ static int start_segments(struct scattered *s)
     return coll_wait_sends(s->n, s->requests);
 }
 
-static int run_scattered(struct scattered *s)
-{
+static int run_scattered(struct scattered *s) {
     TRY(rearrange(s));
     return start_segments(s);
 }
 
-int pipelined_reduce_scatter(struct call *call)
-{
+int pipelined_reduce_scatter(struct call *call) {
     struct scattered s = {.call = call};
     struct extent extent;
     char *raw = NULL;

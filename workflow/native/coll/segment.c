@@ -1,11 +1,11 @@
-/* Broadcast down and reduction up a tree, in segments, with the messages in the order in which Open MPI 4.1 has them. */
+/* Broadcast down and reduction up a tree, in segments, with the messages in the order in which Open MPI 4.1 has them.
+ */
 #include "collstudy.h"
 
 #include <stdlib.h>
 
 /* Elements in a segment; the segment grows to hold one element more when that is closer to what was asked for. */
-int coll_segment_count(size_t segment_bytes, size_t type_size, int count)
-{
+int coll_segment_count(size_t segment_bytes, size_t type_size, int count) {
     if (type_size == 0 || segment_bytes < type_size || segment_bytes >= type_size * (size_t)count)
         return count;
     size_t elements = segment_bytes / type_size;
@@ -16,20 +16,17 @@ struct segments {
     int n, each, last; /* elements in each but the last, and in the last */
 };
 
-static struct segments split(const struct call *call, int type_size)
-{
+static struct segments split(const struct call *call, int type_size) {
     int each = coll_segment_count((size_t)call->params.segment_bytes, (size_t)type_size, call->count);
     int n = (int)(((long)call->count + each - 1) / each);
     return (struct segments){n, each, call->count - (n - 1) * each};
 }
 
-static int length(const struct segments *segments, int i)
-{
+static int length(const struct segments *segments, int i) {
     return i == segments->n - 1 ? segments->last : segments->each;
 }
 
-static int send_to_children(struct call *call, const struct tree *tree, const void *buffer, int count)
-{
+static int send_to_children(struct call *call, const struct tree *tree, const void *buffer, int count) {
     MPI_Request requests[TREE_MAX_CHILDREN];
     for (int i = 0; i < tree->n; i++)
         TRY(coll_isend(call, buffer, count, tree->child[i], &requests[i]));
@@ -37,9 +34,8 @@ static int send_to_children(struct call *call, const struct tree *tree, const vo
 }
 
 /* The receive of the next segment is posted before this one is waited for and passed on. */
-static int bcast_below_root(struct call *call, const struct tree *tree, const struct segments *segments, MPI_Aint extent,
-                            MPI_Request requests[2])
-{
+static int bcast_below_root(struct call *call, const struct tree *tree, const struct segments *segments,
+                            MPI_Aint extent, MPI_Request requests[2]) {
     TRY(coll_irecv(call, call->recv, length(segments, 0), tree->parent, &requests[0]));
     for (int i = 0; i < segments->n; i++) {
         char *segment = coll_at(call->recv, (MPI_Aint)i * segments->each, extent);
@@ -52,8 +48,7 @@ static int bcast_below_root(struct call *call, const struct tree *tree, const st
     return MPI_SUCCESS;
 }
 
-int coll_bcast_tree(struct call *call, const struct tree *tree)
-{
+int coll_bcast_tree(struct call *call, const struct tree *tree) {
     struct extent extent;
     TRY(coll_extent(call->type, &extent));
     struct segments segments = split(call, extent.size);
@@ -84,8 +79,7 @@ struct reduction {
 };
 
 /* Step i is child i % n of segment i / n. */
-static char *receive_buffer(const struct reduction *r, long step)
-{
+static char *receive_buffer(const struct reduction *r, long step) {
     int segment = (int)(step / r->tree->n);
     bool first_child = step % r->tree->n == 0;
     if (r->direct && first_child)
@@ -93,14 +87,12 @@ static char *receive_buffer(const struct reduction *r, long step)
     return r->incoming[step % 2];
 }
 
-static int post_step(struct reduction *r, long step)
-{
+static int post_step(struct reduction *r, long step) {
     return coll_irecv(r->call, receive_buffer(r, step), length(&r->segments, (int)(step / r->tree->n)),
                       r->tree->child[step % r->tree->n], &r->requests[step % 2]);
 }
 
-static int complete_step(struct reduction *r, long step)
-{
+static int complete_step(struct reduction *r, long step) {
     int segment = (int)(step / r->tree->n), child = (int)(step % r->tree->n);
     MPI_Aint at = (MPI_Aint)segment * r->segments.each;
     int count = length(&r->segments, segment);
@@ -113,8 +105,7 @@ static int complete_step(struct reduction *r, long step)
     return MPI_SUCCESS;
 }
 
-static int run_reduction(struct reduction *r)
-{
+static int run_reduction(struct reduction *r) {
     long steps = (long)r->segments.n * r->tree->n;
     for (long step = 0; step <= steps; step++) {
         if (step < steps)
@@ -126,8 +117,7 @@ static int run_reduction(struct reduction *r)
 }
 
 static int reduce_inner(struct call *call, const struct tree *tree, const struct segments *segments,
-                        const struct extent *extent)
-{
+                        const struct extent *extent) {
     struct reduction r = {.call = call, .tree = tree, .segments = *segments, .extent = extent->extent};
     char *raw[3] = {NULL, NULL, NULL};
     bool at_root = tree->parent < 0, in_place = call->send == MPI_IN_PLACE, commutes = coll_commutes(call);
@@ -151,8 +141,7 @@ static int reduce_inner(struct call *call, const struct tree *tree, const struct
 }
 
 /* Never more than max_requests segments on their way, each sent synchronously. */
-static int reduce_leaf_limited(struct call *call, int parent, const struct segments *segments, MPI_Aint extent)
-{
+static int reduce_leaf_limited(struct call *call, int parent, const struct segments *segments, MPI_Aint extent) {
     int limit = (int)call->params.max_requests;
     MPI_Request *requests = malloc((size_t)limit * sizeof *requests);
     int rc = requests == NULL ? MPI_ERR_NO_MEM : MPI_SUCCESS;
@@ -173,8 +162,7 @@ static int reduce_leaf_limited(struct call *call, int parent, const struct segme
     return rc;
 }
 
-static int reduce_leaf(struct call *call, int parent, const struct segments *segments, MPI_Aint extent)
-{
+static int reduce_leaf(struct call *call, int parent, const struct segments *segments, MPI_Aint extent) {
     if (call->params.max_requests > 0 && segments->n > call->params.max_requests)
         return reduce_leaf_limited(call, parent, segments, extent);
     for (int i = 0; i < segments->n; i++)
@@ -182,8 +170,7 @@ static int reduce_leaf(struct call *call, int parent, const struct segments *seg
     return MPI_SUCCESS;
 }
 
-int coll_reduce_tree(struct call *call, const struct tree *tree, int root)
-{
+int coll_reduce_tree(struct call *call, const struct tree *tree, int root) {
     struct extent extent;
     TRY(coll_extent(call->type, &extent));
     struct segments segments = split(call, extent.size);

@@ -41,8 +41,7 @@ static const struct {
 };
 enum { N_KEYS = sizeof keys / sizeof *keys };
 
-static void add_text(const char *format, ...)
-{
+static void add_text(const char *format, ...) {
     size_t used = strlen(message);
     va_list arguments;
     va_start(arguments, format);
@@ -50,22 +49,19 @@ static void add_text(const char *format, ...)
     va_end(arguments);
 }
 
-static void add_to_digest(const char *text)
-{
+static void add_to_digest(const char *text) {
     for (; *text != '\0'; text++)
         digest = (digest ^ (unsigned char)*text) * 16777619u;
 }
 
-static bool read_number(const char *text, long least, long most, long *number)
-{
+static bool read_number(const char *text, long least, long most, long *number) {
     char *end;
     errno = 0;
     *number = strtol(text, &end, 10);
     return errno == 0 && end != text && *end == '\0' && *number >= least && *number <= most;
 }
 
-static bool list_algorithms(enum coll_op kind, const char *name)
-{
+static bool list_algorithms(enum coll_op kind, const char *name) {
     const struct catalogue *catalogue = &coll_catalogue[kind];
     add_text("%s has no algorithm '%s'. Known: default", catalogue->name, name);
     for (int i = 0; i < catalogue->n; i++)
@@ -73,8 +69,7 @@ static bool list_algorithms(enum coll_op kind, const char *name)
     return false;
 }
 
-static bool list_keys(const struct algorithm *algorithm, const char *key)
-{
+static bool list_keys(const struct algorithm *algorithm, const char *key) {
     add_text("%s has no key '%s'. Known:", algorithm->name, key);
     for (int i = 0; i < N_KEYS; i++)
         if (algorithm->keys & keys[i].key)
@@ -85,8 +80,7 @@ static bool list_keys(const struct algorithm *algorithm, const char *key)
 }
 
 /* text: key=value */
-static bool parse_key(char *text, struct choice *choice)
-{
+static bool parse_key(char *text, struct choice *choice) {
     char *value = strchr(text, '=');
     if (value != NULL)
         *value++ = '\0';
@@ -103,8 +97,7 @@ static bool parse_key(char *text, struct choice *choice)
     return list_keys(choice->algorithm, text);
 }
 
-static bool parse_keys(char *text, struct choice *choice)
-{
+static bool parse_keys(char *text, struct choice *choice) {
     bool segment_bytes = false;
     char *position;
     for (char *key = strtok_r(text, ":", &position); key != NULL; key = strtok_r(NULL, ":", &position)) {
@@ -118,8 +111,7 @@ static bool parse_keys(char *text, struct choice *choice)
 }
 
 /* text: <algorithm>[:key=value...]; it is changed */
-static bool parse_choice(enum coll_op kind, char *text, struct choice *choice)
-{
+static bool parse_choice(enum coll_op kind, char *text, struct choice *choice) {
     const struct catalogue *catalogue = &coll_catalogue[kind];
     char *rest = strchr(text, ':');
     if (rest != NULL)
@@ -141,14 +133,12 @@ static bool parse_choice(enum coll_op kind, char *text, struct choice *choice)
     return list_algorithms(kind, text);
 }
 
-static bool parse_pattern(const char *text, long *number)
-{
+static bool parse_pattern(const char *text, long *number) {
     *number = -1;
     return strcmp(text, "*") == 0 || read_number(text, 0, LONG_MAX, number);
 }
 
-static int kind_of(const char *name)
-{
+static int kind_of(const char *name) {
     for (int kind = 0; kind < COLL_OPS; kind++)
         if (strcmp(name, coll_catalogue[kind].name) == 0)
             return kind;
@@ -156,8 +146,7 @@ static int kind_of(const char *name)
 }
 
 /* line: collective nodes ppn max_bytes algorithm[:key=value...] */
-static bool parse_rule(char *line, struct rule *rule)
-{
+static bool parse_rule(char *line, struct rule *rule) {
     char *word[6], *position;
     int n = 0;
     for (char *w = strtok_r(line, " \t\r\n", &position); w != NULL && n < 6; w = strtok_r(NULL, " \t\r\n", &position))
@@ -166,8 +155,9 @@ static bool parse_rule(char *line, struct rule *rule)
     int kind = n == 5 ? kind_of(word[0]) : -1;
     if (kind < 0 || !parse_pattern(word[1], &rule->nodes) || !parse_pattern(word[2], &rule->ppn) ||
         !parse_pattern(word[3], &rule->max_bytes)) {
-        add_text("a rule is: <collective> <nodes> <ppn> <max bytes> <algorithm>[:key=value...], with numbers or *, where "
-                 "<collective> is one of");
+        add_text(
+            "a rule is: <collective> <nodes> <ppn> <max bytes> <algorithm>[:key=value...], with numbers or *, where "
+            "<collective> is one of");
         for (int i = 0; i < COLL_OPS; i++)
             add_text(" %s", coll_catalogue[i].name);
         return false;
@@ -176,8 +166,7 @@ static bool parse_rule(char *line, struct rule *rule)
     return parse_choice(rule->kind, word[4], &rule->choice);
 }
 
-static bool add_rule(const struct rule *rule)
-{
+static bool add_rule(const struct rule *rule) {
     struct rule *more = realloc(rules, (size_t)(n_rules + 1) * sizeof *rules);
     if (more == NULL) {
         add_text("out of memory");
@@ -189,8 +178,7 @@ static bool add_rule(const struct rule *rule)
     return true;
 }
 
-static bool read_rules(const char *name)
-{
+static bool read_rules(const char *name) {
     char *line = NULL;
     size_t room = 0;
     bool good = true;
@@ -217,8 +205,7 @@ static bool read_rules(const char *name)
     return good;
 }
 
-static bool choose(enum coll_op kind, const char *value)
-{
+static bool choose(enum coll_op kind, const char *value) {
     char *copy = strdup(value);
     if (copy == NULL)
         return false;
@@ -228,8 +215,7 @@ static bool choose(enum coll_op kind, const char *value)
     return is_chosen[kind];
 }
 
-static bool read_limit(const char *value)
-{
+static bool read_limit(const char *value) {
     long number;
     if (!read_number(value, 0, LONG_MAX, &number)) {
         add_text("needs a number of bytes, not '%s'", value);
@@ -239,8 +225,7 @@ static bool read_limit(const char *value)
     return true;
 }
 
-static bool read_verbose(const char *value)
-{
+static bool read_verbose(const char *value) {
     verbose = strcmp(value, "1") == 0;
     if (verbose || strcmp(value, "0") == 0)
         return true;
@@ -248,8 +233,7 @@ static bool read_verbose(const char *value)
     return false;
 }
 
-static bool known_elsewhere(const char *name)
-{
+static bool known_elsewhere(const char *name) {
     static const char *const others[] = {"COLL_GROUPS", "COLL_HOSTS"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (strcmp(name, others[i]) == 0)
@@ -257,8 +241,7 @@ static bool known_elsewhere(const char *name)
     return false;
 }
 
-static bool unknown_variable(void)
-{
+static bool unknown_variable(void) {
     add_text("is not known. Known:");
     for (int i = 0; i < COLL_OPS; i++)
         add_text(" %s", coll_catalogue[i].variable);
@@ -266,8 +249,7 @@ static bool unknown_variable(void)
     return false;
 }
 
-static bool read_variable(const char *name, const char *value)
-{
+static bool read_variable(const char *name, const char *value) {
     for (int kind = 0; kind < COLL_OPS; kind++)
         if (strcmp(name, coll_catalogue[kind].variable) == 0)
             return choose((enum coll_op)kind, value);
@@ -281,21 +263,18 @@ static bool read_variable(const char *name, const char *value)
 }
 
 /* COLL_BCAST and not COLL_RULES decides, also when it says default: so the rules are forgotten for that collective. */
-static void settle(void)
-{
+static void settle(void) {
     for (int kind = 0; kind < COLL_OPS; kind++)
         if (is_chosen[kind])
             coll_active[kind] = chosen[kind].algorithm != NULL;
 }
 
-static int compare_names(const void *a, const void *b)
-{
+static int compare_names(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
 /* The variables in one order everywhere, so that equal settings have equal digests. */
-static bool read_all(char **variables, int n)
-{
+static bool read_all(char **variables, int n) {
     qsort(variables, (size_t)n, sizeof *variables, compare_names);
     for (int i = 0; i < n; i++) {
         char *value = strchr(variables[i], '=');
@@ -312,8 +291,7 @@ static bool read_all(char **variables, int n)
     return true;
 }
 
-const char *coll_select_init(void)
-{
+const char *coll_select_init(void) {
     int n = 0;
     for (char **variable = environ; *variable != NULL; variable++)
         n += strncmp(*variable, "COLL_", 5) == 0 && strchr(*variable, '=') != NULL;
@@ -332,8 +310,7 @@ const char *coll_select_init(void)
     return good ? NULL : message;
 }
 
-void coll_select_free(void)
-{
+void coll_select_free(void) {
     free(rules);
     rules = NULL;
     n_rules = 0;
@@ -341,25 +318,21 @@ void coll_select_free(void)
         coll_active[kind] = false;
 }
 
-unsigned coll_select_digest(void)
-{
+unsigned coll_select_digest(void) {
     return digest;
 }
 
 /* Only when rules decide; whether a rule has a limit on bytes does not matter. */
-bool coll_select_needs_placement(enum coll_op kind)
-{
+bool coll_select_needs_placement(enum coll_op kind) {
     return !is_chosen[kind];
 }
 
-static bool applies(long pattern, long value)
-{
+static bool applies(long pattern, long value) {
     return pattern < 0 || pattern == value;
 }
 
 /* The first rule that fits. */
-struct choice coll_select(enum coll_op kind, int nodes, int ppn, size_t bytes)
-{
+struct choice coll_select(enum coll_op kind, int nodes, int ppn, size_t bytes) {
     if (is_chosen[kind])
         return chosen[kind];
     for (int i = 0; i < n_rules; i++) {
@@ -371,12 +344,10 @@ struct choice coll_select(enum coll_op kind, int nodes, int ppn, size_t bytes)
     return (struct choice){.algorithm = NULL};
 }
 
-size_t coll_memory_limit(void)
-{
+size_t coll_memory_limit(void) {
     return memory_limit;
 }
 
-bool coll_verbose(void)
-{
+bool coll_verbose(void) {
     return verbose;
 }

@@ -10,15 +10,13 @@ static char host[MPI_MAX_PROCESSOR_NAME + 1];
 static char *group; /* NULL: not listed */
 static bool known, given;
 
-static int wrong(const char *variable, const char *what, const char *value)
-{
+static int wrong(const char *variable, const char *what, const char *value) {
     fprintf(stderr, "libcollstudy: %s: %s '%s'\n", variable, what, value);
     return MPI_ERR_OTHER;
 }
 
 /* How many ranks a line "host", "host:n" or "host slots=n" stands for; the line is cut after the host. */
-static long take_slots(char *line)
-{
+static long take_slots(char *line) {
     char *slots = strstr(line, "slots=");
     char *colon = strchr(line, ':');
     long n = slots != NULL ? strtol(slots + 6, NULL, 10) : colon != NULL ? strtol(colon + 1, NULL, 10) : 1;
@@ -27,8 +25,7 @@ static long take_slots(char *line)
 }
 
 /* The host of a rank of MPI_COMM_WORLD, from a host file in the order of the ranks. */
-static int read_host_file(const char *name, int rank)
-{
+static int read_host_file(const char *name, int rank) {
     char *line = NULL;
     size_t room = 0;
     long ranks = 0;
@@ -50,8 +47,7 @@ static int read_host_file(const char *name, int rank)
 }
 
 /* "csews7" matches "csews7" and "csews[1-16]". */
-static bool matches(const char *pattern, size_t length, const char *name)
-{
+static bool matches(const char *pattern, size_t length, const char *name) {
     const char *open = memchr(pattern, '[', length);
     if (open == NULL)
         return strlen(name) == length && strncmp(pattern, name, length) == 0;
@@ -68,8 +64,7 @@ static bool matches(const char *pattern, size_t length, const char *name)
            strncmp(rest, end, rest_length) == 0;
 }
 
-static bool lists_host(const char *patterns, const char *separators)
-{
+static bool lists_host(const char *patterns, const char *separators) {
     while (*patterns != '\0') {
         size_t length = strcspn(patterns, separators);
         if (length > 0 && matches(patterns, length, host))
@@ -80,8 +75,7 @@ static bool lists_host(const char *patterns, const char *separators)
 }
 
 /* value: <group>=<host>,<host>...;<group>=... */
-static int find_group_in_text(const char *value)
-{
+static int find_group_in_text(const char *value) {
     char *copy = strdup(value), *position;
     if (copy == NULL)
         return MPI_ERR_NO_MEM;
@@ -89,8 +83,8 @@ static int find_group_in_text(const char *value)
         char *hosts = strchr(entry, '=');
         if (hosts == NULL) {
             free(copy);
-            return wrong("COLL_GROUPS", "is <group>=<host>,<host>;<group>=..., or a file with lines <host> <group>; not",
-                         value);
+            return wrong("COLL_GROUPS",
+                         "is <group>=<host>,<host>;<group>=..., or a file with lines <host> <group>; not", value);
         }
         *hosts++ = '\0';
         if (group == NULL && lists_host(hosts, ","))
@@ -100,8 +94,7 @@ static int find_group_in_text(const char *value)
     return MPI_SUCCESS;
 }
 
-static int find_group_in_file(const char *name)
-{
+static int find_group_in_file(const char *name) {
     char *line = NULL, *position;
     size_t room = 0;
     FILE *file = fopen(name, "r");
@@ -118,8 +111,7 @@ static int find_group_in_file(const char *name)
 }
 
 /* COLL_HOSTS is a host file, or until:<text>: the node is the processor's name up to that text. */
-static int find_host(void)
-{
+static int find_host(void) {
     const char *value = getenv("COLL_HOSTS");
     int length, rank;
     given = value != NULL && *value != '\0';
@@ -136,8 +128,7 @@ static int find_host(void)
     return read_host_file(value, rank);
 }
 
-int coll_host_init(void)
-{
+int coll_host_init(void) {
     const char *groups = getenv("COLL_GROUPS");
     if (known)
         return MPI_SUCCESS;
@@ -148,23 +139,19 @@ int coll_host_init(void)
     return MPI_SUCCESS;
 }
 
-const char *coll_host(void)
-{
+const char *coll_host(void) {
     return host;
 }
 
-bool coll_host_is_given(void)
-{
+bool coll_host_is_given(void) {
     return given;
 }
 
-const char *coll_group_of_host(void)
-{
+const char *coll_group_of_host(void) {
     return group;
 }
 
-void coll_host_free(void)
-{
+void coll_host_free(void) {
     free(group);
     group = NULL;
     known = false;

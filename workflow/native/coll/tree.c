@@ -1,35 +1,30 @@
 /* The trees of Open MPI's coll/base, worked out for one rank in O(log P) and without memory. */
 #include "collstudy.h"
 
-static int rotate(int rank, int by, int size)
-{
+static int rotate(int rank, int by, int size) {
     return (int)(((long)rank + by + size) % size);
 }
 
 /* Collect in ranks relative to the root, then turn into real ones. */
-static void finish(struct tree *tree, int size, int root)
-{
+static void finish(struct tree *tree, int size, int root) {
     if (tree->parent >= 0)
         tree->parent = rotate(tree->parent, root, size);
     for (int i = 0; i < tree->n; i++)
         tree->child[i] = rotate(tree->child[i], root, size);
 }
 
-static int start(struct tree *tree, int rank, int size, int root)
-{
+static int start(struct tree *tree, int rank, int size, int root) {
     tree->parent = -1;
     tree->n = 0;
     return rotate(rank, -root, size);
 }
 
-static void add(struct tree *tree, int child)
-{
+static void add(struct tree *tree, int child) {
     if (tree->n < TREE_MAX_CHILDREN)
         tree->child[tree->n++] = child;
 }
 
-int coll_floor_power_of_two(int n)
-{
+int coll_floor_power_of_two(int n) {
     int power = 1;
     while (power <= n / 2)
         power *= 2;
@@ -37,8 +32,7 @@ int coll_floor_power_of_two(int n)
 }
 
 /* fanout chains below the root; the first (size - 1) % fanout of them are one longer than the others. */
-void coll_tree_chain(struct tree *tree, int rank, int size, int root, int fanout)
-{
+void coll_tree_chain(struct tree *tree, int rank, int size, int root, int fanout) {
     int me = start(tree, rank, size, root);
     if (fanout > TREE_MAX_FANOUT)
         fanout = TREE_MAX_FANOUT;
@@ -59,8 +53,7 @@ void coll_tree_chain(struct tree *tree, int rank, int size, int root, int fanout
 }
 
 /* Level L has 2^L ranks, from 2^L - 1 on; the children of a rank there are 2^L and 2 * 2^L further. */
-void coll_tree_binary(struct tree *tree, int rank, int size, int root)
-{
+void coll_tree_binary(struct tree *tree, int rank, int size, int root) {
     int me = start(tree, rank, size, root);
     int width = coll_floor_power_of_two(me + 1);
     if (me > 0)
@@ -71,8 +64,7 @@ void coll_tree_binary(struct tree *tree, int rank, int size, int root)
 }
 
 /* The parent of a rank is the rank without its highest bit. */
-void coll_tree_binomial(struct tree *tree, int rank, int size, int root)
-{
+void coll_tree_binomial(struct tree *tree, int rank, int size, int root) {
     int me = start(tree, rank, size, root);
     long bit = me == 0 ? 1 : 2L * coll_floor_power_of_two(me);
     if (me > 0)
@@ -83,8 +75,7 @@ void coll_tree_binomial(struct tree *tree, int rank, int size, int root)
 }
 
 /* The parent of a rank is the rank without its lowest bit. */
-void coll_tree_in_order_binomial(struct tree *tree, int rank, int size, int root)
-{
+void coll_tree_in_order_binomial(struct tree *tree, int rank, int size, int root) {
     int me = start(tree, rank, size, root);
     for (long bit = 1; bit < size && tree->parent < 0; bit *= 2) {
         if (me & bit)
@@ -96,8 +87,7 @@ void coll_tree_in_order_binomial(struct tree *tree, int rank, int size, int root
 }
 
 /* The parent of a rank is the rank without its lowest digit in base radix; the farthest children come first. */
-void coll_tree_knomial(struct tree *tree, int rank, int size, int root, int radix)
-{
+void coll_tree_knomial(struct tree *tree, int rank, int size, int root, int radix) {
     int me = start(tree, rank, size, root);
     long digit = 1;
     while (digit < size && me % (digit * radix) == 0)
@@ -111,11 +101,10 @@ void coll_tree_knomial(struct tree *tree, int rank, int size, int root, int radi
 }
 
 /*
- * The ranks [first, first + n) hang below their last one: the first half of them is its second child's tree, the rest its
- * first child's. So each rank combines second child, first child, itself: the order of the ranks.
+ * The ranks [first, first + n) hang below their last one: the first half of them is its second child's tree, the rest
+ * its first child's. So each rank combines second child, first child, itself: the order of the ranks.
  */
-void coll_tree_in_order_binary(struct tree *tree, int rank, int size)
-{
+void coll_tree_in_order_binary(struct tree *tree, int rank, int size) {
     int first = 0, n = size;
     start(tree, rank, size, 0);
     while (rank != first + n - 1) {

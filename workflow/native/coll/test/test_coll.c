@@ -1,6 +1,6 @@
 /*
- * Compares each collective with the MPI library's own result (PMPI_*), byte by byte: over communicators of 1 to all ranks
- * (in reversed and rotated order too), roots, types, counts and MPI_IN_PLACE. The algorithms are those that the
+ * Compares each collective with the MPI library's own result (PMPI_*), byte by byte: over communicators of 1 to all
+ * ranks (in reversed and rotated order too), roots, types, counts and MPI_IN_PLACE. The algorithms are those that the
  * environment chose. Exits with 1, and says where, when a byte differs.
  *
  *   test_coll            everything
@@ -43,8 +43,7 @@ static int n_kinds;
 /* ---- types and operations ---- */
 
 /* Composition of x -> a x + b: associative and not commutative. */
-static void compose(void *in, void *inout, int *n, MPI_Datatype *type)
-{
+static void compose(void *in, void *inout, int *n, MPI_Datatype *type) {
     unsigned *x = in, *y = inout;
     (void)type;
     for (int i = 0; i < *n; i++, x += 2, y += 2) {
@@ -55,8 +54,7 @@ static void compose(void *in, void *inout, int *n, MPI_Datatype *type)
 }
 
 /* The sum of elements of two ints with a gap between them. */
-static void sum_with_gap(void *in, void *inout, int *n, MPI_Datatype *type)
-{
+static void sum_with_gap(void *in, void *inout, int *n, MPI_Datatype *type) {
     int *x = in, *y = inout;
     (void)type;
     for (int i = 0; i < *n; i++, x += 4, y += 4) {
@@ -65,8 +63,7 @@ static void sum_with_gap(void *in, void *inout, int *n, MPI_Datatype *type)
     }
 }
 
-static void make_kinds(void)
-{
+static void make_kinds(void) {
     MPI_Datatype pair, strided, gaps;
     MPI_Op ordered, gap_sum;
     CHECK(MPI_Type_contiguous(2, MPI_UNSIGNED, &pair));
@@ -83,8 +80,7 @@ static void make_kinds(void)
     kinds[n_kinds++] = (struct kind){"with gaps", gaps, gap_sum, 16};
 }
 
-static void free_kinds(void)
-{
+static void free_kinds(void) {
     CHECK(MPI_Op_free(&kinds[2].op));
     CHECK(MPI_Op_free(&kinds[3].op));
     CHECK(MPI_Type_free(&kinds[2].type));
@@ -98,16 +94,14 @@ struct buffers {
     size_t bytes;
 };
 
-static void fill(char *buffer, size_t bytes, int seed)
-{
+static void fill(char *buffer, size_t bytes, int seed) {
     memset(buffer, 0x5a, bytes);
     unsigned *u = (unsigned *)(void *)buffer;
     for (size_t i = 0; i < bytes / sizeof *u; i++)
         u[i] = (unsigned)(seed * 131 + (int)i * 17 + 3) & 0xffffu;
 }
 
-static struct buffers make(size_t elements, const struct kind *kind)
-{
+static struct buffers make(size_t elements, const struct kind *kind) {
     struct buffers b;
     b.bytes = (elements * (size_t)kind->bytes + GUARD + 7) / 8 * 8;
     b.send = malloc(b.bytes);
@@ -119,8 +113,7 @@ static struct buffers make(size_t elements, const struct kind *kind)
     return b;
 }
 
-static void compare(const struct buffers *b, const char *collective, const struct kind *kind, int count, int root)
-{
+static void compare(const struct buffers *b, const char *collective, const struct kind *kind, int count, int root) {
     for (size_t i = 0; i < b->bytes; i++) {
         if (b->got[i] == b->expected[i])
             continue;
@@ -131,8 +124,7 @@ static void compare(const struct buffers *b, const char *collective, const struc
     }
 }
 
-static void free_buffers(struct buffers *b)
-{
+static void free_buffers(struct buffers *b) {
     free(b->send);
     free(b->got);
     free(b->expected);
@@ -140,8 +132,7 @@ static void free_buffers(struct buffers *b)
 
 /* ---- one collective, one case ---- */
 
-static void test_bcast(const struct kind *kind, int count, int root)
-{
+static void test_bcast(const struct kind *kind, int count, int root) {
     struct buffers b = make((size_t)count, kind);
     CHECK(MPI_Bcast(b.got, count, kind->type, root, comm));
     CHECK(PMPI_Bcast(b.expected, count, kind->type, root, comm));
@@ -149,8 +140,7 @@ static void test_bcast(const struct kind *kind, int count, int root)
     free_buffers(&b);
 }
 
-static void test_reduce(const struct kind *kind, int count, int root, int in_place)
-{
+static void test_reduce(const struct kind *kind, int count, int root, int in_place) {
     struct buffers b = make((size_t)count, kind);
     const void *send = in_place && rank == root ? MPI_IN_PLACE : b.send;
     CHECK(MPI_Reduce(send, b.got, count, kind->type, kind->op, root, comm));
@@ -160,8 +150,7 @@ static void test_reduce(const struct kind *kind, int count, int root, int in_pla
     free_buffers(&b);
 }
 
-static void test_allreduce(const struct kind *kind, int count, int in_place)
-{
+static void test_allreduce(const struct kind *kind, int count, int in_place) {
     struct buffers b = make((size_t)count, kind);
     const void *send = in_place ? MPI_IN_PLACE : b.send;
     CHECK(MPI_Allreduce(send, b.got, count, kind->type, kind->op, comm));
@@ -171,8 +160,7 @@ static void test_allreduce(const struct kind *kind, int count, int in_place)
 }
 
 /* The root receives plain elements where the others send derived ones, when that is possible. */
-static void test_gather(const struct kind *kind, int count, int root, int in_place)
-{
+static void test_gather(const struct kind *kind, int count, int root, int in_place) {
     struct buffers b = make((size_t)count * (size_t)size, kind);
     int pair = strcmp(kind->name, "ordered pair") == 0;
     MPI_Datatype type = pair ? MPI_UNSIGNED : kind->type;
@@ -185,13 +173,11 @@ static void test_gather(const struct kind *kind, int count, int root, int in_pla
 }
 
 /* Rank i sends (i + 2 j + count) % 5 * count / 4 elements to rank j, with holes between the blocks. */
-static int block_count(int from, int to, int count)
-{
+static int block_count(int from, int to, int count) {
     return (from + 2 * to + count) % 5 * count / 4;
 }
 
-static void test_alltoallv(const struct kind *kind, int count)
-{
+static void test_alltoallv(const struct kind *kind, int count) {
     int *t = malloc(4 * (size_t)size * sizeof *t), *scounts = t, *sdispls = t + size, *rcounts = t + 2 * size,
         *rdispls = t + 3 * size, most = 2 * count + 2;
     struct buffers b = make((size_t)most * (size_t)size, kind);
@@ -208,8 +194,7 @@ static void test_alltoallv(const struct kind *kind, int count)
     free(t);
 }
 
-static void test_alltoallv_in_place(const struct kind *kind, int count)
-{
+static void test_alltoallv_in_place(const struct kind *kind, int count) {
     int *counts = malloc(2 * (size_t)size * sizeof *counts), *displs = counts + size;
     struct buffers b = make((size_t)count * (size_t)size, kind);
     for (int i = 0; i < size; i++) {
@@ -223,8 +208,7 @@ static void test_alltoallv_in_place(const struct kind *kind, int count)
     free(counts);
 }
 
-static void test_reduce_scatter(const struct kind *kind, int count, int in_place)
-{
+static void test_reduce_scatter(const struct kind *kind, int count, int in_place) {
     int *counts = malloc((size_t)size * sizeof *counts), total = 0;
     for (int i = 0; i < size; i++)
         total += counts[i] = (i % 3) * count / 2;
@@ -241,8 +225,7 @@ static void test_reduce_scatter(const struct kind *kind, int count, int in_place
     free(counts);
 }
 
-static void test_reduce_scatter_block(const struct kind *kind, int count)
-{
+static void test_reduce_scatter_block(const struct kind *kind, int count) {
     struct buffers b = make((size_t)count * (size_t)size, kind);
     CHECK(MPI_Reduce_scatter_block(b.send, b.got, count, kind->type, kind->op, comm));
     CHECK(PMPI_Reduce_scatter_block(b.send, b.expected, count, kind->type, kind->op, comm));
@@ -251,8 +234,7 @@ static void test_reduce_scatter_block(const struct kind *kind, int count)
 }
 
 /* Nobody leaves before the last one has come: each rank in turn comes late and says so beforehand. */
-static void test_barrier(void)
-{
+static void test_barrier(void) {
     for (int late = 0; late < size; late++) {
         int token = -1;
         MPI_Request request;
@@ -268,14 +250,12 @@ static void test_barrier(void)
 
 /* ---- all cases ---- */
 
-static int is_set(const char *variable)
-{
+static int is_set(const char *variable) {
     const char *value = getenv(variable);
     return value != NULL && *value != '\0';
 }
 
-static void test_rooted(const struct kind *kind, int count, int in_place)
-{
+static void test_rooted(const struct kind *kind, int count, int in_place) {
     int step = count > 13 && size > 3 ? size / 3 : 1; /* large messages: a few roots */
     for (int root = 0; root < size; root += step) {
         if (is_set("COLL_BCAST") && !in_place)
@@ -288,8 +268,7 @@ static void test_rooted(const struct kind *kind, int count, int in_place)
 }
 
 /* SimGrid's own alltoallv in place takes elements to be as far apart as they are large. */
-static int simulator_fails(const struct kind *kind)
-{
+static int simulator_fails(const struct kind *kind) {
 #ifdef SMPI_H
     return strcmp(kind->name, "with gaps") == 0;
 #else
@@ -298,8 +277,7 @@ static int simulator_fails(const struct kind *kind)
 #endif
 }
 
-static void test_kind(const struct kind *kind, int count)
-{
+static void test_kind(const struct kind *kind, int count) {
     for (int in_place = 0; in_place < 2; in_place++) {
         test_rooted(kind, count, in_place);
         if (is_set("COLL_ALLREDUCE") && kind->op != MPI_OP_NULL)
@@ -316,8 +294,7 @@ static void test_kind(const struct kind *kind, int count)
     }
 }
 
-static void test_communicator(MPI_Comm which, const char *name)
-{
+static void test_communicator(MPI_Comm which, const char *name) {
     static const int counts[] = {0, 1, 5, 13, 64, MAX_COUNT};
     comm = which;
     where = name;
@@ -330,8 +307,7 @@ static void test_communicator(MPI_Comm which, const char *name)
         test_barrier();
 }
 
-static void test_all(void)
-{
+static void test_all(void) {
     int me, all, least = is_set("TEST_LEAST") ? atoi(getenv("TEST_LEAST")) : 1;
     CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &me));
     CHECK(MPI_Comm_size(MPI_COMM_WORLD, &all));
@@ -349,8 +325,7 @@ static void test_all(void)
     free_kinds();
 }
 
-static void test_errors(void)
-{
+static void test_errors(void) {
     int value[4] = {0, 0, 0, 0}, class, me;
     CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &me));
     CHECK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
@@ -365,8 +340,7 @@ static void test_errors(void)
     failures += me != 0 && class != MPI_ERR_TRUNCATE;
 }
 
-static void test_inter(void)
-{
+static void test_inter(void) {
     int me, value, sum = 0;
     MPI_Comm half, inter;
     CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &me));
@@ -391,8 +365,7 @@ struct worker {
     int failures;
 };
 
-static void *work(void *argument)
-{
+static void *work(void *argument) {
     struct worker *w = argument;
     int n, me;
     CHECK(MPI_Comm_size(w->comm, &n));
@@ -407,8 +380,7 @@ static void *work(void *argument)
     return NULL;
 }
 
-static void test_threads(void)
-{
+static void test_threads(void) {
     struct worker workers[2] = {{MPI_COMM_NULL, 0}, {MPI_COMM_NULL, 0}};
     pthread_t thread[2];
     for (int i = 0; i < 2; i++)
@@ -423,14 +395,12 @@ static void test_threads(void)
     }
 }
 #else
-static void test_threads(void)
-{
+static void test_threads(void) {
 }
 #endif
 
 /* One call of each collective that the environment names, by this library or by the MPI library. */
-static void trace_own(int *in, int *out, int n, int root)
-{
+static void trace_own(int *in, int *out, int n, int root) {
     if (is_set("COLL_BCAST"))
         CHECK(MPI_Bcast(in, n, MPI_INT, root, MPI_COMM_WORLD));
     if (is_set("COLL_REDUCE"))
@@ -441,8 +411,7 @@ static void trace_own(int *in, int *out, int n, int root)
         CHECK(MPI_Barrier(MPI_COMM_WORLD));
 }
 
-static void trace_theirs(int *in, int *out, int n, int root)
-{
+static void trace_theirs(int *in, int *out, int n, int root) {
     if (is_set("COLL_BCAST"))
         CHECK(PMPI_Bcast(in, n, MPI_INT, root, MPI_COMM_WORLD));
     if (is_set("COLL_REDUCE"))
@@ -453,8 +422,7 @@ static void trace_theirs(int *in, int *out, int n, int root)
         CHECK(PMPI_Barrier(MPI_COMM_WORLD));
 }
 
-static void trace(int own, int theirs)
-{
+static void trace(int own, int theirs) {
     static const int counts[] = {1, 10, 250, 2499, 17500};
     int n, *in = calloc(2 * 17500, sizeof *in), *out = in + 17500;
     CHECK(MPI_Comm_size(MPI_COMM_WORLD, &n));
@@ -468,8 +436,7 @@ static void trace(int own, int theirs)
     free(in);
 }
 
-int main(int argc, char *argv[])
-{
+int main(int argc, char *argv[]) {
     const char *what = argc > 1 ? argv[1] : "";
     int provided, any, me;
     CHECK(MPI_Init_thread(&argc, &argv, strcmp(what, "threads") == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE,
