@@ -1,9 +1,14 @@
 # Measurements to tables, models and figures.
+from collstudy.sources import note_sources
+
+ANALYSIS_SOURCES = RESULTS / "sources" / "analysis.sha256"
+if workflow.is_main_process:
+    note_sources(ANALYSIS_SOURCES, ["workflow/analysis", "workflow/scripts/analyse.R"])
 
 
 rule analyse_study:
     input:
-        script="workflow/scripts/analyse.R",
+        sources=ANALYSIS_SOURCES,
         study=RESULTS / "{study}" / "study.json",
         measurements=RESULTS / "{study}" / "measurements.csv",
         cells=RESULTS / "{study}" / "cells.csv",
@@ -14,6 +19,7 @@ rule analyse_study:
     wildcard_constraints:
         part="tables|models|figures",
     params:
+        script=BASE / "workflow" / "scripts" / "analyse.R",
         folder=lambda wildcards: RESULTS / wildcards.study,
     shell:
-        "Rscript {input.script:q} {wildcards.part} {params.folder:q} > {log:q} 2>&1"
+        "Rscript {params.script:q} {wildcards.part} {params.folder:q} > {log:q} 2>&1"

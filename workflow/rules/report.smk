@@ -1,9 +1,15 @@
 # Everything to the report, and the verdict of the run.
+from collstudy.sources import note_sources
+
+REPORT_SOURCES = RESULTS / "sources" / "report.sha256"
+if workflow.is_main_process:
+    note_sources(REPORT_SOURCES, ["report", "workflow/collstudy/render.py"])
 
 
 rule render_report:
     input:
         get_analysis,
+        REPORT_SOURCES,
     output:
         html=RESULTS / "report" / "index.html",
         pdf=RESULTS / "report" / "report.pdf",
@@ -12,9 +18,11 @@ rule render_report:
     params:
         studies=list(STATES),
         folder=RESULTS / "report",
+    # The revision is asked for in the shell: as a parameter it would make every commit a reason to render again.
     shell:
+        "revision=$(git -C {BASE:q} describe --always --dirty 2>> {log:q} || echo unknown) && "
         "{sys.executable:q} -m collstudy.render --results {RESULTS:q} --studies {params.studies:q} --output {params.folder:q}"
-        " > {log:q} 2>&1"
+        " --revision $revision > {log:q} 2>&1"
 
 
 rule give_verdict:
