@@ -5,28 +5,53 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from .cells import Cell, canonical
 from .config import Level, Machine, Policy
-from .store import Record, write_if_changed
+from .store import Damaged, Record, Store, write_if_changed
+
+
+#: Minutes between the start of a Slurm job and its first launch where the machine does not say `setup_minutes`.
+SETUP_MINUTES = 2.0
+#: Time limits are this much longer than estimated.
+MARGIN = 1.5
+
+#: Estimated wall time of a block of simulated cells (s).
+SIMULATED_BLOCK_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
 class Task:
-    """A cell that needs launches, and how many it has."""
+    """A cell that needs launches, how many it has, and how long each of them took (s)."""
 
     cell: Cell
     policy: Policy
     have: int = 0
+    seen_s: float | None = None
 
-    def seconds(self) -> float:
-        """Rough wall time of what is left, for time limits and progress; never part of an identity."""
-        launches = 1 if self.cell.deterministic else max(self.policy.maximum - self.have, 1)
-        return launches * estimate_launch_s(self.cell)
+    def seconds(self, ratio: float = 1.0) -> float:
+        """Rough wall time of what is left, for time limits and progress; never part of an identity.
+
+        *ratio* is what launches took over what was estimated, for a cell that has none yet.
+        """
+        each = estimate_launch_s(self.cell) * ratio if self.seen_s is None else self.seen_s
+        if self.cell.deterministic:
+            return each
+        # One launch more than the measurements: the proof.
+        return each * (max(self.policy.maximum - self.have, 1) + (self.have == 0))
+
+
+def seconds_of(tasks: Sequence[Task]) -> float:
+    """Estimated wall time of tasks; launches that some of them had already correct the estimate of the others."""
+    seen = [task for task in tasks if task.seen_s is not None]
+    ratio = 1.0
+    if seen:
+        ratio = sum(task.seen_s or 0 for task in seen) / sum(estimate_launch_s(task.cell) for task in seen)
+    return sum(task.seconds(ratio) for task in tasks)
 
 
 def estimate_launch_s(cell: Cell) -> float:
@@ -35,7 +60,7 @@ def estimate_launch_s(cell: Cell) -> float:
     bytes_swept = sum(size or 8 for size in cell.size_list)
     calls = (cell.iterations + cell.warmup) * len(cell.size_list)
     if cell.deterministic:
-        return 0.05 + 2e-6 * calls * p * math.log2(p + 1)
+        return 0.1 + 6e-6 * calls * p * math.log2(p + 1)
     return 1.5 + 0.05 * p + calls * 20e-6 * math.log2(p + 1) + (cell.iterations + cell.warmup) * bytes_swept * p / 10e9
 
 
@@ -50,8 +75,23 @@ class Block:
 
     @property
     def seconds(self) -> float:
-        """Estimated wall time."""
-        return sum(task.seconds() for task in self.tasks)
+        """Estimated wall time of its launches."""
+        return seconds_of(self.tasks)
+
+    @property
+    def node_hours(self) -> float:
+        """Estimated node hours, the set-up of the job included."""
+        setup = 60 * self.machine.slurm.get("setup_minutes", SETUP_MINUTES) if self.machine.kind == "slurm" else 0
+        return self.nodes * (self.seconds + setup) / 3600 if self.machine.kind != "simulated" else self.seconds / 3600
+
+    def minutes(self, attempt: int = 1) -> int:
+        """The time limit to ask Slurm for: set-up, and what is left with a margin.
+
+        An attempt that kept nothing shows that the estimate is too low, so the next one asks for more.
+        """
+        factor = attempt if all(task.seen_s is None for task in self.tasks) else 1
+        setup = self.machine.slurm.get("setup_minutes", SETUP_MINUTES)
+        return max(1, math.ceil(setup + factor * MARGIN * self.seconds / 60))
 
     @property
     def processes(self) -> int:
@@ -92,8 +132,10 @@ def pack(tasks: Iterable[tuple[Machine, Task]]) -> list[Block]:
     blocks = []
     for (name, mpi, nodes), members in groups.items():
         machine = machines[name]
-        total = sum(task.seconds() for task in members)
-        parts = max(1, math.ceil(total / (60 * machine.block_minutes)))
+        total = seconds_of(members)
+        # Simulations need no allocation: small blocks keep all cores of this computer busy to the end.
+        budget = SIMULATED_BLOCK_SECONDS if machine.kind == "simulated" else 60 * machine.block_minutes
+        parts = max(1, math.ceil(total / budget))
         # What is compared stays together: same collective, mapping and processes, all algorithms.
         points: dict[tuple, list[Task]] = {}
         for task in members:
@@ -137,4 +179,19 @@ def pending(cell: Cell, record: Record, policy: Policy) -> Task | None:
     """The task of a cell that is not complete; None for a complete one."""
     if record.failure is None and record.stop(cell, policy):
         return None
-    return Task(cell, policy, len(record.launches))
+    took = [launch["provenance"]["seconds"] for launch in record.launches]
+    return Task(cell, policy, len(record.launches), sum(took) / len(took) if took else None)
+
+
+def left(block: Block, store: Store) -> Block:
+    """The block with what the store lacks of it at this moment."""
+    tasks = []
+    for task in block.tasks:
+        try:
+            record = store.read(task.cell)
+        except Damaged:
+            record = Record()
+        unfinished = pending(task.cell, record, task.policy)
+        if unfinished:
+            tasks.append(unfinished)
+    return replace(block, tasks=tuple(tasks))
