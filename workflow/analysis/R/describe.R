@@ -81,7 +81,10 @@ describe_answer <- function(results) {
   }, "", USE.NAMES = FALSE)
 }
 
-study_name <- function(results) paste0(results$study$title %||% results$study$name, simulated_note(results$study))
+study_name <- function(results) {
+  title <- results$study$title %||% results$study$name
+  paste0(title, if (!grepl("simulated", title, ignore.case = TRUE)) simulated_note(results$study))
+}
 
 per_mapping <- function(rows, text) {
   if (nrow(rows) == 1) return(text)
@@ -176,6 +179,7 @@ describe_decision <- function(results, collective) {
 #' @export
 describe_default <- function(results, collective) {
   results <- as_results(results)
+  if (nrow(decide_winners(results, collective)) == 0) return(describe_decision(results, collective))
   c(describe_default_vs_best(results, collective), describe_decision(results, collective))
 }
 
