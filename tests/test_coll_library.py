@@ -60,7 +60,7 @@ def tool(name: str, variable: str) -> str:
 
 
 def build(folder: Path, compiler: str, *flags: str) -> Path:
-    command = ["make", "-s", "-j2", "-C", SOURCES, f"MPICC={compiler}", f"OUT={folder}", *flags, "all", "test_coll"]
+    command = ["make", "-s", "-j2", "-C", SOURCES, f"MPICC={compiler}", f"OUT={folder}", *flags]
     made = subprocess.run(command, capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stdout + made.stderr
     return folder / "coll"
@@ -85,7 +85,7 @@ def place(folder: Path, name: str) -> dict[str, str]:
 def simulated(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("coll-smpi")
     launcher = tool("smpirun", "SMPIRUN")
-    built = build(folder, tool("smpicc", "SMPICC"))
+    built = build(folder, tool("smpicc", "SMPICC"), "all", "test_coll")
     platform = folder / "platform.xml"
     platform.write_text(
         '<?xml version="1.0"?><!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd"><platform version="4.1">'
@@ -207,7 +207,7 @@ def launch(mpicc: str) -> Run:
 
 @pytest.fixture(scope="session")
 def built(mpicc: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("coll-mpi"), mpicc)
+    return build(tmp_path_factory.mktemp("coll-mpi"), mpicc, "all", "test_coll", "test_order")
 
 
 @pytest.mark.parametrize("row", range(0, len(ROWS), 2))
@@ -224,7 +224,8 @@ def test_results_real_up_to_9_ranks(launch: Run, built: Path, tmp_path: Path, ro
 
 @pytest.fixture(scope="session")
 def sanitized(mpicc: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("coll-asan"), mpicc, "CFLAGS=-O1 -g -fsanitize=address,undefined")
+    flags = "CFLAGS=-O1 -g -fsanitize=address,undefined"
+    return build(tmp_path_factory.mktemp("coll-asan"), mpicc, flags, "all", "test_coll")
 
 
 @pytest.mark.long
@@ -269,7 +270,7 @@ def test_settings_that_differ_between_ranks_stop(launch: Run, built: Path) -> No
     assert "differ between ranks" in done.stderr
 
 
-# ---- the messages: this library's (external) and Open MPI's own (internal), as its monitoring sees them ----
+# ---- what each rank sends, receives and waits for, in order: this library against Open MPI's coll/tuned ----
 
 NAMES = {  # this library's name: Open MPI's
     "bcast": {
@@ -308,7 +309,7 @@ NAMES = {  # this library's name: Open MPI's
         "ompi_tree": "tree",
     },
 }
-OPTIONS = {"segment_bytes": "segmentsize", "fanout": "chain_fanout", "radix": "knomial_radix"}
+OPTIONS = {"segment_bytes": "segmentsize", "fanout": "chain_fanout", "radix": "knomial_radix", "max_requests": "max_requests"}
 
 
 def compared() -> list[tuple[str, str]]:
@@ -316,7 +317,7 @@ def compared() -> list[tuple[str, str]]:
     chosen = []
     for collective, names in NAMES.items():
         texts = ALGORITHMS[collective.upper()].split()
-        chosen += [(collective, t) for t in texts if t.split(":")[0] in names and "max_requests" not in t]
+        chosen += [(collective, t) for t in texts if t.split(":")[0] in names]
         chosen.append((collective, "ompi_default"))
     return chosen
 
@@ -332,6 +333,33 @@ def forced(collective: str, text: str) -> list[str]:
         options += ["--mca", f"coll_tuned_{collective}_algorithm_{OPTIONS[key]}", value]
     return options
 
+
+def same_order(launch: Run, program: Path, ranks: int, collective: str, text: str) -> None:
+    options = ["--mca", "coll", "tuned,basic,libnbc,self", *forced(collective, text)]
+    done = launch(ranks, {f"COLL_{collective.upper()}": text}, *options, program)
+    if done.returncode == 77:
+        pytest.skip("neither Open MPI 4.1 nor 5.0")
+    agrees(done)
+
+
+@pytest.mark.parametrize(("collective", "text"), compared())
+def test_order_as_open_mpi(launch: Run, built: Path, collective: str, text: str) -> None:
+    same_order(launch, built / "test_order", 7, collective, text)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("ranks", range(2, 18))
+@pytest.mark.parametrize(("collective", "text"), compared())
+def test_order_as_open_mpi_2_to_17_ranks(launch: Run, built: Path, collective: str, text: str, ranks: int) -> None:
+    same_order(launch, built / "test_order", ranks, collective, text)
+
+
+def test_order_sees_a_difference(launch: Run, built: Path) -> None:
+    done = launch(7, {"COLL_BCAST": "ompi_chain"}, *forced("bcast", "ompi_pipeline"), built / "test_order")
+    assert done.returncode in (1, 77)
+
+
+# ---- the same pairs, bytes and messages in the eyes of Open MPI's component `monitoring` ----
 
 MONITORED = re.compile(r"^([IE])\t(\d+)\t(\d+)\t(\d+) bytes\t(\d+) msgs sent\t?([\d,]*)", re.MULTILINE)
 
@@ -379,6 +407,7 @@ def monitored(launch: Run, built: Path, tmp_path_factory: pytest.TempPathFactory
     return program
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("collective", "text"), compared())
 def test_messages_as_open_mpi(launch: Run, monitored: Path, tmp_path: Path, collective: str, text: str) -> None:
     same_messages(launch, monitored, tmp_path, 7, collective, text)

@@ -1,0 +1,225 @@
+/*
+ * Do the algorithms ompi_* do what Open MPI's own do, in the same order? For Open MPI 4.1 and 5.0: the functions below
+ * MPI that send, receive and wait are replaced, in their tables, by ones that take notes. Then each rank compares what
+ * it did for MPI_<collective> (this library) with what it did for PMPI_<collective> (coll/tuned, told by --mca which
+ * algorithm).
+ *
+ *   mpirun --mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_bcast_algorithm chain test_order
+ *
+ * with COLL_BCAST=ompi_chain. Exits with 77 when the tables are not there (another MPI library).
+ */
+#define _GNU_SOURCE
+#include <mpi.h>
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECK(call)                                                                                                    \
+    do {                                                                                                               \
+        int rc_ = (call);                                                                                              \
+        if (rc_ != MPI_SUCCESS) {                                                                                      \
+            fprintf(stderr, "%s:%d: %s returned %d\n", __FILE__, __LINE__, #call, rc_);                                \
+            PMPI_Abort(MPI_COMM_WORLD, 3);                                                                             \
+        }                                                                                                              \
+    } while (0)
+
+enum { MAX_EVENTS = 1 << 16, EXIT_SKIP = 77 };
+
+/* What: 's' send, 'S' start sending, 'r' receive, 'R' start receiving, 'w' wait. */
+struct event {
+    char what;
+    int peer, mode; /* of a wait: the event that started the receive, -1 for a send (sends may share one request) */
+    size_t bytes;   /* sent */
+};
+struct notes {
+    int n;
+    struct event events[MAX_EVENTS];
+    void *request[MAX_EVENTS];
+};
+static struct notes own, theirs, *notes;
+
+typedef int send_function(const void *, size_t, MPI_Datatype, int, int, int, MPI_Comm);
+typedef int isend_function(const void *, size_t, MPI_Datatype, int, int, int, MPI_Comm, MPI_Request *);
+typedef int recv_function(void *, size_t, MPI_Datatype, int, int, MPI_Comm, MPI_Status *);
+typedef int irecv_function(void *, size_t, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
+typedef int wait_function(MPI_Request *, MPI_Status *);
+typedef int wait_all_function(size_t, MPI_Request *, MPI_Status *);
+
+static send_function *real_send;
+static isend_function *real_isend;
+static recv_function *real_recv;
+static irecv_function *real_irecv;
+static wait_function *real_wait;
+static wait_all_function *real_wait_all;
+
+static void note(char what, int peer, int mode, size_t bytes, void *request) {
+    if (notes == NULL || notes->n == MAX_EVENTS)
+        return;
+    notes->request[notes->n] = request;
+    notes->events[notes->n++] = (struct event){what, peer, mode, bytes};
+}
+
+static size_t size_of(size_t count, MPI_Datatype type) {
+    int size;
+    CHECK(PMPI_Type_size(type, &size));
+    return count * (size_t)size;
+}
+
+static int note_send(const void *b, size_t n, MPI_Datatype type, int to, int tag, int mode, MPI_Comm comm) {
+    note('s', to, mode, size_of(n, type), NULL);
+    return real_send(b, n, type, to, tag, mode, comm);
+}
+
+static int note_isend(const void *b, size_t n, MPI_Datatype type, int to, int tag, int mode, MPI_Comm comm,
+                      MPI_Request *r) {
+    int rc = real_isend(b, n, type, to, tag, mode, comm, r);
+    note('S', to, mode, size_of(n, type), (void *)*r);
+    return rc;
+}
+
+static int note_recv(void *b, size_t n, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Status *status) {
+    note('r', from, 0, 0, NULL);
+    return real_recv(b, n, type, from, tag, comm, status);
+}
+
+static int note_irecv(void *b, size_t n, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request *r) {
+    int rc = real_irecv(b, n, type, from, tag, comm, r);
+    note('R', from, 0, 0, (void *)*r);
+    return rc;
+}
+
+static void note_wait_for(MPI_Request request) {
+    int i = notes == NULL ? -1 : notes->n - 1;
+    while (i >= 0 && notes->request[i] != (void *)request)
+        i--;
+    if (i >= 0)
+        note('w', -1, notes->events[i].what == 'S' ? -1 : i, 0, NULL);
+}
+
+static int note_wait(MPI_Request *request, MPI_Status *status) {
+    note_wait_for(*request);
+    return real_wait(request, status);
+}
+
+static int note_wait_all(size_t n, MPI_Request *requests, MPI_Status *statuses) {
+    for (size_t i = 0; i < n; i++)
+        note_wait_for(requests[i]);
+    return real_wait_all(n, requests, statuses);
+}
+
+static void *replace(void **table, int index, void *function) {
+    void *real = table[index];
+    table[index] = function;
+    return real;
+}
+
+#define REPLACE(real, table, index, function)                                                                          \
+    do {                                                                                                               \
+        void *real_ = replace(table, index, (void *)(size_t)(function));                                               \
+        memcpy(&(real), &real_, sizeof real_);                                                                         \
+    } while (0)
+
+/* Version 5 has one function more before these in the table. */
+static int hook(void) {
+    void **pml = dlsym(RTLD_DEFAULT, "mca_pml"), **wait = dlsym(RTLD_DEFAULT, "ompi_request_functions");
+    char version[MPI_MAX_LIBRARY_VERSION_STRING];
+    int length;
+    CHECK(MPI_Get_library_version(version, &length));
+    int more = strstr(version, "Open MPI v5.") != NULL;
+    if (pml == NULL || wait == NULL || (!more && strstr(version, "Open MPI v4.1") == NULL))
+        return 0;
+    REPLACE(real_irecv, pml, 7 + more, note_irecv);
+    REPLACE(real_recv, pml, 8 + more, note_recv);
+    REPLACE(real_isend, pml, 10 + more, note_isend);
+    REPLACE(real_send, pml, 11 + more, note_send);
+    REPLACE(real_wait, wait, 4, note_wait);
+    REPLACE(real_wait_all, wait, 6, note_wait_all);
+    return 1;
+}
+
+static int rank, size;
+
+static void print_event(const char *who, const struct notes *which, int i) {
+    const struct event *e = &which->events[i];
+    if (i < which->n)
+        fprintf(stderr, " %s: %c %d mode %d %zu bytes;", who, e->what, e->peer, e->mode, e->bytes);
+    else
+        fprintf(stderr, " %s: nothing more;", who);
+}
+
+static int same(const struct event *a, const struct event *b) {
+    return a->what == b->what && a->peer == b->peer && a->mode == b->mode && a->bytes == b->bytes;
+}
+
+static int compare(const char *collective, int count, int root) {
+    int i = 0;
+    while (i < own.n && i < theirs.n && same(&own.events[i], &theirs.events[i]))
+        i++;
+    if (i == own.n && i == theirs.n)
+        return 0;
+    fprintf(stderr, "%s of %d from %d, rank %d of %d, event %d of %d and %d:", collective, count, root, rank, size, i,
+            own.n, theirs.n);
+    print_event("own", &own, i);
+    print_event("Open MPI", &theirs, i);
+    fprintf(stderr, "\n");
+    return 1;
+}
+
+static int is_set(const char *variable) {
+    return getenv(variable) != NULL;
+}
+
+static void begin(struct notes *which) {
+    memset(which, 0, sizeof which->n + sizeof which->events);
+    notes = which;
+}
+
+#define COMPARE(name, function, arguments)                                                                             \
+    do {                                                                                                               \
+        begin(&own);                                                                                                   \
+        CHECK(MPI_##function arguments);                                                                               \
+        begin(&theirs);                                                                                                \
+        CHECK(PMPI_##function arguments);                                                                              \
+        notes = NULL;                                                                                                  \
+        differences += compare(name, count, root);                                                                     \
+    } while (0)
+
+static int compare_all(int *in, int *out, int count, int root) {
+    int differences = 0;
+    if (is_set("COLL_BCAST"))
+        COMPARE("bcast", Bcast, (in, count, MPI_INT, root, MPI_COMM_WORLD));
+    if (is_set("COLL_REDUCE"))
+        COMPARE("reduce", Reduce, (in, out, count, MPI_INT, MPI_SUM, root, MPI_COMM_WORLD));
+    if (is_set("COLL_ALLREDUCE"))
+        COMPARE("allreduce", Allreduce, (in, out, count, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+    if (is_set("COLL_BARRIER"))
+        COMPARE("barrier", Barrier, (MPI_COMM_WORLD));
+    return differences;
+}
+
+int main(int argc, char *argv[]) {
+    static const int counts[] = {1, 3, 10, 250, 2499, 17500, 140000};
+    enum { MOST = 140000 };
+    int differences = 0, all, *in = calloc(2 * MOST, sizeof *in);
+    CHECK(MPI_Init(&argc, &argv));
+    CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+    CHECK(MPI_Comm_size(MPI_COMM_WORLD, &size));
+    /* The first call makes the private communicator. */
+    CHECK(MPI_Bcast(in, 1, MPI_INT, 0, MPI_COMM_WORLD));
+    CHECK(MPI_Reduce(in, in + MOST, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD));
+    CHECK(MPI_Allreduce(in, in + MOST, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+    CHECK(MPI_Barrier(MPI_COMM_WORLD));
+    if (!hook())
+        exit(EXIT_SKIP);
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        for (int root = 0; root < size; root += size / 3 + 1)
+            differences += compare_all(in, in + MOST, counts[i], root);
+    CHECK(PMPI_Allreduce(&differences, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+    if (rank == 0)
+        printf("%d differences\n", all);
+    free(in);
+    CHECK(MPI_Finalize());
+    return all != 0;
+}
