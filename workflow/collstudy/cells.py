@@ -10,8 +10,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
 
-from .config import Catalogue, Choice, Machine, Study, Sweep
+from .config import POINT_TO_POINT, Catalogue, Choice, Machine, Study, Sweep
 from .errors import StudyError, allowed
+from .placement import nodes_of_pairs
 
 #: Raise it when the meaning of a cell's fields changes: old files then no longer count as measured.
 IDENTITY_VERSION = 1
@@ -109,6 +110,8 @@ def selection(catalogue: Catalogue, collective: str, choice: Choice, mpi: str, l
     entry, parameters = catalogue.algorithms[collective][choice.name], dict(choice.parameters)
     if choice.name == "default" and parameters:
         raise StudyError(f"{collective} default takes no parameters, got {choice.parameter_text}")
+    if collective in POINT_TO_POINT:
+        return {}
     if mpi == "smpi-openmpi":
         return _simulated_selection(catalogue, collective, {**entry, "parameters": parameters}, library) or _unknown(
             choice, collective, mpi
@@ -172,6 +175,13 @@ class Versions:
     host: dict[str, str]
 
 
+def _orders(sweep: Sweep, catalogue: Catalogue) -> list[tuple[str, tuple[str, ...]]]:
+    """The mappings of a sweep with their cycles. Two ranks that cycle over a level differ at it and at no outer one."""
+    if sweep.levels:
+        return [(mapping, (level,)) for mapping, level in zip(sweep.mappings, sweep.levels, strict=True)]
+    return [(mapping, tuple(catalogue.mappings[mapping]["cycle"])) for mapping in sweep.mappings]
+
+
 def _expand_sweep(
     sweep: Sweep, identity: dict[str, Any], machine: Machine, catalogue: Catalogue, versions: Versions
 ) -> Iterator[Cell]:
@@ -182,10 +192,11 @@ def _expand_sweep(
         for choice in sweep.algorithms:
             chosen = selection(catalogue, sweep.collective, choice, mpi, versions.library)
             pattern = catalogue.algorithms[sweep.collective][choice.name].get("pattern")
-            for mapping in sweep.mappings:
-                cycle = tuple(catalogue.mappings[mapping]["cycle"])
+            for mapping, cycle in _orders(sweep, catalogue):
                 for nodes in sweep.nodes:
                     for count in sweep.processes:
+                        if sweep.levels:
+                            nodes = nodes_of_pairs(machine, cycle[0], count // 2)
                         yield Cell(
                             identity, versions.suite[mpi], known, sweep.collective, choice.name, choice.parameters, chosen,
                             mapping, cycle, nodes, count * nodes if sweep.per_node else count,

@@ -68,13 +68,17 @@ def describe(
             "levels": [{k: v for k, v in asdict(level).items() if v is not None} for level in machine.levels],
         },
         "collectives": _collectives(study, catalogue, account),
-        "mappings": {name: entry.get("label", name) for name, entry in catalogue.mappings.items()},
+        "mappings": {
+            name: {"label": entry.get("label", name), "cycle": entry["cycle"]} for name, entry in catalogue.mappings.items()
+        },
         "analysis": study.analysis,
         "how": _how(study, cells),
         "cells": hashlib.sha256(canonical([cell.digest for cell in cells])).hexdigest(),
     }
     if account is not None:
         document["import"] = account
+    if study.chapter:
+        document["chapter"] = study.chapter
     return document
 
 

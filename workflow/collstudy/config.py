@@ -17,9 +17,9 @@ ROOT = Path(__file__).resolve().parents[2]
 SCHEMAS = ROOT / "workflow" / "schemas"
 
 #: Benchmarks and what they need: collectives that sweep message sizes, and those without a size.
-SIZED = ("bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall", "latency", "bw")
+SIZED = ("bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall", "latency", "bw", "multi_lat")
 UNSIZED = ("barrier",)
-POINT_TO_POINT = ("latency", "bw")
+POINT_TO_POINT = ("latency", "bw", "multi_lat")
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,10 @@ class Choice:
 
 @dataclass(frozen=True)
 class Sweep:
-    """One rectangular part of a study's parameter space."""
+    """One rectangular part of a study's parameter space.
+
+    A ladder has `levels`: pairs of cores that differ first at that level; its mappings are then `level-<name>`.
+    """
 
     collective: str
     algorithms: tuple[Choice, ...]
@@ -99,6 +102,7 @@ class Sweep:
     sizes: tuple[int, int] | None
     iterations: int
     warmup: int
+    levels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -125,6 +129,7 @@ class Study:
     sweeps: tuple[Sweep, ...]
     imports: dict[str, Any]
     analysis: dict[str, Any]
+    chapter: str = ""
 
 
 def _key_lines(node: yaml.Node, path: tuple = ()) -> dict[tuple, int]:
@@ -315,8 +320,9 @@ class Configuration:
         )
         self._check_analysis(raw.get("analysis", {}), f"{shown(path)}: analysis")
         return Study(
-            name, raw["title"], raw["question"], machine, policy, sweeps, raw.get("import", {}), raw.get("analysis", {})
-        )
+            name, raw["title"], raw["question"], machine, policy, sweeps, raw.get("import", {}), raw.get("analysis", {}),
+            raw.get("chapter") or ("ladder" if sweeps and all(sweep.levels for sweep in sweeps) else ""),
+        )  # fmt: skip
 
     def _check_analysis(self, analysis: dict[str, Any], where: str) -> None:
         known = {name for entries in self.catalogue.algorithms.values() for name in entries}
@@ -328,6 +334,8 @@ class Configuration:
         collective = raw["collective"]
         if collective not in self.catalogue.algorithms:
             raise StudyError(f"{where}.collective: unknown {collective!r}" + allowed(self.catalogue.algorithms))
+        if "levels" in raw:
+            raw = _ladder(raw, machine, where)
         choices = []
         for entry in raw["algorithms"]:
             entry = {"name": entry} if isinstance(entry, str) else dict(entry)
@@ -341,7 +349,7 @@ class Configuration:
         if len(set(choices)) < len(choices):
             raise StudyError(f"{where}.algorithms: an algorithm is named twice with the same parameters")
         levels = {level.name for level in machine.levels}
-        for mapping in raw["mappings"]:
+        for mapping in raw["mappings"] if "levels" not in raw else ():
             if mapping not in self.catalogue.mappings:
                 raise StudyError(f"{where}.mappings: unknown {mapping!r}" + allowed(self.catalogue.mappings))
             for level in self.catalogue.mappings[mapping]["cycle"]:
@@ -376,8 +384,28 @@ class Configuration:
             raise StudyError(f"{where}: {collective} has no message size; remove sizes")
         return Sweep(
             collective, tuple(choices), tuple(raw["mappings"]), tuple(raw.get("mpi", [machine.mpi])), nodes, processes,
-            per_node, sizes, raw.get("iterations", 100), raw.get("warmup", 10),
+            per_node, sizes, raw.get("iterations", 100), raw.get("warmup", 10), tuple(raw.get("levels", ())),
         )  # fmt: skip
+
+
+def _ladder(raw: dict[str, Any], machine: Machine, where: str) -> dict[str, Any]:
+    """A sweep over levels as one over mappings and processes: what is not named there, two ranks a pair."""
+    collective = raw["collective"]
+    if collective not in POINT_TO_POINT:
+        raise StudyError(f"{where}.levels: {collective} is not between pairs of ranks" + allowed(POINT_TO_POINT))
+    for key in ("mappings", "processes", "processes_per_node", "nodes"):
+        if key in raw:
+            raise StudyError(f"{where}: levels say where the ranks are; remove {key}")
+    known = [level.name for level in machine.levels]
+    for name in raw["levels"]:
+        if name not in known:
+            raise StudyError(f"{where}.levels: machine {machine.name} has no level {name!r}{allowed(known)}")
+    pairs = expand_integers(raw.get("pairs", [1]), f"{where}.pairs")
+    if collective != "multi_lat" and pairs != (1,):
+        raise StudyError(f"{where}.pairs: {collective} has one pair; multi_lat takes several at once")
+    mappings = [f"level-{name}" for name in raw["levels"]]
+    processes = [2 * count for count in pairs]
+    return {"algorithms": ["default"], **raw, "mappings": mappings, "processes": processes}
 
 
 @functools.cache

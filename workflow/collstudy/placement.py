@@ -64,3 +64,30 @@ def place(machine: Machine, cycle: list[str], nodes: int, processes: int, per_no
             f"{processes} processes do not fit on {nodes} nodes of machine {machine.name} ({len(chosen)} cores)"
         )
     return [chosen[rank % len(chosen)] for rank in range(processes)]
+
+
+def first_difference(levels: tuple[Level, ...], one: Core, other: Core) -> str | None:
+    """The outermost level at which two cores differ; None for the same core."""
+    pairs = zip(levels, one.coordinates, other.coordinates, strict=True)
+    return next((level.name for level, a, b in pairs if a != b), None)
+
+
+def nodes_of_pairs(machine: Machine, level: str, pairs: int) -> int:
+    """How many nodes the pairs of a ladder's step need: rank r and rank r + *pairs* differ first at *level*.
+
+    They are the ranks that the multi-pair benchmarks let talk to each other. Raises StudyError where the machine cannot
+    have such pairs.
+    """
+    where = f"machine {machine.name}: {pairs} pair{'s' * (pairs > 1)} across level {level}"
+    count = next(entry.count for entry in machine.levels if entry.name == level)
+    if count < 2:
+        raise StudyError(f"{where}: there is only one {level} in each unit outside of it, so no two cores differ there")
+    nodes = 1 + cores_in_order(machine.levels, [level])[1].node
+    cores = place(machine, [level], nodes, 2 * pairs, None)
+    for rank in range(pairs):
+        found = first_difference(machine.levels, cores[rank], cores[rank + pairs])
+        if found != level:
+            raise StudyError(
+                f"{where}: ranks {rank} and {rank + pairs} would differ at level {found or 'none'}; take another number of pairs"
+            )
+    return nodes

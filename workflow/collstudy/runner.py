@@ -21,6 +21,7 @@ from typing import Any, TextIO
 from . import openmpi, output, simulator
 from .blocks import Block, Task
 from .cells import Cell
+from .config import POINT_TO_POINT
 from .errors import StudyError
 from .placement import place
 from .store import Damaged, Store
@@ -186,7 +187,8 @@ class BlockRunner:
 
     def _measure(self, cell: Cell, scratch: Path, number: int, order: dict[str, Any]) -> dict[str, Any]:
         command = self._command(cell, scratch)
-        command += ["-f", "-i", str(cell.iterations), "-x", str(cell.warmup)]
+        command += ["-f"] * (cell.collective not in POINT_TO_POINT)
+        command += ["-i", str(cell.iterations), "-x", str(cell.warmup)]
         if cell.sizes:
             command += ["-m", f"{cell.sizes[0]}:{cell.sizes[1]}"]
         started, clock = _now(), time.monotonic()

@@ -19,10 +19,13 @@ static struct world start_mpi(int *argc, char ***argv) {
 
 /* False, with a message by rank 0, where this benchmark cannot run on so many ranks. */
 static bool enough_ranks(const struct world *world) {
-    bool pair = benchmark.exchange != NULL;
-    if (pair ? world->ranks == 2 : world->ranks >= 2)
+    bool pairs = benchmark.exchange && benchmark.exchange->all_pairs;
+    bool pair = benchmark.exchange && !pairs;
+    if (pair ? world->ranks == 2 : world->ranks >= 2 && !(pairs && world->ranks % 2))
         return true;
-    if (world->rank == ROOT)
+    if (world->rank == ROOT && pairs)
+        complain("needs an even number of processes, started with %d", world->ranks);
+    else if (world->rank == ROOT)
         complain("needs %s 2 processes, started with %d", pair ? "exactly" : "at least", world->ranks);
     return false;
 }

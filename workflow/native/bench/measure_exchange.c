@@ -1,19 +1,23 @@
-/* Measuring loop of the point-to-point benchmarks: rank 0 takes the time, rank 1 takes part. */
+/* Measuring loop of the point-to-point benchmarks: rank 0 (the first half of the ranks) takes the time. */
 #include "errors.h"
 #include "measure.h"
 #include "validation.h"
 
 #include <string.h>
 
-/* One exchange; returns its time in seconds on rank 0. Warm-up is not timed: rank 0 would not read its clock. */
+static bool takes_time(const struct world *world) {
+    return benchmark.exchange->all_pairs ? world->rank < world->ranks / 2 : world->rank == 0;
+}
+
+/* One exchange; returns its time in seconds where it is taken. Warm-up is not timed: no rank would read its clock. */
 static double time_exchange(const struct setup *setup, size_t size, bool timed) {
-    timed = timed && setup->world.rank == 0;
+    timed = timed && takes_time(&setup->world);
     double start = timed ? MPI_Wtime() : 0;
     MPI_CHECK(benchmark.exchange->call(&setup->buffers, (int)size, &setup->world));
     return timed ? MPI_Wtime() - start : 0;
 }
 
-/* All exchanges of a size; returns rank 0's mean in seconds. */
+/* All exchanges of a size; returns this rank's mean in seconds. */
 static double time_exchanges(const struct setup *setup, size_t size, struct repetitions count, long *wrong_bytes) {
     double total = 0;
     for (int i = -count.warmup; i < count.iterations; i++) {
@@ -31,6 +35,13 @@ static double time_exchanges(const struct setup *setup, size_t size, struct repe
     return total / count.iterations;
 }
 
+/* The mean over the pairs, on rank 0. */
+static double mean_over_pairs(double mean, const struct world *world) {
+    double sum = 0;
+    MPI_CHECK(MPI_Reduce(&mean, &sum, 1, MPI_DOUBLE, MPI_SUM, 0, world->comm));
+    return sum / (world->ranks / 2);
+}
+
 void measure_exchange(const struct setup *setup, struct result *result) {
     const struct world *world = &setup->world;
     struct repetitions count = repetitions_for(&setup->options, result->size);
@@ -40,6 +51,8 @@ void measure_exchange(const struct setup *setup, struct result *result) {
     memset(setup->buffers.recv, 'b', result->size);
     MPI_CHECK(MPI_Barrier(world->comm));
     double mean = time_exchanges(setup, result->size, count, &wrong_bytes);
+    if (benchmark.exchange->all_pairs)
+        mean = mean_over_pairs(mean, world);
     if (world->rank == 0) {
         result->mean = benchmark.exchange->value(mean, (int)result->size);
         find_percentiles(&setup->options, setup->samples, count.iterations, result->percentiles);

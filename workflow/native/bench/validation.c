@@ -50,10 +50,11 @@ void fill_buffers(const struct buffers *buffers, size_t size, int iteration, con
 
 long count_wrong_bytes(const struct buffers *buffers, size_t size, int iteration, const struct world *world) {
     const struct collective *collective = benchmark.collective;
-    if (!collective) { /* from the other of the two ranks */
+    if (!collective) { /* from the other of the pair */
+        int half = world->ranks / 2;
         if (benchmark.exchange->one_way && world->rank == 0)
             return 0;
-        struct message message = {1 - world->rank, 0, iteration, world->ranks};
+        struct message message = {(world->rank + half) % world->ranks, 0, iteration, world->ranks};
         return count_wrong(buffers->recv, size, &message);
     }
     if (collective->root_receives && world->rank != ROOT)

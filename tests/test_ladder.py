@@ -1,0 +1,133 @@
+"""Point-to-point ladders: pairs of cores at each level of a machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from collstudy import cells as cells_module
+from collstudy.cells import Cell, Versions, expand
+from collstudy.config import Configuration, Level, Machine
+from collstudy.errors import StudyError
+from collstudy.placement import first_difference, nodes_of_pairs, place
+from conftest import Checkout
+
+VERSIONS = Versions(
+    {"smpi-openmpi": {"name": "collbench", "version": "1"}},
+    {"smpi-openmpi": {"name": "smpi-openmpi", "version": "SimGrid 3.32"}},
+    "1.0",
+    {"processor": "x"},
+)
+LADDER = """
+title: A ladder
+question: How far is it?
+machine: thin
+sweeps:
+  - collective: latency
+    levels: [core, socket, node]
+    sizes: {from: 1, to: 8}
+    iterations: 2
+    warmup: 1
+"""
+EPYC = Machine(
+    "epyc", "simulated", "EPYC", "smpi-openmpi",
+    tuple(Level(n, c) for n, c in (("node", 2), ("socket", 2), ("numa", 4), ("ccd", 2), ("ccx", 2), ("core", 4))),
+)  # fmt: skip
+
+
+def cells_of(checkout: Checkout, text: str = LADDER) -> list[Cell]:
+    checkout.write("config/studies/tiny.yaml", text)
+    configuration = Configuration(checkout.folder / "config")
+    return expand(configuration.study("tiny"), configuration.catalogue, VERSIONS)
+
+
+@pytest.mark.parametrize(
+    ("level", "core"), [("core", 1), ("ccx", 4), ("ccd", 8), ("numa", 16), ("socket", 64), ("node", 128)]
+)
+def test_a_pair_is_core_0_and_the_first_core_across_the_level(level: str, core: int) -> None:
+    nodes = nodes_of_pairs(EPYC, level, 1)
+    first, second = place(EPYC, [level], nodes, 2, None)
+    assert nodes == (2 if level == "node" else 1)
+    assert (first.core_of_node, 128 * second.node + second.core_of_node) == (0, core)
+    assert first_difference(EPYC.levels, first, second) == level
+
+
+def test_three_pairs_all_cross_the_level() -> None:
+    cores = place(EPYC, ["socket"], nodes_of_pairs(EPYC, "socket", 3), 6, None)
+    assert {first_difference(EPYC.levels, cores[r], cores[r + 3]) for r in range(3)} == {"socket"}
+
+
+@pytest.mark.parametrize(
+    ("level", "pairs", "message"),
+    [("socket", 2, "ranks 0 and 2 would differ at level core"), ("core", 3, "ranks 1 and 4 would differ at level ccx")],
+)
+def test_pairs_that_do_not_cross_the_level_are_refused(level: str, pairs: int, message: str) -> None:
+    with pytest.raises(StudyError, match=message):
+        nodes_of_pairs(EPYC, level, pairs)
+
+
+def test_a_level_with_one_unit_is_refused() -> None:
+    machine = Machine("one", "local", "one", "openmpi", (Level("node", 1), Level("socket", 1), Level("core", 2)))
+    with pytest.raises(StudyError, match="machine one: 1 pair across level socket: there is only one socket"):
+        nodes_of_pairs(machine, "socket", 1)
+
+
+def test_a_ladder_is_one_cell_a_level(checkout: Checkout) -> None:
+    cells = cells_of(checkout)
+    assert [(c.mapping, c.cycle, c.nodes, c.processes) for c in cells] == [
+        ("level-core", ("core",), 1, 2), ("level-socket", ("socket",), 1, 2), ("level-node", ("node",), 2, 2),
+    ]  # fmt: skip
+    assert all(c.selection == {} and c.algorithm == "default" for c in cells)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("socket, node", "numa, node", "levels: machine thin has no level 'numa'.*node, socket"),
+        ("latency\n", "bcast\n", "levels: bcast is not between pairs of ranks"),
+        ("    iterations: 2", "    pairs: [3]\n    iterations: 2", "latency has one pair; multi_lat takes several"),
+        (
+            "    iterations: 2",
+            "    mappings: [core]\n    iterations: 2",
+            "levels say where the ranks are; remove mappings",
+        ),
+        ("    levels: [core, socket, node]\n", "", "lacks the key 'algorithms', 'mappings'"),
+        ("machine: thin", "machine: ethernet-lab", None),
+    ],
+)
+def test_bad_ladders_are_named(checkout: Checkout, old: str, new: str, message: str | None) -> None:
+    assert old in LADDER
+    if message is None:
+        assert len(cells_of(checkout, LADDER.replace(old, new))) == 3
+        return
+    with pytest.raises(StudyError, match=message):
+        cells_of(checkout, LADDER.replace(old, new))
+
+
+def test_more_processes_than_the_machine_has(checkout: Checkout) -> None:
+    text = (
+        (Path(checkout.folder) / "config/studies/collectives-epyc.yaml").read_text().replace("192, 256]", "192, 512]")
+    )
+    with pytest.raises(StudyError, match="processes: 512 is more than the 256 cores of 2 nodes of machine orfeo-epyc"):
+        cells_of(checkout, text)
+
+
+def test_the_identity_of_other_cells_has_no_new_field(checkout: Checkout) -> None:
+    (cell, *_) = cells_of(checkout)
+    assert set(cell.identity()) == {
+        "identity_version", "machine", "suite", "mpi", "collective", "algorithm", "parameters", "selection", "mapping",
+        "cycle", "nodes", "processes", "per_node", "sizes", "iterations", "warmup",
+    }  # fmt: skip
+    assert cells_module.IDENTITY_VERSION == 1
+
+
+def test_a_simulated_ladder_gives_the_machine_its_latencies(checkout: Checkout) -> None:
+    checkout.write("config/studies/tiny.yaml", LADDER)
+    done = checkout.snakemake("--cores", "1", "--", "results/tiny/measurements.csv")
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = (checkout.folder / "results/tiny/measurements.csv").read_text().splitlines()
+    header = lines[0].split(",")
+    rows = [dict(zip(header, line.split(","), strict=True)) for line in lines[1:]]
+    found = [round(float(row["latency_us"]), 2) for row in rows if row["size_bytes"] == "1"]
+    levels = Configuration(checkout.folder / "config").machine("thin").levels
+    assert found == [round(level.latency_us, 2) for level in reversed(levels)]
