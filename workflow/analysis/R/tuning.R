@@ -1,0 +1,326 @@
+#' Which process counts decide and which judge, from the grid alone, before anything is fitted
+#'
+#' @param counts Process counts.
+#' @param first 1: the first, third, fifth ... count decides; 2: the second, fourth, ...
+#' @return List of `decide` and `judge`, both sorted.
+#' @export
+split_tuning <- function(counts, first = 1) {
+  counts <- sort(unique(counts))
+  decide <- counts[seq_along(counts) %% 2 == first %% 2]
+  list(decide = decide, judge = setdiff(counts, decide))
+}
+
+#' Process counts at which a decision can rest: the default and another algorithm were measured there
+#'
+#' @param medians Tibble from [summarise_launches()].
+#' @param collective Name of a collective.
+#' @return Sorted vector.
+#' @export
+tuning_counts <- function(medians, collective) {
+  rows <- medians[medians$collective == collective, ]
+  both <- intersect(rows$processes[rows$algorithm == "default"], rows$processes[rows$algorithm != "default"])
+  sort(unique(both))
+}
+
+#' Choose the algorithm for each mapping, number of processes and message size
+#'
+#' 1. Each latency is taken relative to the median over the algorithms of its cell, so that what hits all alike cancels.
+#' 2. Between the measured process counts the logarithm of that ratio is interpolated linearly over log(P x depth of the
+#'    algorithm's tree): chains and trees get slower where they get deeper, not in between. Two processes send one
+#'    message whatever the algorithm is called, so P = 2 tells nothing about other counts. Open MPI's default is
+#'    interpolated only within the communicator sizes that its own table treats alike (it changes at powers of two).
+#' 3. Over the sizes of one process count the sequence with the least predicted regret is chosen (dynamic programming)
+#'    where each change of algorithm costs the tie width (`analysis.tie_pct`) and the default has that much credit.
+#' 4. Each run of sizes stays with the default unless the mean gain of the run is above its noise (95 %, one-sided). The
+#'    noise comes from the launches; with a single launch from how rough latency is over neighbouring sizes (or process
+#'    counts); where there are too few of those, nothing is decided and the default stays.
+#'
+#' @param results List from [read_results()].
+#' @param collective Name of a collective.
+#' @param counts Process counts that may be used; rows of other counts do not reach the decision.
+#' @param at Process counts to decide for.
+#' @return Tibble, one row per mapping x count x size: collective, mapping, processes, size_bytes, algorithm, reason,
+#'   basis (measured, interpolated, extrapolated), expected_us, default_us (both at that cell, in us), gain_pct (default
+#'   over chosen), noise_pct (standard deviation of one latency), noise_from (launches, neighbours, simulated, unknown).
+#' @export
+decide_tuning <- function(results, collective, counts = NULL, at = NULL) {
+  rows <- results$medians[results$medians$collective == collective & results$medians$latency_us > 0, ]
+  if (!is.null(counts)) rows <- rows[rows$processes %in% counts, ]
+  grids <- map(split(rows, as.character(rows$mapping)), tuning_grid)
+  bind_rows(no_decisions(), unname(imap(grids, function(grid, mapping) {
+    decide_mapping(grid, collective, mapping, at %||% grid$counts, results$study)
+  })))
+}
+
+no_decisions <- function() {
+  tibble(
+    collective = character(), mapping = character(), processes = numeric(), size_bytes = numeric(),
+    algorithm = character(), reason = character(), basis = character(), expected_us = numeric(),
+    default_us = numeric(), gain_pct = numeric(), noise_pct = numeric(), noise_from = character()
+  )
+}
+
+#' Arrays algorithm x count x size of log latency and of its standard error (NA with one launch)
+#' @noRd
+tuning_grid <- function(rows) {
+  names <- unique(rows$algorithm)
+  names <- c(intersect("default", names), sort(setdiff(names, "default")))
+  # Counts without the default cannot be compared with it; without any default all counts are kept, to be reported.
+  counts <- sort(unique(rows$processes[rows$algorithm == "default" | !"default" %in% names]))
+  sizes <- sort(unique(coalesce(rows$size_bytes, -1)))
+  rows <- rows[rows$processes %in% counts, ]
+  cell <- cbind(
+    match(rows$algorithm, names), match(rows$processes, counts), match(coalesce(rows$size_bytes, -1), sizes)
+  )
+  empty <- array(NA_real_, c(length(names), length(counts), length(sizes)), list(names, counts, sizes))
+  latency <- error <- empty
+  latency[cell] <- log(rows$latency_us)
+  error[cell] <- ifelse(rows$launches > 1, (rows$high_us - rows$low_us) / (2 * 1.96 * rows$latency_us), NA)
+  list(names = names, counts = counts, sizes = sizes, latency = latency, error = error)
+}
+
+decide_mapping <- function(grid, collective, mapping, at, study) {
+  at <- sort(unique(at))
+  shape <- c(length(grid$names), length(at), length(grid$sizes))
+  why <- cannot_decide(grid)
+  noise <- tuning_noise(grid, study$simulated)
+  if (is.null(why) && is.na(noise$sd)) {
+    why <- "one launch per cell and too few neighbouring cells: the noise is not known, the default stays"
+  }
+  relative <- predict_relative(grid, at, study)
+  level <- predict_level(grid, at)
+  chosen <- if (is.null(why)) {
+    choose_algorithms(relative, grid, noise$sd, study$analysis$tie_pct / 100)
+  } else {
+    list(choice = array(1L, shape[-1]), reason = array(why, shape[-1]))
+  }
+  inside <- at >= min(grid$counts) & at <= max(grid$counts)
+  cell <- expand.grid(at = seq_along(at), size = seq_along(grid$sizes))
+  pick <- function(a) exp(relative[cbind(a, cell$at, cell$size)] + level[cbind(cell$at, cell$size)])
+  choice <- chosen$choice[cbind(cell$at, cell$size)]
+  found <- tibble(
+    collective = collective, mapping = mapping, processes = at[cell$at],
+    size_bytes = ifelse(grid$sizes[cell$size] < 0, NA, grid$sizes[cell$size]),
+    algorithm = if (grid$names[1] == "default") grid$names[choice] else "default",
+    reason = chosen$reason[cbind(cell$at, cell$size)],
+    basis = ifelse(at %in% grid$counts, "measured", ifelse(inside, "interpolated", "extrapolated"))[cell$at],
+    expected_us = pick(choice), default_us = if (grid$names[1] == "default") pick(1L) else NA_real_,
+    gain_pct = 100 * (.data$default_us / .data$expected_us - 1), noise_pct = 100 * noise$sd, noise_from = noise$from
+  )
+  arrange(found, .data$processes, .data$size_bytes)
+}
+
+cannot_decide <- function(grid) {
+  if (!"default" %in% grid$names) return("no default arm: nothing to compare with, the default stays")
+  if (length(grid$names) == 1) return("only the default was measured")
+  NULL
+}
+
+#' Relative standard deviation of one latency: from the launches, or from the roughness over neighbouring cells
+#' @noRd
+tuning_noise <- function(grid, simulated) {
+  if (isTRUE(simulated)) return(list(sd = 0, from = "simulated"))
+  known <- grid$error[is.finite(grid$error)]
+  if (length(known) > 0 && length(known) >= sum(is.finite(grid$latency)) / 2) {
+    return(list(sd = max(median(known), 1e-4), from = "launches"))
+  }
+  relative <- grid$latency - rep(reference(grid), each = length(grid$names))
+  along <- if (length(grid$sizes) >= 5) 3 else if (length(grid$counts) >= 5) 2 else return(
+    list(sd = NA_real_, from = "unknown")
+  )
+  bend <- apply(relative, setdiff(1:3, along), function(x) x[-c(1, length(x))] - (head(x, -2) + tail(x, -2)) / 2)
+  bend <- bend[is.finite(bend)]
+  if (length(bend) < 10) return(list(sd = NA_real_, from = "unknown"))
+  # The second difference of independent values has 1.5 times their variance.
+  list(sd = 1.4826 * median(abs(bend)) / sqrt(1.5), from = "neighbours")
+}
+
+#' Median over the algorithms (those without gaps, if any) of each count and size
+#' @noRd
+reference <- function(grid) {
+  complete <- apply(grid$latency, 1, function(x) !anyNA(x))
+  use <- if (any(complete)) grid$latency[complete, , , drop = FALSE] else grid$latency
+  apply(use, 2:3, function(x) if (all(is.na(x))) NA_real_ else median(x, na.rm = TRUE))
+}
+
+#' Log latency relative to the reference at each count of `at`; NA where an algorithm is no candidate
+#' @noRd
+predict_relative <- function(grid, at, study) {
+  relative <- grid$latency - rep(reference(grid), each = length(grid$names))
+  found <- array(NA_real_, c(length(grid$names), length(at), length(grid$sizes)))
+  bounds <- default_bounds(study)
+  for (a in seq_along(grid$names)) {
+    for (s in seq_along(grid$sizes)) {
+      known <- which(is.finite(relative[a, , s]))
+      if (length(known) == 0) next
+      found[a, , s] <- along_depth(grid$names[a], grid$counts[known], relative[a, known, s], at, bounds)
+      gone <- at > max(grid$counts[known]) & max(grid$counts[known]) < max(grid$counts)
+      found[a, gone, s] <- NA
+    }
+  }
+  found
+}
+
+along_depth <- function(name, counts, values, at, bounds) {
+  informative <- if (any(counts > 2)) counts > 2 else rep(TRUE, length(counts))
+  x <- function(p) log(p * tree_depth(name, p))
+  line <- function(use, to) along_processes(x(counts[use]), values[use], x(to))
+  found <- line(informative, at)
+  if (name == "default") {
+    for (part in unique(findInterval(at, bounds))) {
+      use <- informative & findInterval(counts, bounds) == part
+      here <- findInterval(at, bounds) == part
+      if (any(use)) found[here] <- line(use, at[here])
+    }
+  }
+  own <- match(at, counts)
+  ifelse(is.na(own), found, values[own])
+}
+
+#' Communicator sizes at which the default may change: Open MPI's own tables, 4.1 to 5.0, change at powers of two
+#' @noRd
+default_bounds <- function(study) {
+  mpi <- tolower(as.character(study$how$mpi %||% "Open MPI"))
+  if (any(grepl("open ?mpi", mpi))) 2^(2:20) else numeric()
+}
+
+#' Messages one after another from the root to the last rank; 1 for shapes that are flat or not known
+#' @noRd
+tree_depth <- function(name, processes) {
+  p <- pmax(processes, 2)
+  pmax(1, switch(base_name(name),
+    chain = ceiling((p - 1) / chain_fanout(name)), pipeline = p - 1, binary_tree = floor(log2(p)),
+    binomial = ceiling(log2(p)), rep(1, length(p))
+  ))
+}
+
+predict_level <- function(grid, at) {
+  middle <- reference(grid)
+  vapply(seq_along(grid$sizes), function(s) {
+    known <- is.finite(middle[, s])
+    if (!any(known)) return(rep(NA_real_, length(at)))
+    along_processes(log(grid$counts[known]), middle[known, s], log(at))
+  }, numeric(length(at))) |> matrix(length(at))
+}
+
+choose_algorithms <- function(relative, grid, noise, tie) {
+  shape <- dim(relative)[-1]
+  choice <- array(1L, shape)
+  reason <- array("the default is the best or within noise of it", shape)
+  for (p in seq_len(shape[1])) {
+    excess <- matrix(relative[, p, ], dim(relative)[1])
+    known <- is.finite(excess[1, ])
+    reason[p, !known] <- "the default was not measured near here: it stays"
+    alone <- known & colSums(is.finite(excess)) < 2
+    reason[p, alone] <- "only the default was measured near here"
+    if (!any(known & !alone)) next
+    picked <- shortest_path(excess[, known & !alone, drop = FALSE], tie)
+    picked <- drop_noise(picked, excess[, known & !alone, drop = FALSE], noise)
+    choice[p, known & !alone] <- picked
+    reason[p, known & !alone][picked > 1] <- "better than the default beyond noise"
+  }
+  list(choice = choice, reason = reason)
+}
+
+#' The cheapest sequence over sizes: predicted regret, plus `tie` for each change, less `tie` where the default is used
+#' @noRd
+shortest_path <- function(excess, tie) {
+  cost <- exp(excess - rep(apply(excess, 2, min, na.rm = TRUE), each = nrow(excess))) - 1
+  cost[is.na(cost)] <- Inf
+  cost[1, ] <- cost[1, ] - tie
+  total <- cost[, 1]
+  from <- matrix(seq_len(nrow(cost)), nrow(cost), ncol(cost))
+  for (s in seq_len(ncol(cost))[-1]) {
+    cheapest <- which.min(total)
+    stay <- total <= total[cheapest] + tie
+    from[!stay, s] <- cheapest
+    total <- ifelse(stay, total, total[cheapest] + tie) + cost[, s]
+  }
+  picked <- integer(ncol(cost))
+  picked[ncol(cost)] <- which.min(total)
+  for (s in rev(seq_len(ncol(cost)))[-1]) picked[s] <- from[picked[s + 1], s + 1]
+  picked
+}
+
+#' Runs whose mean gain is not above their noise go back to the default
+#' @noRd
+drop_noise <- function(picked, excess, noise) {
+  runs <- rle(picked)
+  end <- cumsum(runs$lengths)
+  for (i in which(runs$values > 1)) {
+    at <- seq(end[i] - runs$lengths[i] + 1, end[i])
+    gain <- mean(excess[1, at] - excess[cbind(picked[at], at)])
+    if (gain <= 1.645 * noise * sqrt(2 / length(at))) picked[at] <- 1L
+  }
+  picked
+}
+
+#' How much slower than the best measured algorithm each policy is, on process counts that did not decide
+#'
+#' @param results List from [read_results()].
+#' @param collective Name of a collective.
+#' @param firsts Which splits ([split_tuning()]).
+#' @return Tibble: collective, policy (default, best-single: the algorithm other than the default with the smallest mean
+#'   regret on the deciding counts, tuned), algorithm (of best-single), split, mapping (or "all"), mean_regret_pct,
+#'   max_regret_pct, cells.
+#' @export
+summarise_regret <- function(results, collective, firsts = 1:2) {
+  counts <- tuning_counts(results$medians, collective)
+  if (length(counts) < 4) return(no_regret())
+  bind_rows(no_regret(), map(firsts, function(first) {
+    split <- split_tuning(counts, first)
+    rows <- policy_cells(results, collective, split)
+    bind_rows(mutate(rows, mapping = "all"), rows) |>
+      group_by(.data$policy, .data$mapping) |>
+      summarise(
+        algorithm = paste(unique(.data$algorithm[.data$policy == "best-single"]), collapse = ";"),
+        mean_regret_pct = mean(.data$regret_pct), max_regret_pct = max(.data$regret_pct), cells = n(), .groups = "drop"
+      ) |>
+      mutate(collective = .env$collective, split = paste0("decided at ", spell_counts(split$decide)))
+  }))
+}
+
+no_regret <- function() {
+  tibble(
+    collective = character(), policy = character(), algorithm = character(), split = character(),
+    mapping = character(), mean_regret_pct = numeric(), max_regret_pct = numeric(), cells = integer()
+  )
+}
+
+spell_counts <- function(counts) {
+  if (length(counts) < 5) return(paste(counts, collapse = " "))
+  paste(counts[1], counts[2], "...", tail(counts, 1))
+}
+
+#' Regret of each policy in each judged cell
+#' @noRd
+policy_cells <- function(results, collective, split) {
+  tuned <- decide_tuning(results, collective, split$decide, split$judge)
+  single <- best_single(results$medians, collective, split$decide)
+  judged <- with_regret(results$medians, collective, split$judge)
+  cells <- distinct(judged, .data$mapping, .data$processes, .data$size_bytes)
+  wanted <- bind_rows(
+    mutate(cells, policy = "default", algorithm = "default"), mutate(cells, policy = "best-single", algorithm = single),
+    transmute(tuned, .data$mapping, .data$processes, .data$size_bytes, policy = "tuned", .data$algorithm)
+  )
+  inner_join(wanted, judged, by = c("mapping", "processes", "size_bytes", "algorithm"))
+}
+
+#' Every measured cell with how much slower than the best of its kind it is
+#' @noRd
+with_regret <- function(medians, collective, counts) {
+  medians |>
+    filter(.data$collective == .env$collective, .data$processes %in% counts) |>
+    mutate(mapping = as.character(.data$mapping), algorithm = as.character(.data$algorithm)) |>
+    group_by(.data$mapping, .data$processes, .data$size_bytes) |>
+    mutate(regret_pct = 100 * (.data$latency_us / min(.data$latency_us) - 1)) |>
+    ungroup()
+}
+
+best_single <- function(medians, collective, counts) {
+  rows <- filter(with_regret(medians, collective, counts), .data$algorithm != "default") |>
+    group_by(.data$algorithm) |>
+    summarise(mean = mean(.data$regret_pct), cells = n()) |>
+    filter(.data$cells == max(.data$cells))
+  rows$algorithm[which.min(rows$mean)]
+}

@@ -1,0 +1,88 @@
+with_rows <- function(rows, ...) read_results(make_study(rows, ...))
+
+test_that("the split alternates over the sorted counts", {
+  expect_equal(split_tuning(c(8, 2, 6, 4))$decide, c(2, 6))
+  expect_equal(split_tuning(c(8, 2, 6, 4), 2)$judge, c(2, 6))
+})
+
+test_that("no row of the judged counts reaches the decision", {
+  results <- with_rows(lawful(c(default = 1.3, linear = 1, chain = 1.1)))
+  split <- split_tuning(tuning_counts(results$medians, "bcast"))
+  before <- decide_tuning(results, "bcast", split$decide, split$judge)
+  judged <- results$medians$processes %in% split$judge
+  scrambled <- results
+  set.seed(1)
+  scrambled$medians$latency_us[judged] <- sample(results$medians$latency_us[judged]) * 100
+  scrambled$medians$algorithm[judged] <- sample(results$medians$algorithm[judged])
+  expect_identical(decide_tuning(scrambled, "bcast", split$decide, split$judge), before)
+  removed <- results
+  removed$medians <- results$medians[!judged, ]
+  expect_identical(decide_tuning(removed, "bcast", split$decide, split$judge), before)
+  expect_true(all(before$basis %in% c("interpolated", "extrapolated")))
+  expect_equal(unique(before$basis[before$processes == max(split$judge)]), "extrapolated")
+})
+
+test_that("a better algorithm is taken, its gain and latency are told", {
+  results <- with_rows(lawful(c(default = 1.3, linear = 1, chain = 1.1)))
+  found <- decide_tuning(results, "bcast")
+  expect_equal(unique(found$algorithm), "linear")
+  expect_equal(found$gain_pct, rep(30, nrow(found)))
+  at <- found$processes == 8 & found$size_bytes == 1024
+  expect_equal(found$expected_us[at], 4)
+  barrier <- decide_tuning(results, "barrier")
+  expect_equal(unique(barrier$algorithm), "linear")
+  expect_true(all(is.na(barrier$size_bytes)))
+})
+
+test_that("the default stays within the tie width", {
+  found <- decide_tuning(with_rows(lawful(c(default = 1.01, linear = 1, chain = 1.1))), "bcast")
+  expect_equal(unique(found$algorithm), "default")
+})
+
+test_that("the default stays within noise, from the launches", {
+  set.seed(3)
+  rows <- lawful(c(default = 1.03, linear = 1))
+  rows <- dplyr::bind_rows(lapply(1:6, function(n) {
+    dplyr::mutate(rows, launch = n, latency_us = .data$latency_us * exp(rnorm(dplyr::n(), 0, 0.4)))
+  }))
+  found <- decide_tuning(with_rows(rows), "bcast")
+  expect_equal(unique(found$noise_from), "launches")
+  expect_gt(mean(found$algorithm == "default"), 0.8)
+})
+
+test_that("one odd cell does not make a rule", {
+  rows <- lawful(c(default = 1, linear = 1.2, chain = 1.3), sizes = 2^(0:12))
+  odd <- rows$algorithm == "linear" & rows$processes == 8 & rows$size_bytes %in% 64
+  rows$latency_us[odd] <- rows$latency_us[odd] * 0.82
+  found <- decide_tuning(with_rows(rows), "bcast")
+  expect_equal(unique(found$algorithm), "default")
+})
+
+test_that("what cannot be decided says so and stays with the default", {
+  none <- decide_tuning(with_rows(lawful(c(linear = 1, chain = 1.3))), "bcast")
+  expect_equal(unique(none$algorithm), "default")
+  expect_match(none$reason, "no default arm", all = TRUE)
+  alone <- decide_tuning(with_rows(lawful(c(default = 1))), "bcast")
+  expect_match(alone$reason, "only the default", all = TRUE)
+  few <- with_rows(toy_rows("bcast", rep(c("default", "linear"), each = 2), 4, c(1, 2, 1, 2), c(2, 4, 1, 2)))
+  few <- decide_tuning(few, "bcast")
+  expect_match(few$reason, "one launch per cell", all = TRUE)
+  expect_equal(unique(few$algorithm), "default")
+})
+
+test_that("missing cells are no candidates and no error", {
+  rows <- lawful(c(default = 1.3, linear = 1, chain = 1.1))
+  rows <- rows[!(rows$algorithm == "linear" & rows$processes > 12), ]
+  rows <- rows[!(rows$algorithm == "chain" & rows$processes == 8 & rows$size_bytes %in% 1), ]
+  found <- decide_tuning(with_rows(rows), "bcast")
+  expect_true(all(found$algorithm[found$processes > 12] == "chain"))
+  expect_true(all(found$algorithm[found$processes <= 12] == "linear"))
+})
+
+test_that("regret by hand", {
+  regret <- summarise_regret(with_rows(lawful(c(default = 1.3, linear = 1, chain = 1.1))), "bcast", 1)
+  all <- regret[regret$mapping == "all", ]
+  expect_equal(all$mean_regret_pct[match(c("default", "best-single", "tuned"), all$policy)], c(30, 0, 0))
+  expect_equal(all$algorithm[all$policy == "best-single"], "linear")
+  expect_equal(all$cells, rep(6L * 7L, 3))
+})
