@@ -16,10 +16,11 @@ include: "workflow/rules/report.smk"
 localrules:
     all,
     collect_measurements,
+    measure_here,
     give_verdict,
 
 
 rule all:
+    default_target: True
     input:
         RESULTS / "complete.txt",
-    default_target: True

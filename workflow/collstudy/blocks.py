@@ -14,7 +14,6 @@ from .cells import Cell, canonical
 from .config import Level, Machine, Policy
 from .store import Damaged, Record, Store, write_if_changed
 
-
 #: Minutes between the start of a Slurm job and its first launch where the machine does not say `setup_minutes`.
 SETUP_MINUTES = 2.0
 #: Time limits are this much longer than estimated.
@@ -181,6 +180,42 @@ def pending(cell: Cell, record: Record, policy: Policy) -> Task | None:
         return None
     took = [launch["provenance"]["seconds"] for launch in record.launches]
     return Task(cell, policy, len(record.launches), sum(took) / len(took) if took else None)
+
+
+def slurm_resources(block: Block, store: Store, attempt: int = 1) -> dict[str, Any]:
+    """What a block's job asks Slurm for, in the words of Snakemake's Slurm plugin; only the time of what is left to do.
+
+    All cores of its nodes, because rank files may use any of them. A simulation is a job of one core; a block on this computer
+    asks for nothing.
+    """
+    machine, slurm = block.machine, block.machine.slurm
+    if machine.kind == "local":
+        return {}
+    rest = left(block, store)
+    asked: dict[str, Any] = {"runtime": rest.minutes(attempt) if rest.tasks else 1}
+    if machine.kind == "simulated":
+        return asked | {"tasks": 1, "mem_mb": 2000}
+    names = {"slurm_partition": "partition", "slurm_account": "account", "constraint": "constraint", "qos": "qos"}
+    asked |= {ours: slurm[key] for ours, key in names.items() if key in slurm}
+    extra = []
+    asked["nodes"] = block.nodes
+    # The plugin refuses one task a node for MPI jobs, and calls every job with `mpi` without srun.
+    if machine.cores_per_node > 1:
+        asked |= {"mpi": "mpirun", "tasks_per_node": machine.cores_per_node}
+    elif block.nodes > 1:
+        asked |= {"mpi": "mpirun", "tasks": block.nodes}
+        extra.append("--ntasks-per-node=1")
+    else:
+        asked["tasks"] = 1
+    # Zero: the plugin says nothing, and the partition's default counts (it refuses --mem=0 in slurm_extra).
+    asked["mem_mb"] = slurm.get("mem_mb", 0)
+    if slurm.get("exclusive", True):
+        extra.append("--exclusive")
+    if slurm.get("extra"):
+        extra.append(slurm["extra"])
+    if extra:
+        asked["slurm_extra"] = " ".join(extra)
+    return asked
 
 
 def left(block: Block, store: Store) -> Block:

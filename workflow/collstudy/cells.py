@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
@@ -41,10 +41,8 @@ class Cell:
 
     def identity(self) -> dict[str, Any]:
         """All that can change the number, as plain JSON values."""
-        fields = asdict(self)
-        # How a cell is proved cannot change its number.
-        del fields["pattern"]
-        return {"identity_version": IDENTITY_VERSION, **fields}
+        # Not asdict, which copies everything: studies have tens of thousands of cells.
+        return {"identity_version": IDENTITY_VERSION, **{name: getattr(self, name) for name in IDENTITY_FIELDS}}
 
     @cached_property
     def digest(self) -> str:
@@ -82,6 +80,10 @@ class Cell:
         return f"{self.collective} {text} mapping {self.mapping} nodes {self.nodes} processes {self.processes} on {self.machine['name']}"
 
 
+#: How a cell is proved (`pattern`) cannot change its number.
+IDENTITY_FIELDS = tuple(f.name for f in fields(Cell) if f.name != "pattern")
+
+
 def canonical(value: Any) -> bytes:
     """JSON with sorted keys and no blanks: equal values give equal bytes."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
@@ -89,7 +91,11 @@ def canonical(value: Any) -> bytes:
 
 def machine_identity(machine: Machine, host: dict[str, str]) -> dict[str, Any]:
     """The part of a machine that decides numbers; *host* describes this computer and counts for a local machine only."""
-    levels = [{k: v for k, v in asdict(level).items() if v is not None} for level in machine.levels]
+    if machine.kind == "slurm":
+        # Latencies and bandwidths in the file describe the simulation of a machine; a real one has its own.
+        levels = [{"name": level.name, "count": level.count} for level in machine.levels]
+    else:
+        levels = [{k: v for k, v in asdict(level).items() if v is not None} for level in machine.levels]
     identity = {"name": machine.name, "kind": machine.kind, "levels": levels}
     if machine.kind == "simulated":
         identity["simulation"] = machine.simulation

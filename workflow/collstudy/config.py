@@ -253,7 +253,7 @@ class Configuration:
     def machine(self, name: str) -> Machine:
         """Read `machines/<name>.yaml`; a local machine's levels are those of this computer."""
         path = self.folder / "machines" / f"{name}.yaml"
-        raw = read_yaml(path, "machine")
+        raw = self._like(path, read_yaml(path, "machine"))
         levels = tuple(Level(**level) for level in raw.get("levels", ()))
         kind = raw["kind"]
         if kind == "local":
@@ -292,6 +292,16 @@ class Configuration:
             description=raw.get("description", ""),
             **options,
         )
+
+    def _like(self, path: Path, raw: dict[str, Any]) -> dict[str, Any]:
+        """Add what the machine named by `like` says and this file does not; MPI and simulation belong to its kind."""
+        if "like" not in raw:
+            return raw
+        other = read_yaml(path.with_name(f"{raw['like']}.yaml"), "machine")
+        if "like" in other:
+            raise StudyError(f"{shown(path)}: machine {raw['like']} has a `like` of its own; name the last one")
+        own = ("kind", "label") if other["kind"] == raw["kind"] else ("kind", "label", "mpi", "simulation")
+        return {key: value for key, value in other.items() if key not in own} | raw
 
     def study(self, name: str) -> Study:
         """Read and check `studies/<name>.yaml` with its machine; raises StudyError for anything that cannot be run."""

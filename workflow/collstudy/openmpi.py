@@ -9,9 +9,11 @@ from __future__ import annotations
 import functools
 import re
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from . import bindings
 from .cells import Cell
 from .config import Machine
 from .errors import StudyError, allowed
@@ -89,14 +91,49 @@ def library() -> Mpi:
     return mpis()["openmpi"]
 
 
-def prepare(machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str]) -> list[str | Path]:
-    """Write the rank file to *folder* and return the command of one launch, without the benchmark's own arguments."""
+def launcher(
+    machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str], arguments: list[str]
+) -> list[str | Path]:
+    """The command in front of the program: mpirun or srun, the placement, and `--mca` *arguments*."""
     mpi = library()
-    found = suite("openmpi")
+    if machine.kind == "slurm" and machine.slurm.get("launcher") == "srun":
+        return srun_command(machine, cell, placement, folder, hosts, arguments)
     command = [mpi.mpirun, "-n", str(cell.processes)]
     command += placement_arguments(machine, cell, mpi, placement, folder, hosts)
-    command += [*selection_arguments(cell, mpi), found.program(cell.collective)]
-    return command + (["-d", "3"] if found.embedded else [])
+    if machine.kind == "slurm":
+        # Not every launcher hands the environment on to other nodes.
+        names = [*cell.selection.get("library", {})]
+        command += [part for name in [*names, *(["LD_PRELOAD"] if names else [])] for part in ("-x", name)]
+    return [*command, *arguments]
+
+
+def srun_command(
+    machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str], arguments: list[str]
+) -> list[str | Path]:
+    """The same by srun: a host file with a line a rank, a list of cores that all nodes share, and parameters in variables."""
+    file = folder / f"hosts-{cell.digest[:16]}.txt"
+    write_atomically(file, "".join(f"{hosts[core.node]}\n" for core in placement).encode())
+    settings = zip(arguments[1::3], arguments[2::3], strict=True)
+    command: list[str | Path] = ["env", f"SLURM_HOSTFILE={file}", *(f"OMPI_MCA_{k}={v}" for k, v in settings)]
+    command += ["srun", f"--mpi={machine.slurm.get('srun_mpi', 'pmix')}", "-n", str(cell.processes), "-m", "arbitrary"]
+    if machine.oversubscribe:
+        return [*command, "--overcommit", "--cpu-bind=none"]
+    cores: dict[int, list[int]] = {}
+    for core in placement:
+        cores.setdefault(core.node, []).append(core.core_of_node)
+    longest = max(cores.values(), key=len)
+    if any(own != longest[: len(own)] for own in cores.values()):
+        raise StudyError(
+            f"srun cannot give mapping {cell.mapping} its cores: their order differs from node to node; use launcher: mpirun"
+        )
+    return [*command, "--cpu-bind=map_cpu:" + ",".join(map(str, longest))]
+
+
+def prepare(machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str]) -> list[str | Path]:
+    """Write the rank file to *folder* and return the command of one launch, without the benchmark's own arguments."""
+    found = suite("openmpi")
+    command = launcher(machine, cell, placement, folder, hosts, selection_arguments(cell, library()))
+    return [*command, found.program(cell.collective), *(["-d", "3"] if found.embedded else [])]
 
 
 def proof_command(
@@ -105,32 +142,62 @@ def proof_command(
     """The command of the untimed launch that shows component, messages and binding."""
     mpi = library()
     sizes = sorted({cell.sizes[0], cell.size_list[-1]}) if cell.sizes else [1]
-    return [
-        mpi.mpirun, "-n", str(cell.processes), *placement_arguments(machine, cell, mpi, placement, folder, hosts),
+    arguments = [
         *selection_arguments(cell, mpi, monitored=True), "--mca", "coll_base_verbose", "20",
         "--mca", "pml_monitoring_enable", "2", "--mca", "pml_monitoring_enable_output", "3",
         "--mca", "pml_monitoring_filename", str(folder / "messages"),
-        mpi.build / "probe" / "collprobe", cell.collective, *map(str, sizes),
     ]  # fmt: skip
+    command = launcher(machine, cell, placement, folder, hosts, arguments)
+    if Path(command[0]).name == "mpirun":
+        command.insert(1, "--report-bindings")
+    return [*command, mpi.build / "probe" / "collprobe", cell.collective, *map(str, sizes)]
 
 
-def judge(cell: Cell, output: str, folder: Path) -> dict[str, Any]:
-    """Read what the proof launch left behind.
+def placed_as_asked(
+    cell: Cell, output: str, placement: Sequence[Core], hosts: Sequence[str]
+) -> tuple[bool | None, list[str], list[dict[str, Any]]]:
+    """Whether each rank is on the core that was asked for, what is wrong, and where each rank is.
 
-    Returns {component, used, placed, detail, binding}: `used` says whether the forced algorithm really ran (None for the
-    default, which forces nothing); `placed` whether every rank has a core of its own; `detail` says why not.
+    The launcher's report counts; without one, what the ranks say of themselves: the right host, and a core of their own.
     """
-    component = winning_component(output)
-    binding = [
+    told = [
         {"rank": int(rank), "host": name, "cpus": cpus}
         for rank, name, cpus in re.findall(r"^rank (\d+) of \d+ host (\S+) cpus ?(\S*)$", output, re.MULTILINE)
     ]
-    binding.sort(key=lambda entry: entry["rank"])
-    problems = []
-    if len(binding) != cell.processes:
-        problems.append(f"{len(binding)} of {cell.processes} ranks reported where they are")
-    places = {(entry["host"], entry["cpus"]) for entry in binding}
-    placed = len(places) == cell.processes == len(binding) and all("," not in entry["cpus"] for entry in binding)
+    told.sort(key=lambda entry: entry["rank"])
+    reported = bindings.parse_bindings(output)
+    if reported and placement:
+        problems = bindings.misplaced(reported, placement, hosts)
+        cores = {binding.rank: [core for _, core in binding.cores] for binding in reported}
+        binding = [{"rank": b.rank, "host": b.host, "socket": b.socket, "cores": cores[b.rank]} for b in reported]
+        cpus = {entry["rank"]: entry["cpus"] for entry in told}
+        return not problems, problems, [{**b, "cpus": cpus.get(b["rank"], "")} for b in binding]
+    problems = [f"{len(told)} of {cell.processes} ranks reported where they are"] if len(told) != cell.processes else []
+    for entry, core in zip(told, placement, strict=False):
+        if bindings.short(entry["host"]) != bindings.short(hosts[core.node]):
+            problems.append(f"rank {entry['rank']}: asked for {hosts[core.node]}, is on {entry['host']}")
+    unbound = [str(entry["rank"]) for entry in told if "," in entry["cpus"]]
+    if unbound:
+        problems.append(f"ranks not bound to one core: {', '.join(unbound)}")
+    elif len({(entry["host"], entry["cpus"]) for entry in told}) < len(told):
+        problems.append("ranks share a core")
+    return not problems, problems, told
+
+
+def judge(
+    cell: Cell, output: str, folder: Path, placement: Sequence[Core] = (), hosts: Sequence[str] = (), bound: bool = True
+) -> dict[str, Any]:
+    """Read what the proof launch left behind.
+
+    Returns {component, used, placed, detail, binding}: `used` says whether the forced algorithm really ran (None for the
+    default, which forces nothing); `placed` whether every rank is on the core that was asked for (None where ranks are not
+    *bound*, because there are more of them than cores); `detail` says why not.
+    """
+    component = winning_component(output)
+    placed, wrong, binding = placed_as_asked(cell, output, placement, hosts)
+    if not bound:
+        placed, wrong = None, []
+    problems = wrong[:3] + ([f"{len(wrong) - 3} ranks more"] if len(wrong) > 3 else [])
     used = None
     if cell.selection.get("openmpi"):
         used = component == "tuned"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import platform
 import random
@@ -13,19 +14,20 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
 from . import openmpi, output, simulator
-from .blocks import Block, Task
+from .blocks import Block, Task, left
 from .cells import Cell
 from .config import POINT_TO_POINT
 from .errors import StudyError
 from .placement import place
+from .slurm_env import current_job, describe_nodes, launcher_environment
 from .store import Damaged, Store
-from .toolchain import mpi_environment
+from .toolchain import mpi_environment, spack_lock
 
 #: Prefixes of environment variables that can change a measurement and are kept with it.
 KEPT_ENVIRONMENT = (
@@ -47,7 +49,37 @@ class LaunchFailed(Exception):
     """A launch that crashed, took too long, or printed something else than a measurement."""
 
 
-def execute(command: list[str | Path], limit_s: float, log: TextIO, extra: dict[str, str], folder: Path) -> str:
+@dataclass(frozen=True)
+class Allocation:
+    """Where a block runs: its hosts, the environment of launchers there, and what is known of them."""
+
+    hosts: list[str]
+    environment: dict[str, str]
+    facts: dict[str, Any]
+
+
+def allocation(block: Block) -> Allocation:
+    """This computer, or the nodes of the Slurm job that this process runs in. Raises StudyError where they do not do."""
+    here = platform.node()
+    state = {here: {"kernel": platform.release(), **_processor_state()}}
+    if block.machine.kind != "slurm":
+        return Allocation([here], mpi_environment(), {"nodes": state})
+    job = current_job(os.environ, here)
+    if job is None:
+        raise StudyError(
+            f"machine {block.machine.name} is of kind slurm, and {here} is in no Slurm job: use snakemake --profile slurm, "
+            "or start snakemake in an allocation (salloc)"
+        )
+    if len(job.nodes) < block.nodes:
+        raise StudyError(f"Slurm job {job.id} has {len(job.nodes)} nodes, the block needs {block.nodes}")
+    hosts = list(job.nodes[: block.nodes])
+    environment = mpi_environment(launcher_environment(os.environ, job))
+    slurm = {"job": job.id, "partition": job.partition, "cpus": list(job.cpus[: block.nodes])}
+    nodes = describe_nodes(job, hosts, environment) or state
+    return Allocation(hosts, environment, {"slurm": slurm, "nodes": nodes})
+
+
+def execute(command: list[str | Path], limit_s: float, log: TextIO, environment: dict[str, str], folder: Path) -> str:
     """Run *command* in *folder* and return its standard output; all it prints goes to the log as well.
 
     The whole process group is ended when the time limit is reached or this process is interrupted.
@@ -58,7 +90,7 @@ def execute(command: list[str | Path], limit_s: float, log: TextIO, extra: dict[
     log.flush()
     process = subprocess.Popen(
         words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True, errors="replace",
-        start_new_session=True, env={**mpi_environment(), **extra}, cwd=folder,
+        start_new_session=True, env=environment, cwd=folder,
     )  # fmt: skip
     try:
         printed, _ = process.communicate(timeout=limit_s)
@@ -96,6 +128,8 @@ class BlockRunner:
         self.store = Store(results)
         self.log = log
         self.report = report
+        self.place = allocation(block)
+        self.software = software_of(block)
         self.failed: dict[str, str] = {}
         self.measured = 0
         self._last_report = 0.0
@@ -106,8 +140,10 @@ class BlockRunner:
         """Rounds over the unfinished cells, each in a newly shuffled order, one launch of each cell a round."""
         self._set_aside_damaged()
         unfinished = [task for task in self.block.tasks if self._unfinished(task)]
+        seconds = left(self.block, self.store).seconds
         self.report(
-            f"{self.block.name}: {len(unfinished)} of {len(self.block.tasks)} cells to measure, about {_clock(self.block.seconds)}"
+            f"{self.block.name}: {len(unfinished)} of {len(self.block.tasks)} cells to measure, about {clock(seconds)}"
+            f" on {', '.join(self.place.hosts)}"
         )
         number = 0
         with tempfile.TemporaryDirectory(prefix="collstudy-") as scratch:
@@ -117,15 +153,16 @@ class BlockRunner:
                 for position, task in enumerate(unfinished):
                     with self.store.lock(task.cell):
                         self._launch(task, Path(scratch), {"seed": seed, "position": position})
-                    self._progress(len(unfinished) - position)
+                    self._progress()
                 unfinished = [t for t in unfinished if t.cell.digest not in self.failed and self._unfinished(t)]
                 number += 1
         done = len(self.block.tasks) - len(self.failed)
         self.report(f"{self.block.name}: {done} cells complete, {len(self.failed)} failed")
-        for label, reason in self._failures():
+        for label, reason in self.failures():
             self.report(f"{self.block.name}: FAILED {label}: {reason}")
 
-    def _failures(self) -> Iterator[tuple[str, str]]:
+    def failures(self) -> Iterator[tuple[str, str]]:
+        """Label and reason of each cell that failed."""
         for task in self.block.tasks:
             if task.cell.digest in self.failed:
                 yield task.cell.label, self.failed[task.cell.digest]
@@ -165,25 +202,27 @@ class BlockRunner:
     def _environment(self, cell: Cell) -> dict[str, str]:
         chosen = dict(cell.selection.get("library", {}))
         if chosen and not cell.deterministic:
-            chosen["LD_PRELOAD"] = str(openmpi.library().build / "coll" / "libcollstudy.so")
-        return chosen
+            already = self.place.environment.get("LD_PRELOAD")
+            own = str(openmpi.library().build / "coll" / "libcollstudy.so")
+            chosen["LD_PRELOAD"] = f"{already}:{own}" if already else own
+        return {**self.place.environment, **chosen}
 
     def _command(self, cell: Cell, scratch: Path) -> list[str | Path]:
         machine = self.block.machine
         placement = place(machine, list(cell.cycle), cell.nodes, cell.processes, cell.per_node)
         if cell.deterministic:
             return simulator.prepare(machine, cell, placement, scratch)
-        return openmpi.prepare(machine, cell, placement, scratch, self._hosts())
-
-    def _hosts(self) -> list[str]:
-        return [platform.node()]
+        return openmpi.prepare(machine, cell, placement, scratch, self.place.hosts)
 
     def _prove(self, cell: Cell, scratch: Path) -> dict[str, Any]:
-        placement = place(self.block.machine, list(cell.cycle), cell.nodes, cell.processes, cell.per_node)
-        with tempfile.TemporaryDirectory(dir=scratch) as folder:
-            command = openmpi.proof_command(self.block.machine, cell, placement, Path(folder), self._hosts())
-            printed = execute(command, self.block.machine.launch_time_limit_s, self.log, {}, Path(folder))
-            return openmpi.judge(cell, printed, Path(folder))
+        machine, hosts = self.block.machine, self.place.hosts
+        placement = place(machine, list(cell.cycle), cell.nodes, cell.processes, cell.per_node)
+        # Every rank writes its messages: all nodes see the folder of a Slurm block.
+        shared = self.store.results if machine.kind == "slurm" and cell.nodes > 1 else scratch
+        with tempfile.TemporaryDirectory(prefix=".proof-", dir=shared.resolve()) as name:
+            command = openmpi.proof_command(machine, cell, placement, Path(name), hosts)
+            printed = execute(command, machine.launch_time_limit_s, self.log, self.place.environment, Path(name))
+            return openmpi.judge(cell, printed, Path(name), placement, hosts, bound=not machine.oversubscribe)
 
     def _measure(self, cell: Cell, scratch: Path, number: int, order: dict[str, Any]) -> dict[str, Any]:
         command = self._command(cell, scratch)
@@ -192,44 +231,42 @@ class BlockRunner:
         if cell.sizes:
             command += ["-m", f"{cell.sizes[0]}:{cell.sizes[1]}"]
         started, clock = _now(), time.monotonic()
-        extra = self._environment(cell)
-        printed = execute(command, self.block.machine.launch_time_limit_s, self.log, extra, scratch)
+        environment = self._environment(cell)
+        printed = execute(command, self.block.machine.launch_time_limit_s, self.log, environment, scratch)
         seconds = time.monotonic() - clock
         self._launches += 1
         try:
             samples = output.parse(printed, cell.size_list)
         except StudyError as problem:
             raise LaunchFailed(f"output: {problem}") from None
-        environment = {k: v for k, v in {**mpi_environment(), **extra}.items() if k.startswith(KEPT_ENVIRONMENT)}
         return {
             "launch": number,
             "samples": samples,
             "provenance": {
                 "command": shlex.join(str(word) for word in command),
-                "environment": environment,
+                "environment": {k: v for k, v in environment.items() if k.startswith(KEPT_ENVIRONMENT)},
                 "started": started,
                 "seconds": round(seconds, 3),
                 "exit_status": 0,
                 "host": platform.node(),
-                "kernel": platform.release(),
-                "processor": _processor_state(),
+                "hosts": self.place.hosts,
+                **self.place.facts,
+                "software": self.software,
                 "order": order,
             },
         }
 
-    def _progress(self, left_in_round: int) -> None:
+    def _progress(self) -> None:
         now = time.monotonic()
         if now - self._last_report < PROGRESS_SECONDS or not self._launches:
             return
         self._last_report = now
-        pending = sum(1 for task in self.block.tasks if task.cell.digest not in self.failed and self._unfinished(task))
-        each = (now - self._started) / self._launches
-        done = len(self.block.tasks) - pending
-        rest = _clock(
-            each * pending * (1 if self.block.tasks[0].cell.deterministic else self.block.tasks[0].policy.minimum / 2)
-        )
+        rest = left(self.block, self.store)
+        rest = replace(rest, tasks=tuple(task for task in rest.tasks if task.cell.digest not in self.failed))
+        done = len(self.block.tasks) - len(rest.tasks) - len(self.failed)
         self.report(
-            f"{self.block.name}: {done} of {len(self.block.tasks)} cells, {len(self.failed)} failed, about {rest} left"
+            f"{self.block.name}: {done} of {len(self.block.tasks)} cells, {len(self.failed)} failed, "
+            f"about {clock(rest.seconds)} left"
         )
 
 
@@ -246,7 +283,26 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _clock(seconds: float) -> str:
+def software_of(block: Block) -> dict[str, str]:
+    """Versions and places of what runs a block, and the digest of the Spack lock. Raises StudyError for another MPI."""
+    found = {"python": platform.python_version()}
+    wanted = {task.cell.mpi["version"] for task in block.tasks if task.cell.mpi["name"] == "openmpi"}
+    if wanted:
+        mpi = openmpi.library()
+        if wanted != {mpi.version}:
+            raise StudyError(
+                f"{block.name}: planned with Open MPI {', '.join(sorted(wanted))}, but {mpi.mpirun} here is {mpi.version}: "
+                "load the same module where snakemake runs and in the job"
+            )
+        found |= {"openmpi": mpi.version, "mpirun": str(mpi.mpirun)}
+    lock = spack_lock()
+    if lock:
+        found["spack_lock_sha256"] = hashlib.sha256(lock.read_bytes()).hexdigest()
+    return found
+
+
+def clock(seconds: float) -> str:
+    """Minutes and seconds, with hours where there are any."""
     minutes, rest = divmod(int(seconds + 0.5), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
@@ -257,12 +313,15 @@ def run_block(block: Block, results: Path, log_path: Path) -> dict[str, str]:
     log_path.parent.mkdir(parents=True, exist_ok=True)
     # SIGTERM (Slurm, a batch system, Snakemake) becomes an exception, so that the running launch is ended with us.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    store = Store(results)
 
     def report(line: str) -> None:
         print(line, flush=True)
         log.write(line + "\n")
 
     with open(log_path, "a", encoding="utf-8") as log:
-        runner = BlockRunner(block, results, log, report)
-        runner.run()
-        return dict(runner._failures())
+        # The job of a snakemake that was killed may still run this very block: it goes first, and what it keeps is kept.
+        with store.block_lock(block.name):
+            runner = BlockRunner(block, results, log, report)
+            runner.run()
+        return dict(runner.failures())

@@ -181,6 +181,37 @@ def current_job(environment: Mapping[str, str], host: str) -> Job | None:
     return job
 
 
+#: What each node says of itself: state that changes timings, and what it is.
+DESCRIBE = (
+    "cd /sys/devices/system/cpu; r() { cat $1 2>/dev/null || echo; };"
+    ' echo "$(uname -n)|$(r cpu0/cpufreq/scaling_governor)|$(r smt/control)|$(uname -r)|'
+    "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)\""
+)
+
+
+def describe_nodes(job: Job, hosts: list[str], environment: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """Governor, SMT state, kernel and processor of each host, as far as they can be read; by srun, once a block."""
+    command = ["srun", f"-N{len(hosts)}", f"-w{','.join(hosts)}", "--ntasks-per-node=1", f"-n{len(hosts)}"]
+    try:
+        done = subprocess.run(
+            [*command, "sh", "-c", DESCRIBE],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env={**environment},
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return {}
+    found = {}
+    for line in done.stdout.splitlines():
+        parts = line.split("|", 4)
+        if len(parts) == 5:
+            keys = ("governor", "smt", "kernel", "processor")
+            found[parts[0]] = {key: value for key, value in zip(keys, parts[1:], strict=True) if value}
+    return found
+
+
 def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """The environment without what an outer job, step or MPI process left in it."""
     return {key: value for key, value in environment.items() if not FOREIGN.match(key) or KEPT.match(key)}

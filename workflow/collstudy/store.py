@@ -145,6 +145,21 @@ class Store:
         }
         write_atomically(self.file(cell), json.dumps(document, indent=1).encode() + b"\n")
 
+    def block_lock(self, name: str) -> contextlib.AbstractContextManager[None]:
+        """Lock against another runner of the same block; `block_runs` asks for it."""
+        return locked(self.results / ".locks" / f"{name}.lock")
+
+    def block_runs(self, name: str) -> bool:
+        """Whether somebody holds the lock of a block at this moment."""
+        try:
+            with open(self.results / ".locks" / f"{name}.lock") as stream:
+                fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            return False
+        except BlockingIOError:
+            return True
+        return False
+
     def lock(self, cell: Cell) -> contextlib.AbstractContextManager[None]:
         """Lock against another writer of the same cell."""
         return locked(self.results / ".locks" / f"{cell.digest[:16]}.lock")

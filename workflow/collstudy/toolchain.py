@@ -12,6 +12,7 @@ import platform
 import re
 import shutil
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,9 +65,9 @@ def version_of(command: list[str | Path], pattern: str) -> str | None:
     return found.group(1) if found else None
 
 
-def mpi_environment() -> dict[str, str]:
-    """The environment for MPI programs: as root, Open MPI has to be told that this is meant."""
-    environment = dict(os.environ)
+def mpi_environment(base: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment for MPI programs (this process's, or *base*): as root, Open MPI has to be told that this is meant."""
+    environment = dict(os.environ if base is None else base)
     if os.geteuid() == 0:
         for prefix in ("OMPI", "PRTE"):
             environment[f"{prefix}_ALLOW_RUN_AS_ROOT"] = environment[f"{prefix}_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
@@ -75,10 +76,19 @@ def mpi_environment() -> dict[str, str]:
 
 def _views() -> list[Path]:
     """Folders that Spack environments of this project may have their view in."""
-    views = [ROOT / ".spack-env" / "view", SETUP / "spack-view"]
+    views = [ROOT / ".spack-env" / "view", SETUP / "spack"]
     if os.environ.get("SPACK_ENV"):
         views.insert(0, Path(os.environ["SPACK_ENV"]) / ".spack-env" / "view")
     return [view for view in views if view.is_dir()]
+
+
+def spack_lock() -> Path | None:
+    """The lock of the Spack environment whose view is used; None without one."""
+    for view in _views():
+        for path in (view.parent.parent / "spack.lock", SETUP / "spack.lock"):
+            if path.exists():
+                return path
+    return None
 
 
 def _identify(folder: Path) -> Mpi | None:

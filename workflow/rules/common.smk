@@ -10,8 +10,9 @@ from snakemake.exceptions import WorkflowError
 
 from collstudy.errors import StudyError
 from collstudy.project import Project, split_names
-from collstudy.blocks import read_block, write_block
-from collstudy.store import write_atomically
+from collstudy.blocks import read_block, slurm_resources, write_block
+from collstudy.status import Progress, explain, last_words, note_start
+from collstudy.store import Store, write_atomically
 
 os.environ["PYTHONPATH"] = str(BASE / "workflow")
 os.environ["R_LIBS"] = str(BASE / ".study" / "R")
@@ -26,6 +27,19 @@ wildcard_constraints:
     attempt="[0-9]+",
 
 
+class StatesOnDemand(dict):
+    """States of studies, each made when it is asked for: a job of a block asks for none."""
+
+    def __init__(self, project, studies):
+        self.project, self.studies = project, {study.name: study for study in studies}
+        super().__init__(dict.fromkeys(self.studies))
+
+    def __getitem__(self, name):
+        if self.get(name) is None:
+            self[name] = self.project.state(self.studies[name])
+        return self.get(name)
+
+
 def plan():
     """Compare the studies with the store, write the files that tell jobs what to do, and return the state of each study.
 
@@ -34,12 +48,19 @@ def plan():
     project = Project(results=RESULTS)
     explicit = STUDIES != project.default_studies
     studies, left_out = project.available(STUDIES, explicit)
-    states = {study.name: project.state(study) for study in studies}
+    states = StatesOnDemand(project, studies)
     if not workflow.is_main_process:
         return states, {name: [] for name in states}
     for line in left_out:
         print(line, file=sys.stderr)
-    blocks = project.blocks(list(states.values()))
+    blocks = project.blocks([states[name] for name in states])
+    for line in explain(
+        blocks,
+        states,
+        config.get("max_node_hours"),
+        workflow.non_local_exec or workflow.dryrun,
+    ):
+        print(line, file=sys.stderr)
     names = {}
     for study in studies:
         state = states[study.name]
@@ -50,12 +71,9 @@ def plan():
         if blocks[study.name]:
             # A missing input is no reason for Snakemake to run the job that makes it; one that is newer and says something
             # else (the markers' numbers never come twice) is.
-            write_atomically(pending_file(study.name), "".join(f"{path}\n" for path in names[study.name]).encode())
-            seconds = sum(block.seconds for block in blocks[study.name])
-            print(
-                f"{study.name}: {len(state.cells) - len(state.tasks)} of {len(state.cells)} cells are stored, "
-                f"{len(state.tasks)} to measure in {len(blocks[study.name])} blocks, about {seconds / 60:.1f} minutes of launches",
-                file=sys.stderr,
+            write_atomically(
+                pending_file(study.name),
+                "".join(f"{path}\n" for path in names[study.name]).encode(),
             )
     return states, names
 
@@ -68,7 +86,8 @@ def pending_file(study):
 def marker(block):
     """The file that says that a block was run. One that is there already is of an earlier run: its cells are lacking again."""
     attempt = 1
-    while (path := RESULTS / "blocks" / f"{block.name}.{attempt}.done").exists():
+    kind = "here" if block.machine.kind == "local" else "done"
+    while (path := RESULTS / "blocks" / f"{block.name}.{attempt}.{kind}").exists():
         attempt += 1
     return path
 
@@ -77,12 +96,35 @@ try:
     STATES, BLOCKS = plan()
 except StudyError as error:
     raise WorkflowError(str(error))
+except OSError as error:
+    raise WorkflowError(
+        f"{error}: what is measured is kept; run again when the results folder can be written"
+    )
+
+
+onstart:
+    note_start(Path(".snakemake"))
+    Progress(STATES, BLOCKS, Store(RESULTS)).start()
+
+
+onsuccess:
+    print("\n".join(last_words(RESULTS, list(STATES), succeeded=True)), file=sys.stderr)
+
+
+onerror:
+    print(
+        "\n".join(last_words(RESULTS, list(STATES), succeeded=False)), file=sys.stderr
+    )
 
 
 def get_stored(wildcards):
     """What measurements.csv of a study is made of: the blocks of this run, and the newest cell that is stored already."""
     study = wildcards.study
-    older = [path for path in (STATES[study].newest, pending_file(study)) if path and path.exists()]
+    older = [
+        path
+        for path in (STATES[study].newest, pending_file(study))
+        if path and path.exists()
+    ]
     return BLOCKS[study] + older
 
 
@@ -94,14 +136,20 @@ def get_imported(wildcards):
     return [path for _, path in files_of(study)] if study.imports else []
 
 
-def get_block_threads(wildcards):
-    """All cores for real measurements, which nothing else may disturb; one for a simulation."""
-    kind = read_block(RESULTS / "blocks" / f"{wildcards.block}.json").machine.kind
-    return workflow.cores if kind == "local" and workflow.cores else 1
+def get_resource(name):
+    """A function that tells what a block asks Slurm for; what is not set there, and everything elsewhere, is None."""
+
+    def get_block_resource(wildcards, attempt):
+        block = read_block(RESULTS / "blocks" / f"{wildcards.block}.json")
+        return slurm_resources(block, Store(RESULTS), attempt).get(name)
+
+    return get_block_resource
 
 
 def get_analysis(wildcards):
     """Everything that the report shows of the studies."""
     return [
-        RESULTS / study / part / "index.csv" for study in STATES for part in ("tables", "figures")
+        RESULTS / study / part / "index.csv"
+        for study in STATES
+        for part in ("tables", "figures")
     ] + [RESULTS / study / "models" / "index.csv" for study in STATES]

@@ -8,7 +8,34 @@ rule measure_block:
         marker=RESULTS / "blocks" / "{block}.{attempt}.done",
     log:
         "logs/measure/{block}.{attempt}.log",
-    threads: get_block_threads
+    # Read by Slurm alone, from the machine's YAML and what the store lacks at this moment (blocks.py, slurm_resources).
+    resources:
+        nodes=get_resource("nodes"),
+        tasks=get_resource("tasks"),
+        tasks_per_node=get_resource("tasks_per_node"),
+        mpi=get_resource("mpi"),
+        runtime=get_resource("runtime"),
+        slurm_partition=get_resource("slurm_partition"),
+        slurm_account=get_resource("slurm_account"),
+        constraint=get_resource("constraint"),
+        qos=get_resource("qos"),
+        mem_mb=get_resource("mem_mb"),
+        slurm_extra=get_resource("slurm_extra"),
+    shell:
+        "{sys.executable:q} -m collstudy --results {RESULTS:q} measure {input.block:q} --log {log:q}"
+        " && touch {output.marker:q}"
+
+
+# The same on the computer where snakemake runs, whatever the profile: a machine of kind local is that computer. All cores,
+# because nothing else may disturb a measurement.
+rule measure_here:
+    input:
+        block=ancient(RESULTS / "blocks" / "{block}.json"),
+    output:
+        marker=RESULTS / "blocks" / "{block}.{attempt}.here",
+    log:
+        "logs/measure/{block}.{attempt}.log",
+    threads: workflow.cores
     shell:
         "{sys.executable:q} -m collstudy --results {RESULTS:q} measure {input.block:q} --log {log:q}"
         " && touch {output.marker:q}"

@@ -32,10 +32,10 @@ rule give_verdict:
         pdf=RESULTS / "report" / "report.pdf",
     output:
         RESULTS / "complete.txt",
-    params:
-        studies=list(STATES),
     log:
         "logs/verdict.log",
+    params:
+        studies=list(STATES),
     shell:
         "{sys.executable:q} -m collstudy --results {RESULTS:q} verdict {params.studies:q} 2>&1 | tee {log:q}"
         " && echo {params.studies:q} > {output:q}"
