@@ -1,9 +1,7 @@
 #' Where each rank runs
 #'
 #' Ranks are dealt to the machine's levels in the order in which `config/mappings.yaml` lets them vary: the levels of
-#' the
-#' mapping's `cycle` first, then the others from the innermost outwards. `study.json` gives the cycle in
-#' `mappings.<name>.cycle`; without it the cycles of mpirun's --map-by core, socket, node and of seed 002 are known.
+#' the mapping's `cycle` first (`mappings.<name>.cycle` in study.json), then the others from the innermost outwards.
 #'
 #' @param study List from [read_study()].
 #' @param mapping Name of a mapping.
@@ -33,22 +31,15 @@ machine_levels <- function(study, processes) {
   setNames(as.numeric(map(levels, function(level) level$count %||% 1)), map_chr(levels, "name"))
 }
 
-known_cycles <- list(
-  core = character(), socket = "socket", node = c("node", "socket"), DFNF = character(), DFSF = "socket", BFNF = "node",
-  BFSF = c("node", "socket")
-)
-
 mapping_cycle <- function(study, mapping) {
   name <- sub("( on [0-9]+ nodes)?(, .*)?$", "", mapping)
-  entry <- study$mappings[[name]]
-  as.character(unlist(if (is.list(entry) && !is.null(entry$cycle)) entry$cycle else known_cycles[[name]]))
+  as.character(unlist(study$mappings[[name]]$cycle))
 }
 
 #' The parent of each rank in an algorithm's tree
 #'
 #' Linear: the root is everybody's parent. Chain: `fanout` chains of consecutive ranks. Pipeline: one chain. Binary
-#' tree: rank
-#' r below (r - 1) / 2. All others, whose shape is not known: a binomial tree (r without its highest bit).
+#' tree: see binary_parents(). All others, whose shape is not known: a binomial tree (r without its highest bit).
 #'
 #' @param algorithm Name as in the catalogue, perhaps with `[parameters]`.
 #' @param processes Number of ranks, at least 2.
@@ -60,9 +51,16 @@ tree_parents <- function(algorithm, processes) {
     linear = , default = rep(0, processes - 1),
     pipeline = rank - 1,
     chain = chain_parents(processes, chain_fanout(algorithm)),
-    binary_tree = (rank - 1) %/% 2,
+    binary_tree = binary_parents(rank),
     rank - 2^floor(log2(rank))
   )
+}
+
+# Open MPI numbers a binary tree level by level, with the children of rank r one and two level widths after it
+# (ompi_coll_base_topo_build_tree): 1 has 3 and 5, not 3 and 4.
+binary_parents <- function(rank) {
+  width <- 2^(floor(log2(rank + 1)) - 1)
+  rank - ifelse(rank < 3 * width - 1, width, 2 * width)
 }
 
 chain_fanout <- function(algorithm) {

@@ -1,3 +1,9 @@
+# What study.json says of the mappings.
+cycles <- list(
+  core = list(label = "by core", cycle = list()), socket = list(label = "by socket", cycle = list("socket")),
+  node = list(label = "by node", cycle = list("node", "socket"))
+)
+
 # A study folder made of rows; `analysis` and `levels` as in study.json.
 make_study <- function(rows, analysis = list(), simulated = FALSE, levels = NULL, folder = tempfile("study")) {
   dir.create(folder)
@@ -12,7 +18,7 @@ make_study <- function(rows, analysis = list(), simulated = FALSE, levels = NULL
   document <- list(
     name = "toy", title = "Toy", question = "?", simulated = simulated,
     machine = list(name = "m", kind = "local", label = "M", levels = levels), collectives = collectives,
-    analysis = analysis
+    mappings = cycles, analysis = analysis
   )
   jsonlite::write_json(document, file.path(folder, "study.json"), auto_unbox = TRUE)
   folder

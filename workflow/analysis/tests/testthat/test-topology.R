@@ -1,18 +1,18 @@
-study <- list(machine = list(levels = thin_levels))
+study <- list(machine = list(levels = thin_levels), mappings = cycles)
 
 test_that("ranks land where mpirun puts them", {
   expect_equal(place_ranks(study, "core", 48)[c(1, 13, 25), "socket"], c(0, 1, 2))
   expect_equal(place_ranks(study, "socket", 48)[c(1, 2, 3, 25, 26), "socket"], c(0, 1, 0, 2, 3))
   expect_equal(place_ranks(study, "node", 4)[, "socket"], c(0, 2, 1, 3))
   expect_equal(anyDuplicated(place_ranks(study, "node", 48)[, "core"]), 0)
-  given <- c(study, list(mappings = list(odd = list(label = "odd", cycle = list("node")))))
+  given <- modifyList(study, list(mappings = list(odd = list(label = "odd", cycle = list("node")))))
   expect_equal(place_ranks(given, "odd", 3)[, "node"], c(0, 1, 0))
 })
 
 test_that("trees", {
   expect_equal(tree_parents("linear", 4), c(0, 0, 0))
   expect_equal(tree_parents("pipeline", 4), c(0, 1, 2))
-  expect_equal(tree_parents("binary_tree", 6), c(0, 0, 1, 1, 2))
+  expect_equal(tree_parents("binary_tree", 6), c(0, 0, 1, 2, 1))
   expect_equal(tree_parents("binomial", 6), c(0, 0, 1, 0, 1))
   expect_equal(tree_parents("chain", 7), c(0, 1, 0, 3, 0, 0))
   expect_equal(tree_parents("chain [fanout=2]", 5), c(0, 1, 0, 3))
