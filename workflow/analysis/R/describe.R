@@ -24,7 +24,7 @@ summarise_answer <- function(results) {
 answer_collective <- function(results, collective) {
   winners <- decide_winners(results, collective)
   if (nrow(winners) == 0) return(NULL)
-  single <- summarise_regret(results, collective, winners)
+  single <- summarise_single(results, collective, winners)
   winners |>
     group_by(mapping = mapping_factor(.data$mapping, results$study, .env$collective)) |>
     summarise(
@@ -42,7 +42,7 @@ max_known <- function(x) if (all(is.na(x))) NA_real_ else max(x, na.rm = TRUE)
 
 #' Mean regret of using one algorithm everywhere
 #' @noRd
-summarise_regret <- function(results, collective, winners) {
+summarise_single <- function(results, collective, winners) {
   keys <- c("mapping", "processes", "size_bytes")
   competing(results, collective) |>
     mutate(across(c("mapping", "algorithm"), as.character)) |>
