@@ -310,7 +310,12 @@ NAMES = {  # this library's name: Open MPI's
     },
 }
 TUNED = ["--mca", "coll_tuned_use_dynamic_rules", "1"]
-OPTIONS = {"segment_bytes": "segmentsize", "fanout": "chain_fanout", "radix": "knomial_radix", "max_requests": "max_requests"}
+OPTIONS = {
+    "segment_bytes": "segmentsize",
+    "fanout": "chain_fanout",
+    "radix": "knomial_radix",
+    "max_requests": "max_requests",
+}
 
 
 def compared() -> list[dict[str, str]]:

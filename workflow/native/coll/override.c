@@ -171,59 +171,71 @@ static int run(struct call *call, MPI_Comm user, bool sensible) {
     return rc;
 }
 
+/*
+ * Where nothing was chosen a call must cost a test and a jump: the rest is in functions of their own, so that no stack
+ * frame is made for the test.
+ */
+#define OWN static __attribute__((noinline)) int
+
+OWN bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm) {
+    struct call call = {.kind = COLL_BCAST, .recv = buffer, .root = root};
+    int rc = run(&call, comm, take_type(&call, count, type));
+    return rc == COLL_USE_DEFAULT ? PMPI_Bcast(buffer, count, type, root, comm) : rc;
+}
+
 int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm) {
-    if (coll_active[COLL_BCAST]) {
-        struct call call = {.kind = COLL_BCAST, .recv = buffer, .root = root};
-        int rc = run(&call, comm, take_type(&call, count, type));
-        if (rc != COLL_USE_DEFAULT)
-            return rc;
-    }
-    return PMPI_Bcast(buffer, count, type, root, comm);
+    return coll_active[COLL_BCAST] ? bcast(buffer, count, type, root, comm)
+                                   : PMPI_Bcast(buffer, count, type, root, comm);
+}
+
+OWN barrier(MPI_Comm comm) {
+    struct call call = {.kind = COLL_BARRIER, .type = MPI_BYTE};
+    int rc = run(&call, comm, true);
+    return rc == COLL_USE_DEFAULT ? PMPI_Barrier(comm) : rc;
 }
 
 int MPI_Barrier(MPI_Comm comm) {
-    if (coll_active[COLL_BARRIER]) {
-        struct call call = {.kind = COLL_BARRIER, .type = MPI_BYTE};
-        int rc = run(&call, comm, true);
-        if (rc != COLL_USE_DEFAULT)
-            return rc;
-    }
-    return PMPI_Barrier(comm);
+    return coll_active[COLL_BARRIER] ? barrier(comm) : PMPI_Barrier(comm);
+}
+
+OWN reduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm) {
+    struct call call = {.kind = COLL_REDUCE, .send = send, .recv = recv, .op = op, .root = root};
+    int rc = run(&call, comm, take_type(&call, count, type) && op != MPI_OP_NULL);
+    return rc == COLL_USE_DEFAULT ? PMPI_Reduce(send, recv, count, type, op, root, comm) : rc;
 }
 
 int MPI_Reduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm) {
-    if (coll_active[COLL_REDUCE]) {
-        struct call call = {.kind = COLL_REDUCE, .send = send, .recv = recv, .op = op, .root = root};
-        int rc = run(&call, comm, take_type(&call, count, type) && op != MPI_OP_NULL);
-        if (rc != COLL_USE_DEFAULT)
-            return rc;
-    }
-    return PMPI_Reduce(send, recv, count, type, op, root, comm);
+    return coll_active[COLL_REDUCE] ? reduce(send, recv, count, type, op, root, comm)
+                                    : PMPI_Reduce(send, recv, count, type, op, root, comm);
+}
+
+OWN allreduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+    struct call call = {.kind = COLL_ALLREDUCE, .send = send, .recv = recv, .op = op};
+    int rc = run(&call, comm, take_type(&call, count, type) && op != MPI_OP_NULL);
+    return rc == COLL_USE_DEFAULT ? PMPI_Allreduce(send, recv, count, type, op, comm) : rc;
 }
 
 int MPI_Allreduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
-    if (coll_active[COLL_ALLREDUCE]) {
-        struct call call = {.kind = COLL_ALLREDUCE, .send = send, .recv = recv, .op = op};
-        int rc = run(&call, comm, take_type(&call, count, type) && op != MPI_OP_NULL);
-        if (rc != COLL_USE_DEFAULT)
-            return rc;
-    }
-    return PMPI_Allreduce(send, recv, count, type, op, comm);
+    return coll_active[COLL_ALLREDUCE] ? allreduce(send, recv, count, type, op, comm)
+                                       : PMPI_Allreduce(send, recv, count, type, op, comm);
+}
+
+OWN gather(const void *send, int send_count, MPI_Datatype send_type, void *recv, int recv_count, MPI_Datatype recv_type,
+           int root, MPI_Comm comm) {
+    struct call call = {.kind = COLL_GATHER, .send = send, .recv = recv, .root = root};
+    bool in_place = send == MPI_IN_PLACE;
+    bool sensible = take_type(&call, in_place ? recv_count : send_count, in_place ? recv_type : send_type);
+    call.recv_count = recv_count;
+    call.recv_type = recv_type;
+    int rc = run(&call, comm, sensible);
+    return rc == COLL_USE_DEFAULT ? PMPI_Gather(send, send_count, send_type, recv, recv_count, recv_type, root, comm)
+                                  : rc;
 }
 
 int MPI_Gather(const void *send, int send_count, MPI_Datatype send_type, void *recv, int recv_count,
                MPI_Datatype recv_type, int root, MPI_Comm comm) {
-    if (coll_active[COLL_GATHER]) {
-        struct call call = {.kind = COLL_GATHER, .send = send, .recv = recv, .root = root};
-        bool in_place = send == MPI_IN_PLACE;
-        bool sensible = take_type(&call, in_place ? recv_count : send_count, in_place ? recv_type : send_type);
-        call.recv_count = recv_count;
-        call.recv_type = recv_type;
-        int rc = run(&call, comm, sensible);
-        if (rc != COLL_USE_DEFAULT)
-            return rc;
-    }
-    return PMPI_Gather(send, send_count, send_type, recv, recv_count, recv_type, root, comm);
+    return coll_active[COLL_GATHER] ? gather(send, send_count, send_type, recv, recv_count, recv_type, root, comm)
+                                    : PMPI_Gather(send, send_count, send_type, recv, recv_count, recv_type, root, comm);
 }
 
 static bool take_alltoallv(struct call *call, MPI_Comm comm) {
@@ -238,24 +250,30 @@ static bool take_alltoallv(struct call *call, MPI_Comm comm) {
     return true;
 }
 
+OWN alltoallv(const void *send, const int send_counts[], const int send_displs[], MPI_Datatype send_type, void *recv,
+              const int recv_counts[], const int recv_displs[], MPI_Datatype recv_type, MPI_Comm comm) {
+    bool in_place = send == MPI_IN_PLACE;
+    struct call call = {.kind = COLL_ALLTOALLV,
+                        .send = in_place ? recv : send,
+                        .recv = recv,
+                        .type = in_place ? recv_type : send_type,
+                        .recv_type = recv_type,
+                        .send_counts = in_place ? recv_counts : send_counts,
+                        .send_displs = in_place ? recv_displs : send_displs,
+                        .recv_counts = recv_counts,
+                        .recv_displs = recv_displs};
+    int rc = run(&call, comm, take_alltoallv(&call, comm));
+    return rc == COLL_USE_DEFAULT ? PMPI_Alltoallv(send, send_counts, send_displs, send_type, recv, recv_counts,
+                                                   recv_displs, recv_type, comm)
+                                  : rc;
+}
+
 int MPI_Alltoallv(const void *send, const int send_counts[], const int send_displs[], MPI_Datatype send_type,
                   void *recv, const int recv_counts[], const int recv_displs[], MPI_Datatype recv_type, MPI_Comm comm) {
-    if (coll_active[COLL_ALLTOALLV]) {
-        bool in_place = send == MPI_IN_PLACE;
-        struct call call = {.kind = COLL_ALLTOALLV,
-                            .send = in_place ? recv : send,
-                            .recv = recv,
-                            .type = in_place ? recv_type : send_type,
-                            .recv_type = recv_type,
-                            .send_counts = in_place ? recv_counts : send_counts,
-                            .send_displs = in_place ? recv_displs : send_displs,
-                            .recv_counts = recv_counts,
-                            .recv_displs = recv_displs};
-        int rc = run(&call, comm, take_alltoallv(&call, comm));
-        if (rc != COLL_USE_DEFAULT)
-            return rc;
-    }
-    return PMPI_Alltoallv(send, send_counts, send_displs, send_type, recv, recv_counts, recv_displs, recv_type, comm);
+    return coll_active[COLL_ALLTOALLV]
+               ? alltoallv(send, send_counts, send_displs, send_type, recv, recv_counts, recv_displs, recv_type, comm)
+               : PMPI_Alltoallv(send, send_counts, send_displs, send_type, recv, recv_counts, recv_displs, recv_type,
+                                comm);
 }
 
 /* call->count becomes the sum of the counts, which every rank knows. */
@@ -271,14 +289,15 @@ static bool take_counts(struct call *call, const int counts[], MPI_Datatype type
     return total == (int)total && take_type(call, (int)total, type);
 }
 
+OWN reduce_scatter(const void *send, void *recv, const int counts[], MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+    struct call call = {.kind = COLL_REDUCE_SCATTER, .send = send, .recv = recv};
+    int rc = run(&call, comm, take_counts(&call, counts, type, op, comm));
+    return rc == COLL_USE_DEFAULT ? PMPI_Reduce_scatter(send, recv, counts, type, op, comm) : rc;
+}
+
 int MPI_Reduce_scatter(const void *send, void *recv, const int counts[], MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
-    if (coll_active[COLL_REDUCE_SCATTER]) {
-        struct call call = {.kind = COLL_REDUCE_SCATTER, .send = send, .recv = recv};
-        int rc = run(&call, comm, take_counts(&call, counts, type, op, comm));
-        if (rc != COLL_USE_DEFAULT)
-            return rc;
-    }
-    return PMPI_Reduce_scatter(send, recv, counts, type, op, comm);
+    return coll_active[COLL_REDUCE_SCATTER] ? reduce_scatter(send, recv, counts, type, op, comm)
+                                            : PMPI_Reduce_scatter(send, recv, counts, type, op, comm);
 }
 
 static int reduce_scatter_block(struct call *call, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
@@ -295,12 +314,13 @@ static int reduce_scatter_block(struct call *call, int count, MPI_Datatype type,
     return rc;
 }
 
+OWN reduce_scatter_of_blocks(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+    struct call call = {.kind = COLL_REDUCE_SCATTER, .send = send, .recv = recv};
+    int rc = reduce_scatter_block(&call, count, type, op, comm);
+    return rc == COLL_USE_DEFAULT ? PMPI_Reduce_scatter_block(send, recv, count, type, op, comm) : rc;
+}
+
 int MPI_Reduce_scatter_block(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
-    if (coll_active[COLL_REDUCE_SCATTER]) {
-        struct call call = {.kind = COLL_REDUCE_SCATTER, .send = send, .recv = recv};
-        int rc = reduce_scatter_block(&call, count, type, op, comm);
-        if (rc != COLL_USE_DEFAULT)
-            return rc;
-    }
-    return PMPI_Reduce_scatter_block(send, recv, count, type, op, comm);
+    return coll_active[COLL_REDUCE_SCATTER] ? reduce_scatter_of_blocks(send, recv, count, type, op, comm)
+                                            : PMPI_Reduce_scatter_block(send, recv, count, type, op, comm);
 }
