@@ -59,7 +59,7 @@ def platform(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def run(programs, platform):
-    """run(benchmark, *options, ranks=2) -> finished process."""
+    """Give a function that runs a benchmark with options on some ranks and returns the finished process."""
 
     def run_in(benchmark: str, *options: str, ranks: int = 2, folder: Path = programs):
         program = folder / f"collbench_{benchmark}"

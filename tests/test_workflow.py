@@ -200,3 +200,29 @@ sweeps:
     (cell,) = rows(checkout, "results/local/cells.csv")
     assert cell["status"] == "unproved" and "not tuned" in cell["reason"]
     assert {row["proved"] for row in rows(checkout, "results/local/measurements.csv")} == {"FALSE"}
+
+
+def test_from_the_question_to_the_report(checkout: Checkout) -> None:
+    """The whole path of a small study, with a cell that fails: the report shows it as missing, the run says so at the end."""
+    barrier = "  - {collective: barrier, algorithms: [default, linear], mappings: [core], processes: [2, 4, 6], iterations: 3, warmup: 1}\n"
+    checkout.write("config/studies/tiny.yaml", TINY.replace("[2, 4]", "[2, 4, 6]") + barrier)
+    run(checkout)
+    html = (checkout.folder / "results" / "report" / "index.html").read_text()
+    assert "A tiny study" in html and "simulated" in html and "SimGrid" in html
+    pdf = checkout.folder / "results" / "report" / "report.pdf"
+    text = subprocess.run(["pdftotext", pdf, "-"], capture_output=True, text=True, check=True).stdout
+    assert "A tiny study" in text and "simulated" in text
+    assert "Nothing to be done" in run(checkout)
+    # A cell that fails is in the report with its reason; the other results stay, and the run ends with its name.
+    launcher = checkout.write("bin/smpirun", FAULTY.format(real=shutil.which("smpirun")))
+    launcher.chmod(0o755)
+    checkout.write(
+        "config/studies/tiny.yaml",
+        TINY.replace("[2, 4]", "[2, 4, 6]").replace("iterations: 3", "iterations: 4") + barrier,
+    )
+    path = f"{checkout.folder / 'bin'}:{os.environ['PATH']}"
+    done = checkout.snakemake(environment={"PATH": path, "FAULT": "crash"})
+    assert done.returncode != 0
+    assert "failed: tiny: bcast linear mapping core processes 4: crash" in done.stdout + done.stderr
+    html = (checkout.folder / "results" / "report" / "index.html").read_text()
+    assert "crash: smpirun ended with exit status 139" in " ".join(html.split())

@@ -69,7 +69,8 @@ def describe(
         },
         "collectives": _collectives(study, catalogue, account),
         "mappings": {
-            name: {"label": entry.get("label", name), "cycle": entry["cycle"]} for name, entry in catalogue.mappings.items()
+            name: {"label": entry.get("label", name), "cycle": entry["cycle"]}
+            for name, entry in catalogue.mappings.items()
         },
         "analysis": study.analysis,
         "how": _how(study, cells),
@@ -194,12 +195,13 @@ def collect_import(study: Study, rows: list[dict[str, Any]], account: dict[str, 
     """Write cells.csv and measurements.csv of an imported study; cells that the grid has and the data lack are `missing`."""
     order = {name: index for index, name in enumerate(account["collectives"])}
     algorithms = {c: [a["name"] for a in entry["algorithms"]] for c, entry in account["collectives"].items()}
-    rows = sorted(
-        rows,
-        key=lambda r: (
-            order[r["collective"]], algorithms[r["collective"]].index(r["algorithm"]), r["mapping"], r["processes"], r["size_bytes"] or 0, r["launch"],
-        ),
-    )  # fmt: skip
+
+    def position(row: dict[str, Any]) -> tuple:
+        collective = row["collective"]
+        algorithm = algorithms[collective].index(row["algorithm"])
+        return (order[collective], algorithm, row["mapping"], row["processes"], row["size_bytes"] or 0, row["launch"])
+
+    rows = sorted(rows, key=position)
     common = {
         "study": study.name, "machine": study.machine.name, "simulated": False, "suite": study.imports.get("suite", "unknown"),
         "mpi": study.imports.get("mpi", "unknown"), "parameters": "",

@@ -77,11 +77,8 @@ def _rows_of_csv(path: Path, entry: dict[str, Any], problems: Counter) -> Iterat
 
 def _rows_of_omb(path: Path, entry: dict[str, Any], problems: Counter) -> Iterator[dict[str, str]]:
     text = path.read_text(encoding="utf-8", errors="replace")
-    sizes: list[int | None]
-    if entry["collective"] in SIZED:
-        sizes = [int(m) for m in re.findall(r"^(\d+)\s+[\d.]", text, re.MULTILINE)]
-    else:
-        sizes = [None]
+    found = [int(size) for size in re.findall(r"^(\d+)\s+[\d.]", text, re.MULTILINE)]
+    sizes: list[int | None] = list(found) if entry["collective"] in SIZED else [None]
     if not sizes:
         raise StudyError(f"{path}: no measurement in it; is it the standard output of an OSU micro-benchmark?")
     try:

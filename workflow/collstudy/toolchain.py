@@ -248,10 +248,12 @@ def info() -> dict[str, str]:
     values = {
         "mpicc": mpi.mpicc if mpi else "",
         "mpirun": mpi.mpirun if mpi else "",
-        "mpi": f"Open MPI {mpi.version}" if mpi else "",
+        "mpicc_version": f"Open MPI {mpi.version}" if mpi else "",
+        "mpirun_version": f"Open MPI {mpi.version}" if mpi else "",
         "smpicc": shutil.which("smpicc") or "",
         "smpirun": shutil.which("smpirun") or "",
-        "simulator": f"SimGrid {simgrid}" if simgrid else "",
+        "smpicc_version": f"SimGrid {simgrid}" if simgrid else "",
+        "smpirun_version": f"SimGrid {simgrid}" if simgrid else "",
         "suite": real.name if real else (simulated.name if simulated else ""),
         "suite_version": real.version if real else "",
         "suite_dir": real.folder if real else "",
@@ -266,5 +268,5 @@ def info() -> dict[str, str]:
         "snakemake": snakemake or "",
         "snakemake_version": (version_of([snakemake, "--version"], r"(\S+)") or "") if snakemake else "",
     }
-    values |= {f"{key}_version": found.version for key, found in mpis().items()}
+    values |= {f"mpi_{key}": f"{found.bin} {found.version}" for key, found in mpis().items()}
     return {key: str(value) for key, value in values.items()}

@@ -1,0 +1,15 @@
+"""Properties of the sources that no linter looks at."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from conftest import ROOT
+
+
+def test_no_r_function_is_defined_twice() -> None:
+    """In an R package the second definition wins without a word."""
+    text = "\n".join(path.read_text() for path in (ROOT / "workflow" / "analysis" / "R").glob("*.R"))
+    names = Counter(re.findall(r"^([\w.]+) <- function", text, re.MULTILINE))
+    assert [name for name, count in names.items() if count > 1] == []
