@@ -249,7 +249,8 @@ def test_truncated_binary_and_missing_file(serial, tmp_path):
 )
 def test_bad_options_are_refused(mpirun, serial, arguments, pattern):
     if "smpicc" in pattern:
-        return assert_one_message(mpirun(2, *arguments), pattern)
+        assert_one_message(mpirun(2, *arguments), pattern)
+        return
     done = run(serial, *arguments)
     done.stdout = "" if "output" in str(arguments) else done.stdout  # it fails after the line is printed
     assert_one_message(done, pattern)
