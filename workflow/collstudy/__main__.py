@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import sys
 from pathlib import Path
 
-from . import native, toolchain
+from . import native, probe, toolchain
 from .blocks import read_block
+from .config import ROOT
 from .errors import StudyError
 from .project import Project, StudyState, split_names
 from .runner import run_block
+from .status import progress_line, stale_lock
 
 
 def command_info(_: argparse.Namespace) -> int:
@@ -28,7 +31,18 @@ def command_build(_: argparse.Namespace) -> int:
 
 def command_measure(arguments: argparse.Namespace) -> int:
     """Run one block. Failed cells do not fail the block: they are kept in the store and named at the end of the run."""
-    run_block(read_block(arguments.block), arguments.results, arguments.log)
+    try:
+        run_block(read_block(arguments.block), arguments.results, arguments.log)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES):
+            raise
+        print(
+            f"error: {arguments.block.stem}: {error.strerror}: {error.filename or arguments.results}\n"
+            "What was measured before is kept and complete. Make room (or correct the rights) and run again: only what is "
+            "lacking is measured.",
+            file=sys.stderr,
+        )
+        return 3
     return 0
 
 
@@ -53,13 +67,30 @@ def command_status(arguments: argparse.Namespace) -> int:
         if state.study.imports:
             print(f"{state.study.name}: imported data, nothing to measure")
             continue
-        total = len(state.cells)
-        left = len(state.tasks)
-        seconds = sum(task.seconds() for task in state.tasks)
-        print(
-            f"{state.study.name}: {total - left} of {total} cells measured, {state.failed} failed, {left - state.failed} left"
-            + (f", about {seconds / 60:.1f} minutes of launches" if left else "")
-        )
+        project = Project(results=arguments.results)
+        print(progress_line(state.study.name, state, project.results, project.store))
+    return 0
+
+
+def command_probe(arguments: argparse.Namespace) -> int:
+    """Draft a machine file: to standard output, or to config/machines/NAME.yaml."""
+    if not arguments.name:
+        print(probe.draft(), end="")
+        return 0
+    print(f"drafted {probe.write(arguments.name, ROOT / 'config' / 'machines')}; look at the lines with TODO")
+    return 0
+
+
+def command_unlock(_: argparse.Namespace) -> int:
+    """Remove the lock that a killed snakemake left in this folder; exit status 2 when somebody may hold it."""
+    reason = stale_lock(Path.cwd())
+    if reason is None:
+        return 0
+    if reason:
+        raise StudyError(reason)
+    for path in (Path.cwd() / ".snakemake" / "locks").iterdir():
+        path.unlink()
+    print("the lock of a snakemake that was killed was removed; what it measured is kept", file=sys.stderr)
     return 0
 
 
@@ -102,6 +133,10 @@ def main(argv: list[str] | None = None) -> int:
     status = commands.add_parser("status", help="how far the studies are")
     status.add_argument("studies", nargs="*")
     status.set_defaults(run=command_status)
+    probing = commands.add_parser("probe", help="draft a machine file from what this computer says of itself")
+    probing.add_argument("name", nargs="?", help="write config/machines/NAME.yaml (default: print)")
+    probing.set_defaults(run=command_probe)
+    commands.add_parser("unlock", help="remove a stale lock of snakemake").set_defaults(run=command_unlock)
     verdict = commands.add_parser("verdict", help="name failed cells")
     verdict.add_argument("studies", nargs="+")
     verdict.set_defaults(run=command_verdict)

@@ -79,9 +79,11 @@ class Block:
 
     @property
     def node_hours(self) -> float:
-        """Estimated node hours, the set-up of the job included."""
-        setup = 60 * self.machine.slurm.get("setup_minutes", SETUP_MINUTES) if self.machine.kind == "slurm" else 0
-        return self.nodes * (self.seconds + setup) / 3600 if self.machine.kind != "simulated" else self.seconds / 3600
+        """Estimated node hours, the set-up of the job included; what is simulated or runs here costs none."""
+        if self.machine.kind != "slurm":
+            return 0.0
+        setup = self.machine.slurm.get("setup_minutes", SETUP_MINUTES)
+        return self.nodes * (self.seconds / 3600 + setup / 60)
 
     def minutes(self, attempt: int = 1) -> int:
         """The time limit to ask Slurm for: set-up, and what is left with a margin.

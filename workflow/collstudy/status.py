@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import platform
+import subprocess
 import sys
 import threading
 from collections.abc import Mapping
@@ -22,12 +23,9 @@ EVERY_S = float(os.environ.get("STUDY_PROGRESS_SECONDS", "20"))
 
 
 def explain(
-    blocks: Mapping[str, list[Block]], states: Mapping[str, StudyState], limit: float | str | None, remote: bool
+    blocks: Mapping[str, list[Block]], states: Mapping[str, StudyState], limit: float | str | None
 ) -> list[str]:
-    """What a run will measure, a line for each study that lacks something; raises StudyError above *limit* node hours.
-
-    *remote*: the run submits jobs, or would (a dry run); then it says what they cost.
-    """
+    """What a run will measure, a line for each study that lacks something; raises StudyError above *limit* node hours."""
     lines, hours = [], 0.0
     for name, mine in blocks.items():
         if not mine:
@@ -39,7 +37,7 @@ def explain(
         lines.append(
             f"{name}: {len(state.cells) - len(state.tasks)} of {len(state.cells)} cells are stored, "
             f"{len(state.tasks)} to measure in {len(mine)} blocks, about {seconds / 60:.1f} minutes of launches"
-            + (f", {own:.2f} node hours" if remote else "")
+            + (f", {own:.2f} node hours" if own else "")
         )
     if limit is not None:
         try:
@@ -161,6 +159,27 @@ def last_words(results: Path, studies: list[str], succeeded: bool) -> list[str]:
         lines.append("The run did not come to its end. What was measured is kept; the reason is above and in logs/.")
         lines.append("Run the same command again: it measures only what is lacking (./study status tells how much).")
     return lines
+
+
+def left_running(folder: Path) -> list[str]:
+    """What to know of Slurm jobs that an earlier, killed snakemake of this folder left behind; nothing where there is no Slurm."""
+    try:
+        done = subprocess.run(
+            ["squeue", "--me", "-h", "-o", "%i|%k|%Z"], capture_output=True, text=True, timeout=30, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    jobs = []
+    for line in done.stdout.splitlines():
+        number, comment, workdir = (line.split("|", 2) + ["", ""])[:3]
+        if comment.startswith("rule_measure_block") and Path(workdir) == folder:
+            jobs.append(number)
+    if not jobs:
+        return []
+    return [
+        f"Slurm jobs of an earlier run still work on blocks of this folder: {' '.join(jobs)}. They go on: a cell is measured by one "
+        f"job at a time, and what they keep is not measured again. To stop them: scancel {' '.join(jobs)}"
+    ]
 
 
 def note_start(folder: Path) -> None:

@@ -11,7 +11,7 @@ from snakemake.exceptions import WorkflowError
 from collstudy.errors import StudyError
 from collstudy.project import Project, split_names
 from collstudy.blocks import read_block, slurm_resources, write_block
-from collstudy.status import Progress, explain, last_words, note_start
+from collstudy.status import Progress, explain, last_words, left_running, note_start
 from collstudy.store import Store, write_atomically
 
 os.environ["PYTHONPATH"] = str(BASE / "workflow")
@@ -54,13 +54,11 @@ def plan():
     for line in left_out:
         print(line, file=sys.stderr)
     blocks = project.blocks([states[name] for name in states])
-    for line in explain(
-        blocks,
-        states,
-        config.get("max_node_hours"),
-        workflow.non_local_exec or workflow.dryrun,
-    ):
+    for line in explain(blocks, states, config.get("max_node_hours")):
         print(line, file=sys.stderr)
+    if any(block.machine.kind == "slurm" for mine in blocks.values() for block in mine):
+        for line in left_running(Path.cwd()):
+            print(line, file=sys.stderr)
     names = {}
     for study in studies:
         state = states[study.name]
@@ -113,7 +111,8 @@ onsuccess:
 
 onerror:
     print(
-        "\n".join(last_words(RESULTS, list(STATES), succeeded=False)), file=sys.stderr
+        "\n".join(last_words(RESULTS, list(STATES), succeeded=False)),
+        file=sys.stderr,
     )
 
 
