@@ -229,8 +229,8 @@ static int allocate_tables(struct leader *l, bool leads) {
     size_t table = leads ? (size_t)l->n * (size_t)l->e->size : 1, members = (size_t)l->n;
     l->send = malloc(table * sizeof *l->send);
     l->recv = malloc(table * sizeof *l->recv);
-    l->part_send = malloc(members * sizeof *l->part_send);
-    l->part_recv = malloc(members * sizeof *l->part_recv);
+    l->part_send = calloc(members, sizeof *l->part_send);
+    l->part_recv = calloc(members, sizeof *l->part_recv);
     return l->send && l->recv && l->part_send && l->part_recv ? MPI_SUCCESS : MPI_ERR_NO_MEM;
 }
 
