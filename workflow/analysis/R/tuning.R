@@ -324,3 +324,47 @@ best_single <- function(medians, collective, counts) {
     filter(.data$cells == max(.data$cells))
   rows$algorithm[which.min(rows$mean)]
 }
+
+#' Decisions for every process count of the measured range
+#'
+#' @param results List from [read_results()].
+#' @return Tibble from [decide_tuning()] for all collectives with two process counts or algorithms, with `nodes`.
+#' @export
+decide_all <- function(results) {
+  found <- map(collectives_of(results), function(collective) {
+    counts <- tuning_counts(results$medians, collective)
+    if (length(counts) == 0) counts <- sort(unique(results$medians$processes[results$medians$collective == collective]))
+    decide_tuning(results, collective, at = fill_counts(counts))
+  })
+  found <- bind_rows(no_decisions(), found)
+  several <- regmatches(found$mapping, regexpr(" on [0-9]+ nodes", found$mapping))
+  nodes <- suppressWarnings(as.numeric(unique(results$cells$nodes)))
+  found$nodes <- max(nodes, 1, na.rm = TRUE)
+  spread <- grepl(" on [0-9]+ nodes", found$mapping)
+  found$nodes[spread] <- as.numeric(gsub("[^0-9]", "", several))
+  found$mapping <- sub(" on [0-9]+ nodes", "", found$mapping)
+  relocate(found, "nodes", .after = "mapping")
+}
+
+#' All counts of a range up to 128 wide; else the measured ones, those half-way between, and powers of two
+#' @noRd
+fill_counts <- function(counts) {
+  if (max(counts) - min(counts) < 128) return(seq(min(counts), max(counts)))
+  between <- round((head(counts, -1) + tail(counts, -1)) / 2)
+  powers <- 2^seq(ceiling(log2(min(counts))), floor(log2(max(counts))))
+  sort(unique(c(counts, between, powers)))
+}
+
+#' Decide for a study: `tuning/decisions.csv` and `tables/tuning-regret.csv`
+#'
+#' @param results List from [read_results()].
+#' @param folder Folder `results/<study>`.
+#' @return Paths.
+#' @export
+write_tuning <- function(results, folder = results$study$folder) {
+  regret <- bind_rows(no_regret(), map(collectives_of(results), function(name) summarise_regret(results, name)))
+  c(
+    write_table(decide_all(results), file.path(folder, "tuning", "decisions.csv")),
+    write_table(regret, file.path(folder, "tables", "tuning-regret.csv"))
+  )
+}
