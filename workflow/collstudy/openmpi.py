@@ -19,6 +19,7 @@ from .config import Machine
 from .errors import StudyError, allowed
 from .patterns import PATTERNS
 from .placement import Core
+from .rulesfile import rules_arguments, rules_file
 from .store import write_atomically
 from .toolchain import Mpi, mpi_environment, mpis, suite
 
@@ -39,6 +40,8 @@ def algorithm_numbers(ompi_info: Path, collective: str) -> dict[str, int]:
 
 def selection_arguments(cell: Cell, mpi: Mpi, monitored: bool = False) -> list[str]:
     """The `--mca` arguments that select the cell's algorithm; *monitored* lets the monitoring component in."""
+    if "rules" in cell.selection:
+        return rules_arguments(rules_file(cell), monitored)
     chosen = cell.selection.get("openmpi")
     if not chosen:
         return []

@@ -25,6 +25,7 @@ from .cells import Cell
 from .config import POINT_TO_POINT
 from .errors import StudyError
 from .placement import place
+from .rulesfile import rules_environment
 from .slurm_env import current_job, describe_nodes, launcher_environment
 from .store import Damaged, Store
 from .toolchain import mpi_environment, spack_lock
@@ -199,8 +200,12 @@ class BlockRunner:
         self.log.flush()
         self.store.write(cell, record, record.stop(cell, task.policy))
 
-    def _environment(self, cell: Cell) -> dict[str, str]:
+    def _environment(self, cell: Cell, scratch: Path) -> dict[str, str]:
         chosen = dict(cell.selection.get("library", {}))
+        if chosen and "rules" in cell.selection:
+            machine = self.block.machine
+            placement = place(machine, list(cell.cycle), cell.nodes, cell.processes, cell.per_node)
+            chosen |= rules_environment(cell, placement, scratch)
         if chosen and not cell.deterministic:
             already = self.place.environment.get("LD_PRELOAD")
             own = str(openmpi.library().build / "coll" / "libcollstudy.so")
@@ -231,7 +236,7 @@ class BlockRunner:
         if cell.sizes:
             command += ["-m", f"{cell.sizes[0]}:{cell.sizes[1]}"]
         started, clock = _now(), time.monotonic()
-        environment = self._environment(cell)
+        environment = self._environment(cell, scratch)
         printed = execute(command, self.block.machine.launch_time_limit_s, self.log, environment, scratch)
         seconds = time.monotonic() - clock
         self._launches += 1

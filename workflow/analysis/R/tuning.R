@@ -34,6 +34,8 @@ tuning_counts <- function(medians, collective) {
 #' 4. Each run of sizes stays with the default unless the mean gain of the run is above its noise (95 %, one-sided). The
 #'    noise comes from the launches; with a single launch from how rough latency is over neighbouring sizes (or process
 #'    counts); where there are too few of those, nothing is decided and the default stays.
+#' 5. The choice of the next lower process count is kept where it is predicted to cost less than a quarter of the tie
+#'    width more.
 #'
 #' @param results List from [read_results()].
 #' @param collective Name of a collective.
@@ -215,7 +217,9 @@ choose_algorithms <- function(relative, grid, noise, tie) {
     reason[p, alone] <- "only the default was measured near here"
     if (!any(known & !alone)) next
     picked <- shortest_path(excess[, known & !alone, drop = FALSE], tie)
-    picked <- drop_noise(picked, excess[, known & !alone, drop = FALSE], noise)
+    excess <- excess[, known & !alone, drop = FALSE]
+    if (p > 1) picked <- keep_previous(picked, choice[p - 1, known & !alone], excess, tie)
+    picked <- drop_noise(picked, excess, noise)
     choice[p, known & !alone] <- picked
     reason[p, known & !alone][picked > 1] <- "better than the default beyond noise"
   }
@@ -240,6 +244,13 @@ shortest_path <- function(excess, tie) {
   picked[ncol(cost)] <- which.min(total)
   for (s in rev(seq_len(ncol(cost)))[-1]) picked[s] <- from[picked[s + 1], s + 1]
   picked
+}
+
+#' The choice of the process count before, where that costs less than a quarter of the tie width: neighbours agree
+#' @noRd
+keep_previous <- function(picked, previous, excess, tie) {
+  lost <- excess[cbind(previous, seq_along(previous))] - excess[cbind(picked, seq_along(picked))]
+  if (all(is.finite(lost)) && mean(lost) < tie / 4) previous else picked
 }
 
 #' Runs whose mean gain is not above their noise go back to the default

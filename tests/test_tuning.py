@@ -1,0 +1,150 @@
+"""Decisions to rules files: merging, units, every format, and the check of what the library does with them."""
+
+import json
+from pathlib import Path
+
+import pytest
+from collstudy import rulescheck, tuning
+from collstudy.config import ROOT, Configuration
+from collstudy.errors import StudyError
+from collstudy.rulesfile import rules_selection
+from collstudy.tuning import Decision, Rule, placements, selected
+
+CONFIG = Configuration(ROOT / "config")
+CATALOGUE = CONFIG.catalogue
+
+
+def decisions(table, collective="bcast", nodes=2, mapping="core"):
+    """Rows from {processes: {size: algorithm}}; 10 % gain where it is not the default."""
+    return [
+        Decision(
+            collective, mapping, nodes, p, size, *tuning.parse_algorithm(name), "measured", 10.0 * (name != "default")
+        )
+        for p, sizes in table.items()
+        for size, name in sizes.items()
+    ]
+
+
+def test_neighbouring_sizes_and_counts_become_one_rule():
+    rows = decisions({4: {1: "linear", 2: "linear", 4: "default"}, 5: {1: "linear", 2: "linear", 4: "default"}})
+    (found,) = placements(rows)
+    table = found.tables["bcast"]
+    assert list(table) == [0, 4, 6]
+    assert [(rule.size, rule.algorithm) for rule in table[4]] == [(0, "linear"), (4, "default")]
+    assert table[4][0].gain_pct == 10
+
+
+def test_beyond_what_was_measured_the_library_decides():
+    (found,) = placements(decisions({4: {1: "linear", 1024: "chain"}}))
+    table = found.tables["bcast"]
+    assert selected(table, 4, 2047).algorithm == "chain"
+    for processes, size in ((4, 2048), (3, 1), (5, 1), (1, 1)):
+        assert selected(table, processes, size).algorithm == "default"
+    assert selected(table, 4, 0).algorithm == "linear"
+
+
+def test_withdrawn_rules_are_the_default():
+    rows = decisions({4: {1: "linear", 2: "linear"}})
+    (found,) = placements(rows, {("bcast", "core", 2, 4, 2)})
+    assert [(rule.size, rule.algorithm) for rule in found.tables["bcast"][4]] == [(0, "linear"), (2, "default")]
+
+
+def numbers_in(text):
+    return [line.split("#")[0].split() for line in text.splitlines() if line.split("#")[0].strip()]
+
+
+def test_classic_format_by_hand():
+    (found,) = placements(decisions({4: {1: "linear", 8: "chain [segment_bytes=8192]"}}))
+    text = tuning.openmpi_rules(found, CATALOGUE, ["why"], tuning.NUMBERS)
+    assert text.startswith("# why\n")
+    assert numbers_in(text) == [
+        ["1"], ["7"], ["3"],
+        ["0"], ["1"], ["0", "0", "0", "0"],
+        ["4"], ["3"], ["0", "1", "0", "0"], ["8", "2", "4", "8192"], ["16", "0", "0", "0"],
+        ["5"], ["1"], ["0", "0", "0", "0"],
+    ]  # fmt: skip
+    second = tuning.openmpi_rules(found, CATALOGUE, [], tuning.NUMBERS, version=2)
+    assert second.startswith("rule-file-version-2\n")
+    assert ["8", "2", "4", "8192", "0"] in numbers_in(second)
+
+
+def test_total_bytes_where_open_mpi_counts_them():
+    assert tuning.in_unit("allgather", 100, 8) == tuning.in_unit("alltoall", 100, 8) == 800
+    assert tuning.in_unit("bcast", 100, 8) == 100
+
+
+def test_json_has_only_what_differs_from_the_default():
+    (found,) = placements(decisions({4: {1: "default", 8: "chain"}, 6: {1: "default", 8: "default"}}))
+    document = json.loads(tuning.openmpi_json(found, CATALOGUE, tuning.NUMBERS))
+    assert document == {
+        "rule_file_version": 3,
+        "module": "tuned",
+        "collectives": {
+            "bcast": [
+                {
+                    "comm_size_min": 4,
+                    "comm_size_max": 5,
+                    "rules": [{"msg_size_min": 8, "msg_size_max": 15, "alg": 2, "faninout": 4}],
+                }
+            ]
+        },
+    }
+
+
+def test_intel_ranges_and_what_it_lacks():
+    (found,) = placements(decisions({4: {1: "binomial", 8: "chain"}}))
+    text = tuning.intel_variables(found, [])
+    assert "export I_MPI_ADJUST_BCAST='1:0-7@4-4'" in text
+    assert "no equivalent of chain" in text
+
+
+def test_mpich_only_where_one_algorithm_serves_all_sizes():
+    one = tuning.mpich_variables(placements(decisions({4: {1: "binomial", 8: "binomial"}}))[0], [])
+    assert "export MPIR_CVAR_BCAST_INTRA_ALGORITHM=binomial" in one
+    two = tuning.mpich_variables(placements(decisions({4: {1: "binomial", 8: "chain"}}))[0], [])
+    assert "export" not in two
+
+
+def test_library_rules_say_where_ranks_are():
+    (found,) = placements(decisions({4: {1: "binomial", 8: "default"}, 48: {1: "linear", 8: "default"}}))
+    text = tuning.library_rules(found, CATALOGUE, [], CONFIG.machine("thin"), {"bcast": [4, 48]})
+    assert numbers_in(text) == [
+        ["bcast", "1", "4", "7", "->", "ompi_binomial"], ["bcast", "1", "4", "*", "->", "default"],
+        ["bcast", "2", "24", "7", "->", "ompi_linear"], ["bcast", "2", "24", "*", "->", "default"],
+    ]  # fmt: skip
+
+
+def test_a_file_of_other_content_is_another_cell():
+    assert rules_selection("a")["rules"]["sha256"] != rules_selection("b")["rules"]["sha256"]
+
+
+def test_boundaries_are_one_below_at_and_one_above():
+    assert rulescheck.boundaries((Rule(0, "linear"), Rule(8, "chain"))) == [1, 7, 8, 9]
+
+
+def obedient(table):
+    """A library that follows the table it is given (the file's content is not looked at)."""
+
+    def probe(path, collective, processes, size):
+        rule = selected(table, processes, size) if path else Rule(0, "default")
+        return rulescheck.expected_pairs(CATALOGUE, collective, rule, processes) or frozenset({(0, 99)})
+
+    return probe
+
+
+def test_check_names_file_rule_and_size_of_a_mismatch(tmp_path):
+    (found,) = placements(decisions({6: {1: "linear", 8: "chain"}, 7: {1: "linear", 8: "chain"}}))
+    table = found.tables["bcast"]
+    right = rulescheck.check_placement(found, tmp_path / "a.rules", CATALOGUE, "Open MPI x", obedient(table))
+    assert all(one.agrees for one in right)
+    assert {one.size_bytes for one in right if one.entry == 6} == {1, 7, 8, 9, 15, 16, 17}
+    rulescheck.complain(right)
+    late = {**table, 6: (Rule(0, "linear"), Rule(9, "chain"), Rule(16, "default"))}
+    wrong = rulescheck.check_placement(found, tmp_path / "a.rules", CATALOGUE, "Open MPI x", obedient(late))
+    with pytest.raises(StudyError, match=r"a\.rules: bcast, entry for 6 processes, 8 B: the file says chain"):
+        rulescheck.complain(wrong)
+
+
+def test_no_decisions_is_an_error_that_says_what_to_do(tmp_path):
+    with pytest.raises(StudyError, match="no decisions yet"):
+        tuning.read_decisions(Path(tmp_path / "none.csv"))
