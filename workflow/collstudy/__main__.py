@@ -114,6 +114,15 @@ def command_verdict(arguments: argparse.Namespace) -> int:
     return 1 if bad else 0
 
 
+def command_calibrate(arguments: argparse.Namespace) -> int:
+    """Fit a simulated machine's parameters and write them into its file."""
+    from .calibrate import calibrate
+
+    project = Project(results=arguments.results)
+    calibrate(project.configuration, arguments.machine, project.results)
+    return 0
+
+
 def main(argv: list[str] | None = None) -> int:
     """Parse the command line and run; a StudyError becomes one message and exit status 2."""
     parser = argparse.ArgumentParser(prog="collstudy", description=__doc__)
@@ -140,6 +149,9 @@ def main(argv: list[str] | None = None) -> int:
     verdict = commands.add_parser("verdict", help="name failed cells")
     verdict.add_argument("studies", nargs="+")
     verdict.set_defaults(run=command_verdict)
+    calibrating = commands.add_parser("calibrate", help="fit a simulated machine to measurements; writes its file")
+    calibrating.add_argument("machine")
+    calibrating.set_defaults(run=command_calibrate)
     arguments = parser.parse_args(argv)
     try:
         return arguments.run(arguments)

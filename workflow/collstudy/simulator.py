@@ -3,10 +3,20 @@
 Model. Levels form nested zones; a message between two cores climbs to the outermost level at which they differ and pays
 that level's latency (half of the difference to the level inside of it on each side, so that the sum is the level's value)
 and bandwidth. `shared_gb_s` is a link that every message crossing a unit shares.
+
+A calibrated machine (`simulation.delay_us`, written by `calibrate.py`) costs by size and level instead: the sender is busy
+for `send_us`, the message takes `delay_us` of the outermost level at which sender and receiver differ, then its bytes flow,
+then the receiver of an eager message is busy for `receive_us`. Flows have at most the level's `bandwidth_gb_s` each and share,
+in each direction, what a core carries (`core_gb_s`) and the `shared_gb_s` of each level: the memory of a socket, which a copy
+inside of the socket crosses twice, the link between sockets, the network interface of a node. A rank looks for messages of
+every rank on its node, which adds `poll_us` for each beyond the pair. A long message that its sender has just received flows
+at no more than `forward_gb_s`: its bytes are still modified in that core's cache. `workflow/native/simulator/levels.cpp` does
+what SimGrid has no option for.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import quoteattr
@@ -15,7 +25,7 @@ from .cells import Cell
 from .config import Level, Machine
 from .placement import Core
 from .store import write_atomically
-from .toolchain import SIMULATED, SIMULATED_WITH_LIBRARY, suite
+from .toolchain import SETUP, SIMULATED, SIMULATED_WITH_LIBRARY, suite
 
 #: SimGrid's names for the decision logic of each library.
 SELECTORS = {"smpi-openmpi": "ompi", "smpi-mpich": "mpich", "smpi-impi": "impi"}
@@ -30,22 +40,30 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
-def platform_xml(levels: tuple[Level, ...]) -> str:
-    """Platform description for SimGrid 3.32: one host a core, one zone a unit of each level above the core."""
+def platform_xml(levels: tuple[Level, ...], core_gb_s: float | None = None) -> str:
+    """Platform description for SimGrid 3.32: one host a core, one zone a unit of each level above the core.
+
+    With *core_gb_s* it is that of a calibrated machine: `bandwidth_gb_s` limits each message, `core_gb_s` and `shared_gb_s`
+    all messages together, in each direction.
+    """
     lines = [
         "<?xml version='1.0'?>",
         '<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">',
         '<platform version="4.1">',
     ]
-    lines += _zone(levels, 0, (), "  ")
+    lines += _zone(levels, 0, (), "  ", core_gb_s)
     return "\n".join(lines + ["</platform>", ""])
 
 
-def _link(identifier: str, bandwidth_gb_s: float, latency_us: float, indent: str) -> str:
-    return f'{indent}<link id={quoteattr(identifier)} bandwidth="{bandwidth_gb_s * 1e9:.6g}Bps" latency="{max(latency_us, 0) * 1e-6:.6g}s"/>'
+def _link(identifier: str, bandwidth_gb_s: float, latency_us: float, indent: str, policy: str = "") -> str:
+    sharing = f' sharing_policy="{policy}"' if policy else ""
+    speed = f'bandwidth="{bandwidth_gb_s * 1e9:.6g}Bps" latency="{max(latency_us, 0) * 1e-6:.6g}s"'
+    return f"{indent}<link id={quoteattr(identifier)} {speed}{sharing}/>"
 
 
-def _zone(levels: tuple[Level, ...], depth: int, at: tuple[int, ...], indent: str) -> list[str]:
+def _zone(
+    levels: tuple[Level, ...], depth: int, at: tuple[int, ...], indent: str, core_gb_s: float | None
+) -> list[str]:
     """The zone of one unit: its children (cores, or zones) hang on its router like the rays of a star.
 
     A route between zones must end in a zone, so the router of a zone of zones sits in a zone of its own (zr...).
@@ -60,34 +78,76 @@ def _zone(levels: tuple[Level, ...], depth: int, at: tuple[int, ...], indent: st
         if innermost:
             lines.append(f'{inside}<host id="c-{child}" speed="1Gf"/>')
         else:
-            lines += _zone(levels, depth + 1, (*at, index), inside)
+            lines += _zone(levels, depth + 1, (*at, index), inside, core_gb_s)
     router = f'<router id="r{name}"/>'
     lines.append(inside + (router if innermost else f'<zone id="zr{name}" routing="None">{router}</zone>'))
-    lines += _links(levels, depth, name, children, inside)
+    lines += _links(levels, depth, name, children, inside, core_gb_s)
     for child in children:
-        crossed = [f"l{child}"] + ([f"s{name if innermost else child}"] if level.shared_gb_s else [])
-        links = "".join(f'<link_ctn id="{link}"/>' for link in crossed)
-        if innermost:
-            lines.append(f'{inside}<route src="c-{child}" dst="r{name}">{links}</route>')
-        else:
-            lines.append(
-                f'{inside}<zoneRoute src="z{child}" dst="zr{name}" gw_src="r{child}" gw_dst="r{name}">{links}</zoneRoute>'
-            )
+        lines += _routes(level, name, child, innermost, inside, core_gb_s)
     lines.append(f"{indent}</zone>")
     return lines
 
 
-def _links(levels: tuple[Level, ...], depth: int, name: str, children: list[str], indent: str) -> list[str]:
+def _routes(
+    level: Level, name: str, child: str, innermost: bool, indent: str, core_gb_s: float | None
+) -> Iterator[str]:
+    """The route between a child and the router of its zone; in a calibrated machine one for each direction."""
+    for direction in ("u", "d") if core_gb_s else ("",):
+        crossed = [f"l{child}"]
+        if core_gb_s and innermost:
+            crossed.append(f"{direction}{child}")
+        if level.shared_gb_s:
+            crossed.append(f"s{name}" if innermost else f"s{direction}{child}")
+        ends = [f"c-{child}", f"r{name}"] if innermost else [f"z{child}", f"zr{name}"]
+        gateways = [] if innermost else [f"r{child}", f"r{name}"]
+        if direction == "d":
+            ends, gateways = ends[::-1], gateways[::-1]
+        kind = "route" if innermost else "zoneRoute"
+        where = f'src="{ends[0]}" dst="{ends[1]}"' + "".join(
+            f' {key}="{value}"' for key, value in zip(("gw_src", "gw_dst"), gateways, strict=False)
+        )
+        one_way = ' symmetrical="NO"' if direction else ""
+        links = "".join(f'<link_ctn id="{link}"/>' for link in crossed)
+        yield f"{indent}<{kind} {where}{one_way}>{links}</{kind}>"
+
+
+def _links(
+    levels: tuple[Level, ...], depth: int, name: str, children: list[str], indent: str, core_gb_s: float | None
+) -> list[str]:
     """Links of a zone: one a child, and what its messages share. They must come before the zone's first route."""
     level = levels[depth]
     innermost = depth == len(levels) - 1
-    inner_latency = 0.0 if innermost else levels[depth + 1].latency_us
-    lines = [
-        _link(f"l{child}", level.bandwidth_gb_s, (level.latency_us - inner_latency) / 2, indent) for child in children
-    ]
+    latency = (level.latency_us - (0.0 if innermost else levels[depth + 1].latency_us)) / 2
+    policy = "FATPIPE" if core_gb_s else ""
+    lines = [_link(f"l{child}", level.bandwidth_gb_s, latency, indent, policy) for child in children]
+    if core_gb_s and innermost:
+        lines += [_link(f"{way}{child}", core_gb_s, 0, indent) for child in children for way in "ud"]
     if level.shared_gb_s:
-        lines += [_link(f"s{unit}", level.shared_gb_s, 0, indent) for unit in ([name] if innermost else children)]
+        ways = "ud" if core_gb_s else ("",)
+        units = [name] if innermost else [way + child for child in children for way in ways]
+        lines += [_link(f"s{unit}", level.shared_gb_s, 0, indent) for unit in units]
     return lines
+
+
+def costs_text(machine: Machine) -> str:
+    """What a message costs at each level of a calibrated machine, as workflow/native/simulator/levels.cpp reads it."""
+    values = machine.simulation
+    lines = []
+    for key, word in (("send_us", "send"), ("receive_us", "receive")):
+        lines += [f"{word} {size} {us * 1e-6:.9g}" for size, us in values[key]]
+    for depth, level in enumerate(machine.levels):
+        lines += [f"delay {depth} {n} {us * 1e-6:.9g}" for n, us in values["delay_us"][level.name]]
+        if level.name in values.get("forward_gb_s", {}):
+            lines.append(f"forward {depth} {values['forward_gb_s'][level.name] * 1e9:.9g}")
+    node = 1 + max((depth for depth, level in enumerate(machine.levels) if level.name in ("group", "node")), default=-1)
+    lines.append(f"poll {node} {values.get('poll_us', 0) * 1e-6:.9g}")
+    lines.append(f"forward_from {values['eager_limit_bytes']}")
+    return "\n".join([*lines, ""])
+
+
+def calibrated(machine: Machine) -> bool:
+    """Whether the machine's file has costs by size for each level, which only `levels.so` can simulate."""
+    return "delay_us" in machine.simulation
 
 
 def options(machine: Machine, cell: Cell) -> list[str]:
@@ -102,16 +162,21 @@ def options(machine: Machine, cell: Cell) -> list[str]:
         "smpi/or": f"0:{receive:.9g}:0",
         "smpi/send-is-detached-thresh": values["eager_limit_bytes"],
         "smpi/async-small-thresh": values["async_small_bytes"],
-        "smpi/lat-factor": values["latency_factor"],
-        "smpi/bw-factor": values["bandwidth_factor"],
         "network/TCP-gamma": "0",
         "network/crosstraffic": "0",
         "network/weight-S": "0",
         # The overheads are tens of nanoseconds: resolve picoseconds, and let reading the clock cost nothing.
         "surf/precision": "1e-12",
         "smpi/wtime": "0",
-        **values.get("smpi", {}),
     }
+    if calibrated(machine):
+        # Factors by level need a model without factors of its own. A short message leaves when it is sent.
+        settings["network/model"] = "CM02"
+        settings["smpi/async-small-thresh"] = values["eager_limit_bytes"]
+    else:
+        settings["smpi/lat-factor"] = values["latency_factor"]
+        settings["smpi/bw-factor"] = values["bandwidth_factor"]
+    settings |= values.get("smpi", {})
     chosen = cell.selection.get("smpi")
     if chosen:
         settings[f"smpi/{cell.collective}"] = chosen["algorithm"]
@@ -126,15 +191,24 @@ def prepare(machine: Machine, cell: Cell, placement: list[Core], folder: Path) -
     platform = folder / "platform.xml"
     hosts = folder / f"hosts-{cell.digest[:16]}.txt"
     if not platform.exists():
-        write_atomically(platform, platform_xml(machine.levels).encode())
+        write_atomically(platform, platform_xml(machine.levels, machine.simulation.get("core_gb_s")).encode())
     write_atomically(hosts, "".join(core.name + "\n" for core in placement).encode())
     found = suite(SIMULATED_WITH_LIBRARY if "library" in cell.selection else SIMULATED)
+    described: list[str | Path] = [platform]
+    variables = []
+    if calibrated(machine):
+        costs = folder / "costs.txt"
+        if not costs.exists():
+            write_atomically(costs, costs_text(machine).encode())
+        variables = ["env", f"COLLSTUDY_PLATFORM={platform}", f"COLLSTUDY_COSTS={costs}", f"COLLSTUDY_HOSTS={hosts}"]
+        described = [SETUP / "build" / SIMULATED / "simulator" / "levels.so"]
     command = [
+        *variables,
         "smpirun",
         "-np",
         str(cell.processes),
         "-platform",
-        platform,
+        *described,
         "-hostfile",
         hosts,
         *options(machine, cell),

@@ -1,0 +1,170 @@
+/* The platform of a calibrated machine: an XML file, and what a message costs at each level (see simulator.py). */
+#include <simgrid/kernel/resource/NetworkModelIntf.hpp>
+#include <simgrid/s4u.hpp>
+#include <smpi/smpi.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <limits>
+#include <map>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace {
+
+using Links = std::vector<simgrid::s4u::Link *>;
+using Zones = std::unordered_set<simgrid::s4u::NetZone *>;
+
+/* Seconds by message size: linear between the sizes given, with the last slope beyond them. */
+class Curve {
+    std::vector<std::pair<double, double>> points;
+
+public:
+    void add(double size, double seconds) { points.emplace_back(size, seconds); }
+    double at(double size) const {
+        if (points.empty())
+            return 0;
+        if (points.size() == 1 || size <= points.front().first)
+            return points.front().second;
+        auto next = std::upper_bound(points.begin() + 1, points.end() - 1, size,
+                                     [](double value, const auto &point) { return value < point.first; });
+        auto before = next - 1;
+        double part = (size - before->first) / (next->first - before->first);
+        return before->second + part * (next->second - before->second);
+    }
+};
+
+struct Costs {
+    Curve send, receive;
+    std::map<int, Curve> delay;
+    std::map<int, double> forward;
+    double poll = 0;
+    size_t node_parts = 0;
+    double forward_from = std::numeric_limits<double>::infinity();
+} costs;
+
+/* The coordinates in the name of a host, c-<outermost>-...-<innermost>. */
+const std::vector<int> &coordinates(const simgrid::s4u::Host *host) {
+    static std::unordered_map<const simgrid::s4u::Host *, std::vector<int>> known;
+    auto found = known.find(host);
+    if (found != known.end())
+        return found->second;
+    std::vector<int> parts;
+    std::istringstream text(host->get_name().substr(2));
+    for (std::string part; std::getline(text, part, '-');)
+        parts.push_back(std::stoi(part));
+    return known[host] = parts;
+}
+
+/* The outermost level at which two hosts differ, counted from the outside; -1: none. */
+int level(const simgrid::s4u::Host *one, const simgrid::s4u::Host *other) {
+    const auto &a = coordinates(one);
+    const auto &b = coordinates(other);
+    for (size_t i = 0; i < a.size(); i++)
+        if (a[i] != b[i])
+            return (int)i;
+    return -1;
+}
+
+/* Bytes of the last message to each host: what it got last it sends on from a cache that has to be written back. */
+std::unordered_map<const simgrid::s4u::Host *, double> received;
+
+bool forwards(double size, const simgrid::s4u::Host *from) {
+    auto last = received.find(from);
+    return size >= costs.forward_from && last != received.end() && last->second >= size;
+}
+
+const char *needed(const char *name) {
+    const char *value = std::getenv(name);
+    if (value == nullptr)
+        throw std::invalid_argument(std::string(name) + " is not set");
+    return value;
+}
+
+/* Ranks on the node of a host, from the host file: a rank looks for messages of each of them in turn. */
+int neighbours(const simgrid::s4u::Host *host) {
+    static std::map<std::vector<int>, int> ranks;
+    auto node = [](const std::vector<int> &at) {
+        return std::vector<int>(at.begin(), at.begin() + (long)std::min(costs.node_parts, at.size()));
+    };
+    if (ranks.empty()) {
+        std::ifstream file(needed("COLLSTUDY_HOSTS"));
+        for (std::string name; file >> name;)
+            ranks[node(coordinates(simgrid::s4u::Host::by_name(name)))]++;
+    }
+    return ranks[node(coordinates(host))];
+}
+
+double latency_factor(double size, const simgrid::s4u::Host *from, const simgrid::s4u::Host *to, const Links &links,
+                      const Zones &) {
+    int depth = level(from, to);
+    auto curve = costs.delay.find(depth);
+    if (size > 1)
+        received[to] = size;
+    if (curve == costs.delay.end())
+        return 1;
+    double latency = 0;
+    for (const auto *link : links)
+        latency += link->get_latency();
+    double seconds = curve->second.at(size) + costs.poll * std::max(0, neighbours(to) - 2);
+    return latency > 0 ? seconds / latency : 1;
+}
+
+double bandwidth_factor(double size, const simgrid::s4u::Host *from, const simgrid::s4u::Host *to, const Links &links,
+                        const Zones &) {
+    auto rate = costs.forward.find(level(from, to));
+    if (rate == costs.forward.end() || !forwards(size, from))
+        return 1;
+    double slowest = std::numeric_limits<double>::infinity();
+    for (const auto *link : links)
+        slowest = std::min(slowest, link->get_bandwidth());
+    return std::min(1.0, rate->second / slowest);
+}
+
+void read_costs() {
+    std::ifstream file(needed("COLLSTUDY_COSTS"));
+    for (std::string line; std::getline(file, line);) {
+        std::istringstream words(line);
+        std::string what;
+        double size, value;
+        int depth;
+        words >> what;
+        if (what == "send" && words >> size >> value)
+            costs.send.add(size, value);
+        else if (what == "receive" && words >> size >> value)
+            costs.receive.add(size, value);
+        else if (what == "delay" && words >> depth >> size >> value)
+            costs.delay[depth].add(size, value);
+        else if (what == "forward" && words >> depth >> value)
+            costs.forward[depth] = value;
+        else if (what == "poll" && words >> depth >> value)
+            costs.node_parts = (size_t)depth, costs.poll = value;
+        else if (what == "forward_from" && words >> value)
+            costs.forward_from = value;
+        else
+            throw std::invalid_argument("COLLSTUDY_COSTS: not understood: " + line);
+    }
+}
+
+} // namespace
+
+extern "C" void load_platform(const simgrid::s4u::Engine &);
+
+void load_platform(const simgrid::s4u::Engine &) {
+    auto *engine = simgrid::s4u::Engine::get_instance();
+    read_costs();
+    engine->load_platform(needed("COLLSTUDY_PLATFORM"));
+    auto *model = engine->get_netzone_root()->get_network_model();
+    model->set_lat_factor_cb(latency_factor);
+    model->set_bw_factor_cb(bandwidth_factor);
+    auto send = [](size_t size, simgrid::s4u::Host *, simgrid::s4u::Host *) { return costs.send.at((double)size); };
+    smpi_register_op_cost_callback(SmpiOperation::SEND, send);
+    smpi_register_op_cost_callback(SmpiOperation::ISEND, send);
+    smpi_register_op_cost_callback(SmpiOperation::RECV, [](size_t size, simgrid::s4u::Host *, simgrid::s4u::Host *) {
+        return costs.receive.at((double)size);
+    });
+}
