@@ -7,7 +7,7 @@ import errno
 import sys
 from pathlib import Path
 
-from . import native, probe, toolchain
+from . import native, probe, publish, toolchain
 from .blocks import read_block
 from .config import ROOT
 from .errors import StudyError
@@ -81,6 +81,31 @@ def command_probe(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def command_publish(arguments: argparse.Namespace) -> int:
+    """Write the folder to publish."""
+    project = Project(results=arguments.results)
+    studies = arguments.studies or [
+        n for n in project.default_studies if (project.folder(n) / "measurements.csv").exists()
+    ]
+    for line in publish.publish(project.results, studies, arguments.to):
+        print(line)
+    return 0
+
+
+def command_reanalyse(arguments: argparse.Namespace) -> int:
+    """Tables, figures and report of a data package, without measuring."""
+    project = Project(results=arguments.results)
+    publish.reanalyse(project.results, arguments.studies or project.default_studies)
+    return 0
+
+
+def command_compare(arguments: argparse.Namespace) -> int:
+    """Compare measurements made again with published ones."""
+    for line in publish.compare(arguments.published, arguments.again):
+        print(line)
+    return 0
+
+
 def command_unlock(_: argparse.Namespace) -> int:
     """Remove the lock that a killed snakemake left in this folder; exit status 2 when somebody may hold it."""
     reason = stale_lock(Path.cwd())
@@ -145,6 +170,17 @@ def main(argv: list[str] | None = None) -> int:
     probing = commands.add_parser("probe", help="draft a machine file from what this computer says of itself")
     probing.add_argument("name", nargs="?", help="write config/machines/NAME.yaml (default: print)")
     probing.set_defaults(run=command_probe)
+    publishing = commands.add_parser("publish", help="write the report and a data package to a folder")
+    publishing.add_argument("studies", nargs="*")
+    publishing.add_argument("--to", type=Path, default=Path("publish"), help="folder to write (default: publish)")
+    publishing.set_defaults(run=command_publish)
+    again = commands.add_parser("reanalyse", help="tables, figures and report from measurements.csv, without measuring")
+    again.add_argument("studies", nargs="*")
+    again.set_defaults(run=command_reanalyse)
+    comparing = commands.add_parser("compare", help="compare measurements made again with published ones")
+    comparing.add_argument("published", type=Path)
+    comparing.add_argument("again", type=Path)
+    comparing.set_defaults(run=command_compare)
     commands.add_parser("unlock", help="remove a stale lock of snakemake").set_defaults(run=command_unlock)
     verdict = commands.add_parser("verdict", help="name failed cells")
     verdict.add_argument("studies", nargs="+")

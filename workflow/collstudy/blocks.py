@@ -12,7 +12,7 @@ from typing import Any
 
 from .cells import Cell, canonical
 from .config import Level, Machine, Policy
-from .store import Damaged, Record, Store, write_if_changed
+from .store import Store, Summary, write_if_changed
 
 #: Minutes between the start of a Slurm job and its first launch where the machine does not say `setup_minutes`.
 SETUP_MINUTES = 2.0
@@ -176,12 +176,11 @@ def cell_from(identity: dict[str, Any], pattern: str | None = None) -> Cell:
     return Cell(**fields, pattern=pattern)
 
 
-def pending(cell: Cell, record: Record, policy: Policy) -> Task | None:
+def pending(cell: Cell, have: Summary, policy: Policy) -> Task | None:
     """The task of a cell that is not complete; None for a complete one."""
-    if record.failure is None and record.stop(cell, policy):
+    if not have.failed and have.stop(cell, policy):
         return None
-    took = [launch["provenance"]["seconds"] for launch in record.launches]
-    return Task(cell, policy, len(record.launches), sum(took) / len(took) if took else None)
+    return Task(cell, policy, have.count, have.seconds)
 
 
 def slurm_resources(block: Block, store: Store, attempt: int = 1) -> dict[str, Any]:
@@ -222,13 +221,6 @@ def slurm_resources(block: Block, store: Store, attempt: int = 1) -> dict[str, A
 
 def left(block: Block, store: Store) -> Block:
     """The block with what the store lacks of it at this moment."""
-    tasks = []
-    for task in block.tasks:
-        try:
-            record = store.read(task.cell)
-        except Damaged:
-            record = Record()
-        unfinished = pending(task.cell, record, task.policy)
-        if unfinished:
-            tasks.append(unfinished)
-    return replace(block, tasks=tuple(tasks))
+    found = store.summaries([task.cell for task in block.tasks])
+    tasks = (pending(task.cell, have, task.policy) for task, (have, _) in zip(block.tasks, found, strict=True))
+    return replace(block, tasks=tuple(task for task in tasks if task))

@@ -52,9 +52,14 @@ class Cell:
     @property
     def path(self) -> Path:
         """File of the cell, relative to the results folder: readable parts and the first 16 digits of the digest."""
+        return Path(self.path_text)
+
+    @property
+    def path_text(self) -> str:
+        """The path as text."""
         parts = [self.machine["name"], self.mpi["name"], self.algorithm, *(f"{k}{v}" for k, v in self.parameters)]
         readable = "_".join(parts) + f"_{self.mapping}_n{self.nodes}_p{self.processes}"
-        return Path("cells") / self.collective / f"{readable}-{self.digest[:16]}.json"
+        return f"cells/{self.collective}/{readable}-{self.digest[:16]}.json"
 
     @property
     def deterministic(self) -> bool:

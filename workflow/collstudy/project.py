@@ -12,7 +12,7 @@ from .blocks import Block, Task, pack, pending
 from .cells import Cell, Versions, expand
 from .config import ROOT, Configuration, Study, read_yaml
 from .errors import StudyError
-from .store import Damaged, Record, Store, write_if_changed
+from .store import Store, write_if_changed
 
 
 @dataclass(frozen=True)
@@ -60,20 +60,15 @@ class Project:
     def state(self, study: Study) -> StudyState:
         """Compare what the study asks for with what the store has."""
         cells = self.cells(study)
-        tasks, failed, newest = [], 0, (0, None)
-        for cell in cells:
-            try:
-                record = self.store.read(cell)
-            except Damaged:
-                record = Record()
-            failed += record.failure is not None
-            task = pending(cell, record, study.policy)
-            if task:
-                tasks.append(task)
-            if record.launches or record.failure:
-                path = self.store.file(cell)
-                newest = max(newest, (path.stat().st_mtime_ns, str(path)))
-        return StudyState(study, tuple(cells), tuple(tasks), failed, Path(newest[1]) if newest[1] else None)
+        found = self.store.summaries(cells)
+        tasks = (pending(cell, have, study.policy) for cell, (have, _) in zip(cells, found, strict=True))
+        newest = max(
+            ((when, cell.path_text) for cell, (_, when) in zip(cells, found, strict=True) if when), default=None
+        )
+        return StudyState(
+            study, tuple(cells), tuple(task for task in tasks if task), sum(have.failed for have, _ in found),
+            self.results / newest[1] if newest else None,
+        )  # fmt: skip
 
     def available(self, names: list[str], explicit: bool) -> tuple[list[Study], list[str]]:
         """Studies to run, and one line for each that is left out because its data are not here.

@@ -10,9 +10,10 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
-from .blocks import Block, left, read_block
+from .blocks import Block, left, pending, read_block
 from .errors import StudyError
 from .project import StudyState
 from .runner import clock
@@ -115,22 +116,9 @@ class Progress(threading.Thread):
 
 def again(state: StudyState, store: Store) -> StudyState:
     """The state now, looking only at the cells that were lacking then."""
-    from dataclasses import replace
-
-    from .blocks import pending
-    from .store import Damaged, Record
-
-    tasks, failed = [], 0
-    for task in state.tasks:
-        try:
-            record = store.read(task.cell)
-        except Damaged:
-            record = Record()
-        failed += record.failure is not None
-        rest = pending(task.cell, record, task.policy)
-        if rest:
-            tasks.append(rest)
-    return replace(state, tasks=tuple(tasks), failed=failed)
+    found = store.summaries([task.cell for task in state.tasks])
+    tasks = (pending(task.cell, have, task.policy) for task, (have, _) in zip(state.tasks, found, strict=True))
+    return replace(state, tasks=tuple(task for task in tasks if task), failed=sum(have.failed for have, _ in found))
 
 
 def last_words(results: Path, studies: list[str], succeeded: bool) -> list[str]:
