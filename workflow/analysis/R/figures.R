@@ -10,7 +10,9 @@ write_figures <- function(results, folder = results$study$folder) {
     ),
     unlist(
       map(collectives_of(results, sized = FALSE), function(name) figures_without(results, name)), recursive = FALSE
-    )
+    ),
+    figures_of_ladder(results),
+    figures_of_messages(results)
   )
   none <- tibble(
     id = character(), file = character(), title = character(), caption = character(), seed_figure = integer(),

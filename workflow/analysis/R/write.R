@@ -23,7 +23,8 @@ write_tables <- function(results, folder = results$study$folder) {
     unlist(
       map(collectives_of(results, sized = TRUE), function(name) tables_with_sizes(results, name)), recursive = FALSE
     ),
-    unlist(map(collectives_of(results, sized = FALSE), function(name) tables_without(results, name)), recursive = FALSE)
+    unlist(map(collectives_of(results, sized = FALSE), function(name) tables_without(results, name)), recursive = FALSE),
+    tables_of_ladder(results)
   )
   write_listed(tables, folder, "tables")
 }
@@ -60,7 +61,7 @@ write_models <- function(results, folder = results$study$folder) {
     ),
     unlist(map(collectives_of(results, sized = FALSE), function(name) models_without(results, name)), recursive = FALSE)
   )
-  write_listed(models, folder, "models")
+  write_listed(c(models, models_of_study(results, models)), folder, "models")
 }
 
 models_with_sizes <- function(results, collective) {

@@ -1,0 +1,185 @@
+# Point-to-point ladders: what a message costs between two cores that differ first at each level of the machine.
+
+point_to_point <- c("latency", "bw", "bandwidth", "multi_lat")
+
+level_prefix <- "^level-"
+
+#' The rows of a study's ladder
+#'
+#' @param results List from [read_results()].
+#' @return Tibble: level (outermost first, a factor), pairs (at once), size_bytes, latency_us (one way), bandwidth_mb_s
+#'   (of a window of messages; NA for a ping-pong). Empty where the study has no ladder.
+#' @export
+read_ladder <- function(results) {
+  path <- file.path(results$study$folder, "measurements.csv")
+  none <- tibble(level = character(), pairs = numeric(), size_bytes = numeric(), latency_us = numeric(),
+                 bandwidth_mb_s = numeric())
+  if (!any(names(results$study$collectives) %in% point_to_point)) return(none)
+  columns <- readr::cols_only(
+    collective = "c", mapping = "c", processes = "d", size_bytes = "d", latency_us = "d", bandwidth_mb_s = "d",
+    proved = "l"
+  )
+  rows <- readr::read_csv(path, col_types = columns, progress = FALSE)
+  levels <- map_chr(results$study$machine$levels, "name")
+  rows |>
+    filter(grepl(level_prefix, .data$mapping), is.na(.data$proved) | .data$proved) |>
+    group_by(
+      level = factor(sub(level_prefix, "", .data$mapping), levels), pairs = .data$processes / 2, .data$size_bytes
+    ) |>
+    summarise(across(c("latency_us", "bandwidth_mb_s"), function(x) median(x, na.rm = TRUE)), .groups = "drop")
+}
+
+#' Refuse a ladder that does not have what it says
+#'
+#' A level without rows is an error that names it; so is a level whose small messages are not slower than those of the
+#' level inside of it: its pairs did not leave the inner unit (a launcher that put both "nodes" on one).
+#'
+#' @param ladder Tibble from [read_ladder()].
+#' @param levels Levels that it must have, outermost first.
+#' @return `ladder`, invisibly.
+#' @export
+check_ladder <- function(ladder, levels) {
+  have <- filter(ladder, !is.na(.data$latency_us))
+  missing <- setdiff(levels, as.character(have$level))
+  if (length(missing) > 0) {
+    stop("the ladder has no latency for level ", paste(missing, collapse = ", "), " (it has ",
+         and_list(unique(as.character(have$level))), ")", call. = FALSE)
+  }
+  for (i in seq_along(levels)[-1]) {
+    small <- function(level) filter(have, .data$level == .env$level, .data$pairs == 1, .data$size_bytes <= 64)
+    check_crossing(small(levels[i - 1]), small(levels[i]), levels[i - 1], levels[i])
+  }
+  invisible(ladder)
+}
+
+#' Did the pairs that are said to cross a level cross it?
+#'
+#' @param outer,inner Tibbles with size_bytes and latency_us: the pairs that are said to cross `outer_name`, and pairs
+#'   that cross no more than `inner_name`. Only messages of up to 64 bytes are compared.
+#' @param outer_name,inner_name Names of the levels.
+#' @param factor How many times slower the outer pairs must be at least, comparing medians.
+#' @return TRUE; an error where they are not: those pairs never left a unit of the outer level.
+#' @export
+check_crossing <- function(outer, inner, outer_name = "node", inner_name = "socket", factor = 1.02) {
+  middle <- function(rows) median(rows$latency_us[rows$size_bytes <= 64])
+  if (nrow(outer) == 0 || nrow(inner) == 0) stop("no small messages to compare", call. = FALSE)
+  if (middle(outer) >= factor * middle(inner)) return(TRUE)
+  stop(
+    "the pairs across ", outer_name, " are as fast as those across ", inner_name, " (", format_us(middle(outer)),
+    " against ", format_us(middle(inner)), "): they did not leave one ", outer_name, "; this is no ", outer_name,
+    " ladder", call. = FALSE
+  )
+}
+
+#' Latency and bandwidth of each level by fit, with 95 % intervals
+#'
+#' Latency: intercept of a straight line through the sizes up to 64 B. Bandwidth: inverse slope of a straight line
+#' through the sizes from 64 KiB on. Both lines weigh errors relative to the value.
+#'
+#' @param ladder Tibble with level, pairs, size_bytes, latency_us (one way), and perhaps bandwidth_mb_s.
+#' @return Tibble: level, pairs, latency_us, latency_low_us, latency_high_us, bandwidth_gb_s, bandwidth_low_gb_s,
+#'   bandwidth_high_gb_s, gap_us (time between small messages of a window: what a processor spends on one; NA without
+#'   a bandwidth test).
+#' @export
+summarise_ladder <- function(ladder) {
+  ladder |>
+    group_by(.data$level, .data$pairs) |>
+    group_modify(function(data, key) fit_level(data)) |>
+    ungroup() |>
+    mutate(level = as.character(.data$level))
+}
+
+fit_level <- function(data) {
+  timed <- filter(data, !is.na(.data$latency_us))
+  small <- line_through(filter(timed, .data$size_bytes <= 64), 1)
+  large <- 1e-3 / line_through(filter(timed, .data$size_bytes >= 65536), 2)
+  gap <- filter(data, !is.na(.data$bandwidth_mb_s))
+  gap <- gap[gap$size_bytes == min(c(gap$size_bytes, Inf)), ]
+  tibble(
+    latency_us = small[1], latency_low_us = small[2], latency_high_us = small[3], bandwidth_gb_s = large[1],
+    bandwidth_low_gb_s = large[3], bandwidth_high_gb_s = large[2],
+    gap_us = if (nrow(gap) == 1) gap$size_bytes / gap$bandwidth_mb_s else NA_real_
+  )
+}
+
+#' Estimate and interval of one coefficient of latency against size
+#' @noRd
+line_through <- function(data, coefficient) {
+  if (nrow(data) < 3) return(c(NA_real_, NA_real_, NA_real_))
+  fit <- lm(latency_us ~ size_bytes, data, weights = 1 / data$latency_us^2)
+  # A simulation's points may lie on a line exactly; the interval is then of no width.
+  range <- suppressWarnings(stats::confint(fit))[coefficient, ]
+  unname(c(coef(fit)[coefficient], range))
+}
+
+#' Latency between any two ranks
+#'
+#' @param study List from [read_study()].
+#' @param latencies Named vector: latency (us) of each level of the machine.
+#' @param mapping Name of a mapping.
+#' @param processes Number of ranks.
+#' @return Matrix L: L\[i, j\] is the latency between ranks i - 1 and j - 1, that of the outermost level at which their
+#'   cores differ; 0 on the diagonal.
+#' @export
+latency_matrix <- function(study, latencies, mapping, processes) {
+  level <- level_matrix(study, mapping, processes)
+  names <- map_chr(study$machine$levels, "name")
+  missing <- setdiff(names[unique(level[level > 0])], names(latencies)[!is.na(latencies)])
+  if (length(missing) > 0) {
+    stop("the ladder has no latency for level ", paste(missing, collapse = ", "), call. = FALSE)
+  }
+  found <- matrix(0, processes, processes)
+  found[level > 0] <- latencies[names[level[level > 0]]]
+  found
+}
+
+#' Number of the outermost level at which the cores of two ranks differ; 0 on the diagonal
+#' @noRd
+level_matrix <- function(study, mapping, processes) {
+  place <- place_ranks(study, mapping, processes)
+  found <- matrix(0L, processes, processes)
+  for (level in rev(seq_len(ncol(place)))) found[outer(place[, level], place[, level], "!=")] <- level
+  found
+}
+
+#' Seed 003's analytical models: latency only, from the matrix L(i, j)
+#'
+#' Source: seed 003, section 4 (T. Derin, Exercise 1, July 2025). Bandwidth is neglected and nothing overlaps.
+#' - pipeline: sum over i = 0..P-2 of L(i, i+1)
+#' - binomial (broadcast and reduce): sum over i = 0..log2(P)-1 of L(0, 2^i)
+#' - chain: maximum over the `fanout` chains below the root of L(0, first) + sum of L along the chain
+#' - binary (reduce): sum over i of max over r of L(r + 2^i, r)
+#' - rabenseifner: twice that sum, for the reduce-scatter and for the gather
+#'
+#' For P that is not a power of two, i runs as long as 2^i < P; r as long as r + 2^i < P.
+#'
+#' @param algorithm pipeline, binomial, chain, binary or rabenseifner, perhaps with `[fanout=...]`.
+#' @param latency Matrix from [latency_matrix()].
+#' @return Latency in us.
+#' @export
+model_seed003 <- function(algorithm, latency) {
+  processes <- nrow(latency)
+  if (processes < 2) return(0)
+  steps <- 2^seq(0, ceiling(log2(processes)) - 1)
+  between <- function(a, b) latency[cbind(a + 1, b + 1)]
+  worst <- function(step) {
+    r <- seq(0, processes - 1 - step)
+    max(between(r + step, r))
+  }
+  switch(base_name(algorithm),
+    pipeline = sum(between(seq_len(processes - 1) - 1, seq_len(processes - 1))),
+    binomial = sum(between(0, steps)),
+    chain = max(chain_sums(between, processes, chain_fanout(algorithm))),
+    binary = sum(map_dbl(steps, worst)),
+    rabenseifner = 2 * sum(map_dbl(steps, worst)),
+    NA_real_
+  )
+}
+
+#' The sum of the latencies along each chain
+#' @noRd
+chain_sums <- function(between, processes, fanout) {
+  parent <- chain_parents(processes, min(fanout, processes - 1))
+  hop <- between(parent, seq_along(parent))
+  unname(vapply(split(hop, cumsum(parent == 0)), sum, 0))
+}

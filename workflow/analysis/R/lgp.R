@@ -1,0 +1,440 @@
+# Models made of messages: how each algorithm sends, with the costs of a message at each level of the machine.
+
+#' What messages cost: parameters of the Hockney and LogGP models
+#'
+#' From the study's ladder where it has one ([summarise_ladder()]), else from what the machine's file declares for a
+#' simulated machine, else typical values by the level's name, which only the fitted model uses.
+#'
+#' @param results List from [read_results()].
+#' @return List: `source` (ladder, machine, none), `latency` (us, small message, named by level), `gap_byte` (us a byte,
+#'   named by level), `overhead` (us that a processor spends on a message), `eager` (bytes up to which a send ends
+#'   without its receiver).
+#' @export
+message_costs <- function(results) {
+  levels <- results$study$machine$levels
+  names <- map_chr(levels, "name")
+  declared <- function(key) setNames(map_dbl(levels, function(level) as.numeric(level[[key]] %||% NA)), names)
+  eager <- if (results$study$simulated) 65536 else 4096
+  ladder <- read_ladder(results)
+  if (nrow(ladder) > 0) {
+    wanted <- names[map_dbl(levels, function(level) level$count) > 1]
+    check_ladder(ladder, wanted)
+    fitted <- filter(summarise_ladder(ladder), .data$pairs == 1)
+    of <- function(column) setNames(fitted[[column]][match(names, fitted$level)], names)
+    overhead <- suppressWarnings(min(fitted$gap_us, na.rm = TRUE))
+    return(list(
+      source = "ladder", latency = of("latency_us"), gap_byte = 1e-3 / of("bandwidth_gb_s"),
+      overhead = if (is.finite(overhead)) overhead else 0, eager = eager
+    ))
+  }
+  if (length(levels) > 0 && !anyNA(declared("latency_us")) && !anyNA(declared("bandwidth_gb_s"))) {
+    return(list(
+      source = "machine", latency = declared("latency_us"), gap_byte = 1e-3 / declared("bandwidth_gb_s"), overhead = 0,
+      eager = eager
+    ))
+  }
+  if (length(levels) == 0) names <- "core"
+  list(
+    source = "none", latency = setNames(coalesce(typical_latency[names], 0.4), names),
+    gap_byte = setNames(rep(1e-3 / 8, length(names)), names), overhead = 0.1, eager = eager
+  )
+}
+
+typical_latency <- c(group = 2, node = 1.5, socket = 0.45, numa = 0.4, ccd = 0.35, ccx = 0.3, core = 0.2)
+
+#' The tree along which an algorithm sends, as Open MPI builds it (coll_base_topo.c)
+#'
+#' @param collective bcast or reduce.
+#' @param algorithm Name, perhaps with `[parameters]`.
+#' @param processes Number of ranks.
+#' @return Integer vector: the parent (from 0) of ranks 1, 2, ...; children are served in ascending order, those of a
+#'   linear reduce in descending order. NULL for an algorithm that is no tree, or not known.
+#' @export
+sending_tree <- function(collective, algorithm, processes) {
+  rank <- seq_len(processes - 1)
+  bit <- 2^floor(log2(rank))
+  width <- 2^floor(log2(rank + 1))
+  switch(base_name(algorithm),
+    linear = 0 * rank,
+    pipeline = rank - 1,
+    chain = chain_parents(processes, min(chain_fanout(algorithm), processes - 1)),
+    # The children of rank r on the level with w ranks are r + w and r + 2 w (coll_tree_binary).
+    binary = , binary_tree = ifelse(rank - width / 2 < width - 1, rank - width / 2, rank - width),
+    binomial = if (collective == "reduce") rank - lowest_bit(rank) else rank - bit,
+    NULL
+  )
+}
+
+lowest_bit <- function(rank) bitwAnd(as.integer(rank), -as.integer(rank))
+
+parameter_of <- function(algorithm, name, default) {
+  found <- regmatches(algorithm, regexpr(paste0(name, "=[0-9]+"), algorithm))
+  if (length(found) == 1) as.numeric(sub(".*=", "", found)) else default
+}
+
+#' Mean over the ranks of the time of a call, from the messages that it sends
+#'
+#' Hockney (1994): a message takes alpha + m beta of its level, and its sender sends nothing else meanwhile. LogGP
+#' (Alexandrov et al. 1995): the sender spends `overhead` on a message, its bytes leave one after another (m G), and the
+#' receiver has them after L + m G; up to `eager` bytes a send ends with the overhead, above when the message is there.
+#' LogGP, shared: the same, and all messages that enter or leave a unit (core, socket, node, ...) share the bandwidth
+#' that
+#' one of them has at that level; no call is faster than the busiest unit.
+#' The result is what OSU benchmarks print: the mean over ranks of the time that each spends in the call.
+#'
+#' @param study List from [read_study()].
+#' @param collective,algorithm,mapping Names.
+#' @param processes One number of ranks.
+#' @param size Vector of message sizes (B).
+#' @param costs List from [message_costs()].
+#' @param form "hockney", "loggp" or "shared".
+#' @return Latency in us for each size; NULL where it is not known how the algorithm sends.
+#' @export
+model_messages <- function(study, collective, algorithm, mapping, processes, size, costs,
+                           form = c("loggp", "hockney", "shared")) {
+  form <- match.arg(form)
+  name <- base_name(algorithm)
+  if (!collective %in% c("bcast", "reduce")) return(NULL)
+  if (form == "hockney") costs <- utils::modifyList(costs, list(overhead = 0, eager = -1))
+  if (collective == "reduce" && name == "rabenseifner") {
+    return(time_rabenseifner(study, mapping, processes, size, costs, form))
+  }
+  parent <- sending_tree(collective, algorithm, processes)
+  if (is.null(parent)) return(NULL)
+  segment <- parameter_of(algorithm, "segment_bytes", 0)
+  piece <- if (segment > 0) pmin(size, segment) else size
+  place <- place_ranks(study, mapping, processes)
+  level <- pair_level(place, seq_along(parent), parent)
+  alpha <- costs$latency[level]
+  gap <- costs$gap_byte[level]
+  walk <- if (collective == "bcast") walk_down else walk_up
+  time <- walk(parent, alpha, gap, piece, costs, form == "hockney", descending = name == "linear")
+  # Further segments follow the first at the pace of the rank with the most to send (or receive).
+  pace <- 0 * size
+  for (of in split(seq_along(parent), parent)) {
+    own <- rowSums(outer(piece, gap[of]) + rep(costs$overhead + (form == "hockney") * alpha[of], each = length(size)))
+    pace <- pmax(pace, own)
+  }
+  time <- time + (ceiling(size / piece) - 1) * pace
+  if (form == "shared") pmax(time, size * max(busy_units(place, seq_along(parent), parent, costs$gap_byte))) else time
+}
+
+#' Time a byte that the busiest unit on the way of each message needs for all messages that cross it
+#' @noRd
+busy_units <- function(place, from, to, gap_byte) {
+  busiest <- numeric(length(from))
+  for (l in seq_len(ncol(place))) {
+    a <- place[from + 1, l]
+    b <- place[to + 1, l]
+    crossing <- a != b
+    if (!any(crossing)) next
+    count <- tabulate(match(c(a[crossing], b[crossing]), unique(c(a, b))))
+    units <- unique(c(a, b))
+    load <- gap_byte[l] * pmax(count[match(a, units)], count[match(b, units)])
+    busiest[crossing] <- pmax(busiest[crossing], load[crossing])
+  }
+  busiest
+}
+
+#' Broadcast: mean over ranks of when each has received and sent all it has to
+#' @noRd
+walk_down <- function(parent, alpha, gap, size, costs, blocking, descending) {
+  processes <- length(parent) + 1
+  late <- size > costs$eager
+  here <- matrix(0, length(size), processes)
+  done <- here
+  children <- split(seq_along(parent), factor(parent, seq_len(processes) - 1))
+  for (rank in order_of_depth(parent)) {
+    start <- here[, rank + 1]
+    wire <- start
+    ended <- start
+    for (child in children[[rank + 1]]) {
+      bytes <- size * gap[child]
+      start <- start + costs$overhead
+      begin <- pmax(start, wire)
+      wire <- begin + bytes + if (blocking) alpha[child] else 0
+      here[, child + 1] <- begin + alpha[child] - costs$overhead + bytes
+      ended <- ifelse(late, pmax(here[, child + 1], ended), start)
+    }
+    done[, rank + 1] <- pmax(ended, here[, rank + 1])
+  }
+  rowMeans(done)
+}
+
+#' Reduce: mean over ranks of when each has combined what it gets and passed it on
+#' @noRd
+walk_up <- function(parent, alpha, gap, size, costs, blocking, descending) {
+  processes <- length(parent) + 1
+  late <- size > costs$eager
+  ready <- matrix(0, length(size), processes)
+  done <- ready
+  children <- split(seq_along(parent), factor(parent, seq_len(processes) - 1))
+  for (rank in rev(order_of_depth(parent))) {
+    own <- children[[rank + 1]]
+    time <- rep(0, length(size))
+    for (child in if (descending) rev(own) else own) {
+      bytes <- size * gap[child]
+      arrival <- ready[, child + 1] + alpha[child] - costs$overhead + bytes
+      # What is late arrives only after its receiver is ready for it.
+      waited <- pmax(time + costs$overhead + if (blocking) alpha[child] + bytes else 0, arrival)
+      waited <- ifelse(late & !blocking, pmax(time, ready[, child + 1]) + alpha[child] + bytes, waited)
+      time <- waited
+      done[, child + 1] <- ifelse(late, time, ready[, child + 1] + costs$overhead)
+    }
+    ready[, rank + 1] <- time
+  }
+  done[, 1] <- ready[, 1]
+  rowMeans(done)
+}
+
+order_of_depth <- function(parent) {
+  depth <- numeric(length(parent) + 1)
+  for (rank in seq_along(parent)) depth[rank + 1] <- depth[parent[rank] + 1] + 1
+  order(depth) - 1
+}
+
+#' Rabenseifner's reduce: halve and exchange, then gather the parts along a binomial tree
+#'
+#' Fewer bytes (elements of MPI_CHAR) than the largest power of two up to P: the linear algorithm, as in Open MPI.
+#' @noRd
+time_rabenseifner <- function(study, mapping, processes, size, costs, form) {
+  power <- 2^floor(log2(processes))
+  extra <- processes - power
+  place <- place_ranks(study, mapping, processes)
+  cost <- function(from, to, bytes, both) {
+    level <- pair_level(place, from, to)
+    gap <- costs$gap_byte[level]
+    if (form == "shared") gap <- if (both) busy_units(place, c(from, to), c(to, from), costs$gap_byte)[seq_along(from)]
+      else busy_units(place, from, to, costs$gap_byte)
+    outer(bytes, unname(gap)) + rep(unname(costs$latency[level]), each = length(bytes))
+  }
+  # Of the first 2 * extra ranks the odd ones hand over to the even ones; the others have a place of their own.
+  at <- c(seq_len(extra) * 2 - 2, seq_len(processes - 2 * extra) + 2 * extra - 1)
+  time <- matrix(0, length(size), power)
+  if (extra > 0) {
+    pairs <- seq_len(extra)
+    time[, pairs] <- cost(at[pairs], at[pairs] + 1, size / 2, TRUE) + cost(at[pairs] + 1, at[pairs], size / 2, FALSE)
+  }
+  folded <- rowSums(time)
+  index <- seq_len(power) - 1
+  for (step in seq_len(log2(power)) - 1) {
+    other <- bitwXor(index, 2^step)
+    time <- pmax(time, time[, other + 1, drop = FALSE]) + cost(at, at[other + 1], size / 2^(step + 1), TRUE)
+  }
+  done <- time
+  for (step in rev(seq_len(log2(power)) - 1)) {
+    giver <- index[bitwAnd(index, 2^step) > 0 & index < 2^(step + 1)] + 1
+    taker <- giver - 2^step
+    bytes <- size / 2^(step + 1)
+    sent <- pmax(time[, giver, drop = FALSE], time[, taker, drop = FALSE]) + cost(at[giver], at[taker], bytes, FALSE)
+    done[, giver] <- ifelse(matrix(bytes > costs$eager, length(size), length(giver)), sent, time[, giver] +
+      costs$overhead)
+    done[, taker] <- time[, taker] <- sent
+  }
+  linear <- model_messages(study, "reduce", "linear", mapping, processes, size, costs, form)
+  ifelse(size < power, linear, (rowSums(done) + folded) / processes)
+}
+
+#' The least that any algorithm takes, mean over ranks
+#'
+#' Broadcast: whatever the path, some message crosses the outermost level between the root and a rank, and all bytes
+#' cross it. Reduce: only the root must wait, for the farthest rank.
+#'
+#' @inheritParams model_messages
+#' @return Latency in us for each size.
+#' @export
+bound_latency <- function(study, collective, mapping, processes, size, costs) {
+  level <- level_matrix(study, mapping, processes)[1, -1]
+  each <- outer(size, costs$gap_byte[level]) + rep(costs$latency[level], each = length(size))
+  if (collective == "reduce") return(apply(each, 1, max) / processes)
+  rowSums(each) / processes
+}
+
+# A model of messages as a predictor (see predict.R); the context also names collective, algorithm and mapping, and has
+# the costs of messages.
+
+predict_messages <- function(form) {
+  function(train, test, context) {
+    if (context$costs$source == "none") return(NULL)
+    messages_of(test, context, context$costs, form)
+  }
+}
+
+#' Prediction for rows with processes and size_bytes
+#' @noRd
+messages_of <- function(rows, context, costs, form) {
+  predicted <- rep(NA_real_, nrow(rows))
+  for (at in split(seq_len(nrow(rows)), rows$processes)) {
+    found <- model_messages(
+      context$study, context$collective, context$algorithm, context$mapping, rows$processes[at[1]], rows$size_bytes[at],
+      costs, form
+    )
+    if (is.null(found)) return(NULL)
+    predicted[at] <- found
+  }
+  pmax(predicted, 1e-3)
+}
+
+#' The shared LogGP model with three factors fitted for one algorithm: on latency, time a byte, and overhead
+#' @noRd
+predict_messages_fitted <- function(train, test, context) {
+  fitted <- fit_messages(train, context)
+  if (is.null(fitted)) return(NULL)
+  messages_of(test, context, fitted, "shared")
+}
+
+fit_messages <- function(train, context) {
+  counts <- spread_out(sort(unique(train$processes)), 6)
+  rows <- train[train$processes %in% counts, ]
+  if (is.null(messages_of(rows[1, ], context, context$costs, "shared"))) return(NULL)
+  start <- utils::modifyList(context$costs, list(overhead = max(context$costs$overhead, 0.02)))
+  miss <- function(factors) {
+    mean((log(messages_of(rows, context, scale_costs(start, factors), "shared")) - log(rows$latency_us))^2)
+  }
+  found <- stats::optim(c(0, 0, 0), miss, control = list(maxit = 60, reltol = 1e-3))
+  scale_costs(start, found$par)
+}
+
+scale_costs <- function(costs, factors) {
+  factors <- exp(factors)
+  costs$latency <- costs$latency * factors[1]
+  costs$gap_byte <- costs$gap_byte * factors[2]
+  costs$overhead <- costs$overhead * factors[3]
+  costs
+}
+
+#' Seed 003's latency model as a predictor
+#' @noRd
+predict_seed003 <- function(train, test, context) {
+  if (context$costs$source == "none") return(NULL)
+  counts <- unique(test$processes)
+  found <- map_dbl(counts, function(count) {
+    model_seed003(context$algorithm, latency_matrix(context$study, context$costs$latency, context$mapping, count))
+  })
+  if (anyNA(found)) return(NULL)
+  found[match(test$processes, counts)]
+}
+
+models_of_messages <- list(
+  seed003 = predict_seed003, hockney = predict_messages("hockney"), loggp = predict_messages("loggp"),
+  loggp_shared = predict_messages("shared"), loggp_fitted = predict_messages_fitted
+)
+
+#' The words for models of messages
+#' @noRd
+message_model_words <- c(
+  seed003 = "Seed 003 (latency only)", hockney = "Hockney", loggp = "LogGP", loggp_shared = "LogGP, shared links",
+  loggp_fitted = "LogGP, fitted", library_default = "The library's default", measured_best = "Measured best"
+)
+
+#' Predictions of every model for the held-out cells of a collective
+#'
+#' @param results List from [read_results()].
+#' @param collective Name of a collective.
+#' @param costs List from [message_costs()].
+#' @return Tibble, one row per held-out cell, algorithm and model: collective, algorithm, mapping, model, processes,
+#'   size_bytes, latency_us (measured), predicted_us. The cells are those of [split_held_out()], whichever model.
+#' @export
+predict_held_out <- function(results, collective, costs = message_costs(results)) {
+  rows <- rows_to_fit(results, collective)
+  if (nrow(rows) == 0) return(tibble())
+  sized <- !anyNA(rows$size_bytes)
+  statistical <- if (sized) models_sized[c("plane", "interpolation", "hops", "blend")]
+                 else models_unsized[c("linear", "interpolation", "hops")]
+  models <- c(statistical, if (sized) models_of_messages)
+  groups <- split(rows, list(rows$algorithm, rows$mapping), drop = TRUE)
+  map_dfr(groups, function(data) predict_group(data, results$study, collective, costs, models)) |>
+    mutate(collective = .env$collective, .before = 1)
+}
+
+predict_group <- function(data, study, collective, costs, models) {
+  algorithm <- as.character(data$algorithm[1])
+  mapping <- as.character(data$mapping[1])
+  held_out <- split_held_out(data)
+  train <- data[held_out == "", ]
+  test <- data[held_out != "", ]
+  if (n_distinct(train$processes) < 4 || nrow(test) == 0) return(tibble())
+  context <- list(
+    study = study, collective = collective, algorithm = algorithm, mapping = mapping, costs = costs,
+    hops = count_hops(study, algorithm, mapping, unique(data$processes))
+  )
+  map_dfr(models, .id = "model", function(model) {
+    predicted <- model(train, test, context)
+    if (is.null(predicted)) return(tibble())
+    tibble(
+      algorithm = algorithm, mapping = mapping, processes = test$processes, size_bytes = test$size_bytes,
+      latency_us = test$latency_us, predicted_us = predicted
+    )
+  })
+}
+
+#' How well each model predicts, over all collectives of a study
+#'
+#' @param predictions Tibble from [predict_held_out()].
+#' @param others Tibbles from [summarise_model_errors()]: models that are judged there on the same cells.
+#' @return Tibble: collective, algorithm, mapping, model, held_out_cells, held_out_mape_pct.
+#' @export
+summarise_comparison <- function(predictions, others = NULL) {
+  columns <- c("collective", "algorithm", "mapping", "model", "held_out_cells", "held_out_mape_pct")
+  none <- tibble(
+    collective = character(), algorithm = character(), mapping = character(), model = character(),
+    held_out_cells = integer(), held_out_mape_pct = numeric()
+  )
+  if (nrow(predictions) > 0) {
+    own <- predictions |>
+      filter(.data$model %in% names(models_of_messages)) |>
+      group_by(across(all_of(columns[1:4]))) |>
+      summarise(
+        held_out_cells = n(), held_out_mape_pct = mape_pct(.data$predicted_us, .data$latency_us), .groups = "drop"
+      )
+    none <- bind_rows(none, own)
+  }
+  others <- bind_rows(others)
+  if (nrow(others) > 0) none <- bind_rows(others[columns], none)
+  filter(none, .data$held_out_cells > 0) |>
+    arrange(match(.data$collective, unique(.data$collective)), match(.data$algorithm, unique(.data$algorithm)),
+            .data$mapping, .data$held_out_mape_pct)
+}
+
+#' Would a model pick the right algorithm, and what would following it cost?
+#'
+#' In each held-out cell a model picks the algorithm for which it predicts the least, among the forced algorithms that
+#' it
+#' covers (the default is none of them). Regret: the measured latency of its pick over the best measured of all forced
+#' algorithms, in percent.
+#'
+#' @param predictions Tibble from [predict_held_out()].
+#' @param medians Tibble from [summarise_launches()].
+#' @param tie_pct Picks that are this close to the best count as right.
+#' @return Tibble: collective, mapping, model, cells, algorithms (that it covers, at most), pick_accuracy_pct,
+#'   mean_regret_pct, max_regret_pct; the model `library_default` is the library's own choice.
+#' @export
+summarise_selection <- function(predictions, medians, tie_pct = 2) {
+  none <- tibble(
+    collective = character(), mapping = character(), model = character(), cells = integer(), algorithms = integer(),
+    pick_accuracy_pct = numeric(), mean_regret_pct = numeric(), max_regret_pct = numeric()
+  )
+  if (nrow(predictions) == 0) return(none)
+  cell <- c("collective", "mapping", "processes", "size_bytes")
+  forced <- filter(predictions, .data$algorithm != "default")
+  best <- distinct(forced, across(all_of(c(cell, "algorithm", "latency_us")))) |>
+    group_by(across(all_of(cell))) |>
+    filter(n() > 1) |>
+    summarise(best_us = min(.data$latency_us), .groups = "drop")
+  picked <- forced |>
+    group_by(across(all_of(c(cell, "model")))) |>
+    filter(n() > 1) |>
+    summarise(algorithms = n(), latency_us = .data$latency_us[which.min(.data$predicted_us)], .groups = "drop")
+  default <- filter(medians, .data$algorithm == "default") |>
+    transmute(.data$collective, .data$mapping, .data$processes, .data$size_bytes, .data$latency_us,
+              model = "library_default", algorithms = 1L)
+  bind_rows(picked, default) |>
+    inner_join(best, by = cell) |>
+    mutate(regret = 100 * (.data$latency_us / .data$best_us - 1)) |>
+    group_by(.data$collective, .data$mapping, .data$model) |>
+    summarise(
+      cells = n(), algorithms = max(.data$algorithms), pick_accuracy_pct = 100 * mean(.data$regret <= tie_pct),
+      mean_regret_pct = mean(.data$regret), max_regret_pct = max(.data$regret), .groups = "drop"
+    ) |>
+    arrange(match(.data$collective, unique(.data$collective)), .data$mapping, .data$mean_regret_pct)
+}

@@ -1,0 +1,88 @@
+# The EPYC node of seed 003 and the ladder that it prints (section 3.3).
+epyc <- list(machine = list(levels = list(
+  list(name = "node", count = 2), list(name = "socket", count = 2), list(name = "numa", count = 4),
+  list(name = "ccd", count = 2), list(name = "ccx", count = 2), list(name = "core", count = 4)
+)))
+printed <- c(core = 0.15, ccx = 0.32, ccd = 0.35, numa = 0.43, socket = 0.69, node = 1.82)
+model <- function(algorithm, processes) {
+  model_seed003(algorithm, latency_matrix(epyc, printed, "core", processes))
+}
+
+test_that("the latency matrix has the seed's values", {
+  latency <- latency_matrix(epyc, printed, "core", 256)
+  expect_equal(latency[1, 1 + c(0, 1, 4, 8, 32, 64, 128)], c(0, 0.15, 0.32, 0.35, 0.43, 0.69, 1.82))
+  expect_true(isSymmetric(latency))
+})
+
+test_that("seed 003's models by hand, 8 processes on one CCD", {
+  # 6 steps inside a CCX and one (3 -> 4) to the other.
+  expect_equal(model("pipeline", 8), 6 * 0.15 + 0.32)
+  # 0 -> 1, 0 -> 2, 0 -> 4.
+  expect_equal(model("binomial", 8), 0.15 + 0.15 + 0.32)
+  # Chains 1-2, 3-4, 5-6 and 7: the second is 0.15 + 0.32, the third 0.32 + 0.15.
+  expect_equal(model("chain", 8), 0.47)
+  # Distances 1, 2 and 4: each has a pair in different CCXs.
+  expect_equal(model("binary", 8), 3 * 0.32)
+  expect_equal(model("rabenseifner", 8), 6 * 0.32)
+})
+
+test_that("seed 003's models by hand, all 256 processes", {
+  # Of 255 steps 1 leaves the node, 2 a socket, 12 a NUMA domain, 16 a CCD, 32 a CCX, 192 none of them.
+  expect_equal(model("pipeline", 256), 1.82 + 2 * 0.69 + 12 * 0.43 + 16 * 0.35 + 32 * 0.32 + 192 * 0.15)
+  # 0 -> 1, 2 | 4 | 8 | 16, 32 | 64 | 128.
+  expect_equal(model("binomial", 256), 2 * 0.15 + 0.32 + 0.35 + 2 * 0.43 + 0.69 + 1.82)
+  # At each of the 8 distances some pair leaves the node.
+  expect_equal(model("binary", 256), 8 * 1.82)
+  expect_equal(model("rabenseifner", 256), 16 * 1.82)
+  # Four chains: 64, 64, 64, 63 ranks; the second (65..128): 0 -> 65, over the two CCX .. and into the second node.
+  expect_equal(model("chain [fanout=1]", 256), model("pipeline", 256))
+})
+
+test_that("processes that are no power of two, and one", {
+  expect_equal(model("binomial", 5), 0.15 + 0.15 + 0.32)
+  expect_equal(model("binary", 3), 2 * 0.15)
+  expect_equal(model("chain", 2), 0.15)
+  expect_equal(model("pipeline", 1), 0)
+  expect_true(is.na(model("linear", 4)))
+})
+
+test_that("a level that the ladder lacks is named", {
+  expect_error(latency_matrix(epyc, printed[c("core", "ccx")], "core", 16), "no latency for level ccd")
+})
+
+ladder_rows <- function(latency) {
+  grid <- expand.grid(level = names(latency), size_bytes = 2^(0:20), stringsAsFactors = FALSE)
+  tibble::tibble(
+    level = grid$level, pairs = 1, size_bytes = grid$size_bytes,
+    latency_us = latency[grid$level] + grid$size_bytes / 8000, bandwidth_mb_s = NA_real_
+  )
+}
+
+test_that("latency and bandwidth come back from a straight line", {
+  found <- summarise_ladder(ladder_rows(printed))
+  expect_equal(setNames(found$latency_us, found$level)[names(printed)], printed, tolerance = 1e-6)
+  expect_equal(found$bandwidth_gb_s, rep(8, 6), tolerance = 1e-6)
+})
+
+test_that("a ladder with missing levels, or whose nodes are one node, is refused", {
+  levels <- rev(names(printed))
+  expect_silent(check_ladder(ladder_rows(printed), levels))
+  expect_error(check_ladder(ladder_rows(printed[c("core", "socket", "node")]), levels), "level numa, ccd, ccx")
+  wrong <- replace(printed, "node", 0.69)
+  expect_error(check_ladder(ladder_rows(wrong), levels), "did not leave one node")
+})
+
+test_that("seed 000's ladder between two nodes did not leave the node", {
+  folder <- Sys.getenv("STUDY_REFERENCE_DATA", "/work/shared/data")
+  files <- file.path(folder, "orfeo-thin", c("latency_data_single_node.csv", "latency_data_two_nodes.csv"))
+  skip_if_not(all(file.exists(files)))
+  rows <- lapply(files, function(file) {
+    data <- readr::read_csv(file, col_types = "dddd", progress = FALSE)
+    tibble::tibble(one = data[[1]], two = data[[2]], size_bytes = data[[3]], latency_us = data[[4]])
+  })
+  inside <- dplyr::filter(rows[[1]], one < 12, two < 12)
+  across <- dplyr::filter(rows[[1]], one < 12, two >= 12)
+  expect_true(check_crossing(across, inside, "socket", "core"))
+  expect_error(check_crossing(rows[[2]], across), "did not leave one node")
+  expect_error(check_crossing(dplyr::filter(rows[[2]], one != two), across), "did not leave one node")
+})

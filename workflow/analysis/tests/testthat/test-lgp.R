@@ -1,0 +1,76 @@
+flat <- list(machine = list(levels = list(list(name = "node", count = 2), list(name = "core", count = 8))))
+costs <- list(
+  source = "ladder", latency = c(node = 2, core = 0.5), gap_byte = c(node = 1e-3, core = 1e-4), overhead = 0.1,
+  eager = 1024
+)
+of <- function(collective, algorithm, processes, size, form) {
+  model_messages(flat, collective, algorithm, "core", processes, size, costs, form)
+}
+
+test_that("trees are those of Open MPI", {
+  expect_equal(sending_tree("bcast", "binomial", 8), c(0, 0, 1, 0, 1, 2, 3))
+  expect_equal(sending_tree("reduce", "binomial", 8), c(0, 0, 2, 0, 4, 4, 6))
+  expect_equal(sending_tree("bcast", "binary_tree", 8), c(0, 0, 1, 2, 1, 2, 3))
+  expect_null(sending_tree("bcast", "default", 8))
+})
+
+test_that("Hockney by hand: a linear broadcast to two, a pipeline, and into the other node", {
+  # 0.6 us a message of 1000 B; rank 1 has it after 0.6, rank 2 after 1.2, when the root is done too.
+  expect_equal(of("bcast", "linear", 3, 1000, "hockney"), mean(c(1.2, 0.6, 1.2)))
+  expect_equal(of("bcast", "pipeline", 3, 1000, "hockney"), mean(c(0.6, 1.2, 1.2)))
+  # Ranks 1 to 7 after 0.6, 1.2, ..., 4.2; rank 8 is in the other node: 3 us more.
+  expect_equal(of("bcast", "linear", 9, 1000, "hockney"), mean(c(7.2, 0.6 * 1:7, 7.2)))
+})
+
+test_that("LogGP by hand: small messages leave at the pace of the overhead", {
+  # Messages of 0 bytes leave at 0.1 and 0.2 and arrive 0.4 later; the root is done at 0.2.
+  expect_equal(of("bcast", "linear", 3, 0.001, "loggp"), mean(c(0.2, 0.5, 0.6)), tolerance = 1e-4)
+})
+
+test_that("shared links: no call is faster than the busiest unit", {
+  # The root's core sends 7 messages of 1 MB at 1e-4 us a byte.
+  expect_equal(of("bcast", "linear", 8, 1e6, "shared"), 700)
+  # 8 of 15 messages of a binomial tree over 16 ranks leave the node.
+  expect_equal(of("bcast", "binomial", 16, 1e6, "shared"), 8 * 1e3, tolerance = 0.05)
+})
+
+test_that("segments overlap in a pipeline", {
+  whole <- of("bcast", "pipeline", 8, 1e6, "loggp")
+  expect_lt(of("bcast", "pipeline [segment_bytes=10000]", 8, 1e6, "loggp"), whole / 3)
+})
+
+test_that("Rabenseifner with fewer elements than processes is linear", {
+  expect_equal(of("reduce", "rabenseifner", 8, 2, "loggp"), of("reduce", "linear", 8, 2, "loggp"))
+  expect_true(all(is.finite(of("reduce", "rabenseifner", 13, c(16, 1e5), "shared"))))
+})
+
+test_that("no model is below the bound", {
+  for (algorithm in c("linear", "pipeline", "binomial", "chain")) {
+    expect_gte(of("bcast", algorithm, 16, 1e5, "shared"), bound_latency(flat, "bcast", "core", 16, 1e5, costs))
+  }
+})
+
+test_that("selection: a model's picks, and what they cost", {
+  cell <- list(collective = "bcast", mapping = "core", processes = 4, size_bytes = c(1, 1, 2, 2))
+  predictions <- tibble::tibble(
+    !!!cell, model = "m", algorithm = c("a", "b", "a", "b"), latency_us = c(1, 2, 3, 2), predicted_us = c(1, 5, 1, 5)
+  )
+  medians <- tibble::tibble(
+    collective = "bcast", mapping = "core", processes = 4, size_bytes = c(1, 2), algorithm = "default",
+    latency_us = c(1, 4)
+  )
+  found <- summarise_selection(predictions, medians)
+  expect_equal(found$model, c("m", "library_default"))
+  expect_equal(found$pick_accuracy_pct, c(50, 50))
+  expect_equal(found$mean_regret_pct, c(25, 50))
+})
+
+test_that("every study has the two files, with and without a ladder", {
+  results <- read_results(make_study(lawful(), levels = thin_levels))
+  index <- write_models(results)
+  expect_true(all(c("comparison", "selection") %in% index$id))
+  comparison <- readr::read_csv(file.path(results$study$folder, "models", "comparison.csv"), show_col_types = FALSE)
+  expect_named(comparison, c("collective", "algorithm", "mapping", "model", "held_out_cells", "held_out_mape_pct"))
+  expect_true("loggp_fitted" %in% comparison$model)
+  expect_false("hockney" %in% comparison$model)
+})
