@@ -238,15 +238,19 @@ def test_more_than_the_allowed_node_hours_is_refused(two) -> None:
 
 def test_time_limit_resumes_with_the_remaining_time(two, cluster) -> None:
     hosts_only(cluster)
-    study = two(launches=30, mappings="core, node, BFNF")
+    study = two(launches=30)
     process = study.start(MEASURED)
     kept = study.until_kept(25)
+    asked = minutes(study.jobs()[0]["limit"])
     cluster.expire(int(study.jobs()[0]["id"]))
     assert process.wait(300) == 0, study.output() + study.logs()
     first, second = study.jobs()
     assert first["state"] == "TIMEOUT" and second["state"] == "COMPLETED"
-    assert minutes(second["limit"]) < minutes(first["limit"])
+    assert minutes(second["limit"]) < asked
     study.assert_complete(kept, 30)
+    # The launches that Slurm ended are no failures of their cells.
+    assert " 0 failed" in study.output() and "1 failed" not in study.output() and "4 failed" not in study.output()
+    assert "Slurm is ending job" in study.logs()
 
 
 def minutes(text: str) -> int:

@@ -99,7 +99,10 @@ class Project:
         return collect.describe(study, catalogue, cells, account)
 
     def write_description(self, study: Study, cells: list[Cell]) -> None:
-        """Write study.json if it says something new."""
+        """Write study.json if it says something new, and the Spack lock in use beside the results."""
+        lock = toolchain.spack_lock()
+        if lock:
+            write_if_changed(self.results / "spack.lock", lock.read_bytes())
         path = self.folder(study.name) / "study.json"
         write_if_changed(path, collect.study_document(self.describe(study, cells)))
 

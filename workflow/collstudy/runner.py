@@ -26,7 +26,7 @@ from .config import POINT_TO_POINT
 from .errors import StudyError
 from .placement import place
 from .rulesfile import rules_environment
-from .slurm_env import current_job, describe_nodes, launcher_environment
+from .slurm_env import current_job, describe_nodes, launcher_environment, why_ending
 from .store import Damaged, Store
 from .toolchain import mpi_environment, spack_lock
 
@@ -194,6 +194,11 @@ class BlockRunner:
             record = replace(record, launches=(*record.launches, launch), failure=None)
             self.measured += 1
         except (LaunchFailed, StudyError) as problem:
+            job = self.place.facts.get("slurm", {}).get("job")
+            if job and (ending := why_ending(job, self.place.environment)):
+                # Slurm ends the launch's processes first: that says nothing about the cell.
+                self.report(f"{self.block.name}: {ending}; what was measured is kept, the launch that it hit is not")
+                sys.exit(143)
             self.log.write(f"FAILED: {problem}\n")
             self.failed[cell.digest] = str(problem)
             record = replace(record, failure={"reason": str(problem), "log": self.log.name, "time": _now()})

@@ -181,6 +181,23 @@ def current_job(environment: Mapping[str, str], host: str) -> Job | None:
     return job
 
 
+def why_ending(number: str, environment: Mapping[str, str]) -> str:
+    """Why Slurm is ending the job *number* at this moment (time limit, scancel, a node's failure); empty when it goes on."""
+    try:
+        done = subprocess.run(
+            ["scontrol", "-o", "show", "job", number], capture_output=True, text=True, timeout=20,
+            env={**environment, "SLURM_TIME_FORMAT": "standard"}, check=False,
+        )  # fmt: skip
+        job = parse_job(done.stdout)
+    except (OSError, subprocess.TimeoutExpired, StudyError):
+        return ""
+    if job.state != "RUNNING":
+        return f"Slurm is ending job {number} ({job.state})"
+    if job.end is not None and job.end <= datetime.datetime.now():
+        return f"Slurm is ending job {number} (time limit)"
+    return ""
+
+
 #: What each node says of itself: state that changes timings, and what it is.
 DESCRIBE = (
     "cd /sys/devices/system/cpu; r() { cat $1 2>/dev/null || echo; };"

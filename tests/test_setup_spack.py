@@ -1,0 +1,96 @@
+"""`./study setup --spack` with a program `spack` that does what Spack would: the view is used, the lock is kept and recorded."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, Checkout
+
+SPACK = """#!/bin/bash
+# spack -e FOLDER concretize|install
+echo "$*" >> "$CALLS"
+case $3 in
+  concretize) [ -e "$2/spack.lock" ] || echo '{"cluster": "'$COLLSTUDY_CLUSTER'"}' > "$2/spack.lock" ;;
+  install)
+    mkdir -p "$2/.study/spack/bin"
+    for program in mpirun mpicc ompi_info; do ln -sf "$REAL/$program" "$2/.study/spack/bin/$program"; done ;;
+esac
+"""
+LOCAL = """
+title: Local
+question: q
+machine: this-machine
+launches: {min: 1, max: 1}
+sweeps:
+  - {collective: barrier, algorithms: [linear], mappings: [core], processes: [2], iterations: 5, warmup: 1}
+"""
+
+
+@pytest.fixture
+def spacked(tmp_path: Path) -> tuple[Checkout, dict[str, str]]:
+    """A checkout with a .study of its own, and the environment with the fake spack."""
+    folder = tmp_path / "checkout"  # make wants a path without blanks
+    folder.mkdir()
+    checkout = Checkout(folder)
+    (checkout.folder / ".study").unlink()
+    (checkout.folder / ".study").mkdir()
+    for path in (ROOT / ".study").iterdir():
+        if path.name not in ("spack", "spack.log", "spack.lock", "lock"):
+            (checkout.folder / ".study" / path.name).symlink_to(path)
+    for name in ("spack", "spack.yaml"):
+        source = ROOT / name
+        copy = shutil.copytree if source.is_dir() else shutil.copy2
+        copy(source, checkout.folder / name)
+    checkout.write("bin/spack", SPACK).chmod(0o755)
+    real = shutil.which("mpirun")
+    assert real
+    environment = {
+        **os.environ, "PATH": f"{checkout.folder / 'bin'}:{os.environ['PATH']}", "CALLS": str(checkout.folder / "calls"),
+        "REAL": str(Path(real).parent),
+    }  # fmt: skip
+    return checkout, environment
+
+
+def setup(checkout: Checkout, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    command = [checkout.folder / "study", "setup", "--spack"]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
+
+
+def test_without_a_cluster_or_spack(spacked: tuple[Checkout, dict[str, str]]) -> None:
+    checkout, environment = spacked
+    environment.pop("COLLSTUDY_CLUSTER", None)
+    done = setup(checkout, environment)
+    assert done.returncode == 2 and "COLLSTUDY_CLUSTER is not set" in done.stderr and "orfeo" in done.stderr
+    (checkout.folder / "bin" / "spack").unlink()
+    done = setup(checkout, environment)
+    assert done.returncode == 2 and "spack is not on PATH" in done.stderr
+
+
+def test_view_and_lock_are_used(spacked: tuple[Checkout, dict[str, str]]) -> None:
+    checkout, environment = spacked
+    environment["COLLSTUDY_CLUSTER"] = "orfeo"
+    done = setup(checkout, environment)
+    assert done.returncode == 0, done.stderr
+    calls = Path(environment["CALLS"]).read_text().splitlines()
+    assert [line.split()[-1] for line in calls] == ["concretize", "install"]
+    lock = checkout.folder / "spack" / "orfeo" / "spack.lock"
+    assert json.loads(lock.read_text()) == {"cluster": "orfeo"} and "commit spack/orfeo/spack.lock" in done.stderr
+    info = checkout.collstudy("info").stdout
+    assert f"mpirun={checkout.folder}/.study/spack/bin/mpirun" in info
+    # The next set-up starts from the lock that is kept.
+    again = setup(checkout, environment)
+    assert again.returncode == 0 and "the lock is new" not in again.stderr
+    # What is measured says so.
+    checkout.write("config/studies/local.yaml", LOCAL)
+    measured = checkout.snakemake("--config", "studies=local", "--", "results/local/measurements.csv")
+    assert measured.returncode == 0, measured.stdout + measured.stderr
+    digest = hashlib.sha256(lock.read_bytes()).hexdigest()
+    assert (checkout.folder / "results" / "spack.lock").read_bytes() == lock.read_bytes()
+    (cell,) = (checkout.folder / "results" / "cells").rglob("*.json")
+    assert json.loads(cell.read_text())["launches"][0]["provenance"]["software"]["spack_lock_sha256"] == digest
