@@ -10,6 +10,7 @@ configfile: "config/config.yaml"
 include: "workflow/rules/common.smk"
 include: "workflow/rules/measure.smk"
 include: "workflow/rules/analyse.smk"
+include: "workflow/rules/tune.smk"
 include: "workflow/rules/report.smk"
 
 

@@ -7,7 +7,7 @@ import errno
 import sys
 from pathlib import Path
 
-from . import native, probe, publish, toolchain
+from . import advise, native, probe, publish, toolchain
 from .blocks import read_block
 from .config import ROOT
 from .errors import StudyError
@@ -182,6 +182,7 @@ def main(argv: list[str] | None = None) -> int:
     comparing.add_argument("again", type=Path)
     comparing.set_defaults(run=command_compare)
     commands.add_parser("unlock", help="remove a stale lock of snakemake").set_defaults(run=command_unlock)
+    advise.add_arguments(commands.add_parser("advise", help="which algorithm to use, from the results at hand"))
     verdict = commands.add_parser("verdict", help="name failed cells")
     verdict.add_argument("studies", nargs="+")
     verdict.set_defaults(run=command_verdict)

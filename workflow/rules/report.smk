@@ -9,6 +9,7 @@ if workflow.is_main_process:
 rule render_report:
     input:
         get_analysis,
+        get_tuning,
         REPORT_SOURCES,
     output:
         html=RESULTS / "report" / "index.html",

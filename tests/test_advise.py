@@ -1,0 +1,84 @@
+"""`advise`: what it knows, what it rests on, and what it says when it does not know."""
+
+import argparse
+import json
+
+import pytest
+from collstudy import advise
+from collstudy.advise import Question, answer, parse_size
+
+HEADER = "collective,mapping,nodes,processes,size_bytes,algorithm,reason,basis,expected_us,default_us,gain_pct,noise_pct,noise_from\n"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "tuning").mkdir()
+    (tmp_path / "tables").mkdir()
+    document = {
+        "name": "toy",
+        "simulated": False,
+        "machine": {"label": "Toy"},
+        "collectives": {"bcast": {"algorithms": [{"name": "default"}, {"name": "chain"}]}},
+    }
+    (tmp_path / "study.json").write_text(json.dumps(document))
+    (tmp_path / "tuning" / "decisions.csv").write_text(
+        HEADER
+        + "bcast,core,2,8,1,default,within noise,measured,1,1,0,2,launches\n"
+        + "bcast,core,2,8,1024,chain,better,measured,10,12,20,2,launches\n"
+        + "bcast,core,2,9,1024,chain,better,interpolated,11,13,18,2,launches\n"
+    )
+    rows = ["collective,algorithm,parameters,mapping,nodes,processes,size_bytes,launch,latency_us"]
+    rows += [f"bcast,chain,,core,2,8,1024,{n},{9 + n / 2}" for n in range(1, 4)]
+    rows += ["bcast,default,,core,2,8,1024,1,12", "bcast,chain,,core,2,10,1024,1,12"]
+    (tmp_path / "measurements.csv").write_text("\n".join(rows) + "\n")
+    return tmp_path
+
+
+def test_sizes():
+    assert [parse_size(text) for text in ("64KiB", "64k", "1MiB", "8", "2kb")] == [65536, 65536, 1 << 20, 8, 2000]
+    with pytest.raises(argparse.ArgumentTypeError, match="no size"):
+        parse_size("much")
+
+
+def test_a_measured_cell(folder):
+    known, lines = answer(folder, Question("bcast", "core", 2, 8, 1024))
+    text = "\n".join(lines)
+    assert known
+    assert "use: chain" in text and "10 us, [9.5, 10.5] us over 3 launches" in text
+    assert "gain over the default (12 us): 20.0 %" in text and "measured, at 8 processes" in text
+    assert "not verified" in text
+
+
+def test_between_measured_counts(folder):
+    known, lines = answer(folder, Question("bcast", "core", 2, 9, 1500))
+    text = "\n".join(lines)
+    assert known and "interpolated, between the neighbours' 10 and 12 us" in text
+    assert "at 8 and 10 processes" in text and "1500 B was not measured" in text
+
+
+@pytest.mark.parametrize("processes, size", [(48, 1024), (8, 4096)])
+def test_it_does_not_know(folder, processes, size):
+    known, lines = answer(folder, Question("bcast", "core", 2, processes, size))
+    text = "\n".join(lines)
+    assert not known
+    assert "does not know" in text and "cells that would tell: bcast with default, chain" in text
+    assert "it decided for 8 to 9 processes" in text
+
+
+def test_a_withdrawn_rule_is_not_advised(folder):
+    (folder / "tables" / "tuning-withdrawn.csv").write_text(
+        "collective,mapping,nodes,processes,size_bytes,rule,speedup\nbcast,core,2,8,1024,chain,0.9\n"
+    )
+    _, lines = answer(folder, Question("bcast", "core", 2, 8, 1024))
+    assert "use: default (chain was slower on fresh launches)" in "\n".join(lines)
+
+
+def test_the_command_says_what_is_missing(tmp_path):
+    arguments = argparse.Namespace(
+        results=tmp_path, collective="bcast", nodes=2, ppn=4, mapping="core", size=None, study=None
+    )
+    with pytest.raises(advise.StudyError, match="needs --size"):
+        advise.command_advise(arguments)
+    arguments.size = 8
+    with pytest.raises(advise.StudyError, match="nothing is decided yet"):
+        advise.command_advise(arguments)

@@ -1,0 +1,67 @@
+# Measurements to decisions, decisions to files that MPI libraries read, and what these gain on fresh launches.
+from collstudy.config import POINT_TO_POINT
+
+
+def get_tuning(wildcards):
+    """Studies with `analysis.tuning` are tuned; imported ones, which nothing can verify, are judged on held-out cells."""
+    found = []
+    for name, study in STATES.studies.items():
+        if "tuning" in study.analysis:
+            found.append(RESULTS / name / "tuning" / "README.md")
+        elif any(
+            entry["collective"] not in POINT_TO_POINT
+            for entry in study.imports.get("files", ())
+        ):
+            found.append(RESULTS / name / "tables" / "tuning-regret.csv")
+    return found
+
+
+rule decide_tuning:
+    input:
+        script="workflow/scripts/tune.R",
+        study=RESULTS / "{study}" / "study.json",
+        measurements=RESULTS / "{study}" / "measurements.csv",
+        cells=RESULTS / "{study}" / "cells.csv",
+    output:
+        decisions=RESULTS / "{study}" / "tuning" / "decisions.csv",
+        regret=RESULTS / "{study}" / "tables" / "tuning-regret.csv",
+    log:
+        "logs/tune/{study}-decide.log",
+    params:
+        folder=lambda wildcards: RESULTS / wildcards.study,
+    shell:
+        "Rscript {input.script:q} decide {params.folder:q} > {log:q} 2>&1"
+
+
+rule replay_sampling:
+    input:
+        script="workflow/scripts/tune.R",
+        study=RESULTS / "{study}" / "study.json",
+        measurements=RESULTS / "{study}" / "measurements.csv",
+    output:
+        table=RESULTS / "{study}" / "tables" / "sampling.csv",
+        figure=RESULTS / "{study}" / "tuning" / "sampling.svg",
+    log:
+        "logs/tune/{study}-sampling.log",
+    threads: 2
+    params:
+        folder=lambda wildcards: RESULTS / wildcards.study,
+    shell:
+        "Rscript {input.script:q} sample {params.folder:q} > {log:q} 2>&1"
+
+
+# One job: what is verified decides what is written. Fresh launches go to the cell store like all others. All cores, because
+# nothing else may disturb a measurement.
+rule tune_study:
+    input:
+        decisions=RESULTS / "{study}" / "tuning" / "decisions.csv",
+    output:
+        readme=RESULTS / "{study}" / "tuning" / "README.md",
+        check=RESULTS / "{study}" / "tuning" / "check.csv",
+        verification=RESULTS / "{study}" / "tables" / "tuning-verification.csv",
+        withdrawn=RESULTS / "{study}" / "tables" / "tuning-withdrawn.csv",
+    log:
+        "logs/tune/{study}.log",
+    threads: workflow.cores
+    shell:
+        "{sys.executable:q} -m collstudy.tune --results {RESULTS:q} {wildcards.study:q} --log {log:q}"
