@@ -113,7 +113,12 @@ class Block:
             "mpi": self.mpi,
             "nodes": self.nodes,
             "tasks": [
-                {"cell": task.cell.identity(), "pattern": task.cell.pattern, "policy": asdict(task.policy)}
+                {
+                    "cell": task.cell.identity(),
+                    "pattern": task.cell.pattern,
+                    "policy": asdict(task.policy),
+                    "have": task.have,
+                }
                 for task in self.tasks
             ],
         }
@@ -162,7 +167,8 @@ def read_block(path: Path) -> Block:
     raw = dict(document["machine"])
     raw["levels"] = tuple(Level(**level) for level in raw["levels"])
     tasks = tuple(
-        Task(cell_from(entry["cell"], entry["pattern"]), Policy(**entry["policy"])) for entry in document["tasks"]
+        Task(cell_from(entry["cell"], entry["pattern"]), Policy(**entry["policy"]), entry.get("have", 0))
+        for entry in document["tasks"]
     )
     return Block(Machine(**raw), document["mpi"], document["nodes"], tasks)
 
