@@ -14,10 +14,16 @@ include: "workflow/rules/tune.smk"
 include: "workflow/rules/report.smk"
 
 
+# On a cluster only blocks are jobs; what computes for seconds runs where snakemake runs.
 localrules:
     all,
     collect_measurements,
     measure_here,
+    analyse_study,
+    decide_tuning,
+    replay_sampling,
+    tune_study,
+    render_report,
     give_verdict,
 
 

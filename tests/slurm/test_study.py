@@ -276,7 +276,7 @@ def test_scancel_loses_nothing(two, cluster) -> None:
 
 
 def test_a_dead_node_loses_nothing(two, cluster) -> None:
-    """First slurmd alone dies (the job goes on), then its whole node (the block is submitted again)."""
+    """First slurmd alone dies (the job goes on), then its whole node (the block is submitted again, at once)."""
     hosts_only(cluster)
     study = two(launches=12)
     process = study.start(MEASURED)
