@@ -86,3 +86,27 @@ test_that("regret by hand", {
   expect_equal(all$algorithm[all$policy == "best-single"], "linear")
   expect_equal(all$cells, rep(6L * 7L, 3))
 })
+
+test_that("verification by hand: regret over the fastest known, speed-up over the changed cells", {
+  folder <- tempfile()
+  dir.create(file.path(folder, "tables"), recursive = TRUE)
+  readr::write_csv(tibble::tibble(
+    mapping = "core", on_grid = TRUE, rule = c("linear", "chain", "default"), default_us = c(20, 10, 5),
+    tuned_us = c(10, 12, 5), best_known_us = c(8, 10, NA), speedup = c(2, 0.5, 1),
+    verdict = c("faster", "slower", "tie")
+  ), file.path(folder, "tables", "tuning-verification.csv"))
+  found <- summarise_verification(folder)
+  expect_equal(c(found$cells, found$changed, found$faster, found$tie, found$slower), c(3, 2, 1, 0, 1))
+  expect_equal(found$speedup, 1)
+  expect_equal(found$default_regret_pct, 50)
+  expect_equal(found$tuned_regret_pct, 15)
+  expect_match(describe_tuning(folder), "1 of the 2 cells", all = FALSE)
+  expect_null(summarise_verification(tempfile()))
+})
+
+test_that("decisions of a whole study cover every count of the range and both collectives", {
+  found <- decide_all(with_rows(lawful(c(default = 1.3, linear = 1, chain = 1.1), counts = c(2, 4, 8))))
+  expect_setequal(unique(found$collective), c("bcast", "barrier"))
+  expect_equal(sort(unique(found$processes)), 2:8)
+  expect_equal(unique(found$basis[found$processes == 5]), "interpolated")
+})

@@ -1,0 +1,56 @@
+# The parts of the tuning chapter; its numbers are computed in the package collanalysis.
+
+#' Section on what was decided and judged; `study` may be any study with tables/tuning-regret.csv.
+show_regret <- function(study) {
+  table <- read_table(file.path(study$folder, "tables", "tuning-regret.csv"))
+  if (is.null(table) || nrow(table) == 0) return(invisible(NULL))
+  table <- table[c("collective", "split", "mapping", "policy", "mean_regret_pct", "max_regret_pct", "cells")]
+  emit_table(paste0("tbl-", study$id, "-tuning-regret"), table, caption_of(study, paste(
+    "Regret of each policy over the best measured algorithm, on process counts that did not decide.",
+    "best-single: the algorithm other than the default that is best on average where it was decided."
+  )))
+}
+
+show_sampling <- function(study) {
+  row <- data.frame(
+    id = "sampling", file = "tuning/sampling.svg", title = "Regret against the share of measurement time",
+    caption = paste(
+      "Mean regret over the whole grid against the share of its measurement time, mean over seeds with one standard deviation.",
+      "Dashed: the default. Dotted: 2.5 %."
+    ), seed_figure = NA, width_in = 7, height_in = 4
+  )
+  if (file.exists(file.path(study$folder, row$file))) show_figure(study, row)
+}
+
+show_verification <- function(study) {
+  table <- collanalysis::summarise_verification(study$folder)
+  if (is.null(table)) return(invisible(NULL))
+  emit_table(paste0("tbl-", study$id, "-verification"), as.data.frame(table), caption_of(study, paste(
+    "Fresh launches of the default and of the rules file, interleaved. Regret is over the fastest known of the cell;",
+    "speed-up is the geometric mean over the cells whose rule is not the default."
+  )))
+}
+
+show_withdrawn <- function(study) {
+  table <- read_table(file.path(study$folder, "tables", "tuning-withdrawn.csv"))
+  if (is.null(table) || nrow(table) == 0) {
+    paragraph("No rule was slower on fresh launches; none was withdrawn.")
+    return(invisible(NULL))
+  }
+  emit_table(paste0("tbl-", study$id, "-withdrawn"), table, caption_of(
+    study, "Rules that were slower than the default on fresh launches: withdrawn, and the files written again."
+  ))
+}
+
+show_check <- function(study) {
+  table <- read_table(file.path(study$folder, "tuning", "check.csv"))
+  if (is.null(table) || nrow(table) == 0) {
+    paragraph("No Open MPI was there to read the files: they are not checked.")
+    return(invisible(NULL))
+  }
+  paragraph(
+    md(table$mpi[1]), " was started with the files at ", nrow(table), " sizes around the boundaries of the rules; at ",
+    sum(table$agrees), " it sent the messages of the algorithm that the file names. At ", sum(table$tells_apart),
+    " of them these messages differ from those of every other algorithm of the same entry, so that agreeing proves it."
+  )
+}
