@@ -31,7 +31,7 @@ import yaml
 
 from . import output
 from .cells import Cell, expand
-from .config import Choice, Configuration, Level, Machine, Policy, Study, Sweep, read_yaml, shown
+from .config import POINT_TO_POINT, Choice, Configuration, Level, Machine, Policy, Study, Sweep, read_yaml, shown
 from .errors import StudyError
 from .importer import data_folder
 from .placement import cores_in_order, first_difference, place
@@ -181,7 +181,8 @@ class Simulator:
         """Latencies by size. Raises StudyError with the simulator's last words."""
         cell = self._cell(machine, request)
         placement = place(machine, list(cell.cycle), cell.nodes, cell.processes, None)
-        command = [*prepare(machine, cell, placement, folder), "-f", "-i", "1", "-x", "1"]
+        command = [*prepare(machine, cell, placement, folder), "-i", "1", "-x", "1"]
+        command += ["-f"] * (request.collective not in POINT_TO_POINT)
         if request.sizes:
             command += ["-m", f"{request.sizes[0]}:{request.sizes[1]}"]
         environment = os.environ | dict(cell.selection.get("library", {}))
@@ -269,9 +270,11 @@ def calibrate(configuration: Configuration, name: str, results: Path, say: Calla
     simulator = Simulator(configuration, max(1, (os.cpu_count() or 2)))
     eager = block["eager_limit_bytes"]
     values = SHORT | LONG
-    for which, requests in ((SHORT, short), (LONG, long)):
-        cost = _Cost(simulator, machine, data, dict(values), requests, eager, say)
-        values |= search({key: values[key] for key in which}, cost, most=block.get("evaluations", 10**6))
+    most = block.get("evaluations", {})
+    for kind, which, requests in (("short", SHORT, short), ("long", LONG, long)):
+        # Each from the same start: what one finds does not depend on the other.
+        cost = _Cost(simulator, machine, data, SHORT | LONG, requests, eager, say)
+        values |= search(dict(which), cost, most=most.get(kind, 10**6))
     fitted = fitted_machine(machine, data, values, eager)
     simulated = simulator.all(fitted, short + long)
     write_fit(path, fitted, block, summary(simulated, data.cells, ladder, measured))

@@ -12,7 +12,8 @@ write_figures <- function(results, folder = results$study$folder) {
       map(collectives_of(results, sized = FALSE), function(name) figures_without(results, name)), recursive = FALSE
     ),
     figures_of_ladder(results),
-    figures_of_messages(results)
+    figures_of_messages(results),
+    figures_accuracy(results)
   )
   none <- tibble(
     id = character(), file = character(), title = character(), caption = character(), seed_figure = integer(),

@@ -42,6 +42,7 @@ complete_analysis <- function(analysis, study) {
     barrier_tree_knots = as.numeric(unlist(analysis$barrier_tree_knots %||% default_knots(study, processes))),
     best_excludes = as.character(unlist(analysis$best_excludes)),
     tie_pct = as.numeric(analysis$tie_pct %||% 2),
+    compare = analysis$compare,
     figure_sizes = as.numeric(unlist(analysis$figure_sizes %||% spread_out(sizes, 4))),
     fit_up_to = as.numeric(analysis$extrapolation$fit_up_to %||% default_fit_up_to(processes))
   )

@@ -1,0 +1,120 @@
+"""Calibration: what it recovers from a ladder, that it repeats, and that the simulated platform costs what the file says."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+
+import pytest
+from collstudy import calibrate
+from collstudy.calibrate import LONG, SHORT, Data, Request, Simulator, fitted_machine, line, misfit, read_ladder, search
+from collstudy.config import Configuration, Level, Machine
+from collstudy.errors import StudyError
+from conftest import ROOT, Checkout
+
+LEVELS = (Level("node", 2), Level("socket", 2), Level("core", 2))
+MACHINE = Machine("m", "simulated", "m", "smpi-openmpi", LEVELS)
+MAPPINGS = {"node": "node", "socket": "socket", "core": "core"}
+EAGER = 16384
+#: SMPI's messages are that much longer than what the program sends.
+HEADER = 16
+
+
+def one_way(level: str, size: int) -> float:
+    """Microseconds of a known machine: latency and bandwidth of each level, a jump at the eager limit."""
+    latency, rate = {"core": (0.2, 8e3), "socket": (0.4, 6e3), "node": (1.0, 4e3)}[level]
+    return latency + (1.5 if size >= EAGER else 0) + size / rate
+
+
+def data() -> Data:
+    sizes = [2**k for k in range(21)]
+    ladder = {level: {size: one_way(level, size) for size in sizes} for level in ("core", "socket")}
+    send = [(1, SHORT["send_1"]), (EAGER // 2, SHORT["send_eager"])]
+    cells: dict[calibrate.Key, float] = {}
+    for level, mapping in MAPPINGS.items():
+        cells["barrier", "default", mapping, 2, None] = one_way(level, 1)
+        for size in sizes:
+            short = (one_way(level, size) + one_way(level, 1) + line(send, size)) / 2
+            cells["bcast", "linear", mapping, 2, size] = short if size < EAGER else one_way(level, size)
+    return Data(ladder, cells)
+
+
+@pytest.mark.parametrize("level", ["core", "socket", "node"])
+def test_the_costs_of_a_level_add_up_to_its_ladder(level: str) -> None:
+    values = SHORT | LONG | {"send_1": 0.05, "send_eager": 0.1, "receive_1": 0.02, "receive_eager": 0.05}
+    known = data()
+    send = [(1, 0.05), (EAGER // 2, values["send_eager"])]
+    for mapping in MAPPINGS.values():  # the sender's own time is part of what two ranks measure
+        for size in (2**k for k in range(14)):
+            change = (line(send, size) - line([(1, SHORT["send_1"]), (EAGER // 2, SHORT["send_eager"])], size)) / 2
+            known.cells["bcast", "linear", mapping, 2, size] += change
+    machine = fitted_machine(MACHINE, known, values, EAGER)
+    of = next(entry for entry in machine.levels if entry.name == level)
+    costs = machine.simulation
+    for size, delay in costs["delay_us"][level]:
+        total = line(costs["send_us"], size) + delay + size / of.bandwidth_gb_s * 1e-3
+        total += line(costs["receive_us"], size) if size < EAGER else 0
+        assert total == pytest.approx(one_way(level, size), rel=0.02, abs=0.002)
+
+
+def test_the_ladder_is_the_median_over_the_pairs_of_a_level(tmp_path: Path) -> None:
+    rows = ["Core 1,Core 2,Size,Latency", "0,0,1,99", "0,1,1,0.2", "2,3,1,0.4", "1,0,1,0.3", "0,2,1,0.5", "0,9,1,7", ""]
+    (tmp_path / "ladder.csv").write_text("\n".join(rows))
+    assert read_ladder(tmp_path / "ladder.csv", MACHINE) == {"core": {1: 0.3}, "socket": {1: 0.5}}
+
+
+def test_the_search_repeats_and_finds_the_minimum() -> None:
+    def cost(at: dict[str, float]) -> float:
+        return abs(math.log(at["a"] / 3)) + abs(math.log(at["b"] / 0.2))
+
+    found = search({"a": 1.0, "b": 1.0}, cost, steps=(2, 1.3, 1.05))
+    assert found == search({"a": 1.0, "b": 1.0}, cost, steps=(2, 1.3, 1.05))
+    assert found["a"] == pytest.approx(3, rel=0.1)
+    assert found["b"] == pytest.approx(0.2, rel=0.1)
+
+
+def test_the_search_ends_after_the_evaluations_that_it_may_have() -> None:
+    asked = []
+    search({"a": 1.0}, lambda at: asked.append(at["a"]) or abs(math.log(at["a"] / 100)), most=4)
+    assert len(asked) == 4
+
+
+def test_nothing_in_common_is_an_error() -> None:
+    with pytest.raises(StudyError, match="no simulated cell was measured"):
+        misfit({("bcast", "linear", "core", 2, 1): 1.0}, {})
+
+
+@pytest.mark.parametrize("level", ["core", "socket", "node"])
+def test_the_simulated_thin_machine_costs_what_its_file_says(level: str, tmp_path: Path) -> None:
+    configuration = Configuration(ROOT / "config")
+    machine = configuration.machine("thin")
+    costs = machine.simulation
+    found = Simulator(configuration, 1).one(
+        machine, Request("latency", "default", MAPPINGS[level], 2, (1, 8192)), tmp_path
+    )
+    of = next(entry for entry in machine.levels if entry.name == level)
+    assert of.latency_us == pytest.approx(found["latency", "default", MAPPINGS[level], 2, 1], rel=0.05)
+    delays = [tuple(point) for point in costs["delay_us"][level]]
+    for size in (2**k for k in range(13)):
+        rate = min(of.bandwidth_gb_s, costs["core_gb_s"])
+        expected = line(costs["send_us"], size) + line(costs["receive_us"], size)
+        expected += line(delays, size + HEADER) + size / rate * 1e-3
+        assert found["latency", "default", MAPPINGS[level], 2, size] == pytest.approx(expected, rel=0.02, abs=0.002)
+
+
+def test_the_file_keeps_its_comments_and_is_read_back(checkout: Checkout) -> None:
+    path = checkout.folder / "config" / "machines" / "thin.yaml"
+    configuration = Configuration(checkout.folder / "config")
+    before, machine = path.read_text(), configuration.machine("thin")
+    block = calibrate.read_yaml(path, "machine")["calibration"]
+    calibrate.write_fit(
+        path, dataclasses.replace(machine, simulation={**machine.simulation, "poll_us": 0.5}), block, {"points": 1}
+    )
+    again = configuration.machine("thin")
+    assert again.simulation["poll_us"] == 0.5
+    assert again.levels == machine.levels
+    assert again.simulation["delay_us"] == machine.simulation["delay_us"]
+    assert [line for line in path.read_text().splitlines() if line.startswith("#")] == [
+        line for line in before.splitlines() if line.startswith("#")
+    ]

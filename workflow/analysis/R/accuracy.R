@@ -1,0 +1,253 @@
+#' Put the latencies of a simulated study beside those of a measured one
+#'
+#' @param results List from [read_results()]: the simulated study.
+#' @param measured The same of the measured one. Default: the study that `analysis.compare` names, in the folder beside.
+#' @return Tibble, one row for each cell and size that both have: collective, algorithm, mapping, processes, size_bytes,
+#'   simulated_us, measured_us, ratio (simulated / measured) and held_out (the machine was not fitted to that algorithm;
+#'   every barrier was used). No rows where the measured study has no results here.
+#' @export
+compare_studies <- function(results, measured = read_compared(results)) {
+  none <- tibble(
+    collective = character(), algorithm = character(), mapping = character(), processes = numeric(),
+    size_bytes = numeric(), simulated_us = numeric(), measured_us = numeric(), ratio = numeric(), held_out = logical()
+  )
+  if (is.null(measured)) return(none)
+  fitted <- as.character(unlist(results$study$analysis$compare$fitted))
+  short <- function(medians) {
+    mutate(medians[c(cell_keys, "latency_us")], across(c("collective", "algorithm", "mapping"), as.character))
+  }
+  inner_join(
+    rename(short(results$medians), simulated_us = "latency_us"),
+    rename(short(measured$medians), measured_us = "latency_us"),
+    by = cell_keys
+  ) |>
+    mutate(
+      ratio = .data$simulated_us / .data$measured_us,
+      held_out = .data$collective != "barrier" & !.data$algorithm %in% fitted
+    )
+}
+
+#' The measured study that a simulated one is compared with; NULL where it has no results
+#' @noRd
+read_compared <- function(results) {
+  name <- results$study$analysis$compare$study
+  if (is.null(name)) return(NULL)
+  folder <- file.path(dirname(normalizePath(results$study$folder)), name)
+  if (!file.exists(file.path(folder, "measurements.csv"))) return(NULL)
+  list(study = read_study(folder), medians = summarise_launches(read_measurements(folder)))
+}
+
+#' How far the simulation is from the measurement
+#'
+#' Errors are |simulated / measured - 1|. Agreement and regret are those of choosing an algorithm by simulation, among
+#' the algorithms that both studies have in the cell: regret is how much slower the chosen one was measured to be than
+#' the measured fastest. They belong to all algorithms together, so a row of one algorithm has none.
+#'
+#' @param compared Tibble from [compare_studies()].
+#' @return Tibble: collective, algorithm (or `all`: of those held out where there are any, without the default), mapping
+#'   (or `all`), held_out, cells, median_abs_error_pct, p90_abs_error_pct, winner_agreement_pct, mean_regret_pct.
+#' @export
+summarise_accuracy <- function(compared) {
+  parts <- bind_rows(
+    compared, mutate(compared, mapping = "all"), mutate(whole(compared), algorithm = "all"),
+    mutate(whole(compared), algorithm = "all", mapping = "all")
+  )
+  choice <- choose_by_simulation(compared)
+  choice <- bind_rows(choice, mutate(choice, mapping = "all")) |>
+    group_by(.data$collective, .data$mapping) |>
+    summarise(
+      winner_agreement_pct = 100 * mean(.data$agrees), mean_regret_pct = mean(.data$regret_pct), .groups = "drop"
+    ) |>
+    mutate(algorithm = "all")
+  parts |>
+    group_by(.data$collective, .data$algorithm, .data$mapping, .data$held_out) |>
+    summarise(
+      cells = n(), median_abs_error_pct = 100 * median(abs(.data$ratio - 1)),
+      p90_abs_error_pct = 100 * unname(quantile(abs(.data$ratio - 1), 0.9)), .groups = "drop"
+    ) |>
+    left_join(choice, by = c("collective", "algorithm", "mapping")) |>
+    arrange(desc(.data$collective == "bcast"), .data$algorithm != "all", .data$algorithm, .data$mapping != "all")
+}
+
+#' The rows that "all" means: no default, whose choice of algorithm is a second thing to be right about, and, where
+#' there are any, only what the machine was not fitted to.
+#' @noRd
+whole <- function(compared) {
+  compared |>
+    group_by(.data$collective) |>
+    filter(.data$algorithm != "default", .data$held_out | !any(.data$held_out)) |>
+    ungroup()
+}
+
+#' For each cell: is the simulated winner the measured one, and what does the simulated one cost?
+#' @noRd
+choose_by_simulation <- function(compared) {
+  compared |>
+    filter(.data$algorithm != "default") |>
+    group_by(.data$collective, .data$mapping, .data$processes, .data$size_bytes) |>
+    filter(n() > 1) |>
+    summarise(
+      agrees = which.min(.data$simulated_us) == which.min(.data$measured_us),
+      regret_pct = 100 * (.data$measured_us[which.min(.data$simulated_us)] / min(.data$measured_us) - 1),
+      rank_correlation = rank_correlation(.data$simulated_us, .data$measured_us), .groups = "drop"
+    )
+}
+
+rank_correlation <- function(one, other) {
+  if (length(one) < 3 || n_distinct(one) < 2 || n_distinct(other) < 2) return(NA_real_)
+  stats::cor(one, other, method = "spearman")
+}
+
+#' Say where the simulation can be trusted, from the comparison alone
+#'
+#' @inheritParams compare_studies
+#' @return Sentences.
+#' @export
+describe_accuracy <- function(results, measured = read_compared(results)) {
+  compared <- compare_studies(results, measured)
+  if (nrow(compared) == 0) return("The measured study is not here, so nothing can be compared.")
+  unlist(map(unique(compared$collective), function(name) {
+    accuracy_sentences(filter(compared, .data$collective == name))
+  }))
+}
+
+accuracy_sentences <- function(rows) {
+  collective <- rows$collective[1]
+  all <- filter(summarise_accuracy(rows), .data$algorithm == "all", .data$mapping == "all")
+  c(
+    if (nrow(all) == 1) paste0(
+      capitalised(collective_word(collective)), ": the simulated latency of ", format_number(all$cells, 6), " cells",
+      if (all$held_out) " of algorithms that the machine was not fitted to" else "", " is off by ",
+      format_pct(all$median_abs_error_pct), " in the median and by more than ", format_pct(all$p90_abs_error_pct),
+      " in one of ten.",
+      if (!is.na(all$mean_regret_pct)) paste0(
+        " Choosing by simulation takes the measured fastest algorithm in ", format_pct(all$winner_agreement_pct),
+        " of the cells and costs ", format_pct(all$mean_regret_pct), " on average."
+      )
+    ),
+    extreme_sentence(rows)
+  )
+}
+
+#' The best and the worst of mapping x size class, of the rows that `all` means
+#' @noRd
+extreme_sentence <- function(rows) {
+  rows <- whole(rows)
+  parts <- rows |>
+    mutate(size = cut(
+      .data$size_bytes, c(0, 64, 8192, Inf), c("up to 64 B", "of 128 B to 8 KiB", "of 16 KiB and more")
+    )) |>
+    group_by(.data$algorithm, .data$mapping, .data$size) |>
+    summarise(error = 100 * median(abs(.data$ratio - 1)), bias = median(.data$ratio), .groups = "drop") |>
+    arrange(.data$error)
+  if (nrow(parts) < 2) return(NULL)
+  say <- function(part) {
+    paste0(
+      gsub("_", " ", part$algorithm), " mapped ", label_mapping(part$mapping),
+      if (!is.na(part$size)) paste0(", messages ", part$size), " (median error ", format_pct(part$error),
+      ", simulated / measured ", format_number(part$bias, 2), ")"
+    )
+  }
+  paste0("It is closest for ", say(parts[1, ]), " and farthest off for ", say(parts[nrow(parts), ]), ".")
+}
+
+tables_accuracy <- function(results) {
+  compared <- compare_studies(results)
+  if (nrow(compared) == 0) return(list())
+  list(list(
+    id = "accuracy", data = summarise_accuracy(compared), seed = NA, caption = paste(
+      "Simulated against measured latency: |simulated / measured - 1| over the cells that both have. `all`: without",
+      "the default and, where there are any, only algorithms to which the machine was not fitted (held out);",
+      "winner agreement and regret are those of choosing among all algorithms by simulation."
+    )
+  ))
+}
+
+figures_accuracy <- function(results) {
+  compared <- filter(compare_studies(results), !is.na(.data$size_bytes))
+  if (nrow(compared) == 0) return(list())
+  list(
+    figure(
+      "accuracy", "ratio", plot_ratio(compared, results$study),
+      "Median and middle 80 % over the numbers of processes; 1 is exact, the dotted lines are a factor of 2.", 9, 9
+    ),
+    figure(
+      "accuracy", "processes", plot_ratio_processes(compared, results$study),
+      "Median over the message sizes of each class.", 9, 9
+    ),
+    figure(
+      "accuracy", "ranks", plot_rank_correlation(compared, results$study),
+      "Rank correlation (Spearman) of simulated and measured latencies of a cell's algorithms: 1 is the same order."
+    )
+  )
+}
+
+ratio_scale <- function() {
+  list(
+    geom_hline(yintercept = 1, linewidth = 0.3),
+    geom_hline(yintercept = c(0.5, 2), linewidth = 0.3, linetype = "dotted"),
+    scale_y_log10(), theme_study()
+  )
+}
+
+#' Simulated / measured against size, by algorithm and mapping
+#'
+#' @param compared Tibble from [compare_studies()].
+#' @param study The simulated study.
+#' @return A ggplot.
+#' @export
+plot_ratio <- function(compared, study) {
+  rows <- compared |>
+    group_by(.data$algorithm, .data$mapping, .data$size_bytes) |>
+    summarise(
+      low = quantile(.data$ratio, 0.1), middle = median(.data$ratio), high = quantile(.data$ratio, 0.9),
+      .groups = "drop"
+    )
+  ggplot(rows, aes(.data$size_bytes, .data$middle, ymin = .data$low, ymax = .data$high)) +
+    ratio_scale() +
+    geom_ribbon(alpha = 0.2, fill = mapping_colours[1]) +
+    geom_line(colour = mapping_colours[1]) +
+    facet_grid(vars(label_algorithm(.data$algorithm, study, "bcast")), vars(label_mapping(.data$mapping))) +
+    scale_x_continuous(trans = "log2", breaks = 2^c(0, 5, 10, 15, 20), labels = label_bytes) +
+    labs(title = "Simulated / measured latency by message size", x = "Message size", y = "Simulated / measured")
+}
+
+#' Simulated / measured against the number of processes, by algorithm and mapping
+#'
+#' @inheritParams plot_ratio
+#' @return A ggplot.
+#' @export
+plot_ratio_processes <- function(compared, study) {
+  classes <- study$analysis$size_classes
+  rows <- compared |>
+    mutate(class = classes$label[findInterval(.data$size_bytes, classes$from)]) |>
+    group_by(.data$algorithm, .data$mapping, .data$processes, .data$class) |>
+    summarise(middle = median(.data$ratio), .groups = "drop")
+  ggplot(rows, aes(.data$processes, .data$middle, colour = factor(.data$class, classes$label))) +
+    ratio_scale() +
+    geom_line() +
+    facet_grid(vars(label_algorithm(.data$algorithm, study, "bcast")), vars(label_mapping(.data$mapping))) +
+    scale_colour_manual(values = mapping_colours) +
+    labs(title = "Simulated / measured latency by processes", x = "Processes", y = "Simulated / measured")
+}
+
+#' Rank correlation of the algorithms in each cell, against size
+#'
+#' @inheritParams plot_ratio
+#' @return A ggplot.
+#' @export
+plot_rank_correlation <- function(compared, study) {
+  rows <- choose_by_simulation(compared) |>
+    filter(!is.na(.data$rank_correlation)) |>
+    group_by(.data$mapping, .data$size_bytes) |>
+    summarise(middle = median(.data$rank_correlation), .groups = "drop")
+  ggplot(rows, aes(.data$size_bytes, .data$middle, colour = label_mapping(.data$mapping))) +
+    geom_hline(yintercept = 0, linewidth = 0.3) +
+    geom_line() +
+    geom_point() +
+    scale_x_continuous(trans = "log2", breaks = 2^c(0, 5, 10, 15, 20), labels = label_bytes) +
+    scale_colour_manual(values = mapping_colours) +
+    coord_cartesian(ylim = c(-1, 1)) +
+    theme_study() +
+    labs(title = "Order of the algorithms: simulated and measured", x = "Message size", y = "Median rank correlation")
+}
