@@ -171,7 +171,8 @@ describe_ladder <- function(results) {
         format_number(most$bandwidth_gb_s), " GB/s (", most$level, ", ",
         format_pct(100 * most$bandwidth_gb_s / one$bandwidth_gb_s[match(most$level, one$level)]), " of one pair's)"
       )), "."
-    )
+    ),
+    describe_published(results)
   )
 }
 
@@ -328,6 +329,22 @@ line_words <- c(
 line_colours <- c(
   seed003 = "#CC79A7", hockney = "#E69F00", loggp = "#56B4E9", loggp_shared = "#0072B2", bound = "#999999"
 )
+
+#' What seed 004 measured with several pairs at once, beside this study
+#' @noRd
+describe_published <- function(results) {
+  published <- read_published_pingpong(results)
+  if (is.null(published)) return(NULL)
+  shares <- function(ladder) {
+    found <- filter(summarise_contention(summarise_ladder(ladder)), .data$pairs > 1)
+    and_list(paste0(format_pct(100 * found$bandwidth_ratio), " (", found$level, ")"))
+  }
+  paste0(
+    "Seed 004 measured that, of one pair's bandwidth, each of three pairs keeps ", shares(published), "; here it is ",
+    shares(read_ladder(results)), simulated_note(results$study), ". The simulated link is shared by both ",
+    "directions, and the collapse between the seed's sockets is not modelled: for several pairs at once, believe the seed."
+  )
+}
 
 #' Which model to believe, in sentences
 #'

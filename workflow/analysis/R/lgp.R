@@ -284,14 +284,14 @@ predict_messages_fitted <- function(train, test, context) {
 }
 
 fit_messages <- function(train, context) {
-  counts <- spread_out(sort(unique(train$processes)), 6)
+  counts <- spread_out(sort(unique(train$processes)), 4)
   rows <- train[train$processes %in% counts, ]
   if (is.null(messages_of(rows[1, ], context, context$costs, "shared"))) return(NULL)
   start <- utils::modifyList(context$costs, list(overhead = max(context$costs$overhead, 0.02)))
   miss <- function(factors) {
     mean((log(messages_of(rows, context, scale_costs(start, factors), "shared")) - log(rows$latency_us))^2)
   }
-  found <- stats::optim(c(0, 0, 0), miss, control = list(maxit = 60, reltol = 1e-3))
+  found <- stats::optim(c(0, 0, 0), miss, control = list(maxit = 40, reltol = 1e-3))
   scale_costs(start, found$par)
 }
 
