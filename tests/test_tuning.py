@@ -148,3 +148,12 @@ def test_check_names_file_rule_and_size_of_a_mismatch(tmp_path):
 def test_no_decisions_is_an_error_that_says_what_to_do(tmp_path):
     with pytest.raises(StudyError, match="no decisions yet"):
         tuning.read_decisions(Path(tmp_path / "none.csv"))
+
+
+def test_entries_checked_before_are_not_checked_again(tmp_path):
+    rows = decisions({6: {1: "linear", 8: "chain"}, 7: {1: "linear", 8: "binomial"}})
+    (before,) = placements(rows)
+    (after,) = placements(rows, {("bcast", "core", 2, 7, 1)})
+    probe = obedient(after.tables["bcast"])
+    found = rulescheck.check_placement(after, tmp_path / "a.rules", CATALOGUE, "x", probe, before=before)
+    assert {one.entry for one in found} == {7}

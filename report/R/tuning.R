@@ -15,7 +15,7 @@ show_sampling <- function(study) {
   row <- data.frame(
     id = "sampling", file = "tuning/sampling.svg", title = "Regret against the share of measurement time",
     caption = paste(
-      "Mean regret over the whole grid against the share of its measurement time, mean over seeds with one standard deviation.",
+      "Mean regret over the whole grid against the share of its measurement time, over seeds, with one standard deviation.",
       "Dashed: the default. Dotted: 2.5 %."
     ), seed_figure = NA, width_in = 7, height_in = 4
   )

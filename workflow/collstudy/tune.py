@@ -118,6 +118,7 @@ class Tuner:
         self.decisions = tuning.read_decisions(self.folder / "tuning" / "decisions.csv")
         self.tie_pct = float(self.study.analysis.get("tie_pct", 2))
         self.withdrawn: set[tuple] = set()
+        self.findings: list[rulescheck.Finding] = []
 
     def numbers(self) -> dict[str, dict[str, int]]:
         """Algorithm numbers of the installed Open MPI, for the collectives of the study."""
@@ -134,8 +135,11 @@ class Tuner:
         tuning.emit(self.document, found, self.catalogue, self.study.machine, folder, self.numbers())
         return found
 
-    def check(self, found: list[Placement]) -> None:
-        """Ask the installed Open MPI; writes tuning/check.csv. Raises StudyError for a mismatch."""
+    def check(self, found: list[Placement], before: list[Placement] | None = None) -> None:
+        """Ask the installed Open MPI; writes tuning/check.csv. Raises StudyError for a mismatch.
+
+        *before* was checked already: only entries that it lacks are, and its findings are kept for the others.
+        """
         path = self.folder / "tuning" / "check.csv"
         findings: list[rulescheck.Finding] = []
         if "openmpi" in mpis():
@@ -143,11 +147,20 @@ class Tuner:
             probe = rulescheck.launch(mpi)
             for placement in found:
                 file = self.folder / "tuning" / f"openmpi-{placement.name}.rules"
+                old = next((one for one in before or [] if one.name == placement.name), None)
+                if old:
+                    findings += [
+                        one
+                        for one in self.findings
+                        if one.file == file.name
+                        and old.tables[one.collective][one.entry] == placement.tables[one.collective].get(one.entry)
+                    ]
                 findings += rulescheck.check_placement(
-                    placement, file.resolve(), self.catalogue, f"Open MPI {mpi.version}", probe, self.numbers()
+                    placement, file.resolve(), self.catalogue, f"Open MPI {mpi.version}", probe, self.numbers(), old
                 )
         else:
             print("no Open MPI here: the rules files are not checked")
+        self.findings = findings
         write_atomically(path, rulescheck.to_csv(findings))
         rulescheck.complain(findings)
         print(f"{len(findings)} boundaries checked, {sum(one.tells_apart for one in findings)} of them conclusive")
@@ -302,7 +315,7 @@ def run(project: Project, name: str, log: Path) -> None:
     if tuner.withdrawn:
         again = tuner.emit()
         print(f"{len(tuner.withdrawn)} decisions withdrawn, the files are written again")
-        tuner.check(again)
+        tuner.check(again, found)
     changed = [row for row in rows if row.rule.algorithm != "default"]
     verdicts = [row.verdict(tuner.tie_pct) for row in changed]
     print(
