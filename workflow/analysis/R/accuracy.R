@@ -3,8 +3,8 @@
 #' @param results List from [read_results()]: the simulated study.
 #' @param measured The same of the measured one. Default: the study that `analysis.compare` names, in the folder beside.
 #' @return Tibble, one row for each cell and size that both have: collective, algorithm, mapping, processes, size_bytes,
-#'   simulated_us, measured_us, ratio (simulated / measured) and held_out (the machine was not fitted to that algorithm;
-#'   every barrier was used). No rows where the measured study has no results here.
+#'   simulated_us, measured_us, ratio (simulated / measured) and held_out (`analysis.compare.fitted` does not
+#'   name the algorithm: the machine was not fitted to it). No rows where the measured study has no results here.
 #' @export
 compare_studies <- function(results, measured = read_compared(results)) {
   none <- tibble(
@@ -12,7 +12,8 @@ compare_studies <- function(results, measured = read_compared(results)) {
     size_bytes = numeric(), simulated_us = numeric(), measured_us = numeric(), ratio = numeric(), held_out = logical()
   )
   if (is.null(measured)) return(none)
-  fitted <- as.character(unlist(results$study$analysis$compare$fitted))
+  fitted <- results$study$analysis$compare$fitted
+  fitted <- paste(rep(names(fitted), lengths(fitted)), unlist(fitted))
   short <- function(medians) {
     mutate(medians[c(cell_keys, "latency_us")], across(c("collective", "algorithm", "mapping"), as.character))
   }
@@ -23,7 +24,7 @@ compare_studies <- function(results, measured = read_compared(results)) {
   ) |>
     mutate(
       ratio = .data$simulated_us / .data$measured_us,
-      held_out = .data$collective != "barrier" & !.data$algorithm %in% fitted
+      held_out = !paste(.data$collective, .data$algorithm) %in% fitted
     )
 }
 

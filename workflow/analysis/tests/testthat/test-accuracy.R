@@ -4,7 +4,7 @@ pair_of_studies <- function() {
   measured <- lawful(c(default = 1.1, linear = 1, chain = 1.3, binomial = 2), counts = c(2, 4), sizes = c(1, 1024))
   simulated <- dplyr::mutate(measured, latency_us = latency_us * ifelse(algorithm == "binomial", 0.25, 1.1))
   make_study(measured, folder = file.path(base, "real"))
-  compare <- list(compare = list(study = "real", fitted = list("linear", "chain")))
+  compare <- list(compare = list(study = "real", fitted = list(bcast = list("linear", "chain"))))
   read_results(make_study(simulated, analysis = compare, simulated = TRUE, folder = file.path(base, "toy")))
 }
 
