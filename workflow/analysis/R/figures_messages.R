@@ -342,7 +342,8 @@ describe_published <- function(results) {
   paste0(
     "Seed 004 measured that, of one pair's bandwidth, each of three pairs keeps ", shares(published), "; here it is ",
     shares(read_ladder(results)), simulated_note(results$study), ". The simulated link is shared by both ",
-    "directions, and the collapse between the seed's sockets is not modelled: for several pairs at once, believe the seed."
+    "directions, and the collapse between the seed's sockets is not modelled: for several pairs at once, believe the ",
+    "seed."
   )
 }
 
