@@ -232,7 +232,10 @@ format_words <- function(column, name, labels) {
   column
 }
 
-model_labels <- function() tryCatch(get("model_words", asNamespace("collanalysis")), error = function(e) character())
+model_labels <- function() {
+  known <- function(name) tryCatch(get(name, asNamespace("collanalysis")), error = function(e) character())
+  c(known("model_words"), known("message_model_words"))
+}
 
 #' Columns that say nothing: empty ones, and the study and collective where they are the same in every row.
 drop_columns <- function(table) {
