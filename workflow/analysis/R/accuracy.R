@@ -126,7 +126,28 @@ accuracy_sentences <- function(rows) {
         " of the cells and costs ", format_pct(all$mean_regret_pct), " on average."
       )
     ),
-    extreme_sentence(rows)
+    trust_sentence(rows), extreme_sentence(rows)
+  )
+}
+
+size_class <- function(bytes) {
+  cut(bytes, c(0, 64, 8192, Inf), c("up to 64 B", "of 128 B to 8 KiB", "of 16 KiB and more"))
+}
+
+#' The parts (algorithm x size class) whose median error is at most 20 %, and the others
+#' @noRd
+trust_sentence <- function(rows) {
+  parts <- whole(rows) |>
+    mutate(size = size_class(.data$size_bytes)) |>
+    group_by(.data$algorithm, .data$size) |>
+    summarise(trusted = median(abs(.data$ratio - 1)) <= 0.2, .groups = "drop") |>
+    mutate(text = paste0(
+      gsub("_", " ", .data$algorithm), ifelse(is.na(.data$size), "", paste0(" (messages ", .data$size, ")"))
+    ))
+  none <- function(words) if (length(words) == 0) "nothing" else and_list(words)
+  paste0(
+    "Within 20 % in the median, so to be trusted: ", none(parts$text[parts$trusted]), ". Not to be trusted: ",
+    none(parts$text[!parts$trusted]), "."
   )
 }
 
@@ -135,9 +156,7 @@ accuracy_sentences <- function(rows) {
 extreme_sentence <- function(rows) {
   rows <- whole(rows)
   parts <- rows |>
-    mutate(size = cut(
-      .data$size_bytes, c(0, 64, 8192, Inf), c("up to 64 B", "of 128 B to 8 KiB", "of 16 KiB and more")
-    )) |>
+    mutate(size = size_class(.data$size_bytes)) |>
     group_by(.data$algorithm, .data$mapping, .data$size) |>
     summarise(error = 100 * median(abs(.data$ratio - 1)), bias = median(.data$ratio), .groups = "drop") |>
     arrange(.data$error)
@@ -187,7 +206,7 @@ ratio_scale <- function() {
   list(
     geom_hline(yintercept = 1, linewidth = 0.3),
     geom_hline(yintercept = c(0.5, 2), linewidth = 0.3, linetype = "dotted"),
-    scale_y_log10(), theme_study()
+    scale_y_log10(), theme_study(), theme(strip.text.y = element_text(angle = 0))
   )
 }
 
