@@ -11,11 +11,20 @@ show_regret <- function(study) {
   )))
 }
 
+#' For chapters of other kinds: a section where the study was decided and judged.
+show_tuned <- function(study) {
+  if (!file.exists(file.path(study$folder, "tables", "tuning-regret.csv"))) return(invisible(NULL))
+  emit("## Tuning {#sec-", study$id, "-tuning}")
+  say_sentences(study, collanalysis::describe_tuning(study$folder), paste0("sec-", study$id, "-tuning"))
+  show_regret(study)
+  show_sampling(study)
+}
+
 show_sampling <- function(study) {
   row <- data.frame(
     id = "sampling", file = "tuning/sampling.svg", title = "Regret against the share of measurement time",
     caption = paste(
-      "Mean regret over the whole grid against the share of its measurement time, over seeds, with one standard deviation.",
+      "Mean regret over the whole grid against the share of its measurement time: mean and spread over seeds.",
       "Dashed: the default. Dotted: 2.5 %."
     ), seed_figure = NA, width_in = 7, height_in = 4
   )
@@ -27,7 +36,8 @@ show_verification <- function(study) {
   if (is.null(table)) return(invisible(NULL))
   emit_table(paste0("tbl-", study$id, "-verification"), as.data.frame(table), caption_of(study, paste(
     "Fresh launches of the default and of the rules file, interleaved. Regret is over the fastest known of the cell;",
-    "speed-up is the geometric mean over the cells whose rule is not the default."
+    "speed-up is the geometric mean over the cells whose rule is not the default. Before slower rules were withdrawn.",
+    if (study$simulated) "A simulation repeats itself exactly: only the cells that did not decide are news." else ""
   )))
 }
 
