@@ -3,7 +3,7 @@
 collective_titles <- c(
   bcast = "Broadcast", barrier = "Barrier", reduce = "Reduce", allreduce = "Allreduce", gather = "Gather",
   scatter = "Scatter", allgather = "Allgather", alltoall = "All-to-all", latency = "Point-to-point latency",
-  bandwidth = "Point-to-point bandwidth"
+  bandwidth = "Point-to-point bandwidth", bw = "Point-to-point bandwidth", multi_lat = "Ping-pong in pairs"
 )
 
 collective_title <- function(name) {

@@ -233,22 +233,37 @@ figures_of_messages_in <- function(results, collective, costs) {
     small <- min(here$size_bytes)
     most <- max(here$processes)
     height <- 1.6 + 2.3 * ceiling(length(known) / 2)
+    found <- if (results$study$simulated) "simulated" else "measured"
+    note <- if (collective == "reduce") reduce_note(known) else ""
     list(
       figure(collective, paste0("model-latency-", slug(mapping)), plot_models(
         results, collective, filter(here, .data$size_bytes == small), "processes", costs), paste0(
-        "Latency (\u00b5s) of ", label_bytes(small), " messages against processes: measured (points) and models made ",
-        "of point-to-point costs; the lower bound holds for any algorithm. Vertical lines: more processes need ",
+        "Latency (\u00b5s) of ", label_bytes(small), " messages against processes: ", found, " (points) and models ",
+        "made of point-to-point costs; the lower bound holds for any algorithm. Vertical lines: more processes need ",
         "a second ",
-        "unit of a level (", boundary_words(results, mapping, most), "). Logarithmic axes."
+        "unit of a level (", boundary_words(results, mapping, most), "). Logarithmic axes.", note
       ), seed, 9.5, height),
       figure(collective, paste0("model-bound-", slug(mapping)), plot_models(
         results, collective, filter(here, .data$processes == most), "size_bytes", costs), paste0(
-        "Latency (\u00b5s) with ", most, " processes against message size: measured (points), models, and the ",
+        "Latency (\u00b5s) with ", most, " processes against message size: ", found, " (points), models, and the ",
         "bound by ",
         "latency and bandwidth that no algorithm can beat. Logarithmic axes."
       ), NA, 9.5, height)
     )
   }), recursive = FALSE)
+}
+
+#' What to know before a model of a reduce is compared with what a benchmark prints
+#' @noRd
+reduce_note <- function(algorithms) {
+  paste0(
+    " The latency is the mean over the ranks, of which most leave as soon as they have sent; seed 003's models give ",
+    "the time until the root has the result.",
+    if ("rabenseifner" %in% base_name(algorithms)) paste0(
+      " With fewer elements than processes Open MPI replaces Rabenseifner's algorithm by the linear one, presumably ",
+      "also in seed 003's measurement of 2 bytes."
+    )
+  )
 }
 
 boundary_words <- function(results, mapping, most) {
