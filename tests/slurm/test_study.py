@@ -240,12 +240,13 @@ def test_time_limit_resumes_with_the_remaining_time(two, cluster) -> None:
     hosts_only(cluster)
     study = two(launches=30)
     process = study.start(MEASURED)
-    kept = study.until_kept(25)
+    kept = study.until_kept(15)
     asked = minutes(study.jobs()[0]["limit"])
     cluster.expire(int(study.jobs()[0]["id"]))
     assert process.wait(300) == 0, study.output() + study.logs()
     first, second = study.jobs()
-    assert first["state"] == "TIMEOUT" and second["state"] == "COMPLETED"
+    # FAILED: the runner saw that Slurm was ending the job, and left before Slurm insisted.
+    assert first["state"] in ("TIMEOUT", "FAILED") and second["state"] == "COMPLETED"
     assert minutes(second["limit"]) < asked
     study.assert_complete(kept, 30)
     # The launches that Slurm ended are no failures of their cells.

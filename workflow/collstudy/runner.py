@@ -232,6 +232,12 @@ class BlockRunner:
         with tempfile.TemporaryDirectory(prefix=".proof-", dir=shared.resolve()) as name:
             command = openmpi.proof_command(machine, cell, placement, Path(name), hosts)
             printed = execute(command, machine.launch_time_limit_s, self.log, self.place.environment, Path(name))
+            written = sum(path.stat().st_size > 0 for path in Path(name).glob("messages.*.prof"))
+            if cell.pattern and cell.selection.get("openmpi") and written < cell.processes:
+                # A full disk would otherwise look like another algorithm.
+                raise LaunchFailed(
+                    f"proof: {written} of {cell.processes} ranks wrote their messages (is the disk full?)"
+                )
             return openmpi.judge(cell, printed, Path(name), placement, hosts, bound=not machine.oversubscribe)
 
     def _measure(self, cell: Cell, scratch: Path, number: int, order: dict[str, Any]) -> dict[str, Any]:

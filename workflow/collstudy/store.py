@@ -101,7 +101,10 @@ class Record:
 
     def stop(self, cell: Cell, policy: Policy) -> str | None:
         """Why no further launch is needed: deterministic, narrow, limit; None when one is."""
-        return self.summary().stop(cell, policy)
+        count = len(self.launches)
+        # The interval takes long to compute and matters only in between.
+        width = self.interval_width_pct() if policy.minimum <= count < policy.maximum else None
+        return Summary(count, width).stop(cell, policy)
 
     def summary(self) -> Summary:
         """The short form."""
