@@ -216,6 +216,7 @@ def test_two_nodes_with_open_mpi_5(two, cluster) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.long
 def test_srun_as_launcher_is_marked_where_it_does_not_bind(two, cluster) -> None:
     """The test cluster's Slurm binds nothing, so ranks do not land as asked, and the cells say so."""
     hosts_only(cluster)
@@ -238,9 +239,9 @@ def test_more_than_the_allowed_node_hours_is_refused(two) -> None:
 
 def test_time_limit_resumes_with_the_remaining_time(two, cluster) -> None:
     hosts_only(cluster)
-    study = two(launches=30)
+    study = two(launches=20)
     process = study.start(MEASURED)
-    kept = study.until_kept(15)
+    kept = study.until_kept(12)
     asked = minutes(study.jobs()[0]["limit"])
     cluster.expire(int(study.jobs()[0]["id"]))
     assert process.wait(300) == 0, study.output() + study.logs()
@@ -248,7 +249,7 @@ def test_time_limit_resumes_with_the_remaining_time(two, cluster) -> None:
     # FAILED: the runner saw that Slurm was ending the job, and left before Slurm insisted.
     assert first["state"] in ("TIMEOUT", "FAILED") and second["state"] == "COMPLETED"
     assert minutes(second["limit"]) < asked
-    study.assert_complete(kept, 30)
+    study.assert_complete(kept, 20)
     # The launches that Slurm ended are no failures of their cells.
     assert " 0 failed" in study.output() and "1 failed" not in study.output() and "4 failed" not in study.output()
     assert "Slurm is ending job" in study.logs()
@@ -366,6 +367,7 @@ def test_a_full_disk_loses_nothing(cluster, tiny) -> None:
     study.assert_complete(kept, 10)
 
 
+@pytest.mark.long
 def test_with_accounting_by_sacct(tmp_path) -> None:
     if not shutil.which("slurmdbd", path="/usr/sbin:/usr/bin"):
         pytest.skip("not installed: slurmdbd mariadb-server")
