@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -21,14 +22,16 @@ def build() -> list[Path]:
         simulated = SETUP / "build" / SIMULATED
         _make(NATIVE, "smpicc", simulated)
         # LD_PRELOAD does not reach simulated ranks: the same benchmark once more, with the collectives library linked in.
-        library = simulated / "coll" / "collstudy.o"
-        _make(NATIVE / "bench", "smpicc", SETUP / "build" / SIMULATED_WITH_LIBRARY, f"LDLIBS={library} -Wl,-Bsymbolic")
+        bench = NATIVE / "bench"
+        library = os.path.relpath(simulated / "coll" / "collstudy.o", bench)
+        _make(bench, "smpicc", SETUP / "build" / SIMULATED_WITH_LIBRARY, f"LDLIBS={library} -Wl,-Bsymbolic")
         folders.append(simulated)
     return folders
 
 
 def _make(folder: Path, compiler: str, target: Path, *variables: str) -> None:
-    command = ["make", "-s", "-C", folder, f"MPICC={compiler}", f"OUT={target}", *variables]
+    # make cannot have blanks in names: a checkout in a folder with one is named from inside.
+    command = ["make", "-s", "-C", folder, f"MPICC={compiler}", f"OUT={os.path.relpath(target, folder)}", *variables]
     done = subprocess.run(command, capture_output=True, text=True, env=mpi_environment(), check=False)
     if done.returncode != 0:
         raise StudyError(f"make with {compiler} failed:\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
