@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from .cells import library_text
-from .config import Catalogue, Machine
+from .config import POINT_TO_POINT, Catalogue, Machine, Study
 from .errors import StudyError
 from .placement import place
 from .rulesfile import rules_arguments
@@ -118,6 +118,17 @@ class Placement:
     def name(self) -> str:
         """Part of the files' names."""
         return f"{self.mapping}-n{self.nodes}"
+
+
+def wanted_files(results: Path, studies: dict[str, Study]) -> list[Path]:
+    """What a run makes: studies with `analysis.tuning` are tuned; imported collectives are judged on held-out cells."""
+    found = []
+    for name, study in studies.items():
+        if "tuning" in study.analysis:
+            found.append(results / name / "tuning" / "README.md")
+        elif any(entry["collective"] not in POINT_TO_POINT for entry in study.imports.get("files", ())):
+            found.append(results / name / "tables" / "tuning-regret.csv")
+    return found
 
 
 def parse_algorithm(text: str) -> tuple[str, tuple[tuple[str, int], ...]]:

@@ -9,7 +9,7 @@ if workflow.is_main_process:
 rule render_report:
     input:
         get_analysis,
-        get_tuning,
+        lambda wildcards: wanted_files(RESULTS, STATES.studies),
         REPORT_SOURCES,
     output:
         html=RESULTS / "report" / "index.html",

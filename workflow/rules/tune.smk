@@ -1,19 +1,5 @@
 # Measurements to decisions, decisions to files that MPI libraries read, and what these gain on fresh launches.
-from collstudy.config import POINT_TO_POINT
-
-
-def get_tuning(wildcards):
-    """Studies with `analysis.tuning` are tuned; imported ones, which nothing can verify, are judged on held-out cells."""
-    found = []
-    for name, study in STATES.studies.items():
-        if "tuning" in study.analysis:
-            found.append(RESULTS / name / "tuning" / "README.md")
-        elif any(
-            entry["collective"] not in POINT_TO_POINT
-            for entry in study.imports.get("files", ())
-        ):
-            found.append(RESULTS / name / "tables" / "tuning-regret.csv")
-    return found
+from collstudy.tuning import wanted_files
 
 
 rule decide_tuning:
