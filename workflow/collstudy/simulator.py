@@ -195,16 +195,18 @@ def prepare(machine: Machine, cell: Cell, placement: list[Core], folder: Path) -
     write_atomically(hosts, "".join(core.name + "\n" for core in placement).encode())
     found = suite(SIMULATED_WITH_LIBRARY if "library" in cell.selection else SIMULATED)
     described: list[str | Path] = [platform]
-    variables = []
+    wrapper: list[str | Path] = []
     if calibrated(machine):
         costs = folder / "costs.txt"
         if not costs.exists():
             write_atomically(costs, costs_text(machine).encode())
-        variables = ["env", f"COLLSTUDY_PLATFORM={platform}", f"COLLSTUDY_COSTS={costs}", f"COLLSTUDY_HOSTS={hosts}"]
+        # Names without a folder: the simulator runs in this one, and smpirun splits a wrapper at blanks.
+        names = {"PLATFORM": platform.name, "COSTS": costs.name, "HOSTS": hosts.name}
+        wrapper = ["-wrapper", " ".join(["env", *(f"COLLSTUDY_{key}={name}" for key, name in names.items())])]
         described = [SETUP / "build" / SIMULATED / "simulator" / "levels.so"]
     command = [
-        *variables,
         "smpirun",
+        *wrapper,
         "-np",
         str(cell.processes),
         "-platform",
