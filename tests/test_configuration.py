@@ -93,4 +93,4 @@ def test_an_algorithm_a_mapping_and_a_machine_are_edits_of_yaml(checkout: Checko
     checkout.write("config/studies/tiny.yaml", text)
     done = checkout.collstudy("status", "tiny")
     assert done.returncode == 0, done.stderr
-    assert "0 of 4 cells measured" in done.stdout
+    assert "cells 0 done, 0 failed, 4 left of 4" in done.stdout

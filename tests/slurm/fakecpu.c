@@ -104,11 +104,11 @@ static char **add_mask(char *const *environment, char **copy, char *variable) {
     return copy;
 }
 
-#define EXEC_WITH_MASK(name, path, arguments, environment)                                                              \
-    do {                                                                                                                \
+#define EXEC_WITH_MASK(name, path, arguments, environment)                                                             \
+    do {                                                                                                               \
         int (*real)(const char *, char *const[], char *const[]) = dlsym(RTLD_NEXT, name);                              \
         char *copy[count_variables(environment) + 2];                                                                  \
-        char variable[sizeof VARIABLE + 2 * MASK_BYTES];                                                                \
+        char variable[sizeof VARIABLE + 2 * MASK_BYTES];                                                               \
         return real(path, arguments, add_mask(environment, copy, variable));                                           \
     } while (0)
 

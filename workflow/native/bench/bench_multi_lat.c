@@ -1,4 +1,5 @@
-/* Ping-pong in all pairs (r, r + P / 2) at once: half of the time for a message there and one back, mean over the pairs. */
+/* Ping-pong in all pairs (r, r + P / 2) at once: half of the time for a message there and one back, mean over the
+ * pairs. */
 #include "benchmark.h"
 
 enum { TAG = 1 };

@@ -1,9 +1,9 @@
 /*
  * collprobe COLLECTIVE BYTES... : call one collective once for each message size and nothing else.
  *
- * Run under the MPI library's monitoring it shows which ranks exchange messages in that collective alone: the proof of which
- * algorithm really ran. Every rank prints one line, "rank R of P host H cpus LIST", so that the same launch tells where the
- * ranks landed (the affinity mask of the process as the kernel has it).
+ * Run under the MPI library's monitoring it shows which ranks exchange messages in that collective alone: the proof of
+ * which algorithm really ran. Every rank prints one line, "rank R of P host H cpus LIST", so that the same launch tells
+ * where the ranks landed (the affinity mask of the process as the kernel has it).
  */
 #define _GNU_SOURCE
 #include <mpi.h>
@@ -12,16 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK(call)                                                                                                            \
-    do {                                                                                                                       \
-        if ((call) != MPI_SUCCESS) {                                                                                           \
-            fprintf(stderr, "collprobe: %s failed\n", #call);                                                                  \
-            MPI_Abort(MPI_COMM_WORLD, 1);                                                                                      \
-        }                                                                                                                      \
+#define CHECK(call)                                                                                                    \
+    do {                                                                                                               \
+        if ((call) != MPI_SUCCESS) {                                                                                   \
+            fprintf(stderr, "collprobe: %s failed\n", #call);                                                          \
+            MPI_Abort(MPI_COMM_WORLD, 1);                                                                              \
+        }                                                                                                              \
     } while (0)
 
-static void print_place(int rank, int processes)
-{
+static void print_place(int rank, int processes) {
     char host[MPI_MAX_PROCESSOR_NAME], line[8192];
     int length, at;
     cpu_set_t set;
@@ -43,8 +42,7 @@ static void print_place(int rank, int processes)
 }
 
 /* One call with `bytes` per rank (per block where the collective has blocks). */
-static void call(const char *collective, int bytes, char *send, char *receive)
-{
+static void call(const char *collective, int bytes, char *send, char *receive) {
     int doubles = bytes / (int)sizeof(double) > 0 ? bytes / (int)sizeof(double) : 1;
 
     if (strcmp(collective, "bcast") == 0) {
@@ -69,15 +67,15 @@ static void call(const char *collective, int bytes, char *send, char *receive)
         CHECK(MPI_Barrier(MPI_COMM_WORLD));
     } else {
         fprintf(stderr,
-                "collprobe: unknown collective '%s'; known: bcast barrier reduce allreduce gather scatter allgather alltoall latency bw "
+                "collprobe: unknown collective '%s'; known: bcast barrier reduce allreduce gather scatter allgather "
+                "alltoall latency bw "
                 "multi_lat\n",
                 collective);
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     int rank, processes;
 
     CHECK(MPI_Init(&argc, &argv));
