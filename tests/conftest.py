@@ -90,9 +90,9 @@ def _folder(path: Path) -> Path:
 @pytest.fixture(scope="session")
 def orfeo_results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder results/orfeo-thin after collecting and analysing the imported study."""
-    reference_data()
+    data = {"STUDY_REFERENCE_DATA": str(reference_data())}
     made = Checkout(_folder(tmp_path_factory.mktemp("orfeo") / "checkout"))
     parts = [f"results/orfeo-thin/{part}/index.csv" for part in ("tables", "models")]
-    done = made.snakemake("--config", "studies=orfeo-thin", "--", *parts)
+    done = made.snakemake("--config", "studies=orfeo-thin", "--", *parts, environment=data)
     assert done.returncode == 0, done.stdout + done.stderr
     return made.folder / "results" / "orfeo-thin"

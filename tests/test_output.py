@@ -30,7 +30,7 @@ def test_full_output() -> None:
 @pytest.mark.parametrize("path", sorted([*DATA.glob("smpi-*.txt"), *DATA.glob("openmpi-*.txt")]), ids=lambda p: p.stem)
 def test_recorded_outputs_of_the_real_suite(path: Path) -> None:
     text = path.read_text()
-    rows = [line.split() for line in text.splitlines() if line[:1].isdigit()]
+    rows = [line.split() for line in text.splitlines() if line.strip()[:1].isdigit()]
     sizes = [None] if "barrier" in path.name else [int(row[0]) for row in rows]
     samples = parse(text, sizes)
     column = 0 if sizes == [None] else 1

@@ -6,13 +6,6 @@ if workflow.is_main_process:
     note_sources(ANALYSIS_SOURCES, ["workflow/analysis", "workflow/scripts/analyse.R"])
 
 
-def compared_with(wildcards):
-    """Measurements of the study that `analysis.compare` names, where that study is part of this run."""
-    study = STATES.studies.get(wildcards.study)
-    name = study.analysis.get("compare", {}).get("study") if study else None
-    return [RESULTS / name / "measurements.csv"] if name in STATES else []
-
-
 rule analyse_study:
     input:
         sources=ANALYSIS_SOURCES,

@@ -14,8 +14,14 @@ from collstudy.blocks import read_block, slurm_resources, write_block
 from collstudy.status import Progress, explain, last_words, left_running, note_start
 from collstudy.store import Store, write_atomically
 
-os.environ["PYTHONPATH"] = str(BASE / "workflow")
-os.environ["R_LIBS"] = str(BASE / ".study" / "R")
+# Jobs use the Python that runs Snakemake.
+os.environ.update(
+    PATH=os.pathsep.join(
+        [str(Path(sys.executable).parent), os.getenv("PATH", os.defpath)]
+    ),
+    PYTHONPATH=str(BASE / "workflow"),
+    R_LIBS=str(BASE / ".study" / "R"),
+)
 
 STUDIES = split_names(config["studies"])
 RESULTS = Path(config.get("results", "results"))
@@ -152,3 +158,10 @@ def get_analysis(wildcards):
         for study in STATES
         for part in ("tables", "figures")
     ] + [RESULTS / study / "models" / "index.csv" for study in STATES]
+
+
+def compared_with(wildcards):
+    """Measurements of the study that `analysis.compare` names, where that study is part of this run."""
+    study = STATES.studies.get(wildcards.study)
+    name = study.analysis.get("compare", {}).get("study") if study else None
+    return [RESULTS / name / "measurements.csv"] if name in STATES else []

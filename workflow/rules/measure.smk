@@ -21,8 +21,10 @@ rule measure_block:
         qos=get_resource("qos"),
         mem_mb=get_resource("mem_mb"),
         slurm_extra=get_resource("slurm_extra"),
+    params:
+        results=RESULTS,
     shell:
-        "{sys.executable:q} -m collstudy --results {RESULTS:q} measure {input.block:q} --log {log:q}"
+        "python -m collstudy --results {params.results:q} measure {input.block:q} --log {log:q}"
         " && touch {output.marker:q}"
 
 
@@ -36,8 +38,10 @@ rule measure_here:
     log:
         "logs/measure/{block}.{attempt}.log",
     threads: workflow.cores
+    params:
+        results=RESULTS,
     shell:
-        "{sys.executable:q} -m collstudy --results {RESULTS:q} measure {input.block:q} --log {log:q}"
+        "python -m collstudy --results {params.results:q} measure {input.block:q} --log {log:q}"
         " && touch {output.marker:q}"
 
 
@@ -51,5 +55,7 @@ rule collect_measurements:
         cells=RESULTS / "{study}" / "cells.csv",
     log:
         "logs/collect/{study}.log",
+    params:
+        results=RESULTS,
     shell:
-        "{sys.executable:q} -m collstudy --results {RESULTS:q} collect {wildcards.study:q} > {log:q} 2>&1"
+        "python -m collstudy --results {params.results:q} collect {wildcards.study:q} > {log:q} 2>&1"

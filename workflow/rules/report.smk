@@ -17,12 +17,14 @@ rule render_report:
     log:
         "logs/report/render.log",
     params:
+        results=RESULTS,
+        base=BASE,
         studies=list(STATES),
         folder=RESULTS / "report",
     # The revision is asked for in the shell: as a parameter it would make every commit a reason to render again.
     shell:
-        "revision=$(git -C {BASE:q} describe --always --dirty 2>> {log:q} || echo unknown) && "
-        "{sys.executable:q} -m collstudy.render --results {RESULTS:q} --studies {params.studies:q} --output {params.folder:q}"
+        "revision=$(git -C {params.base:q} describe --always --dirty 2>> {log:q} || echo unknown) && "
+        "python -m collstudy.render --results {params.results:q} --studies {params.studies:q} --output {params.folder:q}"
         " --revision $revision > {log:q} 2>&1"
 
 
@@ -36,7 +38,8 @@ rule give_verdict:
     log:
         "logs/verdict.log",
     params:
+        results=RESULTS,
         studies=list(STATES),
     shell:
-        "{sys.executable:q} -m collstudy --results {RESULTS:q} verdict {params.studies:q} 2>&1 | tee {log:q}"
+        "python -m collstudy --results {params.results:q} verdict {params.studies:q} 2>&1 | tee {log:q}"
         " && echo {params.studies:q} > {output:q}"

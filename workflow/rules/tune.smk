@@ -49,5 +49,7 @@ rule tune_study:
     log:
         "logs/tune/{study}.log",
     threads: workflow.cores
+    params:
+        results=RESULTS,
     shell:
-        "{sys.executable:q} -m collstudy.tune --results {RESULTS:q} {wildcards.study:q} --log {log:q}"
+        "python -m collstudy.tune --results {params.results:q} {wildcards.study:q} --log {log:q}"

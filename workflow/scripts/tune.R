@@ -1,4 +1,4 @@
-# Rscript tune.R {decide|sample} results/<study>: tuning/decisions.csv and tables/tuning-regret.csv, or tables/sampling.csv.
+# Rscript tune.R {decide|sample} results/<study>: tuning/decisions.csv and tables/tuning-regret.csv, or sampling.csv.
 suppressPackageStartupMessages(library(collanalysis))
 
 stages <- list(decide = write_tuning, sample = write_sampling)

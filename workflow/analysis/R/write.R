@@ -23,7 +23,10 @@ write_tables <- function(results, folder = results$study$folder) {
     unlist(
       map(collectives_of(results, sized = TRUE), function(name) tables_with_sizes(results, name)), recursive = FALSE
     ),
-    unlist(map(collectives_of(results, sized = FALSE), function(name) tables_without(results, name)), recursive = FALSE),
+    unlist(
+      map(collectives_of(results, sized = FALSE), function(name) tables_without(results, name)),
+      recursive = FALSE
+    ),
     tables_accuracy(results),
     tables_of_ladder(results)
   )
