@@ -115,3 +115,9 @@ def test_omb_is_used_where_it_is_installed(checkout: Checkout, tmp_path: Path) -
     assert done.returncode == 0, done.stdout + done.stderr
     header, row, *_ = (checkout.folder / "results" / "local" / "measurements.csv").read_text().splitlines()
     assert dict(zip(header.split(","), row.split(","), strict=True))["suite"] == "OSU Micro-Benchmarks"
+
+
+def test_a_study_and_a_target_of_ones_own(checkout: Checkout) -> None:
+    done = study(checkout.folder, "run", "tiny", "--", "results/tiny/measurements.csv", "--dry-run")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "collect_measurements" in done.stdout + done.stderr
