@@ -416,10 +416,13 @@ summarise_selection <- function(predictions, medians, tie_pct = 2) {
   )
   if (nrow(predictions) == 0) return(none)
   cell <- c("collective", "mapping", "processes", "size_bytes")
-  forced <- filter(predictions, .data$algorithm != "default")
+  forced <- filter(predictions, .data$algorithm != "default") |>
+    group_by(across(all_of(cell))) |>
+    filter(n_distinct(.data$algorithm) > 1) |>
+    ungroup()
+  if (nrow(forced) == 0) return(none)
   best <- distinct(forced, across(all_of(c(cell, "algorithm", "latency_us")))) |>
     group_by(across(all_of(cell))) |>
-    filter(n() > 1) |>
     summarise(best_us = min(.data$latency_us), .groups = "drop")
   picked <- forced |>
     group_by(across(all_of(c(cell, "model")))) |>

@@ -387,6 +387,10 @@ plot_model_errors <- function(results, collective, errors) {
       model = factor(.data$model, intersect(names(model_words), .data$model))
     )
   rows <- filter(rows, !(.data$kind == "Extrapolation" & .data$model == "interpolation"))
+  # A logarithmic axis has no place for an error of zero.
+  least <- 0.1
+  note <- if (any(rows$mape < least)) paste0("; errors below ", least, " % are drawn there")
+  rows <- mutate(rows, mape = pmax(.data$mape, .env$least))
   best <- rows |> group_by(.data$kind, .data$mapping, .data$algorithm) |>
     slice_min(.data$mape, n = 1, with_ties = FALSE)
   colours <- c(
@@ -405,7 +409,7 @@ plot_model_errors <- function(results, collective, errors) {
     scale_x_log10("Mean absolute error (%)", breaks = c(1, 2, 5, 10, 20, 50, 100, 200, 500)) +
     labs(
       y = NULL, title = paste0(capitalised(collective_word(collective)), ": errors on cells that were not fitted"),
-      subtitle = "A ring marks the smallest error of its row"
+      subtitle = paste0("A ring marks the smallest error of its row", note)
     ) +
     tag_simulated(results$study) + theme_study() + theme(strip.text.y = element_text(hjust = 0.5))
 }

@@ -1,9 +1,12 @@
 # Whole studies: every table, model, figure and sentence, also where there is little to say.
 make_everything <- function(folder) {
   results <- read_results(folder)
-  write_tables(results)
-  write_models(results)
-  write_figures(results)
+  expect_no_warning({
+    write_tables(results)
+    write_models(results)
+    figures <- write_figures(results)
+  })
+  figures
 }
 
 expect_complete <- function(folder) {
