@@ -29,6 +29,8 @@ LOCK = {
 def copy(tmp_path):
     shutil.copy(CHECKOUT / "spack.yaml", tmp_path)
     shutil.copytree(CHECKOUT / "spack", tmp_path / "spack")
+    (tmp_path / "workflow" / "analysis").mkdir(parents=True)
+    shutil.copy(CHECKOUT / "workflow" / "analysis" / "DESCRIPTION", tmp_path / "workflow" / "analysis")
     return tmp_path
 
 
@@ -53,6 +55,13 @@ def test_the_files_of_this_checkout_are_sound():
         ("spack/orfeo/packages.yaml", "buildable: false", "buildable: true", "buildable is not false"),
         ("spack/orfeo/packages.yaml", ", prefix: /usr", "", "neither prefix nor modules"),
         ("spack/r/spack.yaml", "- r@4.5.3", "- r@4.5.3 +X", "spack/r/spack.yaml: root 'r@4.5.3 +X'"),
+        ("spack/r/spack.yaml", "    - r-mgcv@1.9-4\n", "", "imports mgcv, but r-mgcv is not a root"),
+        (
+            "workflow/analysis/DESCRIPTION",
+            "purrr,",
+            "purrr (>= 1.0),\n    zoo,",
+            "imports zoo, but r-zoo is not a root",
+        ),
     ],
 )
 def test_a_mistake_is_named(copy, file, old, new, message):

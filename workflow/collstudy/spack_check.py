@@ -25,6 +25,9 @@ EXTERNAL = ("slurm", "ucx", "hwloc")
 CLUSTER_VARIABLE = "${COLLSTUDY_CLUSTER}"
 #: The folder of spack/ that is no cluster: R's own environment.
 R_ENVIRONMENT = "r"
+#: Packages that r (built without the recommended ones) and r-tidyverse bring.
+R_BASE = {"grDevices", "graphics", "grid", "methods", "parallel", "splines", "stats", "utils"}
+R_TIDYVERSE = {"broom", "dplyr", "ggplot2", "purrr", "readr", "rlang", "scales", "stringr", "tibble", "tidyr", "vctrs"}
 
 
 def check(checkout: Path) -> list[str]:
@@ -42,6 +45,8 @@ def check(checkout: Path) -> list[str]:
         findings = [*_check_roots(manifest), *_check_pins(manifest), *_check_requirements(manifest)]
         findings += _check_includes(manifest, path.parent)
         problems += [f"{_shown(path, checkout)}: {finding}" for finding in findings]
+        if path.parent.name == R_ENVIRONMENT:
+            problems += [f"{_shown(path, checkout)}: {finding}" for finding in _check_imports(manifest, checkout)]
     if len({_commit(manifest) for manifest in manifests.values()}) > 1:
         problems.append("spack.yaml and spack/r/spack.yaml pin different commits of the package repository")
     for folder in clusters(checkout):
@@ -128,6 +133,17 @@ def _check_includes(manifest: dict[str, Any], folder: Path) -> Iterator[str]:
             path = folder / text.replace(CLUSTER_VARIABLE, name)
             if not path.exists():
                 yield f"include {text}: {path.relative_to(folder)} does not exist"
+
+
+def _check_imports(manifest: dict[str, Any], checkout: Path) -> Iterator[str]:
+    """Every package that the analysis imports is a root, or comes with R or the tidyverse."""
+    description = (checkout / "workflow" / "analysis" / "DESCRIPTION").read_text(encoding="utf-8")
+    imports = re.search(r"^Imports:((?:.|\n[ \t])*)", description, re.MULTILINE)
+    names = re.findall(r"[A-Za-z][\w.]*", re.sub(r"\([^)]*\)", "", imports[1])) if imports else []
+    have = {name.removeprefix("r-") for name in roots(manifest)}
+    for name in names:
+        if name not in R_BASE | R_TIDYVERSE and name.lower() not in have:
+            yield f"workflow/analysis imports {name}, but r-{name.lower()} is not a root"
 
 
 def _check_externals(path: Path) -> Iterator[str]:
