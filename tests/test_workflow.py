@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -180,7 +181,8 @@ sweeps:
     assert len(cell_files(checkout)) == 2
     document = json.loads(Path(next(name for name in cell_files(checkout) if "linear" in name)).read_text())
     assert document["proof"]["component"] == "tuned" and document["proof"]["used"] is True
-    assert document["launches"][1]["provenance"]["command"].startswith("/")
+    launcher = shlex.split(document["launches"][1]["provenance"]["command"])[0]
+    assert launcher.endswith("/mpirun") and Path(launcher).is_absolute()
     assert {row["proved"] for row in second if row["algorithm"] == "linear"} == {"TRUE"}
 
 
