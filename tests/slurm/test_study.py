@@ -1,4 +1,4 @@
-"""The study on a real Slurm: one job a block, only what changed, and every fault of issue 3.
+"""The study on a real Slurm: one job a block, only what changed, and every fault that a cluster has ready.
 
 Few ranks and cells, so that the whole file stays within minutes on two cores.
 """
@@ -75,6 +75,12 @@ class SlurmStudy:
     def run(self, *arguments: str, status: int = 0) -> str:
         process = self.start(*(arguments or (MEASURED,)))
         assert process.wait(300) == status, self.output() + self.logs()
+        return self.output()
+
+    def run_all(self) -> str:
+        """The whole study, as a person types it."""
+        process = self.start()
+        assert process.wait(300) == 0, self.output() + self.logs()
         return self.output()
 
     def logs(self) -> str:
@@ -193,11 +199,25 @@ def test_only_what_changed(two, cluster) -> None:
     assert "cells 6 done, 0 failed, 0 left of 6" in study.collstudy("status").stdout
 
 
+def test_from_the_question_to_the_report(two, cluster) -> None:
+    """`snakemake --profile slurm` and nothing else: measured on the nodes; tables, report and verdict on the login node."""
+    hosts_only(cluster)
+    study = two(launches=1)
+    output = study.run_all()
+    assert len(study.jobs()) == 1
+    study.assert_complete({}, 1)
+    page = (study.folder / "results" / "report" / "index.html").read_text()
+    assert "Two nodes" in page and "Two test nodes" in page
+    assert (study.folder / "results" / "report" / "report.pdf").read_bytes().startswith(b"%PDF")
+    assert (study.folder / "results" / "two" / "tables" / "index.csv").exists()
+    # Nothing is left to do.
+    assert "Nothing to be done" in study.run_all() and len(study.jobs()) == 1, output
+
+
 def test_two_nodes_with_open_mpi_5(two, cluster) -> None:
     hosts_only(cluster)
-    folders = [ROOT / ".study" / "openmpi" / "bin", Path("/tmp/v/bin")]
-    folder = next((path for path in folders if (path / "mpirun").exists()), None)
-    if folder is None:
+    folder = ROOT / ".study" / "openmpi" / "bin"
+    if not (folder / "mpirun").exists():
         pytest.fail("no Open MPI 5 in .study/openmpi: ./study test installs it")
     study = two(mappings="core, BFNF")
     study.environment["PATH"] = f"{Path(sys.executable).parent}:{folder}:{os.environ['PATH']}"
