@@ -74,6 +74,18 @@ def test_unknown_study(checkout: Checkout) -> None:
     assert "no study 'tyni'" in done.stderr and "known: " in done.stderr and "tiny" in done.stderr
 
 
+def test_companions_run_as_well(checkout: Checkout) -> None:
+    checkout.write("config/machines/thin.yaml", THIN)
+    checkout.write("config/studies/tiny.yaml", TINY + "with: [twin]\n")
+    # They may name each other.
+    checkout.write("config/studies/twin.yaml", TINY.replace("binomial", "chain") + "with: [tiny]\n")
+    done = checkout.collstudy("status", "tiny")
+    assert [line.split(":")[0] for line in done.stdout.splitlines() if "cells" in line] == ["tiny", "twin"], done.stdout
+    checkout.write("config/studies/twin.yaml", TINY + "with: [triplet]\n")
+    done = checkout.collstudy("status", "tiny")
+    assert done.returncode == 2 and "twin.yaml: with: no study 'triplet'; known: " in done.stderr
+
+
 def test_snakemake_says_the_same_before_anything_runs(checkout: Checkout) -> None:
     checkout.write("config/studies/tiny.yaml", TINY.replace("[core]", "[cores]"))
     done = checkout.snakemake()

@@ -130,6 +130,7 @@ class Study:
     imports: dict[str, Any]
     analysis: dict[str, Any]
     chapter: str = ""
+    companions: tuple[str, ...] = ()
 
 
 def _key_lines(node: yaml.Node, path: tuple = ()) -> dict[tuple, int]:
@@ -315,6 +316,9 @@ class Configuration:
                 f"{shown(path)}: a study has either sweeps (on a machine to run on) or import (machine of kind imported); "
                 f"machine {machine.name} is of kind {machine.kind}"
             )
+        for other in raw.get("with", ()):
+            if other not in self.study_names():
+                raise StudyError(f"{shown(path)}: with: no study {other!r}" + allowed(self.study_names()))
         launches = raw.get("launches", {})
         policy = Policy(
             launches.get("min", Policy.minimum), launches.get("max", max(launches.get("min", 1), Policy.maximum)),
@@ -332,6 +336,7 @@ class Configuration:
         return Study(
             name, raw["title"], raw["question"], machine, policy, sweeps, raw.get("import", {}), raw.get("analysis", {}),
             raw.get("chapter") or ("ladder" if sweeps and all(sweep.levels for sweep in sweeps) else ""),
+            tuple(raw.get("with", ())),
         )  # fmt: skip
 
     def _check_analysis(self, analysis: dict[str, Any], where: str) -> None:

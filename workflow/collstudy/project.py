@@ -71,15 +71,15 @@ class Project:
         )  # fmt: skip
 
     def available(self, names: list[str], explicit: bool) -> tuple[list[Study], list[str]]:
-        """Studies to run, and one line for each that is left out because its data are not here.
+        """Studies to run, each followed by its companions, and one line for each that is left out because its data are not here.
 
         A study that was named by the user and cannot be run is an error.
         """
         studies, left_out = [], []
-        for name in names:
+        for name in self._with_companions(names):
             study = self.study(name)
             missing = importer.missing_files(study) if study.imports else []
-            if missing and explicit:
+            if missing and explicit and name in names:
                 importer.read_study(study, self.configuration.catalogue)
             if missing:
                 left_out.append(f"study {name} is left out: no file matches {missing[0]} (set STUDY_REFERENCE_DATA)")
@@ -88,6 +88,17 @@ class Project:
         if not studies:
             raise StudyError("nothing to do: " + "; ".join(left_out or ["no study is named"]))
         return studies, left_out
+
+    def _with_companions(self, names: list[str]) -> list[str]:
+        """The names, each followed by those that its study's `with` names."""
+        found: list[str] = []
+        todo = list(names)
+        while todo:
+            name = todo.pop(0)
+            if name not in found:
+                found.append(name)
+                todo = [*self.study(name).companions, *todo]
+        return found
 
     def describe(self, study: Study, cells: list[Cell]) -> dict[str, Any]:
         """The content of the study's study.json."""
