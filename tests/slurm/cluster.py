@@ -308,7 +308,7 @@ class Cluster:
 
     def idle_nodes(self) -> list[str]:
         """The nodes that could take a job now."""
-        result = self.run(["sinfo", "-h", "-N", "-t", "idle", "-o", "%n %t"], check=False)
+        result = self.run(["sinfo", "-h", "-N", "-t", "idle", "-o", "%N %t"], check=False)
         return [line.split()[0] for line in result.stdout.splitlines() if line.split()[1:] == ["idle"]]
 
     def expire(self, number: int, after_s: int = 0) -> None:

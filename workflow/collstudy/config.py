@@ -295,14 +295,22 @@ class Configuration:
         )
 
     def _like(self, path: Path, raw: dict[str, Any]) -> dict[str, Any]:
-        """Add what the machine named by `like` says and this file does not; MPI and simulation belong to its kind."""
+        """Add what the machine named by `like` says and this file does not; MPI and simulation belong to its kind.
+
+        Levels that both name get this file's values; levels that only this file names are outside of the other's.
+        """
         if "like" not in raw:
             return raw
         other = read_yaml(path.with_name(f"{raw['like']}.yaml"), "machine")
         if "like" in other:
             raise StudyError(f"{shown(path)}: machine {raw['like']} has a `like` of its own; name the last one")
         own = ("kind", "label") if other["kind"] == raw["kind"] else ("kind", "label", "mpi", "simulation")
-        return {key: value for key, value in other.items() if key not in own} | raw
+        merged = {key: value for key, value in other.items() if key not in own} | raw
+        if "levels" in raw and "levels" in other:
+            mine = {level["name"]: level for level in raw["levels"]}
+            merged["levels"] = [mine[name] for name in mine if name not in {level["name"] for level in other["levels"]}]
+            merged["levels"] += [level | mine.get(level["name"], {}) for level in other["levels"]]
+        return merged
 
     def study(self, name: str) -> Study:
         """Read and check `studies/<name>.yaml` with its machine; raises StudyError for anything that cannot be run."""

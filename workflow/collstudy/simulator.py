@@ -136,13 +136,27 @@ def costs_text(machine: Machine) -> str:
     for key, word in (("send_us", "send"), ("receive_us", "receive")):
         lines += [f"{word} {size} {us * 1e-6:.9g}" for size, us in values[key]]
     for depth, level in enumerate(machine.levels):
-        lines += [f"delay {depth} {n} {us * 1e-6:.9g}" for n, us in values["delay_us"][level.name]]
+        lines += [f"delay {depth} {n} {us * 1e-6:.9g}" for n, us in delays(machine, depth)]
         if level.name in values.get("forward_gb_s", {}):
             lines.append(f"forward {depth} {values['forward_gb_s'][level.name] * 1e9:.9g}")
     node = 1 + max((depth for depth, level in enumerate(machine.levels) if level.name in ("group", "node")), default=-1)
     lines.append(f"poll {node} {values.get('poll_us', 0) * 1e-6:.9g}")
     lines.append(f"forward_from {values['eager_limit_bytes']}")
     return "\n".join([*lines, ""])
+
+
+def delays(machine: Machine, depth: int) -> list[tuple[int, float]]:
+    """Microseconds that a message takes at a level, by size.
+
+    A level that was not calibrated (switches around the calibrated nodes) takes longer than the level inside of it by the
+    difference of their `latency_us`.
+    """
+    level = machine.levels[depth]
+    known = machine.simulation["delay_us"]
+    if level.name in known:
+        return [(size, us) for size, us in known[level.name]]
+    inner = machine.levels[depth + 1]
+    return [(size, us + level.latency_us - inner.latency_us) for size, us in delays(machine, depth + 1)]
 
 
 def calibrated(machine: Machine) -> bool:
