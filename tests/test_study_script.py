@@ -121,3 +121,12 @@ def test_a_study_and_a_target_of_ones_own(checkout: Checkout) -> None:
     done = study(checkout.folder, "run", "tiny", "--", "results/tiny/measurements.csv", "--dry-run")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "collect_measurements" in done.stdout + done.stderr
+
+
+def test_activate_finds_its_own_checkout(checkout: Checkout) -> None:
+    """Also where two checkouts share what set-up made, from any folder."""
+    script = f'source "{checkout.folder}/.study/activate" && command -v snakemake && echo "$PYTHONPATH"'
+    done = subprocess.run(["bash", "-c", script], cwd="/", capture_output=True, text=True, check=True)
+    snakemake, python_path = done.stdout.splitlines()
+    assert snakemake == f"{checkout.folder}/.study/venv/bin/snakemake"
+    assert python_path == f"{checkout.folder}/workflow"
