@@ -10,8 +10,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from . import applications
 from .cells import Cell, canonical
-from .config import Level, Machine, Policy
+from .config import APPLICATIONS, Level, Machine, Policy
 from .store import Store, Summary, write_if_changed
 
 #: Minutes between the start of a Slurm job and its first launch where the machine does not say `setup_minutes`.
@@ -55,6 +56,8 @@ def seconds_of(tasks: Sequence[Task]) -> float:
 
 def estimate_launch_s(cell: Cell) -> float:
     """Rough wall time of one launch (s): start-up, then iterations of what a message of each size may take."""
+    if cell.collective in APPLICATIONS:
+        return applications.estimate_s(cell)
     p = cell.processes
     bytes_swept = sum(size or 8 for size in cell.size_list)
     calls = (cell.iterations + cell.warmup) * len(cell.size_list)

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
 
-from .config import POINT_TO_POINT, Catalogue, Choice, Machine, Study, Sweep
+from .config import APPLICATIONS, POINT_TO_POINT, Catalogue, Choice, Machine, Study, Sweep
 from .errors import StudyError, allowed
 from .placement import nodes_of_pairs
 
@@ -184,6 +184,8 @@ class Versions:
     mpi: dict[str, dict[str, str]]
     library: str
     host: dict[str, str]
+    #: Name and version of the program that measures what no suite does, by `collective`.
+    own: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
 def _orders(sweep: Sweep, catalogue: Catalogue) -> list[tuple[str, tuple[str, ...]]]:
@@ -200,8 +202,13 @@ def _expand_sweep(
         known = versions.mpi.get(mpi)
         if known is None:
             raise StudyError(f"machine {machine.name}: MPI {mpi!r} is not installed" + allowed(versions.mpi))
+        suite = versions.own.get(sweep.collective) or versions.suite[mpi]
         for choice in sweep.algorithms:
-            chosen = selection(catalogue, sweep.collective, choice, mpi, versions.library)
+            if sweep.collective in APPLICATIONS:
+                # The rate decides the numbers of these cells only, so it is theirs and not part of the machine's identity.
+                chosen = {"core_gflops": machine.core_gflops} if machine.kind == "simulated" else {}
+            else:
+                chosen = selection(catalogue, sweep.collective, choice, mpi, versions.library)
             pattern = catalogue.algorithms[sweep.collective][choice.name].get("pattern")
             for mapping, cycle in _orders(sweep, catalogue):
                 for nodes in sweep.nodes:
@@ -209,7 +216,7 @@ def _expand_sweep(
                         if sweep.levels:
                             nodes = nodes_of_pairs(machine, cycle[0], count // 2)
                         yield Cell(
-                            identity, versions.suite[mpi], known, sweep.collective, choice.name, choice.parameters, chosen,
+                            identity, suite, known, sweep.collective, choice.name, choice.parameters, chosen,
                             mapping, cycle, nodes, count * nodes if sweep.per_node else count,
                             count if sweep.per_node else None, sweep.sizes, sweep.iterations, sweep.warmup, pattern,
                         )  # fmt: skip

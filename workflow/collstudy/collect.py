@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from .cells import Cell, canonical
-from .config import Catalogue, Choice, Study
+from .config import APPLICATIONS, Catalogue, Choice, Study
 from .placement import place
 from .store import Damaged, Record, Store, write_atomically
 from .toolchain import simulator_version
@@ -21,6 +21,8 @@ MEASUREMENT_COLUMNS = [
     "study", "machine", "simulated", "suite", "mpi", "collective", "algorithm", "parameters", "mapping", "nodes", "processes",
     "size_bytes", "launch", "latency_us", "min_latency_us", "max_latency_us", "bandwidth_mb_s", "iterations", "proved", "cell",
 ]  # fmt: skip
+#: Columns that only some studies have: what an application says of its run (comm_us: mean over ranks of the time in MPI).
+FURTHER_COLUMNS = ["comm_us", "sweeps", "flops", "residual"]
 CELL_COLUMNS = [
     "study", "collective", "algorithm", "parameters", "mapping", "nodes", "processes", "status", "reason", "launches", "stop", "cell",
 ]  # fmt: skip
@@ -127,8 +129,8 @@ def _how(study: Study, cells: list[Cell]) -> dict[str, Any]:
         "mpi_version": ", ".join(dict.fromkeys(cell.mpi["version"] for cell in cells)),
         "simulator": "SimGrid SMPI" if simulated else "",
         "simulator_version": (simulator_version() or "") if simulated else "",
-        "iterations": sorted({cell.iterations for cell in cells}),
-        "warmup": sorted({cell.warmup for cell in cells}),
+        "iterations": sorted({cell.iterations for cell in cells if cell.collective not in APPLICATIONS}),
+        "warmup": sorted({cell.warmup for cell in cells if cell.collective not in APPLICATIONS}),
         "launches": {"min": 1, "max": 1} if simulated else {"min": study.policy.minimum, "max": study.policy.maximum},
         "ci_width_pct": None if simulated else study.policy.ci_width_pct,
     }
@@ -177,7 +179,8 @@ def collect_study(study: Study, cells: list[Cell], store: Store, folder: Path) -
             rows += [{**common, **sample, "launch": launch["launch"], "proved": proved} for sample in launch["samples"]]
     # measurements.csv last: its presence says that both are there.
     write_atomically(folder / "cells.csv", to_csv(CELL_COLUMNS, cell_rows))
-    write_atomically(folder / "measurements.csv", to_csv(MEASUREMENT_COLUMNS, rows))
+    further = [name for name in FURTHER_COLUMNS if any(name in row for row in rows)]
+    write_atomically(folder / "measurements.csv", to_csv(MEASUREMENT_COLUMNS + further, rows))
 
 
 def _status(record: Record, proved: bool | None) -> tuple[str, str]:

@@ -20,6 +20,8 @@ SCHEMAS = ROOT / "workflow" / "schemas"
 SIZED = ("bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall", "latency", "bw", "multi_lat")
 UNSIZED = ("barrier",)
 POINT_TO_POINT = ("latency", "bw", "multi_lat")
+#: Programs of `workflow/native/apps/` whose time to solution is measured, for each number of processes and problem size.
+APPLICATIONS = ("svd",)
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ class Machine:
     simulation: dict[str, Any] = field(default_factory=dict)
     slurm: dict[str, Any] = field(default_factory=dict)
     oversubscribe: bool = False
+    core_gflops: float | None = None
     launch_time_limit_s: float = 600.0
     block_minutes: float = 60.0
     description: str = ""
@@ -281,7 +284,7 @@ class Configuration:
         default_mpi = {"simulated": "smpi-openmpi"}.get(kind, "openmpi")
         options = {
             key: raw[key]
-            for key in ("simulation", "slurm", "oversubscribe", "launch_time_limit_s", "block_minutes")
+            for key in ("simulation", "slurm", "oversubscribe", "core_gflops", "launch_time_limit_s", "block_minutes")
             if key in raw
         }
         return Machine(
@@ -324,9 +327,11 @@ class Configuration:
                 f"{shown(path)}: a study has either sweeps (on a machine to run on) or import (machine of kind imported); "
                 f"machine {machine.name} is of kind {machine.kind}"
             )
-        for other in raw.get("with", ()):
+        compared = raw.get("analysis", {}).get("compare", {}).get("study")
+        companions = dict.fromkeys(raw.get("with", ()), "with") | ({compared: "analysis.compare"} if compared else {})
+        for other, key in companions.items():
             if other not in self.study_names():
-                raise StudyError(f"{shown(path)}: with: no study {other!r}" + allowed(self.study_names()))
+                raise StudyError(f"{shown(path)}: {key}: no study {other!r}" + allowed(self.study_names()))
         launches = raw.get("launches", {})
         policy = Policy(
             launches.get("min", Policy.minimum), launches.get("max", max(launches.get("min", 1), Policy.maximum)),
@@ -344,7 +349,7 @@ class Configuration:
         return Study(
             name, raw["title"], raw["question"], machine, policy, sweeps, raw.get("import", {}), raw.get("analysis", {}),
             raw.get("chapter") or ("ladder" if sweeps and all(sweep.levels for sweep in sweeps) else ""),
-            tuple(raw.get("with", ())),
+            tuple(companions),
         )  # fmt: skip
 
     def _check_analysis(self, analysis: dict[str, Any], where: str) -> None:
@@ -359,6 +364,10 @@ class Configuration:
             raise StudyError(f"{where}.collective: unknown {collective!r}" + allowed(self.catalogue.algorithms))
         if "levels" in raw:
             raw = _ladder(raw, machine, where)
+        elif collective in APPLICATIONS:
+            raw = _application(raw, machine, where)
+        elif "problem_sizes" in raw:
+            raise StudyError(f"{where}: {collective} has no problem size; remove problem_sizes" + allowed(APPLICATIONS))
         choices = []
         for entry in raw["algorithms"]:
             entry = {"name": entry} if isinstance(entry, str) else dict(entry)
@@ -429,6 +438,23 @@ def _ladder(raw: dict[str, Any], machine: Machine, where: str) -> dict[str, Any]
     mappings = [f"level-{name}" for name in raw["levels"]]
     processes = [2 * count for count in pairs]
     return {"algorithms": ["default"], **raw, "mappings": mappings, "processes": processes}
+
+
+def _application(raw: dict[str, Any], machine: Machine, where: str) -> dict[str, Any]:
+    """A sweep over problem sizes as one over the parameter `n`; each launch is one run of the program."""
+    collective = raw["collective"]
+    if "problem_sizes" not in raw:
+        raise StudyError(f"{where}: {collective} needs problem_sizes, such as [256, 512]")
+    for key in ("algorithms", "sizes", "iterations", "warmup"):
+        if key in raw:
+            raise StudyError(f"{where}: {collective} runs once a launch, for each of its problem_sizes; remove {key}")
+    if machine.kind == "simulated" and machine.core_gflops is None:
+        raise StudyError(
+            f"{where}: machine {machine.name} has no core_gflops, the rate that the arithmetic of a simulated {collective} "
+            "is charged with"
+        )
+    sizes = expand_integers(raw["problem_sizes"], f"{where}.problem_sizes")
+    return {**raw, "algorithms": [{"name": "default", "n": n} for n in sizes], "iterations": 1, "warmup": 0}
 
 
 @functools.cache

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from . import bindings
+from . import applications, bindings
 from .cells import Cell
-from .config import Machine
+from .config import APPLICATIONS, POINT_TO_POINT, Machine
 from .errors import StudyError, allowed
 from .patterns import PATTERNS
 from .placement import Core
@@ -134,8 +134,10 @@ def srun_command(
 
 def prepare(machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str]) -> list[str | Path]:
     """Write the rank file to *folder* and return the command of one launch, without the benchmark's own arguments."""
-    found = suite("openmpi")
     command = launcher(machine, cell, placement, folder, hosts, selection_arguments(cell, library()))
+    if cell.collective in APPLICATIONS:
+        return [*command, *applications.command(cell, library().build)]
+    found = suite("openmpi")
     return [*command, found.program(cell.collective), *(["-d", "3"] if found.embedded else [])]
 
 
@@ -153,7 +155,9 @@ def proof_command(
     command = launcher(machine, cell, placement, folder, hosts, arguments)
     if Path(command[0]).name == "mpirun":
         command.insert(1, "--report-bindings")
-    return [*command, mpi.build / "probe" / "collprobe", cell.collective, *map(str, sizes)]
+    # Without an algorithm, where the ranks are is all there is to prove.
+    called = "barrier" if cell.collective in (*POINT_TO_POINT, *APPLICATIONS) else cell.collective
+    return [*command, mpi.build / "probe" / "collprobe", called, *map(str, sizes)]
 
 
 def placed_as_asked(

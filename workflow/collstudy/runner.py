@@ -19,10 +19,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
-from . import openmpi, output, simulator
+from . import applications, openmpi, output, simulator
 from .blocks import Block, Task, left
 from .cells import Cell
-from .config import POINT_TO_POINT
+from .config import APPLICATIONS, POINT_TO_POINT
 from .errors import StudyError
 from .placement import place
 from .rulesfile import rules_environment
@@ -105,7 +105,7 @@ def execute(command: list[str | Path], limit_s: float, log: TextIO, environment:
     log.write(printed)
     if process.returncode != 0:
         how = f"signal {-process.returncode}" if process.returncode < 0 else f"exit status {process.returncode}"
-        raise LaunchFailed(f"crash: {Path(words[0]).name} ended with {how}")
+        raise LaunchFailed(f"crash: {Path(words[0]).name} ended with {how}{applications.complaint(printed)}")
     return printed
 
 
@@ -241,9 +241,11 @@ class BlockRunner:
             return openmpi.judge(cell, printed, Path(name), placement, hosts, bound=not machine.oversubscribe)
 
     def _measure(self, cell: Cell, scratch: Path, number: int, order: dict[str, Any]) -> dict[str, Any]:
+        application = cell.collective in APPLICATIONS
         command = self._command(cell, scratch)
-        command += ["-f"] * (cell.collective not in POINT_TO_POINT)
-        command += ["-i", str(cell.iterations), "-x", str(cell.warmup)]
+        if not application:
+            command += ["-f"] * (cell.collective not in POINT_TO_POINT)
+            command += ["-i", str(cell.iterations), "-x", str(cell.warmup)]
         if cell.sizes:
             command += ["-m", f"{cell.sizes[0]}:{cell.sizes[1]}"]
         started, clock = _now(), time.monotonic()
@@ -252,7 +254,7 @@ class BlockRunner:
         seconds = time.monotonic() - clock
         self._launches += 1
         try:
-            samples = output.parse(printed, cell.size_list)
+            samples = applications.parse(printed) if application else output.parse(printed, cell.size_list)
         except StudyError as problem:
             raise LaunchFailed(f"output: {problem}") from None
         return {

@@ -21,8 +21,9 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
+from . import applications
 from .cells import Cell
-from .config import Level, Machine
+from .config import APPLICATIONS, Level, Machine
 from .placement import Core
 from .store import write_atomically
 from .toolchain import SETUP, SIMULATED, SIMULATED_WITH_LIBRARY, suite
@@ -207,7 +208,11 @@ def prepare(machine: Machine, cell: Cell, placement: list[Core], folder: Path) -
     if not platform.exists():
         write_atomically(platform, platform_xml(machine.levels, machine.simulation.get("core_gb_s")).encode())
     write_atomically(hosts, "".join(core.name + "\n" for core in placement).encode())
-    found = suite(SIMULATED_WITH_LIBRARY if "library" in cell.selection else SIMULATED)
+    if cell.collective in APPLICATIONS:
+        program = applications.command(cell, SETUP / "build" / SIMULATED)
+    else:
+        found = suite(SIMULATED_WITH_LIBRARY if "library" in cell.selection else SIMULATED)
+        program = [found.program(cell.collective), "-d", "6"]
     described: list[str | Path] = [platform]
     wrapper: list[str | Path] = []
     if calibrated(machine):
@@ -229,4 +234,4 @@ def prepare(machine: Machine, cell: Cell, placement: list[Core], folder: Path) -
         hosts,
         *options(machine, cell),
     ]
-    return command + ["--log=root.thres:warning", found.program(cell.collective), "-d", "6"]
+    return [*command, "--log=root.thres:warning", *program]

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .cells import Versions
-from .config import ROOT
+from .config import APPLICATIONS, ROOT
 from .errors import StudyError
 
 SETUP = ROOT / ".study"
@@ -219,7 +219,11 @@ def versions() -> Versions:
         found = suite(SIMULATED if name.startswith("smpi-") else name)
         if found:
             known_suite[name] = {"name": found.name, "version": found.version}
-    return Versions(known_suite, known_mpi, source_version("coll", "COLLSTUDY_VERSION"), host())
+    own = {
+        name: {"name": name, "version": source_version(f"apps/{name}", f"{name.upper()}_VERSION")}
+        for name in APPLICATIONS
+    }
+    return Versions(known_suite, known_mpi, source_version("coll", "COLLSTUDY_VERSION"), host(), own)
 
 
 def renderer() -> tuple[str, str, str]:

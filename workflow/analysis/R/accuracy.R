@@ -15,6 +15,8 @@ compare_studies <- function(results, measured = read_compared(results)) {
   fitted <- results$study$analysis$compare$fitted
   fitted <- paste(rep(names(fitted), lengths(fitted)), unlist(fitted))
   short <- function(medians) {
+    # Applications and ladders are compared in chapters of their own, with what the machines' difference means there.
+    medians <- filter(medians, !.data$collective %in% c(point_to_point, applications))
     mutate(medians[c(cell_keys, "latency_us")], across(c("collective", "algorithm", "mapping"), as.character))
   }
   inner_join(

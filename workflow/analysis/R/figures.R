@@ -13,6 +13,7 @@ write_figures <- function(results, folder = results$study$folder) {
     ),
     figures_of_ladder(results),
     figures_of_messages(results),
+    figures_of_scaling(results),
     figures_accuracy(results)
   )
   none <- tibble(

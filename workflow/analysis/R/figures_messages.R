@@ -176,7 +176,7 @@ describe_ladder <- function(results) {
   )
 }
 
-# Models of messages
+# Models of messages and of applications
 
 #' models/comparison.csv and models/selection.csv: all models of all collectives on the same held-out cells
 #'
@@ -184,7 +184,7 @@ describe_ladder <- function(results) {
 #' @noRd
 models_of_study <- function(results, models) {
   names <- collectives_of(results)
-  if (length(names) == 0) return(NULL)
+  if (length(names) == 0) return(models_of_applications(results))
   costs <- message_costs(results)
   predictions <- map_dfr(names, function(collective) predict_held_out(results, collective, costs))
   others <- map(models[grepl("-comparison$", map_chr(models, "id"))], "data")
@@ -208,6 +208,15 @@ models_of_study <- function(results, models) {
       "best measured of the forced algorithms (%)."
     ))
   )
+}
+
+models_of_applications <- function(results) {
+  compared <- compare_scaling_models(results)
+  if (nrow(compared) == 0) return(NULL)
+  list(list(id = "comparison", data = arrange(compared, .data$held_out_mape_pct), seed = NA, caption = paste0(
+    "Mean absolute error (%) of the models of time to solution", simulated_note(results$study), " on the runs with ",
+    "more than one process; only runs on one process were fitted."
+  )))
 }
 
 figures_of_messages <- function(results) {

@@ -17,15 +17,8 @@ message_costs <- function(results) {
   eager <- if (results$study$simulated) 65536 else 4096
   ladder <- read_ladder(results)
   if (nrow(ladder) > 0) {
-    wanted <- names[map_dbl(levels, function(level) level$count) > 1]
-    check_ladder(ladder, wanted)
-    fitted <- filter(summarise_ladder(ladder), .data$pairs == 1)
-    of <- function(column) setNames(fitted[[column]][match(names, fitted$level)], names)
-    overhead <- suppressWarnings(min(fitted$gap_us, na.rm = TRUE))
-    return(list(
-      source = "ladder", latency = of("latency_us"), gap_byte = 1e-3 / of("bandwidth_gb_s"),
-      overhead = if (is.finite(overhead)) overhead else 0, eager = eager
-    ))
+    check_ladder(ladder, names[map_dbl(levels, function(level) level$count) > 1])
+    return(c(list(source = "ladder", eager = eager), ladder_costs(results, ladder)))
   }
   if (length(levels) > 0 && !anyNA(declared("latency_us")) && !anyNA(declared("bandwidth_gb_s"))) {
     return(list(
@@ -37,6 +30,19 @@ message_costs <- function(results) {
   list(
     source = "none", latency = setNames(coalesce(typical_latency[names], 0.4), names),
     gap_byte = setNames(rep(1e-3 / 8, length(names)), names), overhead = 0.1, eager = eager
+  )
+}
+
+#' What the study's own ladder says of messages; NA for levels that it lacks
+#' @noRd
+ladder_costs <- function(results, ladder = read_ladder(results)) {
+  names <- map_chr(results$study$machine$levels, "name")
+  fitted <- filter(summarise_ladder(ladder), .data$pairs == 1)
+  of <- function(column) setNames(fitted[[column]][match(names, fitted$level)], names)
+  overhead <- suppressWarnings(min(fitted$gap_us, na.rm = TRUE))
+  list(
+    latency = of("latency_us"), gap_byte = 1e-3 / of("bandwidth_gb_s"),
+    overhead = if (is.finite(overhead)) overhead else 0
   )
 }
 
@@ -324,7 +330,8 @@ models_of_messages <- list(
 #' @noRd
 message_model_words <- c(
   seed003 = "Seed 003 (latency only)", hockney = "Hockney", loggp = "LogGP", loggp_shared = "LogGP, shared links",
-  loggp_fitted = "LogGP, fitted", library_default = "The library's default", measured_best = "Measured best"
+  loggp_fitted = "LogGP, fitted", flops_only = "Flops only", flops_ladder = "Flops and ladder",
+  library_default = "The library's default", measured_best = "Measured best"
 )
 
 #' Predictions of every model for the held-out cells of a collective

@@ -53,7 +53,7 @@ collectives_of <- function(results, sized = NULL) {
   found <- results$medians |>
     group_by(.data$collective) |>
     summarise(sized = any(!is.na(.data$size_bytes)))
-  found <- filter(found, !.data$collective %in% point_to_point)
+  found <- filter(found, !.data$collective %in% c(point_to_point, applications))
   if (!is.null(sized)) found <- filter(found, .data$sized == .env$sized)
   intersect(union(names(results$study$collectives), found$collective), found$collective)
 }

@@ -28,7 +28,8 @@ write_tables <- function(results, folder = results$study$folder) {
       recursive = FALSE
     ),
     tables_accuracy(results),
-    tables_of_ladder(results)
+    tables_of_ladder(results),
+    tables_of_scaling(results)
   )
   write_listed(tables, folder, "tables")
 }
@@ -65,7 +66,7 @@ write_models <- function(results, folder = results$study$folder) {
     ),
     unlist(map(collectives_of(results, sized = FALSE), function(name) models_without(results, name)), recursive = FALSE)
   )
-  write_listed(c(models, models_of_study(results, models)), folder, "models")
+  write_listed(c(models, models_of_scaling(results), models_of_study(results, models)), folder, "models")
 }
 
 models_with_sizes <- function(results, collective) {

@@ -61,15 +61,10 @@ static void call(const char *collective, int bytes, char *send, char *receive) {
         CHECK(MPI_Allgather(send, bytes, MPI_CHAR, receive, bytes, MPI_CHAR, MPI_COMM_WORLD));
     } else if (strcmp(collective, "alltoall") == 0) {
         CHECK(MPI_Alltoall(send, bytes, MPI_CHAR, receive, bytes, MPI_CHAR, MPI_COMM_WORLD));
-    } else if (strcmp(collective, "latency") == 0 || strcmp(collective, "bw") == 0 ||
-               strcmp(collective, "multi_lat") == 0) {
-        /* Point to point: where the ranks are is all there is to prove. */
-        CHECK(MPI_Barrier(MPI_COMM_WORLD));
     } else {
         fprintf(stderr,
                 "collprobe: unknown collective '%s'; known: bcast barrier reduce allreduce gather scatter allgather "
-                "alltoall latency bw "
-                "multi_lat\n",
+                "alltoall\n",
                 collective);
         MPI_Abort(MPI_COMM_WORLD, 2);
     }

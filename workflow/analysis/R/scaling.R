@@ -1,0 +1,506 @@
+# Strong scaling of applications: time to solution against the number of processes, and a model of it.
+
+applications <- "svd"
+
+#' The runs of a study's applications
+#'
+#' @param results List from [read_results()].
+#' @return Tibble, one row per application, problem size and number of processes: application, mapping, n, processes,
+#'   launches, seconds (median over launches of the time to solution), comm_pct (share of that time in communication
+#'   calls, waiting included, mean over the ranks), sweeps, flops (of the whole run), residual. Empty where the study
+#'   runs no application.
+#' @export
+read_scaling <- function(results) {
+  none <- tibble(
+    application = character(), mapping = character(), n = numeric(), processes = numeric(), launches = integer(),
+    seconds = numeric(), comm_pct = numeric(), sweeps = numeric(), flops = numeric(), residual = numeric()
+  )
+  if (!any(names(results$study$collectives) %in% applications)) return(none)
+  columns <- readr::cols_only(
+    collective = "c", parameters = "c", mapping = "c", processes = "d", latency_us = "d", comm_us = "d", sweeps = "d",
+    flops = "d", residual = "d", proved = "l"
+  )
+  rows <- readr::read_csv(
+    file.path(results$study$folder, "measurements.csv"), col_types = columns, progress = FALSE
+  ) |>
+    filter(.data$collective %in% applications, is.na(.data$proved) | .data$proved)
+  found <- rows |>
+    group_by(application = .data$collective, .data$mapping, n = parameter_n(.data$parameters), .data$processes) |>
+    summarise(
+      launches = n(), seconds = median(.data$latency_us) / 1e6,
+      comm_pct = 100 * median(.data$comm_us / .data$latency_us),
+      across(c("sweeps", "flops", "residual"), max), .groups = "drop"
+    )
+  bind_rows(none, found)
+}
+
+parameter_n <- function(parameters) as.numeric(sub(".*\\bn=([0-9]+).*", "\\1", parameters))
+
+#' Speed-up over one process
+#'
+#' @param scaling Tibble from [read_scaling()].
+#' @return `scaling` with speedup (seconds of one process of the same program over seconds) and efficiency_pct (of P).
+#'   NA where one process was not measured.
+#' @export
+summarise_scaling <- function(scaling) {
+  scaling |>
+    group_by(.data$application, .data$mapping, .data$n) |>
+    mutate(
+      speedup = c(.data$seconds[.data$processes == 1], NA)[1] / .data$seconds,
+      efficiency_pct = 100 * .data$speedup / .data$processes
+    ) |>
+    ungroup()
+}
+
+# The model of the SVD
+
+#' The rate at which one core computes
+#'
+#' Geometric mean of flops / seconds over the problem sizes that ran on one process.
+#'
+#' @param scaling Tibble from [read_scaling()].
+#' @return GFlop/s; NaN without such a run.
+#' @export
+fit_flop_rate <- function(scaling) {
+  alone <- filter(scaling, .data$processes == 1)
+  exp(mean(log(alone$flops / alone$seconds))) / 1e9
+}
+
+#' Time to solution of the one-sided Jacobi SVD from a flop rate and a ladder
+#'
+#' One sweep is followed step by step (workflow/native/apps/svd/solve.c). Each of P processes has two of the 2 P blocks
+#' of columns; a step rotates all pairs of columns of the two, then the blocks move to the neighbours on the line in the
+#' ordering of Brent and Luk (1985), 2 P - 1 steps a sweep. A process begins a step when its blocks are there: a message
+#' that both ends are ready for takes latency + bytes x gap of the outermost level between the two, and the messages
+#' that enter or leave a unit (core, socket, node) at the same time share what one of them has, as in
+#' [model_messages()]. Sweeps end in a reduction of one number, so they do not overlap. The matrix is scattered from
+#' rank 0 and gathered there at the speed of the busiest unit.
+#'
+#' @param study List from [read_study()].
+#' @param mapping,processes,n Where, on how many processes, for how many rows and columns.
+#' @param sweeps,flops Of the run on one process: how often all pairs are visited, and the flops of that.
+#' @param rate GFlop/s of one core.
+#' @param costs List with `latency` (us) and `gap_byte` (us), named by level, as from [message_costs()].
+#' @return Named vector in seconds: `compute` (the longest step of each, without any message) and `total`.
+#' @export
+model_svd <- function(study, mapping, processes, n, sweeps, flops, rate, costs) {
+  blocks <- 2 * processes
+  columns <- n %/% blocks + (seq_len(blocks) - 1 < n %% blocks)
+  pair_s <- flops / (sweeps * n * (n - 1) / 2) / (rate * 1e9)
+  inside <- columns * (columns - 1) / 2
+  # A record: a column of A and one of V, each padded to whole cache lines of 8, and one line for its norm.
+  column_bytes <- 8 * ceiling(n / 8) * 8
+  record_bytes <- 2 * column_bytes + 64
+  link <- link_costs(study, mapping, processes, costs)
+
+  left <- seq(1, blocks, 2)
+  right <- left + 1
+  time <- numeric(processes)
+  compute <- 0
+  for (step in seq_len(blocks - 1)) {
+    pairs <- columns[left] * columns[right] + if (step == 1) inside[left] + inside[right] else 0
+    compute <- compute + max(pairs) * pair_s
+    time <- time + pairs * pair_s
+    if (processes == 1) break
+    to_right <- left[-processes]
+    to_right[1] <- right[1]
+    bytes <- record_bytes * pmax(columns[to_right], columns[right[-1]])
+    there <- pmax(utils::head(time, -1), time[-1]) + link$latency_s + bytes * link$gap_s
+    time <- pmax(time, c(0, there), c(there, 0))
+    moved <- c(left[1], to_right)
+    right <- c(right[-1], left[processes])
+    left <- moved
+  }
+  ends <- root_seconds(link, n * column_bytes) + root_seconds(link, n * record_bytes)
+  c(compute = sweeps * compute, total = sweeps * (max(time) + link$reduction_s) + ends)
+}
+
+#' What the messages between neighbours on the line, a reduction, and the traffic of rank 0 cost, in seconds
+#' @noRd
+link_costs <- function(study, mapping, processes, costs) {
+  if (processes == 1) return(list(processes = 1, reduction_s = 0))
+  place <- place_ranks(study, mapping, processes)
+  from <- seq_len(processes - 1) - 1
+  level <- pair_level(place, from, from + 1)
+  to_root <- pair_level(place, from + 1, rep(0, processes - 1))
+  lacking <- unique(colnames(place)[c(level, to_root)])
+  lacking <- lacking[is.na(costs$latency[lacking]) | is.na(costs$gap_byte[lacking])]
+  if (length(lacking) > 0) {
+    stop("the ladder has no latency and bandwidth for level ", paste(lacking, collapse = ", "), call. = FALSE)
+  }
+  latency <- costs$latency[colnames(place)]
+  gap <- costs$gap_byte[colnames(place)]
+  # Both neighbours send at the same time.
+  shared <- busy_units(place, c(from, from + 1), c(from + 1, from), gap)
+  reduction <- map_dbl(2^seq(0, ceiling(log2(processes)) - 1), function(step) {
+    rank <- seq(0, processes - 1 - step)
+    max(latency[pair_level(place, rank, rank + step)])
+  })
+  list(
+    processes = processes, latency_s = unname(latency[level]) * 1e-6, gap_s = shared[seq_along(from)] * 1e-6,
+    reduction_s = sum(reduction) * 1e-6, root_latency_s = max(latency[to_root]) * 1e-6,
+    # Time a byte of the whole matrix: of it, the share of the ranks across a level or further crosses that level.
+    root_gap_s = max(map_dbl(unique(to_root), function(l) gap[[l]] * sum(to_root <= l) / processes)) * 1e-6
+  )
+}
+
+root_seconds <- function(link, bytes) {
+  if (link$processes == 1) 0 else link$root_latency_s + bytes * link$root_gap_s
+}
+
+#' Predict the time of every run from those on one process and the study's ladder
+#'
+#' @param results List from [read_results()].
+#' @param scaling Tibble from [read_scaling()].
+#' @return Tibble, one row per run whose problem size ran on one process too: application, mapping, n, processes,
+#'   seconds, flops_only_s (seconds of one process at the fitted rate / P), compute_s and model_s (see [model_svd()]).
+#' @export
+predict_scaling <- function(results, scaling = read_scaling(results)) {
+  none <- tibble(
+    application = character(), mapping = character(), n = numeric(), processes = numeric(), seconds = numeric(),
+    flops_only_s = numeric(), compute_s = numeric(), model_s = numeric()
+  )
+  alone <- filter(scaling, .data$processes == 1)
+  if (nrow(alone) == 0 || nrow(read_ladder(results)) == 0) return(none)
+  rate <- fit_flop_rate(scaling)
+  costs <- ladder_costs(results)
+  known <- inner_join(
+    scaling, select(alone, "application", "mapping", "n", sweeps_1 = "sweeps", flops_1 = "flops"),
+    by = c("application", "mapping", "n")
+  )
+  found <- pmap(known, function(mapping, processes, n, sweeps_1, flops_1, ...) {
+    model_svd(results$study, mapping, processes, n, sweeps_1, flops_1, rate, costs)
+  })
+  bind_rows(none, transmute(known,
+    .data$application, .data$mapping, .data$n, .data$processes, .data$seconds,
+    flops_only_s = .data$flops_1 / (rate * 1e9) / .data$processes, compute_s = map_dbl(found, "compute"),
+    model_s = map_dbl(found, "total")
+  ))
+}
+
+# Reference data
+
+#' Seed 004's table of run times, where the study is of its machine
+#'
+#' @param results List from [read_results()].
+#' @return Tibble: n, processes, seconds, speedup. NULL for other machines.
+#' @export
+read_published_svd <- function(results) {
+  if (!identical(results$study$machine$name, "ethernet-lab")) return(NULL)
+  path <- system.file("extdata", "seed004_svd.csv", package = "collanalysis")
+  readr::read_csv(path, col_types = "ddd", progress = FALSE) |>
+    group_by(.data$n) |>
+    mutate(speedup = .data$seconds[.data$processes == 1] / .data$seconds) |>
+    ungroup()
+}
+
+# Tables, models, figures, sentences; write_*() and the report call them.
+
+size_label <- function(n) paste(format_number(n, 6), "\u00d7", format_number(n, 6))
+
+#' One row per number of processes, one column per problem size
+#' @noRd
+spread_sizes <- function(scaling, column, unit) {
+  scaling |>
+    mutate(name = paste0(.data$n, "x", .data$n, unit)) |>
+    arrange(.data$n) |>
+    select("processes", "name", all_of(column)) |>
+    pivot_wider(names_from = "name", values_from = all_of(column)) |>
+    arrange(.data$processes)
+}
+
+tables_of_scaling <- function(results) {
+  scaling <- summarise_scaling(read_scaling(results))
+  unlist(map(unique(scaling$application), function(name) {
+    here <- filter(scaling, .data$application == name)
+    tables_of_application(results, name, here)
+  }), recursive = FALSE)
+}
+
+tables_of_application <- function(results, name, scaling) {
+  note <- simulated_note(results$study)
+  c(
+    list(
+      listed(name, "times", spread_sizes(scaling, "seconds", "_s"), paste0(
+        "Time to solution (s)", note, " by number of processes and matrix size", median_note(scaling), "."
+      )),
+      listed(name, "speedups", spread_sizes(scaling, "speedup", ""), paste0(
+        "Speed-up", note, " over one process of the same program, by number of processes and matrix size."
+      )),
+      listed(name, "communication", spread_sizes(scaling, "comm_pct", "_pct"), paste0(
+        "Share of the time to solution in communication calls", note,
+        ", waiting for the neighbours included, mean over the ranks (%)."
+      ))
+    ),
+    tables_published_svd(results, name, scaling)
+  )
+}
+
+median_note <- function(scaling) if (any(scaling$launches > 1)) ", median over the launches" else ""
+
+tables_published_svd <- function(results, name, scaling) {
+  published <- read_published_svd(results)
+  if (is.null(published) || name != "svd") return(NULL)
+  both <- join_published(scaling, published)
+  list(listed(name, "published", both, paste0(
+    "Seed 004's measurements beside this study", simulated_note(results$study), ": time to solution (s) and speed-up ",
+    "over one process. Its program rotates the pairs inside a block at every step, ours once a sweep; its machine's ",
+    "flop rate is taken from its own times of one process, so only the shape is a comparison."
+  )))
+}
+
+join_published <- function(scaling, published) {
+  inner_join(
+    transmute(scaling, .data$n, .data$processes, ours_s = .data$seconds, ours_speedup = .data$speedup),
+    transmute(published, .data$n, .data$processes, published_s = .data$seconds, published_speedup = .data$speedup),
+    by = c("n", "processes")
+  ) |>
+    select("n", "processes", "published_s", "ours_s", "published_speedup", "ours_speedup") |>
+    arrange(.data$n, .data$processes)
+}
+
+models_of_scaling <- function(results) {
+  scaling <- read_scaling(results)
+  predicted <- predict_scaling(results, scaling)
+  unlist(map(unique(predicted$application), function(name) {
+    list(listed(name, "predicted", mutate(
+      select(filter(predicted, .data$application == name), -"application", -"mapping"),
+      error_pct = 100 * (.data$model_s / .data$seconds - 1)
+    ), paste0(
+      "Time to solution (s)", simulated_note(results$study), " and what the model says. Fitted: the rate of a core, ",
+      format_number(fit_flop_rate(scaling)), " GFlop/s, to the runs on one process, whose sweeps and flops it takes ",
+      "as well; messages cost what the study's ladder says. Flops only: the time of one process divided by P. ",
+      "Compute: the longest pair of blocks of each step, without messages."
+    )))
+  }), recursive = FALSE)
+}
+
+#' The rows of models/comparison.csv: runs on more than one process, to which nothing was fitted
+#' @noRd
+compare_scaling_models <- function(results) {
+  predict_scaling(results) |>
+    filter(.data$processes > 1) |>
+    pivot_longer(c("flops_only_s", "model_s"), names_to = "model", values_to = "predicted") |>
+    mutate(model = unname(c(flops_only_s = "flops_only", model_s = "flops_ladder")[.data$model])) |>
+    group_by(collective = .data$application, algorithm = "default", .data$mapping, .data$model) |>
+    summarise(held_out_cells = n(), held_out_mape_pct = mape_pct(.data$predicted, .data$seconds), .groups = "drop")
+}
+
+figures_of_scaling <- function(results) {
+  scaling <- summarise_scaling(read_scaling(results))
+  unlist(map(unique(scaling$application), function(name) {
+    here <- filter(scaling, .data$application == name)
+    if (n_distinct(here$processes) < 2) return(NULL)
+    published <- if (name == "svd") read_published_svd(results)
+    lines <- boundary_note(results, unique(here$mapping), max(here$processes))
+    c(
+      list(
+        figure(name, "speedup", plot_speedup(results, here, published), paste0(
+          "Speed-up over one process against the number of processes, one line per matrix size; grey: ideal.",
+          if (!is.null(published)) " Hollow points, dashed: seed 004's measurements. Logarithmic axes.",
+          if (is.null(published)) " Logarithmic axes.", lines
+        ), NA, 9.5, if (is.null(published)) 4.2 else 6.4),
+        figure(name, "communication", plot_communication(results, here), paste0(
+          "Share of the time to solution that a rank spends in communication calls, waiting included (mean over the ",
+          "ranks, %), against the number of processes.", lines
+        ), NA, 9, 4.2)
+      ),
+      figures_of_scaling_model(results, name, lines)
+    )
+  }), recursive = FALSE)
+}
+
+figures_of_scaling_model <- function(results, name, lines) {
+  predicted <- filter(predict_scaling(results), .data$application == name)
+  if (nrow(predicted) == 0) return(NULL)
+  list(figure(name, "model", plot_scaling_model(results, predicted), paste0(
+    "Time to solution (s; points: ", if (results$study$simulated) "simulated" else "measured", ") against the number of ",
+    "processes, one panel per matrix size, and models: flops alone, and flops with the messages of the program at the ",
+    "costs of the ladder. Logarithmic axes.", lines
+  ), NA, 9.5, 1.5 + 2.4 * ceiling(n_distinct(predicted$n) / 3)))
+}
+
+scale_x_processes_log <- function(processes) {
+  scale_x_continuous("Processes", trans = "log2", breaks = sort(unique(processes)), guide = guide_axis(check.overlap = TRUE))
+}
+
+size_levels <- function(n) factor(size_label(n), size_label(sort(unique(n))))
+
+plot_speedup <- function(results, scaling, published) {
+  ideal <- distinct(scaling, .data$processes)
+  rows <- mutate(scaling, panel = size_levels(.data$n))
+  draw <- ggplot(rows, aes(.data$processes, .data$speedup)) +
+    layer_boundaries(results, rows_with_mapping(rows)) +
+    geom_line(aes(y = .data$processes), ideal, colour = "grey60", linewidth = 0.4)
+  if (is.null(published)) {
+    draw <- draw + geom_line(aes(colour = .data$panel), linewidth = 0.5) +
+      geom_point(aes(colour = .data$panel), size = 1.6)
+  } else {
+    published <- mutate(filter(published, .data$n %in% rows$n), panel = size_levels(.data$n))
+    draw <- draw +
+      geom_line(aes(colour = .data$panel), published, linetype = "dashed", linewidth = 0.4) +
+      geom_point(aes(colour = .data$panel), published, shape = 1, size = 1.6) +
+      geom_line(aes(colour = .data$panel), linewidth = 0.6) +
+      geom_point(aes(colour = .data$panel), size = 1.6) +
+      facet_wrap(vars(.data$panel), ncol = 3) + guides(colour = "none")
+  }
+  draw +
+    scale_colour_manual(values = mapping_colours) +
+    scale_x_processes_log(rows$processes) +
+    scale_y_continuous("Speed-up", trans = "log2", labels = format_number) +
+    labs(title = "Strong scaling: speed-up over one process") + tag_simulated(results$study) + theme_study()
+}
+
+rows_with_mapping <- function(rows) mutate(rows, mapping = factor(.data$mapping))
+
+plot_communication <- function(results, scaling) {
+  rows <- mutate(scaling, size = size_levels(.data$n))
+  ggplot(rows, aes(.data$processes, .data$comm_pct, colour = .data$size, shape = .data$size)) +
+    layer_boundaries(results, rows_with_mapping(rows)) +
+    geom_line(linewidth = 0.4) + geom_point(size = 1.6) +
+    scale_colour_manual(values = mapping_colours) + scale_shape_manual(values = point_shapes) +
+    scale_x_processes_log(rows$processes) +
+    scale_y_continuous("Time in communication (%)", limits = c(0, 100)) +
+    labs(title = "Strong scaling: share of communication") + tag_simulated(results$study) + theme_study()
+}
+
+plot_scaling_model <- function(results, predicted) {
+  words <- c(flops_only_s = "Flops only", model_s = "Flops and ladder")
+  rows <- mutate(predicted, panel = size_levels(.data$n))
+  lines <- pivot_longer(rows, all_of(names(words)), names_to = "model", values_to = "value")
+  ggplot(rows, aes(.data$processes, .data$seconds)) +
+    layer_boundaries(results, rows_with_mapping(rows)) +
+    geom_line(aes(y = .data$value, colour = .data$model, linetype = .data$model), lines, linewidth = 0.6) +
+    geom_point(size = 1.5) +
+    facet_wrap(vars(.data$panel), scales = "free_y", ncol = 3) +
+    scale_colour_manual(values = c(flops_only_s = "#E69F00", model_s = "#0072B2"), labels = words) +
+    scale_linetype_manual(values = c(flops_only_s = "dashed", model_s = "solid"), labels = words) +
+    scale_x_processes_log(rows$processes) +
+    scale_y_log10("Time to solution (s)", labels = format_number, breaks = scales::breaks_log(5)) +
+    labs(title = "Strong scaling: time to solution and models") + tag_simulated(results$study) + theme_study()
+}
+
+#' Strong scaling in sentences
+#'
+#' @param results List from [read_results()].
+#' @return Character vector; empty where the study runs no application.
+#' @export
+describe_scaling <- function(results) {
+  scaling <- summarise_scaling(read_scaling(results))
+  if (nrow(scaling) == 0) return(character())
+  best <- scaling |>
+    filter(!is.na(.data$speedup)) |>
+    group_by(.data$n) |>
+    slice_max(.data$speedup, n = 1, with_ties = FALSE) |>
+    ungroup()
+  note <- simulated_note(results$study)
+  c(
+    paste0(
+      "A time is that of one run, from the matrix in the memory of rank 0 to U, S and V there; the largest relative ",
+      "residual |A - U S V'| / |A| of all runs is ", format(max(scaling$residual), digits = 2), "."
+    ),
+    if (results$study$simulated) paste0(
+      "The simulator does the arithmetic, so results and sweeps are real, and charges ",
+      format_number(fit_flop_rate(scaling)), " GFlop/s a core for it; messages take simulated time."
+    ),
+    if (nrow(best) > 0) paste0(
+      "The largest speed-up", note, " is ", and_list(paste0(
+        format_number(best$speedup), " on ", best$processes, " processes (", size_label(best$n), ")"
+      )), "."
+    ),
+    describe_communication(scaling),
+    describe_published_svd(results, scaling)
+  )
+}
+
+describe_communication <- function(scaling) {
+  most <- arrange(filter(scaling, .data$processes == max(.data$processes)), .data$n)
+  falls <- nrow(most) > 1 && !is.unsorted(-most$comm_pct)
+  paste0(
+    "On ", most$processes[1], " processes a rank spends ", range_words(most$comm_pct), " of the time in ",
+    "communication calls, waiting for its neighbours included", if (falls) ": the larger the matrix, the less", "."
+  )
+}
+
+describe_published_svd <- function(results, scaling) {
+  published <- read_published_svd(results)
+  if (is.null(published)) return(NULL)
+  both <- join_published(scaling, published)
+  if (nrow(both) == 0) return(NULL)
+  agreement <- both |>
+    group_by(.data$n) |>
+    summarise(rho = rank_correlation(.data$published_speedup, .data$ours_speedup))
+  c(
+    paste0(
+      "Seed 004's speed-ups rank the numbers of processes as the simulation does with a correlation (Spearman) of ",
+      and_list(paste0(format_number(agreement$rho, 2), " (", size_label(agreement$n), ")")), "."
+    ),
+    unlist(map(boundaries_between(results, both), function(at) {
+      falls <- function(column) {
+        sum(both[[column]][both$processes == at$after] < both[[column]][both$processes == at$before])
+      }
+      sizes <- n_distinct(both$n)
+      paste0(
+        "Where a further ", at$level, " is needed, from ", at$before, " to ", at$after, " processes, the seed's ",
+        "speed-up falls at ", falls("published_speedup"), " of ", sizes, " sizes, the simulated one at ",
+        falls("ours_speedup"), "."
+      )
+    }))
+  )
+}
+
+#' The neighbouring numbers of processes between which a further socket or node comes into use
+#' @noRd
+boundaries_between <- function(results, both) {
+  counts <- sort(unique(both$processes))
+  lines <- level_boundaries(results, "core", max(counts))
+  map(seq_len(nrow(lines)), function(i) {
+    after <- counts[counts > lines$processes[i]][1]
+    list(level = lines$level[i], before = max(counts[counts <= lines$processes[i]]), after = after)
+  })
+}
+
+#' How good the model of time to solution is, in sentences
+#'
+#' @inheritParams describe_scaling
+#' @return Character vector.
+#' @export
+describe_scaling_model <- function(results) {
+  errors <- compare_scaling_models(results)
+  if (nrow(errors) == 0) {
+    return("There is no model: it needs a run on one process, runs on more, and a ladder.")
+  }
+  predicted <- filter(predict_scaling(results), .data$processes > 1) |>
+    mutate(error = 100 * (.data$model_s / .data$seconds - 1))
+  worst <- slice_max(predicted, abs(.data$error), n = 1, with_ties = FALSE)
+  of <- function(model) errors$held_out_mape_pct[errors$model == model]
+  sweeps <- read_scaling(results)
+  c(
+    paste0(
+      "The model takes ", format_number(fit_flop_rate(sweeps)), " GFlop/s a core, the sweeps and the flops from the ",
+      "runs on one process, and the costs of messages from the ladder", simulated_note(results$study),
+      "; the other ", errors$held_out_cells[1], " runs it predicts with a mean error of ", format_pct(of("flops_ladder")),
+      ", the flops alone with ", format_pct(of("flops_only")), "."
+    ),
+    paste0(
+      "It is farthest off on ", worst$processes, " processes at ", size_label(worst$n), ": ",
+      format_pct(abs(worst$error)), if (worst$error < 0) " too fast." else " too slow."
+    ),
+    describe_sweeps(sweeps)
+  )
+}
+
+#' More processes visit the pairs in another order, which may take more sweeps: the model does not know
+#' @noRd
+describe_sweeps <- function(scaling) {
+  many <- scaling |>
+    group_by(.data$n) |>
+    summarise(alone = .data$sweeps[.data$processes == 1][1], fewest = min(.data$sweeps), most = max(.data$sweeps)) |>
+    filter(!is.na(.data$alone))
+  if (nrow(many) == 0 || all(many$fewest == many$most)) return(NULL)
+  paste0(
+    "Not in the model: the order in which the columns meet depends on the number of processes, and with it the number ",
+    "of sweeps, ", and_list(paste0(many$fewest, " to ", many$most, " (", size_label(many$n), ", ", many$alone,
+    " on one process)")), "."
+  )
+}
