@@ -3,7 +3,7 @@
 collective_titles <- c(
   bcast = "Broadcast", barrier = "Barrier", reduce = "Reduce", allreduce = "Allreduce", gather = "Gather",
   scatter = "Scatter", allgather = "Allgather", alltoall = "All-to-all", latency = "Point-to-point latency",
-  bandwidth = "Point-to-point bandwidth", bw = "Point-to-point bandwidth", multi_lat = "Ping-pong in pairs"
+  bandwidth = "Point-to-point bandwidth", bw = "Point-to-point bandwidth", multi_lat = "Ping-pong in pairs", svd = "SVD"
 )
 
 collective_title <- function(name) {
@@ -53,11 +53,8 @@ show_answer <- function(studies) {
     sprintf("- %s (@sec-%s)", md(sentences), rep(study$id, length(sentences)))
   }))
   if (length(items)) emit(paste(items, collapse = "\n"))
-  if (is.null(answer) || nrow(answer) == 0) {
-    paragraph("There are no results to summarise yet.")
-  } else {
-    emit_table("tbl-answer", answer[-1], answer_caption(), raw = "study")
-  }
+  if (length(items) == 0) paragraph("There are no results to summarise yet.")
+  if (NROW(answer) > 0) emit_table("tbl-answer", answer[-1], answer_caption(), raw = "study")
   show_front_map(ready)
 }
 

@@ -157,7 +157,7 @@ units <- c(us = "\u00b5s", pct = "%", bytes = "bytes", mb_s = "MB/s", gb_s = "GB
 
 special_headers <- c(
   r_squared = "R\u00b2", coef_log_size = "Coefficient of log size", coef_processes = "Coefficient of processes",
-  size_bytes = "Message size", size_class = "Message size", process_class = "Processes",
+  size_bytes = "Message size", n = "Matrix order", size_class = "Message size", process_class = "Processes",
   from_processes = "From (processes)", to_processes = "To (processes)",
   default_best_pct = "Default fastest or tied (%)", default_mean_regret_pct = "Its mean regret (%)",
   default_max_regret_pct = "Its largest regret (%)", best_single = "Best single algorithm",

@@ -348,7 +348,7 @@ class Configuration:
         self._check_analysis(raw.get("analysis", {}), f"{shown(path)}: analysis")
         return Study(
             name, raw["title"], raw["question"], machine, policy, sweeps, raw.get("import", {}), raw.get("analysis", {}),
-            raw.get("chapter") or ("ladder" if sweeps and all(sweep.levels for sweep in sweeps) else ""),
+            raw.get("chapter") or _chapter(sweeps),
             tuple(companions),
         )  # fmt: skip
 
@@ -418,6 +418,13 @@ class Configuration:
             collective, tuple(choices), tuple(raw["mappings"]), tuple(raw.get("mpi", [machine.mpi])), nodes, processes,
             per_node, sizes, raw.get("iterations", 100), raw.get("warmup", 10), tuple(raw.get("levels", ())),
         )  # fmt: skip
+
+
+def _chapter(sweeps: tuple[Sweep, ...]) -> str:
+    """The chapter of a study that names none; empty for that of collectives."""
+    if any(sweep.collective in APPLICATIONS for sweep in sweeps):
+        return "svd"
+    return "ladder" if sweeps and all(sweep.levels for sweep in sweeps) else ""
 
 
 def _ladder(raw: dict[str, Any], machine: Machine, where: str) -> dict[str, Any]:

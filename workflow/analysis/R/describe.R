@@ -67,9 +67,7 @@ summarise_single <- function(results, collective, winners) {
 describe_answer <- function(results) {
   results <- as_results(results)
   answer <- filter(summarise_answer(results), !is.na(.data$default_best_pct))
-  if (nrow(answer) == 0) {
-    return(paste0(study_name(results), ": no cell has both the default and another algorithm to compare it with."))
-  }
+  if (nrow(answer) == 0) return(paste0(study_name(results), ": ", answer_otherwise(results)))
   vapply(split(answer, factor(answer$collective, unique(answer$collective))), function(rows) {
     paste0(
       study_name(results), ", ", collective_word(rows$collective[1]),
@@ -80,6 +78,19 @@ describe_answer <- function(results) {
     )
   }, "", USE.NAMES = FALSE)
 }
+
+#' The answer of a study that compares no algorithms
+#' @noRd
+answer_otherwise <- function(results) {
+  scaling <- summarise_scaling(read_scaling(results))
+  if (nrow(scaling) > 0) {
+    return(lower_first(c(describe_speedup(scaling, simulated_note(results$study)), describe_communication(scaling))[1]))
+  }
+  if (nrow(read_ladder(results)) > 0) return(lower_first(describe_ladder(results)[1]))
+  "no cell has both the default and another algorithm to compare it with."
+}
+
+lower_first <- function(text) paste0(tolower(substr(text, 1, 1)), substring(text, 2))
 
 study_name <- function(results) {
   title <- results$study$title %||% results$study$name

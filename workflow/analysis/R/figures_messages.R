@@ -358,7 +358,7 @@ line_colours <- c(
 #' @noRd
 describe_published <- function(results) {
   published <- read_published_pingpong(results)
-  if (is.null(published)) return(NULL)
+  if (is.null(published) || all(read_ladder(results)$pairs == 1)) return(NULL)
   shares <- function(ladder) {
     found <- filter(summarise_contention(summarise_ladder(ladder)), .data$pairs > 1)
     and_list(paste0(format_pct(100 * found$bandwidth_ratio), " (", found$level, ")"))

@@ -331,6 +331,7 @@ models_of_messages <- list(
 message_model_words <- c(
   seed003 = "Seed 003 (latency only)", hockney = "Hockney", loggp = "LogGP", loggp_shared = "LogGP, shared links",
   loggp_fitted = "LogGP, fitted", flops_only = "Flops only", flops_ladder = "Flops and ladder",
+  flops_counted = "Counted flops and ladder",
   library_default = "The library's default", measured_best = "Measured best"
 )
 

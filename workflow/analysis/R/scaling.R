@@ -153,12 +153,14 @@ root_seconds <- function(link, bytes) {
 #' @param results List from [read_results()].
 #' @param scaling Tibble from [read_scaling()].
 #' @return Tibble, one row per run whose problem size ran on one process too: application, mapping, n, processes,
-#'   seconds, flops_only_s (seconds of one process at the fitted rate / P), compute_s and model_s (see [model_svd()]).
+#'   seconds, flops_only_s (seconds of one process at the fitted rate / P), compute_s and model_s (see [model_svd()]),
+#'   counted_s (model_s with the sweeps and flops that the run itself counted: what is left of the error then is that of
+#'   messages and waiting).
 #' @export
 predict_scaling <- function(results, scaling = read_scaling(results)) {
   none <- tibble(
     application = character(), mapping = character(), n = numeric(), processes = numeric(), seconds = numeric(),
-    flops_only_s = numeric(), compute_s = numeric(), model_s = numeric()
+    flops_only_s = numeric(), compute_s = numeric(), model_s = numeric(), counted_s = numeric()
   )
   alone <- filter(scaling, .data$processes == 1)
   if (nrow(alone) == 0 || nrow(read_ladder(results)) == 0) return(none)
@@ -168,13 +170,16 @@ predict_scaling <- function(results, scaling = read_scaling(results)) {
     scaling, select(alone, "application", "mapping", "n", sweeps_1 = "sweeps", flops_1 = "flops"),
     by = c("application", "mapping", "n")
   )
-  found <- pmap(known, function(mapping, processes, n, sweeps_1, flops_1, ...) {
-    model_svd(results$study, mapping, processes, n, sweeps_1, flops_1, rate, costs)
-  })
+  model <- function(mapping, processes, n, sweeps, flops) {
+    model_svd(results$study, mapping, processes, n, sweeps, flops, rate, costs)
+  }
+  place <- c("mapping", "processes", "n")
+  found <- pmap(setNames(known[c(place, "sweeps_1", "flops_1")], c(place, "sweeps", "flops")), model)
+  counted <- pmap(known[c(place, "sweeps", "flops")], model)
   bind_rows(none, transmute(known,
     .data$application, .data$mapping, .data$n, .data$processes, .data$seconds,
     flops_only_s = .data$flops_1 / (rate * 1e9) / .data$processes, compute_s = map_dbl(found, "compute"),
-    model_s = map_dbl(found, "total")
+    model_s = map_dbl(found, "total"), counted_s = map_dbl(counted, "total")
   ))
 }
 
@@ -196,7 +201,7 @@ read_published_svd <- function(results) {
 
 # Tables, models, figures, sentences; write_*() and the report call them.
 
-size_label <- function(n) paste(format_number(n, 6), "\u00d7", format_number(n, 6))
+size_label <- function(n) if (length(n) == 0) character() else paste(n, "\u00d7", n)
 
 #' One row per number of processes, one column per problem size
 #' @noRd
@@ -241,22 +246,19 @@ median_note <- function(scaling) if (any(scaling$launches > 1)) ", median over t
 tables_published_svd <- function(results, name, scaling) {
   published <- read_published_svd(results)
   if (is.null(published) || name != "svd") return(NULL)
-  both <- join_published(scaling, published)
-  list(listed(name, "published", both, paste0(
-    "Seed 004's measurements beside this study", simulated_note(results$study), ": time to solution (s) and speed-up ",
-    "over one process. Its program rotates the pairs inside a block at every step, ours once a sweep; its machine's ",
-    "flop rate is taken from its own times of one process, so only the shape is a comparison."
+  asked <- filter(published, .data$n %in% scaling$n, .data$processes %in% scaling$processes)
+  list(listed(name, "published", spread_sizes(asked, "speedup", ""), paste0(
+    "Seed 004's measured speed-ups, for comparison. Its program rotates the pairs inside a block at every step, ours ",
+    "once a sweep; the flop rate of the simulated machine is taken from its times of one process, so only the shape ",
+    "is a comparison."
   )))
 }
 
 join_published <- function(scaling, published) {
   inner_join(
-    transmute(scaling, .data$n, .data$processes, ours_s = .data$seconds, ours_speedup = .data$speedup),
-    transmute(published, .data$n, .data$processes, published_s = .data$seconds, published_speedup = .data$speedup),
-    by = c("n", "processes")
-  ) |>
-    select("n", "processes", "published_s", "ours_s", "published_speedup", "ours_speedup") |>
-    arrange(.data$n, .data$processes)
+    transmute(scaling, .data$n, .data$processes, ours_speedup = .data$speedup),
+    transmute(published, .data$n, .data$processes, published_speedup = .data$speedup), by = c("n", "processes")
+  )
 }
 
 models_of_scaling <- function(results) {
@@ -270,7 +272,8 @@ models_of_scaling <- function(results) {
       "Time to solution (s)", simulated_note(results$study), " and what the model says. Fitted: the rate of a core, ",
       format_number(fit_flop_rate(scaling)), " GFlop/s, to the runs on one process, whose sweeps and flops it takes ",
       "as well; messages cost what the study's ladder says. Flops only: the time of one process divided by P. ",
-      "Compute: the longest pair of blocks of each step, without messages."
+      "Compute: the longest pair of blocks of each step, without messages. Counted: the model with the sweeps and ",
+      "flops of the run itself, for comparison; it predicts nothing."
     )))
   }), recursive = FALSE)
 }
@@ -280,8 +283,10 @@ models_of_scaling <- function(results) {
 compare_scaling_models <- function(results) {
   predict_scaling(results) |>
     filter(.data$processes > 1) |>
-    pivot_longer(c("flops_only_s", "model_s"), names_to = "model", values_to = "predicted") |>
-    mutate(model = unname(c(flops_only_s = "flops_only", model_s = "flops_ladder")[.data$model])) |>
+    pivot_longer(c("flops_only_s", "model_s", "counted_s"), names_to = "model", values_to = "predicted") |>
+    mutate(
+      model = unname(c(flops_only_s = "flops_only", model_s = "flops_ladder", counted_s = "flops_counted")[.data$model])
+    ) |>
     group_by(collective = .data$application, algorithm = "default", .data$mapping, .data$model) |>
     summarise(held_out_cells = n(), held_out_mape_pct = mape_pct(.data$predicted, .data$seconds), .groups = "drop")
 }
@@ -314,14 +319,17 @@ figures_of_scaling_model <- function(results, name, lines) {
   predicted <- filter(predict_scaling(results), .data$application == name)
   if (nrow(predicted) == 0) return(NULL)
   list(figure(name, "model", plot_scaling_model(results, predicted), paste0(
-    "Time to solution (s; points: ", if (results$study$simulated) "simulated" else "measured", ") against the number of ",
-    "processes, one panel per matrix size, and models: flops alone, and flops with the messages of the program at the ",
-    "costs of the ladder. Logarithmic axes.", lines
+    "Time to solution (s; points: ", if (results$study$simulated) "simulated" else "measured", ") against the number ",
+    "of processes, one panel per matrix size, and models: flops alone, flops with the messages of the program at the ",
+    "costs of the ladder, and the same with the flops that each run counted. Logarithmic axes.", lines
   ), NA, 9.5, 1.5 + 2.4 * ceiling(n_distinct(predicted$n) / 3)))
 }
 
 scale_x_processes_log <- function(processes) {
-  scale_x_continuous("Processes", trans = "log2", breaks = sort(unique(processes)), guide = guide_axis(check.overlap = TRUE))
+  # Labels of neighbours that are closer than a third apart would touch.
+  known <- sort(unique(processes))
+  breaks <- Reduce(function(kept, p) if (p >= 1.3 * kept[length(kept)]) c(kept, p) else kept, known)
+  scale_x_continuous("Processes", trans = "log2", breaks = breaks, minor_breaks = known)
 }
 
 size_levels <- function(n) factor(size_label(n), size_label(sort(unique(n))))
@@ -365,7 +373,9 @@ plot_communication <- function(results, scaling) {
 }
 
 plot_scaling_model <- function(results, predicted) {
-  words <- c(flops_only_s = "Flops only", model_s = "Flops and ladder")
+  words <- setNames(
+    message_model_words[c("flops_only", "flops_ladder", "flops_counted")], c("flops_only_s", "model_s", "counted_s")
+  )
   rows <- mutate(predicted, panel = size_levels(.data$n))
   lines <- pivot_longer(rows, all_of(names(words)), names_to = "model", values_to = "value")
   ggplot(rows, aes(.data$processes, .data$seconds)) +
@@ -373,8 +383,14 @@ plot_scaling_model <- function(results, predicted) {
     geom_line(aes(y = .data$value, colour = .data$model, linetype = .data$model), lines, linewidth = 0.6) +
     geom_point(size = 1.5) +
     facet_wrap(vars(.data$panel), scales = "free_y", ncol = 3) +
-    scale_colour_manual(values = c(flops_only_s = "#E69F00", model_s = "#0072B2"), labels = words) +
-    scale_linetype_manual(values = c(flops_only_s = "dashed", model_s = "solid"), labels = words) +
+    scale_colour_manual(
+      values = c(flops_only_s = "#E69F00", model_s = "#0072B2", counted_s = "#009E73"), labels = words,
+      breaks = names(words)
+    ) +
+    scale_linetype_manual(
+      values = c(flops_only_s = "dashed", model_s = "solid", counted_s = "dotted"), labels = words,
+      breaks = names(words)
+    ) +
     scale_x_processes_log(rows$processes) +
     scale_y_log10("Time to solution (s)", labels = format_number, breaks = scales::breaks_log(5)) +
     labs(title = "Strong scaling: time to solution and models") + tag_simulated(results$study) + theme_study()
@@ -388,11 +404,6 @@ plot_scaling_model <- function(results, predicted) {
 describe_scaling <- function(results) {
   scaling <- summarise_scaling(read_scaling(results))
   if (nrow(scaling) == 0) return(character())
-  best <- scaling |>
-    filter(!is.na(.data$speedup)) |>
-    group_by(.data$n) |>
-    slice_max(.data$speedup, n = 1, with_ties = FALSE) |>
-    ungroup()
   note <- simulated_note(results$study)
   c(
     paste0(
@@ -403,15 +414,47 @@ describe_scaling <- function(results) {
       "The simulator does the arithmetic, so results and sweeps are real, and charges ",
       format_number(fit_flop_rate(scaling)), " GFlop/s a core for it; messages take simulated time."
     ),
-    if (nrow(best) > 0) paste0(
-      "The largest speed-up", note, " is ", and_list(paste0(
-        format_number(best$speedup), " on ", best$processes, " processes (", size_label(best$n), ")"
-      )), "."
-    ),
+    describe_speedup(scaling, note),
     describe_communication(scaling),
-    describe_published_svd(results, scaling)
+    describe_published_svd(results, scaling),
+    describe_compared_scaling(results)
   )
 }
+
+describe_speedup <- function(scaling, note) {
+  best <- scaling |>
+    filter(!is.na(.data$speedup)) |>
+    group_by(.data$n) |>
+    slice_max(.data$speedup, n = 1, with_ties = FALSE) |>
+    ungroup()
+  if (nrow(best) == 0) return(NULL)
+  gained <- filter(best, .data$processes > 1)
+  none <- size_label(best$n[best$processes == 1])
+  paste0(
+    "The largest speed-up", note, " is ", and_list(c(
+      if (nrow(gained) > 0) paste0(
+        format_number(gained$speedup), " on ", gained$processes, " processes (", size_label(gained$n), ")"
+      ),
+      if (length(none) > 0) paste0("none: more processes are not faster (", and_list(none), ")")
+    )), "."
+  )
+}
+
+#' The same program on the machine of the study that `analysis.compare` names
+#' @noRd
+describe_compared_scaling <- function(results) {
+  measured <- read_compared(results)
+  if (is.null(measured)) return(NULL)
+  scaling <- filter(summarise_scaling(read_scaling(measured)), .data$processes > 1, !is.na(.data$speedup))
+  if (nrow(scaling) == 0) return(NULL)
+  paste0(
+    "The same program with real messages on ", measured$study$machine$label, " (study ", measured$study$name,
+    ") has speed-ups from ", format_number(min(scaling$speedup)), " to ", format_number(max(scaling$speedup)), " on ",
+    range_text(scaling$processes), " processes."
+  )
+}
+
+range_text <- function(x) paste(unique(range(x)), collapse = " to ")
 
 describe_communication <- function(scaling) {
   most <- arrange(filter(scaling, .data$processes == max(.data$processes)), .data$n)
@@ -479,28 +522,32 @@ describe_scaling_model <- function(results) {
     paste0(
       "The model takes ", format_number(fit_flop_rate(sweeps)), " GFlop/s a core, the sweeps and the flops from the ",
       "runs on one process, and the costs of messages from the ladder", simulated_note(results$study),
-      "; the other ", errors$held_out_cells[1], " runs it predicts with a mean error of ", format_pct(of("flops_ladder")),
-      ", the flops alone with ", format_pct(of("flops_only")), "."
+      "; the other ", errors$held_out_cells[1], " runs it predicts with a mean error of ",
+      format_pct(of("flops_ladder")), ", the flops alone with ", format_pct(of("flops_only")), "."
     ),
     paste0(
       "It is farthest off on ", worst$processes, " processes at ", size_label(worst$n), ": ",
       format_pct(abs(worst$error)), if (worst$error < 0) " too fast." else " too slow."
     ),
-    describe_sweeps(sweeps)
+    describe_work(sweeps, of("flops_counted"))
   )
 }
 
-#' More processes visit the pairs in another order, which may take more sweeps: the model does not know
+#' More processes visit the pairs in another order, which takes other rotations and sweeps: the model does not know
 #' @noRd
-describe_sweeps <- function(scaling) {
-  many <- scaling |>
+describe_work <- function(scaling, error) {
+  work <- scaling |>
     group_by(.data$n) |>
-    summarise(alone = .data$sweeps[.data$processes == 1][1], fewest = min(.data$sweeps), most = max(.data$sweeps)) |>
-    filter(!is.na(.data$alone))
-  if (nrow(many) == 0 || all(many$fewest == many$most)) return(NULL)
+    mutate(ratio = .data$flops / c(.data$flops[.data$processes == 1], NA)[1]) |>
+    ungroup() |>
+    filter(.data$processes > 1, !is.na(.data$ratio))
+  if (nrow(work) == 0 || all(work$ratio == 1)) return(NULL)
+  change <- 100 * (range(work$ratio) - 1)
   paste0(
-    "Not in the model: the order in which the columns meet depends on the number of processes, and with it the number ",
-    "of sweeps, ", and_list(paste0(many$fewest, " to ", many$most, " (", size_label(many$n), ", ", many$alone,
-    " on one process)")), "."
+    "Not in the model: the order in which the columns meet depends on the number of processes, and with it the ",
+    "rotations that are needed; on more than one process the runs counted ", format_pct(change[1]), " to ",
+    format_pct(change[2]), " more flops than on one, in ", min(scaling$sweeps), " to ", max(scaling$sweeps),
+    " sweeps. Told those, the model errs by ", format_pct(error), " on average: that is the part of messages and ",
+    "waiting."
   )
 }

@@ -1,0 +1,149 @@
+"""Studies of an application: cells, runs in the simulator and with real MPI, and what is refused."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from pathlib import Path
+
+import pytest
+from collstudy.cells import Cell, Versions, expand
+from collstudy.config import Configuration
+from collstudy.errors import StudyError
+from collstudy.project import Project
+from collstudy.runner import LaunchFailed, execute
+from conftest import Checkout
+
+STUDY = """
+title: Scaling
+question: How fast?
+machine: plain
+sweeps:
+  - collective: svd
+    mappings: [core]
+    processes: [1, 2, 4]
+    problem_sizes: [24, 33]
+"""
+PLAIN = """
+kind: simulated
+label: Two plain nodes
+core_gflops: 0.5
+levels:
+  - {name: node, count: 2, latency_us: 30, bandwidth_gb_s: 0.1}
+  - {name: core, count: 2, latency_us: 1, bandwidth_gb_s: 5}
+"""
+VERSIONS = Versions(
+    {"smpi-openmpi": {"name": "collbench", "version": "1"}},
+    {"smpi-openmpi": {"name": "smpi-openmpi", "version": "SimGrid 3.32"}},
+    "1.0",
+    {"processor": "x"},
+    {"svd": {"name": "svd", "version": "1.0"}},
+)
+
+
+def cells_of(checkout: Checkout, study: str = STUDY, machine: str = PLAIN) -> list[Cell]:
+    checkout.write("config/machines/plain.yaml", machine)
+    checkout.write("config/studies/tiny.yaml", study)
+    configuration = Configuration(checkout.folder / "config")
+    return expand(configuration.study("tiny"), configuration.catalogue, VERSIONS)
+
+
+def measurements(checkout: Checkout) -> list[dict[str, str]]:
+    done = checkout.snakemake("--cores", "1", "--", "results/tiny/measurements.csv")
+    assert done.returncode == 0, done.stdout + done.stderr
+    with open(checkout.folder / "results/tiny/measurements.csv", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_one_cell_for_each_number_of_processes_and_problem_size(checkout: Checkout) -> None:
+    cells = cells_of(checkout)
+    assert [(dict(c.parameters)["n"], c.processes) for c in cells] == [(n, p) for n in (24, 33) for p in (1, 2, 4)]
+    assert all((c.sizes, c.suite["name"], c.selection) == (None, "svd", {"core_gflops": 0.5}) for c in cells)
+
+
+def test_the_rate_is_part_of_these_cells_only(checkout: Checkout) -> None:
+    ladder = "\n  - {collective: latency, levels: [core], sizes: {from: 1, to: 8}}\n"
+    slow, fast = (
+        {cell.digest for cell in cells_of(checkout, STUDY + ladder, PLAIN.replace("0.5", rate))}
+        for rate in ("0.5", "2")
+    )
+    assert len(slow & fast) == 1 and len(slow | fast) == 13
+
+
+def test_simulated_runs_are_real_decompositions_at_the_rate_of_the_machine(checkout: Checkout) -> None:
+    cells_of(checkout)
+    rows = measurements(checkout)
+    assert len(rows) == 6 and {row["simulated"] for row in rows} == {"TRUE"}
+    for row in rows:
+        assert float(row["residual"]) < 1e-13 and float(row["sweeps"]) >= 4 and row["size_bytes"] == ""
+        if row["processes"] == "1":
+            assert float(row["latency_us"]) == pytest.approx(float(row["flops"]) / 0.5e3, rel=1e-6)
+            assert float(row["comm_us"]) == 0
+        else:
+            assert 0 < float(row["comm_us"]) < float(row["latency_us"])
+    # Two nodes: messages of tens of microseconds.
+    of = {(row["parameters"], row["processes"]): float(row["comm_us"]) for row in rows}
+    assert of["n=24", "4"] > 10 * of["n=24", "2"]
+
+
+def test_real_runs_on_this_machine(checkout: Checkout) -> None:
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("needs two cores")
+    study = STUDY.replace("plain", "this-machine").replace("[1, 2, 4]", "[1, 2]") + "launches: {min: 1, max: 1}\n"
+    checkout.write("config/studies/tiny.yaml", study)
+    rows = measurements(checkout)
+    assert [row["processes"] for row in rows] == ["1", "2", "1", "2"] and {row["simulated"] for row in rows} == {
+        "FALSE"
+    }
+    assert all(float(row["residual"]) < 1e-13 for row in rows)
+
+
+def test_the_compared_study_is_part_of_the_run() -> None:
+    studies, left_out = Project().available(["svd-scaling"], explicit=True)
+    assert [study.name for study in studies] == ["svd-scaling", "svd-scaling-here"] and not left_out
+
+
+@pytest.mark.parametrize(
+    ("study", "machine", "message"),
+    [
+        (STUDY.replace("4]", "8]"), PLAIN, "processes: 8 is more than the 4 cores of 2 nodes of machine plain"),
+        (STUDY, PLAIN.replace("core_gflops: 0.5\n", ""), "machine plain has no core_gflops"),
+        (STUDY.replace("[24, 33]", "[24, 0]"), PLAIN, "sweeps.0.problem_sizes.1: 0 is less than the minimum of 1"),
+        (STUDY + "    iterations: 3\n", PLAIN, "svd runs once a launch.*remove iterations"),
+        (STUDY.replace("    problem_sizes: [24, 33]", "    algorithms: [default]"), PLAIN, "svd needs problem_sizes"),
+        (STUDY.replace("svd\n    m", "bcast\n    algorithms: [linear]\n    m"), PLAIN, "bcast has no problem size"),
+        (STUDY.replace("    mappings: [core]\n", ""), PLAIN, "lacks the key 'mappings'"),
+    ],
+)
+def test_bad_studies_are_named(checkout: Checkout, study: str, machine: str, message: str) -> None:
+    with pytest.raises(StudyError, match=message):
+        cells_of(checkout, study, machine)
+
+
+def test_the_reason_of_a_failed_run_is_what_the_program_says(checkout: Checkout) -> None:
+    program = Path(Project().configuration.folder).parent / ".study/build/simulated/apps/svd"
+    if not program.exists():
+        pytest.skip("no SimGrid")
+    (checkout.folder / "p.xml").write_text(
+        "<?xml version='1.0'?><!DOCTYPE platform SYSTEM 'https://simgrid.org/simgrid.dtd'><platform version='4.1'>"
+        "<cluster id='c' prefix='n' suffix='' radical='0-1' speed='1Gf' bw='1GBps' lat='1us'/></platform>"
+    )
+    (checkout.folder / "hosts").write_text("n0\nn1\n")
+    command = [
+        "smpirun",
+        "-np",
+        "2",
+        "-platform",
+        "p.xml",
+        "-hostfile",
+        "hosts",
+        program,
+        "--random",
+        "30",
+        "30",
+        "--sweeps",
+        "2",
+    ]
+    with pytest.raises(LaunchFailed, match=r"exit status .*svd: not converged after 2 sweeps: .*residual"):
+        execute(command, 60, io.StringIO(), dict(os.environ), checkout.folder)
