@@ -93,6 +93,13 @@ def test_collective_prints_a_line_for_each_size(run, benchmark):
     assert all(float(row[1]) > 0 for row in rows(done))
 
 
+def test_sizes_may_grow_by_another_factor(run):
+    done = run("bcast", "-m", "1:64:8", "-i", "1", "-x", "0")
+    assert [row[0] for row in rows(done)] == ["1", "8", "64"]
+    wrong = run("bcast", "-m", "1:64:1")
+    assert wrong.returncode != 0 and "factor of at least 2" in wrong.stderr
+
+
 def test_full_columns(run):
     done = run("bcast", "-f", "-m", "4096:16384", "-i", "3", "-x", "1", ranks=4)
     assert header(done) == ["Size", "Avg Latency(us)", "Min Latency(us)", "Max Latency(us)", "Iterations"]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import re
+
 import pytest
 from conftest import TINY, Checkout
 
@@ -72,6 +75,17 @@ def test_unknown_study(checkout: Checkout) -> None:
     done = checkout.collstudy("status", "tyni")
     assert done.returncode == 2
     assert "no study 'tyni'" in done.stderr and "known: " in done.stderr and "tiny" in done.stderr
+
+
+def test_sizes_by_a_factor(checkout: Checkout) -> None:
+    checkout.write("config/machines/thin.yaml", THIN)
+    checkout.write(
+        "config/studies/tiny.yaml", re.sub(r"sizes: {[^}]*}", "sizes: {from: 1, to: 4096, factor: 16}", TINY)
+    )
+    done = checkout.snakemake("--", "results/tiny/measurements.csv")
+    assert done.returncode == 0, done.stderr
+    with open(checkout.folder / "results/tiny/measurements.csv", newline="") as stream:
+        assert {row["size_bytes"] for row in csv.DictReader(stream)} == {"1", "16", "256", "4096"}
 
 
 def test_companions_run_as_well(checkout: Checkout) -> None:

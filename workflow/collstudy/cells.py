@@ -34,7 +34,7 @@ class Cell:
     nodes: int
     processes: int
     per_node: int | None
-    sizes: tuple[int, int] | None
+    sizes: tuple[int, ...] | None
     iterations: int
     warmup: int
     pattern: str | None = field(default=None, compare=False)
@@ -68,14 +68,8 @@ class Cell:
 
     @property
     def size_list(self) -> list[int | None]:
-        """The message sizes (bytes) that one launch sweeps, doubling; [None] for a collective without a size."""
-        if self.sizes is None:
-            return [None]
-        sizes, size = [], self.sizes[0]
-        while size <= self.sizes[1]:
-            sizes.append(size)
-            size *= 2
-        return sizes
+        """The message sizes (bytes) that one launch sweeps; [None] for a collective without a size."""
+        return [None] if self.sizes is None else list(swept(self.sizes))
 
     @property
     def label(self) -> str:
@@ -83,6 +77,14 @@ class Cell:
         choice = Choice(self.algorithm, self.parameters)
         text = f"{self.algorithm}[{choice.parameter_text}]" if self.parameters else self.algorithm
         return f"{self.collective} {text} mapping {self.mapping} nodes {self.nodes} processes {self.processes} on {self.machine['name']}"
+
+
+def swept(sizes: tuple[int, ...]) -> Iterator[int]:
+    """The message sizes (bytes) of (from, to) or (from, to, factor); the factor is 2 where it is not said."""
+    size, last, factor = (*sizes, 2)[:3]
+    while size <= last:
+        yield size
+        size *= factor
 
 
 #: How a cell is proved (`pattern`) cannot change its number.
@@ -203,6 +205,8 @@ def _expand_sweep(
         if known is None:
             raise StudyError(f"machine {machine.name}: MPI {mpi!r} is not installed" + allowed(versions.mpi))
         suite = versions.own.get(sweep.collective) or versions.suite[mpi]
+        if len(sweep.sizes or ()) == 3 and suite["name"] != "collbench":
+            raise StudyError(f"{sweep.collective}: sizes.factor is known to collbench only; {suite['name']} doubles")
         for choice in sweep.algorithms:
             if sweep.collective in APPLICATIONS:
                 # The rate decides the numbers of these cells only, so it is theirs and not part of the machine's identity.

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from .cells import Cell, canonical
+from .cells import Cell, canonical, swept
 from .config import APPLICATIONS, Catalogue, Choice, Study
 from .placement import place
 from .store import Damaged, Record, Store, write_atomically
@@ -103,10 +103,7 @@ def _collectives(study: Study, catalogue: Catalogue, account: dict[str, Any] | N
         counts = [p * n for p in sweep.processes for n in sweep.nodes] if sweep.per_node else list(sweep.processes)
         _extend(entry["processes"], counts)
         if sweep.sizes:
-            size = sweep.sizes[0]
-            while size <= sweep.sizes[1]:
-                _extend(entry["sizes"], [size])
-                size *= 2
+            _extend(entry["sizes"], list(swept(sweep.sizes)))
         entry["processes"].sort()
         entry["sizes"].sort()
     return found

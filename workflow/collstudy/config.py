@@ -102,7 +102,7 @@ class Sweep:
     nodes: tuple[int, ...]
     processes: tuple[int, ...]
     per_node: bool
-    sizes: tuple[int, int] | None
+    sizes: tuple[int, ...] | None
     iterations: int
     warmup: int
     levels: tuple[str, ...] = ()
@@ -409,7 +409,9 @@ class Configuration:
         if collective in SIZED:
             if "sizes" not in raw:
                 raise StudyError(f"{where}: {collective} needs sizes: {{from, to}} in bytes")
-            sizes = (raw["sizes"]["from"], raw["sizes"]["to"])
+            factor = raw["sizes"].get("factor", 2)
+            # Doubling is what every suite does and is not said.
+            sizes = (raw["sizes"]["from"], raw["sizes"]["to"], *([factor] if factor != 2 else []))
             if sizes[0] > sizes[1]:
                 raise StudyError(f"{where}.sizes is empty: from {sizes[0]} to {sizes[1]}")
         elif "sizes" in raw:

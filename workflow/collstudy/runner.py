@@ -247,7 +247,7 @@ class BlockRunner:
             command += ["-f"] * (cell.collective not in POINT_TO_POINT)
             command += ["-i", str(cell.iterations), "-x", str(cell.warmup)]
         if cell.sizes:
-            command += ["-m", f"{cell.sizes[0]}:{cell.sizes[1]}"]
+            command += ["-m", ":".join(map(str, cell.sizes))]
         started, clock = _now(), time.monotonic()
         environment = self._environment(cell, scratch)
         printed = execute(command, self.block.machine.launch_time_limit_s, self.log, environment, scratch)

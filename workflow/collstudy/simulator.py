@@ -191,6 +191,9 @@ def options(machine: Machine, cell: Cell) -> list[str]:
     else:
         settings["smpi/lat-factor"] = values["latency_factor"]
         settings["smpi/bw-factor"] = values["bandwidth_factor"]
+    if cell.selection.get("library", {}).get("algorithm", "").startswith("ompi_"):
+        # A communicator's number, when the library makes one: SMPI would send it round a ring of all ranks, for minutes.
+        settings["smpi/bcast"] = "binomial_tree"
     settings |= values.get("smpi", {})
     chosen = cell.selection.get("smpi")
     if chosen:
@@ -234,4 +237,5 @@ def prepare(machine: Machine, cell: Cell, placement: list[Core], folder: Path) -
         hosts,
         *options(machine, cell),
     ]
-    return [*command, "--log=root.thres:warning", *program]
+    # smpi_host warns for every host that the costs of levels.so go before its own.
+    return [*command, "--log=root.thres:warning", "--log=smpi_host.thres:error", *program]

@@ -32,9 +32,10 @@ static const char *option_letters(void) {
 
 void print_help(void) {
     printf("Usage: collbench_%s [options]\n\n", benchmark.name);
-    printf(
-        "  -m, --message-size MAX | MIN:MAX | MIN: | :MAX   sizes in bytes, doubled from MIN to MAX (default 1:%zu)\n",
-        benchmark.max_size);
+    printf("  -m, --message-size MAX | MIN:MAX | MIN: | :MAX | MIN:MAX:FACTOR   sizes in bytes from MIN to MAX, each "
+           "FACTOR "
+           "times the one before (default 1:%zu:2)\n",
+           benchmark.max_size);
     printf("  -i, --iterations N   timed calls for each size (default %d, above %d bytes %d)\n",
            benchmark.small.iterations, LARGE_MESSAGE, benchmark.large.iterations);
     printf("  -x, --warmup N       calls before the timed ones (default %d, above %d bytes %d)\n",
@@ -68,15 +69,15 @@ static bool parse_int(const char *text, int low, int high, int *number) {
     return true;
 }
 
-/* MAX, MIN:MAX, MIN: or :MAX. */
+/* MAX, MIN:MAX, MIN:, :MAX or MIN:MAX:FACTOR; what is left out keeps its default. */
 static bool parse_sizes(const char *text, struct options *options) {
-    char low[32] = "";
-    const char *colon = strchr(text, ':');
-    const char *high = colon ? colon + 1 : text;
-    if (colon && (size_t)(colon - text) >= sizeof low)
+    char list[64];
+    if (strlen(text) >= sizeof list)
         return false;
-    if (colon)
-        memcpy(low, text, colon - text);
+    strcpy(list, text);
+    char *next = list;
+    const char *low = strchr(text, ':') ? strsep(&next, ":") : "";
+    const char *high = strsep(&next, ":");
     long long value;
     if (low[0] != '\0') {
         if (!parse_number(low, 1, MAX_MESSAGE, &value))
@@ -87,6 +88,11 @@ static bool parse_sizes(const char *text, struct options *options) {
         if (!parse_number(high, 1, MAX_MESSAGE, &value))
             return false;
         options->max_size = value;
+    }
+    if (next != NULL) {
+        if (!parse_number(next, 2, MAX_MESSAGE, &value))
+            return false;
+        options->size_factor = value;
     }
     return low[0] != '\0' || high[0] != '\0';
 }
@@ -112,7 +118,10 @@ static const char *store_option(int letter, const char *value, struct options *o
     long long number;
     switch (letter) {
     case 'm':
-        return parse_sizes(value, options) ? NULL : "MAX, MIN:MAX, MIN: or :MAX in bytes, each from 1 to 1073741824";
+        return parse_sizes(value, options)
+                   ? NULL
+                   : "MAX, MIN:MAX, MIN:, :MAX in bytes, each from 1 to 1073741824, or MIN:MAX:FACTOR with a "
+                     "factor of at least 2";
     case 'i':
         if (!parse_int(value, 1, INT_MAX / 2, &options->small.iterations))
             return "a whole number from 1 to 1073741823";
@@ -172,6 +181,7 @@ static enum request check_options(bool loud, const struct options *options, cons
 enum request parse_options(int argc, char *argv[], bool loud, struct options *options) {
     *options = (struct options){.min_size = 1,
                                 .max_size = benchmark.max_size,
+                                .size_factor = 2,
                                 .memory_limit = (size_t)512 << 20,
                                 .small = benchmark.small,
                                 .large = benchmark.large,

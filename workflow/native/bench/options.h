@@ -9,6 +9,7 @@
 
 struct options {
     size_t min_size, max_size; /* message sizes, bytes */
+    size_t size_factor;        /* from one size to the next */
     size_t memory_limit;       /* largest buffer of a rank, bytes */
     struct repetitions small, large;
     bool full;     /* also minimum and maximum over ranks, and iterations */

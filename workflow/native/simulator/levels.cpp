@@ -11,7 +11,6 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 namespace {
@@ -23,8 +22,10 @@ using Zones = std::unordered_set<simgrid::s4u::NetZone *>;
 class Curve {
     std::vector<std::pair<double, double>> points;
 
-public:
-    void add(double size, double seconds) { points.emplace_back(size, seconds); }
+  public:
+    void add(double size, double seconds) {
+        points.emplace_back(size, seconds);
+    }
     double at(double size) const {
         if (points.empty())
             return 0;
@@ -47,35 +48,39 @@ struct Costs {
     double forward_from = std::numeric_limits<double>::infinity();
 } costs;
 
-/* The coordinates in the name of a host, c-<outermost>-...-<innermost>. */
-const std::vector<int> &coordinates(const simgrid::s4u::Host *host) {
-    static std::unordered_map<const simgrid::s4u::Host *, std::vector<int>> known;
-    auto found = known.find(host);
-    if (found != known.end())
-        return found->second;
-    std::vector<int> parts;
+/* What the costs of a message depend on, of the host of a rank. */
+struct Place {
+    std::vector<int> at;   /* the coordinates in the host's name, c-<outermost>-...-<innermost> */
+    int ranks_on_node = 0; /* from the host file */
+    /* Bytes of the last message to this host: what it got last it sends on from a cache that has to be written back. */
+    double received = -1;
+};
+
+/* The place is made when a host is met first and kept with the host: this is asked several times for each message. */
+Place &place(const simgrid::s4u::Host *host) {
+    auto *known = host->get_data<Place>();
+    if (known != nullptr)
+        return *known;
+    auto *made = new Place;
     std::istringstream text(host->get_name().substr(2));
     for (std::string part; std::getline(text, part, '-');)
-        parts.push_back(std::stoi(part));
-    return known[host] = parts;
+        made->at.push_back(std::stoi(part));
+    const_cast<simgrid::s4u::Host *>(host)->set_data(made);
+    return *made;
 }
 
 /* The outermost level at which two hosts differ, counted from the outside; -1: none. */
 int level(const simgrid::s4u::Host *one, const simgrid::s4u::Host *other) {
-    const auto &a = coordinates(one);
-    const auto &b = coordinates(other);
+    const auto &a = place(one).at;
+    const auto &b = place(other).at;
     for (size_t i = 0; i < a.size(); i++)
         if (a[i] != b[i])
             return (int)i;
     return -1;
 }
 
-/* Bytes of the last message to each host: what it got last it sends on from a cache that has to be written back. */
-std::unordered_map<const simgrid::s4u::Host *, double> received;
-
 bool forwards(double size, const simgrid::s4u::Host *from) {
-    auto last = received.find(from);
-    return size >= costs.forward_from && last != received.end() && last->second >= size;
+    return size >= costs.forward_from && place(from).received >= size;
 }
 
 const char *needed(const char *name) {
@@ -85,18 +90,17 @@ const char *needed(const char *name) {
     return value;
 }
 
-/* Ranks on the node of a host, from the host file: a rank looks for messages of each of them in turn. */
-int neighbours(const simgrid::s4u::Host *host) {
-    static std::map<std::vector<int>, int> ranks;
-    auto node = [](const std::vector<int> &at) {
-        return std::vector<int>(at.begin(), at.begin() + (long)std::min(costs.node_parts, at.size()));
-    };
-    if (ranks.empty()) {
-        std::ifstream file(needed("COLLSTUDY_HOSTS"));
-        for (std::string name; file >> name;)
-            ranks[node(coordinates(simgrid::s4u::Host::by_name(name)))]++;
+/* Count the ranks on the node of each host of the host file: a rank looks for messages of each of them in turn. */
+void count_ranks() {
+    std::ifstream file(needed("COLLSTUDY_HOSTS"));
+    std::map<std::vector<int>, std::vector<Place *>> nodes;
+    for (std::string name; file >> name;) {
+        Place &one = place(simgrid::s4u::Host::by_name(name));
+        nodes[{one.at.begin(), one.at.begin() + (long)std::min(costs.node_parts, one.at.size())}].push_back(&one);
     }
-    return ranks[node(coordinates(host))];
+    for (const auto &[node, places] : nodes)
+        for (auto *one : places)
+            one->ranks_on_node = (int)places.size();
 }
 
 double latency_factor(double size, const simgrid::s4u::Host *from, const simgrid::s4u::Host *to, const Links &links,
@@ -104,13 +108,13 @@ double latency_factor(double size, const simgrid::s4u::Host *from, const simgrid
     int depth = level(from, to);
     auto curve = costs.delay.find(depth);
     if (size > 1)
-        received[to] = size;
+        place(to).received = size;
     if (curve == costs.delay.end())
         return 1;
     double latency = 0;
     for (const auto *link : links)
         latency += link->get_latency();
-    double seconds = curve->second.at(size) + costs.poll * std::max(0, neighbours(to) - 2);
+    double seconds = curve->second.at(size) + costs.poll * std::max(0, place(to).ranks_on_node - 2);
     return latency > 0 ? seconds / latency : 1;
 }
 
@@ -158,6 +162,7 @@ void load_platform(const simgrid::s4u::Engine &) {
     auto *engine = simgrid::s4u::Engine::get_instance();
     read_costs();
     engine->load_platform(needed("COLLSTUDY_PLATFORM"));
+    count_ranks();
     auto *model = engine->get_netzone_root()->get_network_model();
     model->set_lat_factor_cb(latency_factor);
     model->set_bw_factor_cb(bandwidth_factor);
