@@ -105,7 +105,8 @@ def execute(command: list[str | Path], limit_s: float, log: TextIO, environment:
     log.write(printed)
     if process.returncode != 0:
         how = f"signal {-process.returncode}" if process.returncode < 0 else f"exit status {process.returncode}"
-        raise LaunchFailed(f"crash: {Path(words[0]).name} ended with {how}{applications.complaint(printed)}")
+        launcher = next(word for word in words if word != "env" and "=" not in word)
+        raise LaunchFailed(f"crash: {Path(launcher).name} ended with {how}{applications.complaint(printed)}")
     return printed
 
 

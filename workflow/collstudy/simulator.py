@@ -22,7 +22,7 @@ from typing import Any
 from xml.sax.saxutils import quoteattr
 
 from . import applications
-from .cells import Cell
+from .cells import Cell, variable
 from .config import APPLICATIONS, Level, Machine
 from .placement import Core
 from .store import write_atomically
@@ -191,7 +191,7 @@ def options(machine: Machine, cell: Cell) -> list[str]:
     else:
         settings["smpi/lat-factor"] = values["latency_factor"]
         settings["smpi/bw-factor"] = values["bandwidth_factor"]
-    if cell.selection.get("library", {}).get("algorithm", "").startswith("ompi_"):
+    if cell.selection.get("library", {}).get(variable(cell.collective), "").startswith("ompi_"):
         # A communicator's number, when the library makes one: SMPI would send it round a ring of all ranks, for minutes.
         settings["smpi/bcast"] = "binomial_tree"
     settings |= values.get("smpi", {})
