@@ -113,7 +113,9 @@ def machine_identity(machine: Machine, host: dict[str, str]) -> dict[str, Any]:
     return identity
 
 
-def selection(catalogue: Catalogue, collective: str, choice: Choice, mpi: str, library: str) -> dict[str, Any]:
+def selection(
+    catalogue: Catalogue, collective: str, choice: Choice, mpi: str, library: str, barrier: str = "default"
+) -> dict[str, Any]:
     """How the MPI library *mpi* is told to use an algorithm; `{}` for its own default.
 
     Where this project's collectives library runs it: {library: {COLL_<OP>: text, ...}, library_version}. The simulator runs
@@ -126,9 +128,9 @@ def selection(catalogue: Catalogue, collective: str, choice: Choice, mpi: str, l
     if collective in POINT_TO_POINT:
         return {}
     if mpi == "smpi-openmpi":
-        return _simulated_selection(catalogue, collective, {**entry, "parameters": parameters}, library) or _unknown(
-            choice, collective, mpi
-        )
+        return _simulated_selection(
+            catalogue, collective, {**entry, "parameters": parameters}, library, barrier
+        ) or _unknown(choice, collective, mpi)
     if choice.name == "default":
         return {}
     if mpi in entry:
@@ -141,13 +143,15 @@ def selection(catalogue: Catalogue, collective: str, choice: Choice, mpi: str, l
     return _unknown(choice, collective, mpi)
 
 
-def _simulated_selection(catalogue: Catalogue, collective: str, entry: dict[str, Any], library: str) -> dict[str, Any]:
+def _simulated_selection(
+    catalogue: Catalogue, collective: str, entry: dict[str, Any], library: str, barrier: str
+) -> dict[str, Any]:
     own = entry.get("simulated", entry.get("library"))
     if own is None:
         return {"smpi": entry["smpi"]} if "smpi" in entry and not entry["parameters"] else {}
     texts = {variable(collective): library_text({**own, **entry["parameters"]})}
     if collective != "barrier":
-        texts["COLL_BARRIER"] = library_text(catalogue.algorithms["barrier"]["default"]["simulated"])
+        texts["COLL_BARRIER"] = library_text(catalogue.algorithms["barrier"][barrier]["simulated"])
     return {"library": texts, "library_version": library}
 
 
@@ -212,7 +216,7 @@ def _expand_sweep(
                 # The rate decides the numbers of these cells only, so it is theirs and not part of the machine's identity.
                 chosen = {"core_gflops": machine.core_gflops} if machine.kind == "simulated" else {}
             else:
-                chosen = selection(catalogue, sweep.collective, choice, mpi, versions.library)
+                chosen = selection(catalogue, sweep.collective, choice, mpi, versions.library, sweep.barrier)
             pattern = catalogue.algorithms[sweep.collective][choice.name].get("pattern")
             for mapping, cycle in _orders(sweep, catalogue):
                 for nodes in sweep.nodes:

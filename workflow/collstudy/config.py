@@ -106,6 +106,7 @@ class Sweep:
     iterations: int
     warmup: int
     levels: tuple[str, ...] = ()
+    barrier: str = "default"
 
 
 @dataclass(frozen=True)
@@ -419,7 +420,19 @@ class Configuration:
         return Sweep(
             collective, tuple(choices), tuple(raw["mappings"]), tuple(raw.get("mpi", [machine.mpi])), nodes, processes,
             per_node, sizes, raw.get("iterations", 100), raw.get("warmup", 10), tuple(raw.get("levels", ())),
+            self._barrier(raw, machine, where),
         )  # fmt: skip
+
+    def _barrier(self, raw: dict[str, Any], machine: Machine, where: str) -> str:
+        """The algorithm of the barriers around the timed calls; only the simulator can be told to use another one."""
+        name = raw.get("barrier", "default")
+        if name != "default" and machine.mpi != "smpi-openmpi":
+            raise StudyError(
+                f"{where}.barrier: only simulated Open MPI (smpi-openmpi) takes another barrier than its default"
+            )
+        if name not in self.catalogue.algorithms["barrier"]:
+            raise StudyError(f"{where}.barrier: no algorithm {name!r}" + allowed(self.catalogue.algorithms["barrier"]))
+        return name
 
 
 def _chapter(sweeps: tuple[Sweep, ...]) -> str:
