@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import Path
 
 import pytest
@@ -111,3 +112,70 @@ def test_truncated_raw_output(checkout: Checkout) -> None:
     checkout.write("data/bcast_linear_core_24.txt", source.read_text()[:-25])
     status, message = collect(checkout, RAW)
     assert status == 2 and "bcast_linear_core_24.txt: line" in message
+
+
+PAIRS = """
+title: Theirs
+question: q
+machine: orfeo-thin
+import:
+  files:
+    - path: {folder}/pairs.csv
+      collective: pairs
+      columns: {{from_core: Core 1, to_core: Core 2, size_bytes: Size, latency_us: Latency}}
+"""
+ACROSS = """\
+    - path: {folder}/across.csv
+      collective: pairs
+      columns: {{from_core: Core 1, to_core: Core 2, size_bytes: Size, latency_us: Latency}}
+      constants: {{to_node: 1}}
+"""
+
+
+def ladder_text(us_inside: float, us_other_socket: float) -> str:
+    rows = [
+        f"{i},{j},{size},{us_inside if (i < 12) == (j < 12) else us_other_socket}"
+        for i in range(24) for j in range(24) for size in (1, 2, 4) if i != j
+    ]  # fmt: skip
+    return "\n".join(["Core 1,Core 2,Size,Latency", *rows, "3,3,1,9.0"])
+
+
+def test_a_ladder_of_pairs(checkout: Checkout) -> None:
+    checkout.write("data/pairs.csv", ladder_text(0.2, 0.4))
+    assert collect(checkout, PAIRS) == (0, "")
+    rows = table(checkout, "measurements")
+    assert len(rows) == 24 * 23 * 3
+    assert (rows[0]["from_rank"], rows[0]["to_rank"], rows[0]["processes"]) == ("0", "1", "48")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (PAIRS.replace("to_core: Core 2, ", ""), "pairs need the column that is to_core"),
+        (
+            PAIRS.replace("machine: orfeo-thin", "machine: small"),
+            "from_core is 0, machine small has cores 0 to 3|to_core is 4",
+        ),
+    ],
+)
+def test_cores_that_the_machine_lacks(checkout: Checkout, text: str, message: str) -> None:
+    checkout.write("config/machines/small.yaml", "kind: imported\nlabel: s\nlevels: [{name: core, count: 4}]\n")
+    checkout.write("data/pairs.csv", ladder_text(0.2, 0.4))
+    status, said = collect(checkout, text)
+    assert status == 2 and re.search(message, said)
+
+
+@pytest.mark.parametrize(
+    ("inside", "other_socket", "message"),
+    [(1.9, 2.1, None), (0.2, 0.4, "did not leave one node"), (3.0, 6.0, "2 times as fast")],
+)
+def test_pairs_between_nodes_that_stayed_on_one_are_refused(
+    checkout: Checkout, inside: float, other_socket: float, message: str | None
+) -> None:
+    checkout.write("data/pairs.csv", ladder_text(0.2, 0.4))
+    checkout.write("data/across.csv", ladder_text(inside, other_socket))
+    checkout.write("config/studies/theirs.yaml", (PAIRS + ACROSS).format(folder=checkout.folder / "data"))
+    done = checkout.snakemake("--config", "studies=theirs", "--cores", "1", "--", "results/theirs/tables/index.csv")
+    assert (done.returncode == 0) == (message is None), done.stdout + done.stderr
+    if message:
+        assert message in done.stderr

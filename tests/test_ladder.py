@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import csv
+import subprocess
 from pathlib import Path
 
 import pytest
 from collstudy import cells as cells_module
+from collstudy import openmpi, output, toolchain
 from collstudy.cells import Cell, Versions, expand
 from collstudy.config import Configuration, Level, Machine
 from collstudy.errors import StudyError
@@ -93,6 +96,9 @@ def test_a_ladder_is_one_cell_a_level(checkout: Checkout) -> None:
         ),
         ("    levels: [core, socket, node]\n", "", "lacks the key 'algorithms', 'mappings'"),
         ("machine: thin", "machine: ethernet-lab", None),
+        ("[core, socket, node]", "all-cores", "levels is 'all-cores', which is not allowed"),
+        ("latency\n    levels: [core, socket, node]", "bw\n    levels: all-pairs", "measured by latency, not by bw"),
+        ("[core, socket, node]", "all-pairs\n    processes: [4]", "a rank on every core; remove processes"),
     ],
 )
 def test_bad_ladders_are_named(checkout: Checkout, old: str, new: str, message: str | None) -> None:
@@ -140,3 +146,52 @@ def test_a_simulated_ladder_gives_the_machine_its_latencies(checkout: Checkout) 
     header = lines[0].split(",")
     rows = [dict(zip(header, line.split(","), strict=True)) for line in lines[1:]]
     assert [round(float(row["latency_us"]), 2) for row in rows if row["size_bytes"] == "1"] == [1, 2, 3]
+
+
+def test_all_pairs_are_one_launch_with_a_rank_on_every_core(checkout: Checkout) -> None:
+    checkout.write("config/machines/plain.yaml", PLAIN)
+    text = LADDER.replace("machine: thin", "machine: plain").replace("[core, socket, node]", "all-pairs")
+    checkout.write("config/studies/tiny.yaml", text)
+    made = [f"results/tiny/{part}/index.csv" for part in ("tables", "figures")]
+    done = checkout.snakemake("--cores", "1", "--", *made)
+    assert done.returncode == 0, done.stdout + done.stderr
+    with open(checkout.folder / "results/tiny/measurements.csv", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert len(rows) == 28 * 4 and {row["processes"] for row in rows} == {"8"}
+    # Cores 0 to 7 are two nodes x two sockets x two cores.
+    of = {
+        (int(r["from_rank"]), int(r["to_rank"])): round(float(r["latency_us"]), 1)
+        for r in rows
+        if r["size_bytes"] == "1"
+    }
+    assert [of[0, 1], of[0, 2], of[1, 3], of[0, 4], of[3, 7], of[6, 7]] == [1, 2, 2, 3, 3, 1]
+    assert "pairs-matrix" in (checkout.folder / "results/tiny/figures/index.csv").read_text()
+
+
+def test_every_pair_with_real_messages() -> None:
+    found = toolchain.embedded("openmpi")
+    if found is None:
+        pytest.skip("no Open MPI")
+    mpirun = toolchain.mpis()["openmpi"].mpirun
+    command = [mpirun, "-n", "3", "--map-by", "core:OVERSUBSCRIBE", "--mca", "mpi_yield_when_idle", "1"]
+    command += [found.program("pairs"), "-m", "1:2", "-i", "3", "-x", "1"]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=60, env=toolchain.mpi_environment(), check=True
+    )
+    rows = output.parse(done.stdout, [1, 1, 1, 2, 2, 2])
+    assert [(row["from_rank"], row["to_rank"]) for row in rows] == [(0, 1), (0, 2), (1, 2)] * 2
+    refused = subprocess.run([found.program("pairs")], capture_output=True, text=True, timeout=60, check=False,
+                             env=toolchain.mpi_environment())  # fmt: skip
+    assert refused.returncode != 0 and "needs at least 2 processes" in refused.stderr
+
+
+def test_a_pair_between_nodes_that_stayed_on_one_is_not_proved(checkout: Checkout) -> None:
+    cell = cells_of(checkout)[2]
+    placement = place(Configuration(checkout.folder / "config").machine("thin"), ["node"], 2, 2, None)
+
+    def judged(second: str) -> dict:
+        told = f"rank 0 of 2 host a cpus 0\nrank 1 of 2 host {second} cpus 1\n"
+        return openmpi.judge(cell, told, checkout.folder, placement, ["a", "b"])
+
+    assert judged("b")["placed"] is True
+    assert judged("a")["placed"] is False and judged("a")["detail"] == "rank 1: asked for b, is on a"

@@ -60,7 +60,9 @@ def estimate_launch_s(cell: Cell) -> float:
         return applications.estimate_s(cell)
     p = cell.processes
     bytes_swept = sum(size or 8 for size in cell.size_list)
-    calls = (cell.iterations + cell.warmup) * len(cell.size_list)
+    calls = (cell.iterations + cell.warmup) * len(cell.row_sizes)
+    if cell.collective == "pairs":
+        return 1.5 + 0.05 * p + 2e-5 * calls
     if cell.deterministic:
         return 0.1 + 6e-6 * calls * p * math.log2(p + 1)
     return 1.5 + 0.05 * p + calls * 20e-6 * math.log2(p + 1) + (cell.iterations + cell.warmup) * bytes_swept * p / 10e9

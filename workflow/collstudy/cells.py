@@ -72,6 +72,13 @@ class Cell:
         return [None] if self.sizes is None else list(swept(self.sizes))
 
     @property
+    def row_sizes(self) -> list[int | None]:
+        """The size of each row that one launch prints: every size, for `pairs` once for each two ranks."""
+        if self.collective != "pairs":
+            return self.size_list
+        return [size for size in self.size_list for _ in range(self.processes * (self.processes - 1) // 2)]
+
+    @property
     def label(self) -> str:
         """One line for messages."""
         choice = Choice(self.algorithm, self.parameters)

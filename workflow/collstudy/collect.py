@@ -21,8 +21,8 @@ MEASUREMENT_COLUMNS = [
     "study", "machine", "simulated", "suite", "mpi", "collective", "algorithm", "parameters", "mapping", "nodes", "processes",
     "size_bytes", "launch", "latency_us", "min_latency_us", "max_latency_us", "bandwidth_mb_s", "iterations", "proved", "cell",
 ]  # fmt: skip
-#: Columns that only some studies have: what an application says of its run (comm_us: mean over ranks of the time in MPI).
-FURTHER_COLUMNS = ["comm_us", "sweeps", "flops", "residual"]
+#: Columns that only some studies have: the ranks of a pair, and what an application says of its run.
+FURTHER_COLUMNS = ["from_rank", "to_rank", "comm_us", "sweeps", "flops", "residual"]
 CELL_COLUMNS = [
     "study", "collective", "algorithm", "parameters", "mapping", "nodes", "processes", "status", "reason", "launches", "stop", "cell",
 ]  # fmt: skip
@@ -176,8 +176,11 @@ def collect_study(study: Study, cells: list[Cell], store: Store, folder: Path) -
             rows += [{**common, **sample, "launch": launch["launch"], "proved": proved} for sample in launch["samples"]]
     # measurements.csv last: its presence says that both are there.
     write_atomically(folder / "cells.csv", to_csv(CELL_COLUMNS, cell_rows))
-    further = [name for name in FURTHER_COLUMNS if any(name in row for row in rows)]
-    write_atomically(folder / "measurements.csv", to_csv(MEASUREMENT_COLUMNS + further, rows))
+    write_atomically(folder / "measurements.csv", to_csv(_columns_of(rows), rows))
+
+
+def _columns_of(rows: list[dict[str, Any]]) -> list[str]:
+    return MEASUREMENT_COLUMNS + [name for name in FURTHER_COLUMNS if any(name in row for row in rows)]
 
 
 def _status(record: Record, proved: bool | None) -> tuple[str, str]:
@@ -199,7 +202,8 @@ def collect_import(study: Study, rows: list[dict[str, Any]], account: dict[str, 
     def position(row: dict[str, Any]) -> tuple:
         collective = row["collective"]
         algorithm = algorithms[collective].index(row["algorithm"])
-        return (order[collective], algorithm, row["mapping"], row["processes"], row["size_bytes"] or 0, row["launch"])
+        size, pair = row["size_bytes"] or 0, (row.get("from_rank", 0), row.get("to_rank", 0))
+        return (order[collective], algorithm, row["mapping"], row["processes"], size, *pair, row["launch"])
 
     rows = sorted(rows, key=position)
     common = {
@@ -209,7 +213,7 @@ def collect_import(study: Study, rows: list[dict[str, Any]], account: dict[str, 
     write_atomically(
         folder / "cells.csv", to_csv(CELL_COLUMNS, [{**common, **row} for row in _imported_cells(rows, account)])
     )
-    write_atomically(folder / "measurements.csv", to_csv(MEASUREMENT_COLUMNS, [{**common, **row} for row in rows]))
+    write_atomically(folder / "measurements.csv", to_csv(_columns_of(rows), [{**common, **row} for row in rows]))
 
 
 def _imported_cells(rows: list[dict[str, Any]], account: dict[str, Any]) -> list[dict[str, Any]]:

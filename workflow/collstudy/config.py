@@ -17,9 +17,22 @@ ROOT = Path(__file__).resolve().parents[2]
 SCHEMAS = ROOT / "workflow" / "schemas"
 
 #: Benchmarks and what they need: collectives that sweep message sizes, and those without a size.
-SIZED = ("bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall", "latency", "bw", "multi_lat")
+SIZED = (
+    "bcast",
+    "reduce",
+    "allreduce",
+    "gather",
+    "scatter",
+    "allgather",
+    "alltoall",
+    "latency",
+    "bw",
+    "multi_lat",
+    "pairs",
+)
 UNSIZED = ("barrier",)
-POINT_TO_POINT = ("latency", "bw", "multi_lat")
+#: Between two ranks; `pairs`, between each two of all ranks in turn, is in no suite but this project's.
+POINT_TO_POINT = ("latency", "bw", "multi_lat", "pairs")
 #: Programs of `workflow/native/apps/` whose time to solution is measured, for each number of processes and problem size.
 APPLICATIONS = ("svd",)
 
@@ -363,7 +376,10 @@ class Configuration:
         collective = raw["collective"]
         if collective not in self.catalogue.algorithms:
             raise StudyError(f"{where}.collective: unknown {collective!r}" + allowed(self.catalogue.algorithms))
-        if "levels" in raw:
+        if raw.get("levels") == "all-pairs":
+            raw = _all_pairs(raw, machine, where)
+            collective = raw["collective"]
+        elif "levels" in raw:
             raw = _ladder(raw, machine, where)
         elif collective in APPLICATIONS:
             raw = _application(raw, machine, where)
@@ -439,7 +455,7 @@ def _chapter(sweeps: tuple[Sweep, ...]) -> str:
     """The chapter of a study that names none; empty for that of collectives."""
     if any(sweep.collective in APPLICATIONS for sweep in sweeps):
         return "svd"
-    return "ladder" if sweeps and all(sweep.levels for sweep in sweeps) else ""
+    return "ladder" if sweeps and all(sweep.collective in POINT_TO_POINT for sweep in sweeps) else ""
 
 
 def _ladder(raw: dict[str, Any], machine: Machine, where: str) -> dict[str, Any]:
@@ -460,6 +476,21 @@ def _ladder(raw: dict[str, Any], machine: Machine, where: str) -> dict[str, Any]
     mappings = [f"level-{name}" for name in raw["levels"]]
     processes = [2 * count for count in pairs]
     return {"algorithms": ["default"], **raw, "mappings": mappings, "processes": processes}
+
+
+def _all_pairs(raw: dict[str, Any], machine: Machine, where: str) -> dict[str, Any]:
+    """The whole core x core matrix: one cell with a rank on every core, which measures one pair after the other."""
+    if raw["collective"] != "latency":
+        raise StudyError(f"{where}.levels: all-pairs are measured by latency, not by {raw['collective']}")
+    for key in ("mappings", "processes", "processes_per_node", "pairs"):
+        if key in raw:
+            raise StudyError(f"{where}: all-pairs has a rank on every core; remove {key}")
+    nodes = expand_integers(raw.get("nodes", [machine.nodes]), f"{where}.nodes")
+    if machine.cores_per_node * nodes[0] < 2:
+        raise StudyError(f"{where}.levels: machine {machine.name} has one core only, and so no pair")
+    rest = {key: value for key, value in raw.items() if key != "levels"}
+    every = {"mappings": ["core"], "processes_per_node": [machine.cores_per_node]}
+    return {"algorithms": ["default"], **rest, **every, "collective": "pairs"}
 
 
 def _application(raw: dict[str, Any], machine: Machine, where: str) -> dict[str, Any]:

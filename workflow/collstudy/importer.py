@@ -14,11 +14,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from .config import ROOT, SIZED, Catalogue, Study
+from .config import ROOT, SIZED, Catalogue, Machine, Study
 from .errors import StudyError, allowed
 from .output import parse
 
 NUMBERS = ("nodes", "processes", "size_bytes", "launch", "iterations")
+#: Of a ladder: which two cores, by their number on their node.
+PLACES = ("from_core", "to_core", "from_node", "to_node")
 VALUES = ("latency_us", "min_latency_us", "max_latency_us", "bandwidth_mb_s")
 OPTIONAL = ("min_latency_us", "max_latency_us", "iterations", "nodes", "launch")
 
@@ -152,6 +154,9 @@ def _convert(
         raise StudyError(
             f"{where}: algorithm {algorithm!r} is not mapped to one of the catalogue{allowed([*names, *known])}"
         )
+    if collective == "pairs":
+        raw = {"processes": study.machine.nodes * study.machine.cores_per_node, **raw}
+        row["mapping"] = "core"
     if row["mapping"] not in catalogue.mappings:
         raise StudyError(f"{where}: mapping {mapping!r} is unknown{allowed(catalogue.mappings)}")
     try:
@@ -159,18 +164,40 @@ def _convert(
             row[field] = int(raw[field]) if raw.get(field) not in (None, "") else None
         for field in VALUES:
             row[field] = float(raw[field]) if raw.get(field) not in (None, "") else None
+        if collective == "pairs":
+            row |= _ranks_of(raw, study.machine, where)
         value = row["latency_us"] if row["latency_us"] is not None else row["bandwidth_mb_s"]
         if row["processes"] is None or value is None or not 0 < value < float("inf"):
             raise ValueError
     except ValueError:
         problems["rows whose numbers do not parse"] += 1
         return None
+    if collective == "pairs" and row["from_rank"] == row["to_rank"]:
+        problems["rows of a core with itself"] += 1
+        return None
     row["nodes"] = row["nodes"] or study.machine.nodes
     return row
 
 
+def _ranks_of(raw: dict[str, Any], machine: Machine, where: str) -> dict[str, int]:
+    """The ranks of a pair of cores, mapped by core: all cores of a node, then those of the next."""
+    for name in ("from_core", "to_core"):
+        if name not in raw:
+            raise StudyError(f"{where}: pairs need the column that is {name}")
+    at = {name: int(raw.get(name, 0)) for name in PLACES}
+    for name, count in (("core", machine.cores_per_node), ("node", machine.nodes)):
+        for end in ("from", "to"):
+            number = at[f"{end}_{name}"]
+            if not 0 <= number < count:
+                raise StudyError(
+                    f"{where}: {end}_{name} is {number}, machine {machine.name} has {name}s 0 to {count - 1}"
+                )
+    return {f"{end}_rank": at[f"{end}_node"] * machine.cores_per_node + at[f"{end}_core"] for end in ("from", "to")}
+
+
 def _key(row: dict[str, Any]) -> tuple:
-    return tuple(row[name] for name in ("collective", "algorithm", "mapping", "nodes", "processes", "size_bytes"))
+    names = ("collective", "algorithm", "mapping", "nodes", "processes", "size_bytes", "from_rank", "to_rank")
+    return tuple(row.get(name) for name in names)
 
 
 def _number_launches(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int]:

@@ -21,7 +21,7 @@ from .patterns import PATTERNS
 from .placement import Core
 from .rulesfile import rules_arguments, rules_file
 from .store import write_atomically
-from .toolchain import Mpi, mpi_environment, mpis, suite
+from .toolchain import Mpi, embedded, mpi_environment, mpis, suite
 
 #: Components that a forced algorithm leaves in the race: tuned has it, basic and libnbc fill what tuned lacks.
 FORCED_COMPONENTS = "tuned,basic,libnbc,self"
@@ -137,7 +137,7 @@ def prepare(machine: Machine, cell: Cell, placement: list[Core], folder: Path, h
     command = launcher(machine, cell, placement, folder, hosts, selection_arguments(cell, library()))
     if cell.collective in APPLICATIONS:
         return [*command, *applications.command(cell, library().build)]
-    found = suite("openmpi")
+    found = embedded("openmpi") if cell.collective == "pairs" else suite("openmpi")
     return [*command, found.program(cell.collective), *(["-d", "3"] if found.embedded else [])]
 
 

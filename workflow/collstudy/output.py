@@ -9,6 +9,8 @@ from .errors import StudyError
 
 #: Words of the header line (lower case, units cut off) -> name of the sample's field, units in the name.
 COLUMNS = {
+    "from": "from_rank",
+    "to": "to_rank",
     "size": "size_bytes",
     "avg latency": "latency_us",
     "latency": "latency_us",
@@ -78,7 +80,7 @@ def _sample(fields: dict[str, str], number: int) -> dict[str, Any]:
                 raise StudyError(f"line {number}: data validation failed ({text})")
             continue
         try:
-            value = int(text) if name in ("size_bytes", "iterations") else float(text)
+            value = int(text) if name in ("from_rank", "to_rank", "size_bytes", "iterations") else float(text)
         except ValueError:
             raise StudyError(f"line {number}: {name} is not a number: {text!r}") from None
         if not 0 <= value < float("inf"):

@@ -255,7 +255,7 @@ class BlockRunner:
         seconds = time.monotonic() - clock
         self._launches += 1
         try:
-            samples = applications.parse(printed) if application else output.parse(printed, cell.size_list)
+            samples = applications.parse(printed) if application else output.parse(printed, cell.row_sizes)
         except StudyError as problem:
             raise LaunchFailed(f"output: {problem}") from None
         return {

@@ -90,13 +90,14 @@ class Record:
     failure: dict[str, Any] | None = None
 
     def interval_width_pct(self) -> float | None:
-        """The widest confidence interval of the median over all message sizes, in percent of the median."""
-        by_size: dict[Any, list[float]] = {}
+        """The widest confidence interval of the median over all message sizes (and pairs), in percent of the median."""
+        by_row: dict[Any, list[float]] = {}
         for launch in self.launches:
             for sample in launch["samples"]:
                 value = sample.get("latency_us", sample.get("bandwidth_mb_s"))
-                by_size.setdefault(sample.get("size_bytes"), []).append(value)
-        widths = [interval_width_pct(values) for values in by_size.values()]
+                row = (sample.get("size_bytes"), sample.get("from_rank"), sample.get("to_rank"))
+                by_row.setdefault(row, []).append(value)
+        widths = [interval_width_pct(values) for values in by_row.values()]
         return None if not widths or None in widths else max(widths)
 
     def stop(self, cell: Cell, policy: Policy) -> str | None:
@@ -135,7 +136,7 @@ class Store:
             if document["digest"] != cell.digest or canonical(document["cell"]) != canonical(cell.identity()):
                 raise Damaged(f"{path}: its content is not about the cell of its name")
             for launch in document["launches"]:
-                if len(launch["samples"]) != len(cell.size_list):
+                if len(launch["samples"]) != len(cell.row_sizes):
                     raise Damaged(f"{path}: launch {launch['launch']} lacks message sizes")
             return Record(tuple(document["launches"]), document["proof"], document["failure"])
         except (ValueError, KeyError, TypeError) as error:

@@ -165,15 +165,18 @@ def source_version(part: str, macro: str) -> str:
 @functools.cache
 def suite(target: str) -> Suite | None:
     """The suite for an MPI library (`openmpi`, ...) or for the simulator (`simulated`); None where nothing is built."""
-    if not target.startswith(SIMULATED):
-        installed = _installed_omb()
-        if installed and target == "openmpi":
-            return installed
-        if target not in mpis():
-            return None
+    installed = _installed_omb()
+    return installed if installed and target == "openmpi" else embedded(target)
+
+
+def embedded(target: str) -> Suite | None:
+    """The same, but always the project's own: it has what no other suite has."""
+    if target.startswith(SIMULATED):
+        folder = SETUP / "build" / target / "bench"
+    elif target in mpis():
         folder = mpis()[target].build / "bench"
     else:
-        folder = SETUP / "build" / target / "bench"
+        return None
     return Suite("collbench", source_version("bench", "COLLBENCH_VERSION"), folder, "collbench_")
 
 
@@ -219,7 +222,8 @@ def versions() -> Versions:
         found = suite(SIMULATED if name.startswith("smpi-") else name)
         if found:
             known_suite[name] = {"name": found.name, "version": found.version}
-    own = {
+    own = {"pairs": {"name": "collbench", "version": source_version("bench", "COLLBENCH_VERSION")}}
+    own |= {
         name: {"name": name, "version": source_version(f"apps/{name}", f"{name.upper()}_VERSION")}
         for name in APPLICATIONS
     }

@@ -23,4 +23,4 @@ rule analyse_study:
         script=BASE / "workflow" / "scripts" / "analyse.R",
         folder=lambda wildcards: RESULTS / wildcards.study,
     shell:
-        "Rscript {params.script:q} {wildcards.part} {params.folder:q} > {log:q} 2>&1"
+        "Rscript {params.script:q} {wildcards.part} {params.folder:q} > {log:q} 2>&1 || {{ tail -n 3 {log:q} >&2; exit 1; }}"

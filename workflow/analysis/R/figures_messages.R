@@ -3,6 +3,7 @@
 tables_of_ladder <- function(results) {
   ladder <- read_ladder(results)
   if (nrow(ladder) == 0) return(NULL)
+  check_pairs(results$study, read_pairs(results))
   check_ladder(ladder, asked_levels(results))
   timed <- ladder_collective(results)
   levels <- summarise_ladder(ladder)
@@ -27,10 +28,12 @@ tables_of_ladder <- function(results) {
 asked_levels <- function(results) {
   mappings <- unlist(map(results$study$collectives[names(results$study$collectives) %in% point_to_point], "mappings"))
   asked <- sub(level_prefix, "", grep(level_prefix, mappings, value = TRUE))
-  intersect(map_chr(results$study$machine$levels, "name"), asked)
+  intersect(map_chr(results$study$machine$levels, "name"), c(asked, read_pairs(results)$level))
 }
 
-ladder_collective <- function(results) intersect(c("latency", "multi_lat"), names(results$study$collectives))[1]
+ladder_collective <- function(results) {
+  intersect(c("latency", "multi_lat", "pairs"), names(results$study$collectives))[1]
+}
 
 summarise_contention <- function(levels) {
   inner <- utils::tail(unique(levels$level), 1)
@@ -102,12 +105,41 @@ figures_of_ladder <- function(results) {
         if (!is.null(published)) " Hollow points, dashed: seed 004's measurements."
       ), NA, 9.5, 4.6
     )),
+    figures_of_pairs(results),
     if (any(!is.na(ladder$bandwidth_mb_s))) list(figure(
       "bw", "ladder", plot_ladder(results, filter(ladder, !is.na(.data$bandwidth_mb_s)), "bandwidth_mb_s",
         "Bandwidth (MB/s)", "Point-to-point bandwidth of each level"),
       "Bandwidth (MB/s) of a window of messages against their size; logarithmic axes.", NA, 9, 4.6
     ))
   )
+}
+
+figures_of_pairs <- function(results) {
+  pairs <- read_pairs(results)
+  if (nrow(pairs) == 0) return(NULL)
+  small <- min(pairs$size_bytes)
+  list(figure("pairs", "matrix", plot_pairs(results, filter(pairs, .data$size_bytes == small)), paste0(
+    "Latency (\u00b5s) of a message of ", label_bytes(small), " between every two cores, numbered over the whole ",
+    "machine; colour is logarithmic. White: not measured, or a core with itself. Lines: the outermost unit (",
+    group_sizes(results$study)$level[1], ")."
+  ), NA, 7.6, 6.6))
+}
+
+plot_pairs <- function(results, pairs) {
+  both <- bind_rows(pairs, rename(pairs, from_core = "to_core", to_core = "from_core"))
+  units <- group_sizes(results$study)$ranks[1]
+  lines <- if (is.na(units)) numeric() else seq(units, max(both$to_core) + 1, by = units) - 0.5
+  lines <- lines[lines < max(both$to_core)]
+  ggplot(both, aes(.data$from_core, .data$to_core, fill = .data$latency_us)) +
+    geom_raster() +
+    geom_vline(xintercept = lines, colour = "grey30", linewidth = 0.3) +
+    geom_hline(yintercept = lines, colour = "grey30", linewidth = 0.3) +
+    scale_fill_viridis_c("Latency (\u00b5s)", trans = "log10", labels = format_number) +
+    scale_x_continuous("Core", expand = c(0, 0)) +
+    scale_y_continuous("Core", expand = c(0, 0)) +
+    coord_fixed() +
+    labs(title = "Latency between every two cores") + tag_simulated(results$study) + theme_study() +
+    theme(legend.position = "right", legend.title = element_text(), legend.key.width = NULL)
 }
 
 plot_ladder <- function(results, rows, column, title_y, title) {

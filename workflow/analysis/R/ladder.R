@@ -1,12 +1,15 @@
 # Point-to-point ladders: what a message costs between two cores that differ first at each level of the machine.
 
-point_to_point <- c("latency", "bw", "bandwidth", "multi_lat")
+point_to_point <- c("latency", "bw", "bandwidth", "multi_lat", "pairs")
 
 level_prefix <- "^level-"
 
 #' The rows of a study's ladder
 #'
 #' @param results List from [read_results()].
+#' A pair counts for the outermost level at which its two cores differ. Where all pairs were measured, a level has the
+#' median over its pairs.
+#'
 #' @return Tibble: level (outermost first, a factor), pairs (at once), size_bytes, latency_us (one way), bandwidth_mb_s
 #'   (of a window of messages; NA for a ping-pong). Empty where the study has no ladder.
 #' @export
@@ -23,10 +26,100 @@ read_ladder <- function(results) {
   levels <- map_chr(results$study$machine$levels, "name")
   rows |>
     filter(grepl(level_prefix, .data$mapping), is.na(.data$proved) | .data$proved) |>
-    group_by(
-      level = factor(sub(level_prefix, "", .data$mapping), levels), pairs = .data$processes / 2, .data$size_bytes
+    transmute(
+      level = sub(level_prefix, "", .data$mapping), pairs = .data$processes / 2, .data$size_bytes, .data$latency_us,
+      .data$bandwidth_mb_s
     ) |>
+    bind_rows(mutate(read_pairs(results), pairs = 1, bandwidth_mb_s = NA_real_)) |>
+    group_by(level = factor(.data$level, levels), .data$pairs, .data$size_bytes) |>
     summarise(across(c("latency_us", "bandwidth_mb_s"), function(x) median(x, na.rm = TRUE)), .groups = "drop")
+}
+
+#' The latency of every pair of cores that was measured
+#'
+#' @param results List from [read_results()].
+#' @return Tibble, one row per pair and size: from_core and to_core (numbered over the whole machine, from 0), level (the
+#'   outermost at which they differ), size_bytes, latency_us (median over launches and both directions). Empty where the
+#'   study did not measure all pairs.
+#' @export
+read_pairs <- function(results) {
+  none <- tibble(
+    from_core = numeric(), to_core = numeric(), level = character(), size_bytes = numeric(), latency_us = numeric()
+  )
+  if (!"pairs" %in% names(results$study$collectives)) return(none)
+  columns <- readr::cols_only(
+    collective = "c", mapping = "c", processes = "d", size_bytes = "d", latency_us = "d", proved = "l",
+    from_rank = "d", to_rank = "d"
+  )
+  rows <- readr::read_csv(
+    file.path(results$study$folder, "measurements.csv"), col_types = columns, progress = FALSE
+  ) |>
+    filter(.data$collective == "pairs", is.na(.data$proved) | .data$proved)
+  if (nrow(rows) == 0) return(none)
+  place <- place_ranks(results$study, rows$mapping[1], max(rows$processes))
+  core <- place[, ncol(place)]
+  rows |>
+    mutate(
+      level = colnames(place)[pair_level(place, .data$from_rank, .data$to_rank)],
+      one = core[.data$from_rank + 1], two = core[.data$to_rank + 1]
+    ) |>
+    group_by(
+      from_core = pmin(.data$one, .data$two), to_core = pmax(.data$one, .data$two), .data$level, .data$size_bytes
+    ) |>
+    summarise(latency_us = median(.data$latency_us), .groups = "drop")
+}
+
+#' Did the pairs of cores that are said to be on two nodes leave one?
+#'
+#' Of two signs that they did not, one is enough: more than a tenth of them are as fast as the median pair inside of a
+#' node; or those whose cores have the same place in their nodes (the same socket, say) are 1.5 times as fast as the
+#' others, which no network knows of.
+#'
+#' @param study List from [read_study()].
+#' @param pairs Tibble from [read_pairs()].
+#' @return `pairs`, invisibly; an error where they did not.
+#' @export
+check_pairs <- function(study, pairs) {
+  small <- pairs |>
+    filter(.data$size_bytes <= 64) |>
+    group_by(.data$from_core, .data$to_core, .data$level) |>
+    summarise(latency_us = median(.data$latency_us), .groups = "drop")
+  names <- map_chr(study$machine$levels, "name")
+  outside <- intersect(c("group", "node"), names)
+  across <- filter(small, .data$level %in% outside)
+  inside <- filter(small, !.data$level %in% outside)
+  if (nrow(across) == 0) return(invisible(pairs))
+  stop_if <- function(wrong, why) {
+    if (isTRUE(wrong)) {
+      stop("the pairs across ", and_list(unique(across$level)), " did not leave one node: ", why,
+           "; this is no ladder between nodes", call. = FALSE)
+    }
+  }
+  as_fast <- mean(across$latency_us <= median(inside$latency_us[inside$level == outermost(names, inside$level)]))
+  stop_if(as_fast > 0.1, paste0(format_pct(100 * as_fast), " of them are as fast as pairs inside of one"))
+  unit <- group_sizes(study)
+  inner <- unit$ranks[match("node", unit$level) + 1]
+  if (is.na(inner)) return(invisible(pairs))
+  position <- function(core) core %% unit$ranks[unit$level == "node"] %/% inner
+  same <- position(across$from_core) == position(across$to_core)
+  ratio <- median(across$latency_us[!same]) / median(across$latency_us[same])
+  stop_if(ratio > 1.5, paste0(
+    "those with both cores in the same ", unit$level[match("node", unit$level) + 1], " of their nodes are ",
+    format_number(ratio, 2), " times as fast as the others"
+  ))
+  invisible(pairs)
+}
+
+outermost <- function(names, present) intersect(names, present)[1]
+
+#' The core x core matrix of small-message latencies (us); NULL unless every pair of the machine's cores was measured
+#' @noRd
+pair_matrix <- function(pairs, cores) {
+  small <- filter(pairs, .data$size_bytes == suppressWarnings(min(pairs$size_bytes)))
+  if (nrow(small) < cores * (cores - 1) / 2 || cores < 2) return(NULL)
+  found <- matrix(0, cores, cores)
+  found[cbind(small$from_core, small$to_core) + 1] <- small$latency_us
+  found + t(found)
 }
 
 #' Refuse a ladder that does not have what it says
@@ -93,6 +186,7 @@ fit_level <- function(data) {
   timed <- filter(data, !is.na(.data$latency_us))
   small <- line_through(filter(timed, .data$size_bytes <= 64), 1)
   large <- 1e-3 / line_through(filter(timed, .data$size_bytes >= 65536), 2)
+  large[!is.na(large) & large < 0] <- NA # an interval of the slope that has zero in it has no upper bandwidth
   gap <- filter(data, !is.na(.data$bandwidth_mb_s))
   gap <- gap[gap$size_bytes == min(c(gap$size_bytes, Inf)), ]
   tibble(
@@ -115,13 +209,19 @@ line_through <- function(data, coefficient) {
 #' Latency between any two ranks
 #'
 #' @param study List from [read_study()].
-#' @param latencies Named vector: latency (us) of each level of the machine.
+#' @param latencies Named vector: latency (us) of each level of the machine; or a matrix of that of every pair of its
+#'   cores.
 #' @param mapping Name of a mapping.
 #' @param processes Number of ranks.
 #' @return Matrix L: L\[i, j\] is the latency between ranks i - 1 and j - 1, that of the outermost level at which their
 #'   cores differ; 0 on the diagonal.
 #' @export
 latency_matrix <- function(study, latencies, mapping, processes) {
+  if (is.matrix(latencies)) {
+    place <- place_ranks(study, mapping, processes)
+    core <- place[, ncol(place)] + 1
+    return(unname(latencies[core, core, drop = FALSE]))
+  }
   level <- level_matrix(study, mapping, processes)
   names <- map_chr(study$machine$levels, "name")
   missing <- setdiff(names[unique(level[level > 0])], names(latencies)[!is.na(latencies)])

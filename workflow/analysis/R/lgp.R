@@ -8,7 +8,7 @@
 #' @param results List from [read_results()].
 #' @return List: `source` (ladder, machine, none), `latency` (us, small message, named by level), `gap_byte` (us a byte,
 #'   named by level), `overhead` (us that a processor spends on a message), `eager` (bytes up to which a send ends
-#'   without its receiver).
+#'   without its receiver), and `pairs` (core x core matrix of latencies, where the study measured all pairs).
 #' @export
 message_costs <- function(results) {
   levels <- results$study$machine$levels
@@ -42,7 +42,8 @@ ladder_costs <- function(results, ladder = read_ladder(results)) {
   overhead <- suppressWarnings(min(fitted$gap_us, na.rm = TRUE))
   list(
     latency = of("latency_us"), gap_byte = 1e-3 / of("bandwidth_gb_s"),
-    overhead = if (is.finite(overhead)) overhead else 0
+    overhead = if (is.finite(overhead)) overhead else 0,
+    pairs = pair_matrix(read_pairs(results), prod(machine_levels(results$study, 1)))
   )
 }
 
@@ -315,7 +316,8 @@ predict_seed003 <- function(train, test, context) {
   if (context$costs$source == "none") return(NULL)
   counts <- unique(test$processes)
   found <- map_dbl(counts, function(count) {
-    model_seed003(context$algorithm, latency_matrix(context$study, context$costs$latency, context$mapping, count))
+    known <- context$costs$pairs %||% context$costs$latency
+    model_seed003(context$algorithm, latency_matrix(context$study, known, context$mapping, count))
   })
   if (anyNA(found)) return(NULL)
   found[match(test$processes, counts)]

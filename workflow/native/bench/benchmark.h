@@ -51,12 +51,14 @@ struct collective {
     bool sums;          /* receives the sum of all blocks */
 };
 
-/* A point-to-point exchange between ranks 0 and 1, or in all pairs (r, r + P / 2) at once. */
+/* A point-to-point exchange between ranks 0 and 1, in all pairs (r, r + P / 2) at once, or of each two ranks in turn.
+ */
 struct exchange {
     int (*call)(const struct buffers *buffers, int bytes, const struct world *world); /* returns an MPI error code */
     bool one_way;                                                                     /* only rank 1 receives */
     double (*value)(double seconds, int bytes); /* of one exchange: the number that is printed */
     bool all_pairs;                             /* the number is the mean over the pairs */
+    bool each_pair;                             /* a number for each two ranks; call is not used */
     const char *column;                         /* what it is, with its unit */
     const char *percentile_column;              /* the same for a percentile */
 };

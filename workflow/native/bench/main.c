@@ -20,7 +20,7 @@ static struct world start_mpi(int *argc, char ***argv) {
 /* False, with a message by rank 0, where this benchmark cannot run on so many ranks. */
 static bool enough_ranks(const struct world *world) {
     bool pairs = benchmark.exchange && benchmark.exchange->all_pairs;
-    bool pair = benchmark.exchange && !pairs;
+    bool pair = benchmark.exchange && !pairs && !benchmark.exchange->each_pair;
     if (pair ? world->ranks == 2 : world->ranks >= 2 && !(pairs && world->ranks % 2))
         return true;
     if (world->rank == ROOT && pairs)
@@ -44,8 +44,23 @@ static double *allocate_samples(const struct setup *setup) {
     return samples;
 }
 
+static void run_pairs(const struct setup *setup, size_t size) {
+    int ranks = setup->world.ranks;
+    double *pairs = NULL;
+    if (setup->world.rank == ROOT && !(pairs = malloc((size_t)ranks * (size_t)ranks * sizeof pairs[0])))
+        give_up("rank %d: cannot allocate the times of %d x %d ranks", ROOT, ranks, ranks);
+    measure_pairs(setup, size, pairs);
+    if (setup->world.rank == ROOT)
+        print_pairs(&setup->options, size, pairs, ranks);
+    free(pairs);
+}
+
 /* One size: false where the data that arrived were wrong. */
 static bool run_size(const struct setup *setup, size_t size) {
+    if (benchmark.exchange && benchmark.exchange->each_pair) {
+        run_pairs(setup, size);
+        return true;
+    }
     struct result result = {.size = size};
     if (benchmark.collective)
         measure_collective(setup, &result);

@@ -16,4 +16,7 @@ struct setup {
 void measure_collective(const struct setup *setup, struct result *result);
 void measure_exchange(const struct setup *setup, struct result *result);
 
+/* pairs (on rank 0): value of the ranks i < j at i * ranks + j. */
+void measure_pairs(const struct setup *setup, size_t size, double *pairs);
+
 #endif

@@ -25,6 +25,8 @@ static const struct option LONG_OPTIONS[] = {{"message-size", required_argument,
 
 /* Option letters of this benchmark: there are no ranks to compare in point-to-point, and no data in a barrier. */
 static const char *option_letters(void) {
+    if (benchmark.exchange && benchmark.exchange->each_pair)
+        return "+:m:i:x:M:d:hv";
     if (benchmark.exchange)
         return "+:m:i:x:z::cM:d:hv";
     return benchmark.sized ? "+:m:i:x:fz::cM:d:hv" : "+:m:i:x:fz::M:d:hv";
@@ -42,9 +44,10 @@ void print_help(void) {
            benchmark.small.warmup, LARGE_MESSAGE, benchmark.large.warmup);
     if (!benchmark.exchange)
         printf("  -f, --full           also print minimum and maximum over ranks, and iterations\n");
-    printf("  -z, --tail-lat[=LIST]  also print percentiles over iterations: -z (50, 90, 99) or, for instance, "
-           "-z5,50,95\n");
-    if (benchmark.sized)
+    if (strchr(option_letters(), 'z'))
+        printf("  -z, --tail-lat[=LIST]  also print percentiles over iterations: -z (50, 90, 99) or, for instance, "
+               "-z5,50,95\n");
+    if (strchr(option_letters(), 'c'))
         printf("  -c, --validation     check the received data after each call\n");
     printf("  -M, --mem-limit N    largest buffer of a rank in bytes; larger sizes are left out (default %d)\n",
            512 << 20);

@@ -20,7 +20,10 @@ static void print_percentile_columns(const struct options *options) {
 
 void print_header(const struct options *options) {
     printf("# collbench %s %s\n", COLLBENCH_VERSION, benchmark.title);
-    if (benchmark.sized)
+    if (benchmark.exchange && benchmark.exchange->each_pair)
+        printf("# Datatype: MPI_CHAR.\n%-*s%*s%*s%*s", SIZE_COLUMN, "# From", SIZE_COLUMN, "To", SIZE_COLUMN, "Size",
+               VALUE_COLUMN, value_column());
+    else if (benchmark.sized)
         printf("# Datatype: MPI_CHAR.\n%-*s%*s", SIZE_COLUMN, "# Size", VALUE_COLUMN, value_column());
     else
         printf("# %s", value_column());
@@ -47,5 +50,13 @@ void print_result(const struct options *options, const struct result *result) {
     for (int i = 0; i < options->percentile_count; i++)
         printf("%*.*f", VALUE_COLUMN, options->decimals, result->percentiles[i]);
     printf("\n");
+    fflush(stdout);
+}
+
+void print_pairs(const struct options *options, size_t size, const double *pairs, int ranks) {
+    for (int from = 0; from < ranks; from++)
+        for (int to = from + 1; to < ranks; to++)
+            printf("%-*d%*d%*zu%*.*f\n", SIZE_COLUMN, from, SIZE_COLUMN, to, SIZE_COLUMN, size, VALUE_COLUMN,
+                   options->decimals, pairs[(size_t)from * (size_t)ranks + (size_t)to]);
     fflush(stdout);
 }

@@ -88,3 +88,40 @@ test_that("seed 000's ladder between two nodes did not leave the node", {
   expect_error(check_crossing(rows[[2]], across), "did not leave one node")
   expect_error(check_crossing(dplyr::filter(rows[[2]], one != two), across), "did not leave one node")
 })
+
+# Every two of 8 cores: 0.2 us on a socket, 0.4 us across sockets, `node` us between the nodes.
+every_pair <- function(node = c(1, 1)) {
+  grid <- subset(expand.grid(from_rank = 0:7, to_rank = 0:7), from_rank < to_rank)
+  socket <- function(core) core %/% 2
+  inside <- grid$from_rank %/% 4 == grid$to_rank %/% 4
+  like <- socket(grid$from_rank) %% 2 == socket(grid$to_rank) %% 2
+  us <- ifelse(inside, ifelse(socket(grid$from_rank) == socket(grid$to_rank), 0.2, 0.4), ifelse(like, node[1], node[2]))
+  toy_rows("pairs", "default", 8, 1, us, from_rank = grid$from_rank, to_rank = grid$to_rank, bandwidth_mb_s = NA_real_)
+}
+small_levels <- list(
+  list(name = "node", count = 2), list(name = "socket", count = 2), list(name = "core", count = 2)
+)
+
+test_that("L(i, j) from every pair, under any mapping", {
+  results <- read_results(make_study(every_pair(), levels = small_levels))
+  ladder <- read_ladder(results)
+  expect_equal(setNames(ladder$latency_us, ladder$level), c(node = 1, socket = 0.4, core = 0.2))
+  matrix <- pair_matrix(read_pairs(results), 8)
+  expect_equal(latency_matrix(results$study, matrix, "core", 8)[1, ], c(0, 0.2, 0.4, 0.4, 1, 1, 1, 1))
+  # Ranks 0, 1, 2 and 3 are on node 0 socket 0, node 1 socket 0, node 0 socket 1, node 1 socket 1.
+  expect_equal(latency_matrix(results$study, matrix, "node", 4)[1, ], c(0, 1, 0.4, 1))
+  by_level <- latency_matrix(results$study, c(node = 1, socket = 0.4, core = 0.2), "node", 4)
+  expect_equal(latency_matrix(results$study, matrix, "node", 4), by_level)
+  expect_null(pair_matrix(head(read_pairs(results), -1), 8))
+})
+
+test_that("pairs between nodes that stayed on one are refused, with and without pairs inside of a node", {
+  judge <- function(rows) {
+    results <- read_results(make_study(rows, levels = small_levels))
+    check_pairs(results$study, read_pairs(results))
+  }
+  expect_silent(judge(every_pair(c(1, 1.2))))
+  expect_error(judge(every_pair(c(0.2, 0.4))), "100 % of them are as fast as pairs inside of one")
+  across <- dplyr::filter(every_pair(c(0.2, 0.4)), from_rank %/% 4 != to_rank %/% 4)
+  expect_error(judge(across), "same socket of their nodes are 2 times as fast")
+})
