@@ -38,8 +38,8 @@ read_ladder <- function(results) {
 #' The latency of every pair of cores that was measured
 #'
 #' @param results List from [read_results()].
-#' @return Tibble, one row per pair and size: from_core and to_core (numbered over the whole machine, from 0), level (the
-#'   outermost at which they differ), size_bytes, latency_us (median over launches and both directions). Empty where the
+#' @return Tibble, one row per pair and size: from_core and to_core (numbered over the whole machine, from 0), level
+#'   (the outermost at which they differ), size_bytes, latency_us (median over launches and both directions). Empty where the
 #'   study did not measure all pairs.
 #' @export
 read_pairs <- function(results) {
