@@ -147,3 +147,16 @@ def test_the_reason_of_a_failed_run_is_what_the_program_says(checkout: Checkout)
     ]
     with pytest.raises(LaunchFailed, match=r"exit status .*svd: not converged after 2 sweeps: .*residual"):
         execute(command, 60, io.StringIO(), dict(os.environ), checkout.folder)
+
+
+def test_a_full_duplex_link_carries_both_directions_of_an_exchange(checkout: Checkout) -> None:
+    slow = PLAIN.replace("bandwidth_gb_s: 0.1", "bandwidth_gb_s: 0.001").replace(
+        "name: core, count: 2", "name: core, count: 1"
+    )
+    study = STUDY.replace("[1, 2, 4]", "[2]").replace("[24, 33]", "[32]")
+    seconds = []
+    for machine in (slow, slow.replace("0.001}", "0.001, full_duplex: true}")):
+        cells_of(checkout, study, machine)
+        seconds.append(float(measurements(checkout)[-1]["comm_us"]))
+    # The shifts of blocks go both ways at once, the scatter and the gather do not.
+    assert 1.7 < seconds[0] / seconds[1] < 2

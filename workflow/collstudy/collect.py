@@ -6,13 +6,14 @@ import csv
 import hashlib
 import io
 import json
+import re
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from .cells import Cell, canonical, swept
-from .config import APPLICATIONS, Catalogue, Choice, Study
+from .config import APPLICATIONS, ROOT, Catalogue, Choice, Study
 from .placement import place
 from .store import Damaged, Record, Store, write_atomically
 from .toolchain import simulator_version
@@ -106,7 +107,28 @@ def _collectives(study: Study, catalogue: Catalogue, account: dict[str, Any] | N
             _extend(entry["sizes"], list(swept(sweep.sizes)))
         entry["processes"].sort()
         entry["sizes"].sort()
+        chosen = catalogue.algorithms[sweep.collective]["default"].get("simulated", {}).get("algorithm")
+        if sweep.mpis == ("smpi-openmpi",) and chosen == "ompi_default":
+            entry["decisions"] = decisions(sweep.collective)
     return found
+
+
+def decisions(collective: str) -> list[dict[str, Any]]:
+    """What the simulated Open MPI's default runs, as its table says: {ranks, bytes, algorithm}; the first row with more ranks
+    and more bytes than asked for decides. None stands for any number.
+    """
+    # osu_reduce adds elements, which commutes.
+    table = collective + ("_commuting" if collective in ("reduce", "allreduce") else "")
+    text = (ROOT / "workflow" / "native" / "coll" / "ompi_decide.c").read_text(encoding="utf-8")
+    body = re.search(rf"struct row {table}\[\] = {{(.*?)\n}};", text, re.DOTALL)
+    if body is None:
+        return []
+    rows = re.findall(rf"{{(\w+), (\w+), ompi_{collective}_(\w+)}}", body.group(1))
+
+    def limit(text: str) -> int | None:
+        return None if text == "ANY" else int(text)
+
+    return [{"ranks": limit(ranks), "bytes": limit(size), "algorithm": name} for ranks, size, name in rows]
 
 
 def _extend(target: list, values: list) -> None:

@@ -42,7 +42,8 @@ class Level:
     """One level of a machine: `count` units in each unit of the level outside of it.
 
     Latency (us) and bandwidth (GB/s) are those of a message whose end points differ at this level and agree outside of it;
-    `shared_gb_s` is what all messages that cross one unit of this level share (a socket's memory bus, a node's NIC).
+    `shared_gb_s` is what all messages that cross one unit of this level share (a socket's memory bus, a node's NIC); with
+    `full_duplex` each direction has it. None stands for what a file does not say, so that identities do not change.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Level:
     latency_us: float | None = None
     bandwidth_gb_s: float | None = None
     shared_gb_s: float | None = None
+    full_duplex: bool | None = None
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 Model. Levels form nested zones; a message between two cores climbs to the outermost level at which they differ and pays
 that level's latency (half of the difference to the level inside of it on each side, so that the sum is the level's value)
-and bandwidth. `shared_gb_s` is a link that every message crossing a unit shares.
+and bandwidth. `shared_gb_s` is a link that every message crossing a unit shares, in both directions together unless the
+level is `full_duplex`.
 
 A calibrated machine (`simulation.delay_us`, written by `calibrate.py`) costs by size and level instead: the sender is busy
 for `send_us`, the message takes `delay_us` of the outermost level at which sender and receiver differ, then its bytes flow,
@@ -108,7 +109,9 @@ def _routes(
             f' {key}="{value}"' for key, value in zip(("gw_src", "gw_dst"), gateways, strict=False)
         )
         one_way = ' symmetrical="NO"' if direction else ""
-        links = "".join(f'<link_ctn id="{link}"/>' for link in crossed)
+        # From the child outwards; SimGrid turns it round for the way back.
+        way = ' direction="UP"' if level.full_duplex and not core_gb_s else ""
+        links = "".join(f'<link_ctn id="{link}"{way}/>' for link in crossed)
         yield f"{indent}<{kind} {where}{one_way}>{links}</{kind}>"
 
 
@@ -119,14 +122,15 @@ def _links(
     level = levels[depth]
     innermost = depth == len(levels) - 1
     latency = (level.latency_us - (0.0 if innermost else levels[depth + 1].latency_us)) / 2
-    policy = "FATPIPE" if core_gb_s else ""
+    duplex = "SPLITDUPLEX" if level.full_duplex and not core_gb_s else ""
+    policy = "FATPIPE" if core_gb_s else duplex
     lines = [_link(f"l{child}", level.bandwidth_gb_s, latency, indent, policy) for child in children]
     if core_gb_s and innermost:
         lines += [_link(f"{way}{child}", core_gb_s, 0, indent) for child in children for way in "ud"]
     if level.shared_gb_s:
         ways = "ud" if core_gb_s else ("",)
         units = [name] if innermost else [way + child for child in children for way in ways]
-        lines += [_link(f"s{unit}", level.shared_gb_s, 0, indent) for unit in units]
+        lines += [_link(f"s{unit}", level.shared_gb_s, 0, indent, duplex) for unit in units]
     return lines
 
 

@@ -264,6 +264,7 @@ describe_extrapolation <- function(errors, study) {
 #' @export
 describe_latency <- function(results, collective) {
   results <- as_results(results)
+  if (collective %in% point_to_point) return(describe_ladder_of(results, collective))
   rows <- rows_to_fit(results, collective)
   if (nrow(rows) == 0) return("No cell of this collective has a latency.")
   if (anyNA(rows$size_bytes)) return(describe_barrier(results, collective))

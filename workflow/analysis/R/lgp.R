@@ -8,22 +8,24 @@
 #' @param results List from [read_results()].
 #' @return List: `source` (ladder, machine, none), `latency` (us, small message, named by level), `gap_byte` (us a byte,
 #'   named by level), `overhead` (us that a processor spends on a message), `eager` (bytes up to which a send ends
-#'   without its receiver), and `pairs` (core x core matrix of latencies, where the study measured all pairs).
+#'   without its receiver), `full_duplex` (levels whose links have their bandwidth in each direction), and `pairs` (core x core matrix of latencies, where the study measured all pairs).
 #' @export
 message_costs <- function(results) {
   levels <- results$study$machine$levels
   names <- map_chr(levels, "name")
   declared <- function(key) setNames(map_dbl(levels, function(level) as.numeric(level[[key]] %||% NA)), names)
-  eager <- if (results$study$simulated) 65536 else 4096
+  # SimGrid lets go of messages below its limit, Open MPI of those up to it.
+  eager <- if (results$study$simulated) 65535 else 4096
   ladder <- read_ladder(results)
   if (nrow(ladder) > 0) {
     check_ladder(ladder, names[map_dbl(levels, function(level) level$count) > 1])
-    return(c(list(source = "ladder", eager = eager), ladder_costs(results, ladder)))
+    known <- list(source = "ladder", eager = eager, full_duplex = duplex_levels(levels))
+    return(c(known, ladder_costs(results, ladder)))
   }
   if (length(levels) > 0 && !anyNA(declared("latency_us")) && !anyNA(declared("bandwidth_gb_s"))) {
     return(list(
       source = "machine", latency = declared("latency_us"), gap_byte = 1e-3 / declared("bandwidth_gb_s"), overhead = 0,
-      eager = eager
+      eager = eager, full_duplex = duplex_levels(levels)
     ))
   }
   if (length(levels) == 0) names <- "core"
@@ -32,6 +34,8 @@ message_costs <- function(results) {
     gap_byte = setNames(rep(1e-3 / 8, length(names)), names), overhead = 0.1, eager = eager
   )
 }
+
+duplex_levels <- function(levels) map_chr(Filter(function(level) isTRUE(level$full_duplex), levels), "name")
 
 #' What the study's own ladder says of messages; NA for levels that it lacks
 #' @noRd
@@ -55,7 +59,8 @@ typical_latency <- c(group = 2, node = 1.5, socket = 0.45, numa = 0.4, ccd = 0.3
 #' @param algorithm Name, perhaps with `[parameters]`.
 #' @param processes Number of ranks.
 #' @return Integer vector: the parent (from 0) of ranks 1, 2, ...; children are served in ascending order, those of a
-#'   linear reduce in descending order. NULL for an algorithm that is no tree, or not known.
+#'   linear reduce in descending order, those of a k-nomial tree from the farthest digit on (attribute `order`). NULL
+#'   for an algorithm that is no tree, or not known.
 #' @export
 sending_tree <- function(collective, algorithm, processes) {
   rank <- seq_len(processes - 1)
@@ -68,8 +73,28 @@ sending_tree <- function(collective, algorithm, processes) {
     # The children of rank r on the level with w ranks are r + w and r + 2 w (coll_tree_binary).
     binary = , binary_tree = ifelse(rank - width / 2 < width - 1, rank - width / 2, rank - width),
     binomial = if (collective == "reduce") rank - lowest_bit(rank) else rank - bit,
+    knomial = knomial_parents(rank, parameter_of(algorithm, "radix", 4)),
     NULL
   )
+}
+
+#' The parent of a rank is the rank without its lowest digit in base radix (coll_tree_knomial)
+#' @noRd
+knomial_parents <- function(rank, radix) {
+  digit <- rep(1, length(rank))
+  while (any(more <- rank %% (digit * radix) == 0)) digit[more] <- digit[more] * radix
+  structure(rank - rank %% (digit * radix), order = order(-digit, rank))
+}
+
+#' The algorithm that the library's default is for each size, where the study knows the library's table
+#' @noRd
+decide_default <- function(study, collective, processes, size) {
+  table <- study$collectives[[collective]]$decisions
+  if (NROW(table) == 0) return(NULL)
+  table <- table[table$ranks > processes, ]
+  chosen <- table$algorithm[vapply(size, function(bytes) which(table$bytes > bytes)[1], 1L)]
+  # Nothing is segmented, and a chain has fan-out 1 (workflow/native/coll/ompi_decide.c).
+  ifelse(chosen == "chain", "chain [fanout=1]", chosen)
 }
 
 lowest_bit <- function(rank) bitwAnd(as.integer(rank), -as.integer(rank))
@@ -85,8 +110,8 @@ parameter_of <- function(algorithm, name, default) {
 #' (Alexandrov et al. 1995): the sender spends `overhead` on a message, its bytes leave one after another (m G), and the
 #' receiver has them after L + m G; up to `eager` bytes a send ends with the overhead, above when the message is there.
 #' LogGP, shared: the same, and all messages that enter or leave a unit (core, socket, node, ...) share the bandwidth
-#' that
-#' one of them has at that level; no call is faster than the busiest unit.
+#' that one of them has at that level. A broadcast's call is not faster than the busiest unit; in a reduce, from which
+#' most ranks leave early, the messages of subtrees of the same height share, one for each receiver.
 #' The result is what OSU benchmarks print: the mean over ranks of the time that each spends in the call.
 #'
 #' @param study List from [read_study()].
@@ -95,27 +120,35 @@ parameter_of <- function(algorithm, name, default) {
 #' @param size Vector of message sizes (B).
 #' @param costs List from [message_costs()].
 #' @param form "hockney", "loggp" or "shared".
-#' @return Latency in us for each size; NULL where it is not known how the algorithm sends.
+#' @return Latency in us for each size; NULL where it is not known how the algorithm sends. The default is what the
+#'   library's table chooses (`decisions` in study.json); NA where that has no model.
 #' @export
 model_messages <- function(study, collective, algorithm, mapping, processes, size, costs,
                            form = c("loggp", "hockney", "shared")) {
   form <- match.arg(form)
   name <- base_name(algorithm)
   if (!collective %in% c("bcast", "reduce")) return(NULL)
+  if (name == "default") return(model_default(study, collective, mapping, processes, size, costs, form))
   if (form == "hockney") costs <- utils::modifyList(costs, list(overhead = 0, eager = -1))
   if (collective == "reduce" && name == "rabenseifner") {
     return(time_rabenseifner(study, mapping, processes, size, costs, form))
   }
   parent <- sending_tree(collective, algorithm, processes)
   if (is.null(parent)) return(NULL)
+  time_tree(place_ranks(study, mapping, processes), collective, algorithm, parent, size, costs, form)
+}
+
+#' An algorithm that is a tree: its first segment down or up the tree, and the others behind it
+#' @noRd
+time_tree <- function(place, collective, algorithm, parent, size, costs, form) {
   segment <- parameter_of(algorithm, "segment_bytes", 0)
   piece <- if (segment > 0) pmin(size, segment) else size
-  place <- place_ranks(study, mapping, processes)
   level <- pair_level(place, seq_along(parent), parent)
   alpha <- costs$latency[level]
   gap <- costs$gap_byte[level]
   walk <- if (collective == "bcast") walk_down else walk_up
-  time <- walk(parent, alpha, gap, piece, costs, form == "hockney", descending = name == "linear")
+  if (form == "shared" && collective == "reduce") gap <- shared_gaps(place, parent, costs)
+  time <- walk(parent, alpha, gap, piece, costs, form == "hockney", descending = base_name(algorithm) == "linear")
   # Further segments follow the first at the pace of the rank with the most to send (or receive).
   pace <- 0 * size
   for (of in split(seq_along(parent), parent)) {
@@ -123,21 +156,65 @@ model_messages <- function(study, collective, algorithm, mapping, processes, siz
     pace <- pmax(pace, own)
   }
   time <- time + (ceiling(size / piece) - 1) * pace
-  if (form == "shared") pmax(time, size * max(busy_units(place, seq_along(parent), parent, costs$gap_byte))) else time
+  if (form != "shared" || collective == "reduce") return(time)
+  pmax(time, size * max(busy_units(place, seq_along(parent), parent, costs)))
+}
+
+#' Time a byte of each message of a reduce, when subtrees of the same height send at the same time
+#' @noRd
+shared_gaps <- function(place, parent, costs) {
+  height <- numeric(length(parent) + 1)
+  for (rank in rev(order_of_depth(parent))) {
+    if (rank > 0) height[parent[rank] + 1] <- max(height[parent[rank] + 1], height[rank + 1] + 1)
+  }
+  child <- seq_along(parent)
+  gap <- numeric(length(parent))
+  for (l in seq_len(ncol(place))) {
+    a <- place[child + 1, l]
+    b <- place[parent + 1, l]
+    crossing <- a != b
+    if (!any(crossing)) next
+    ends <- tibble(
+      message = rep(child[crossing], 2), unit = c(a[crossing], b[crossing]), receiver = rep(parent[crossing], 2),
+      height = height[.data$message + 1]
+    ) |>
+      group_by(.data$unit, .data$height) |>
+      mutate(receivers = n_distinct(.data$receiver))
+    most <- vapply(split(ends$receivers, ends$message), max, 1L)
+    gap[crossing] <- pmax(gap[crossing], costs$gap_byte[l] * most)
+  }
+  gap
+}
+
+#' The default: the model of the algorithm that it chooses; NA for one without a model, NULL without a known table
+#' @noRd
+model_default <- function(study, collective, mapping, processes, size, costs, form) {
+  chosen <- decide_default(study, collective, processes, size)
+  if (is.null(chosen)) return(NULL)
+  time <- rep(NA_real_, length(size))
+  for (at in split(seq_along(size), chosen)) {
+    found <- model_messages(study, collective, chosen[at[1]], mapping, processes, size[at], costs, form)
+    if (!is.null(found)) time[at] <- found
+  }
+  time
 }
 
 #' Time a byte that the busiest unit on the way of each message needs for all messages that cross it
+#'
+#' Both directions share what one has, unless `costs$full_duplex` names the level.
 #' @noRd
-busy_units <- function(place, from, to, gap_byte) {
+busy_units <- function(place, from, to, costs) {
   busiest <- numeric(length(from))
   for (l in seq_len(ncol(place))) {
     a <- place[from + 1, l]
     b <- place[to + 1, l]
     crossing <- a != b
     if (!any(crossing)) next
-    count <- tabulate(match(c(a[crossing], b[crossing]), unique(c(a, b))))
     units <- unique(c(a, b))
-    load <- gap_byte[l] * pmax(count[match(a, units)], count[match(b, units)])
+    leaving <- tabulate(match(a[crossing], units), length(units))
+    entering <- tabulate(match(b[crossing], units), length(units))
+    count <- if (colnames(place)[l] %in% costs$full_duplex) pmax(leaving, entering) else leaving + entering
+    load <- costs$gap_byte[l] * pmax(count[match(a, units)], count[match(b, units)])
     busiest[crossing] <- pmax(busiest[crossing], load[crossing])
   }
   busiest
@@ -150,7 +227,7 @@ walk_down <- function(parent, alpha, gap, size, costs, blocking, descending) {
   late <- size > costs$eager
   here <- matrix(0, length(size), processes)
   done <- here
-  children <- split(seq_along(parent), factor(parent, seq_len(processes) - 1))
+  children <- children_of(parent)
   for (rank in order_of_depth(parent)) {
     start <- here[, rank + 1]
     wire <- start
@@ -175,23 +252,33 @@ walk_up <- function(parent, alpha, gap, size, costs, blocking, descending) {
   late <- size > costs$eager
   ready <- matrix(0, length(size), processes)
   done <- ready
-  children <- split(seq_along(parent), factor(parent, seq_len(processes) - 1))
+  children <- children_of(parent)
   for (rank in rev(order_of_depth(parent))) {
     own <- children[[rank + 1]]
     time <- rep(0, length(size))
+    wire <- time
     for (child in if (descending) rev(own) else own) {
       bytes <- size * gap[child]
-      arrival <- ready[, child + 1] + alpha[child] - costs$overhead + bytes
+      # The bytes of one message follow those of the other into the receiver.
+      arrival <- pmax(ready[, child + 1] + alpha[child] - costs$overhead, wire) + bytes
+      wire <- arrival
       # What is late arrives only after its receiver is ready for it.
-      waited <- pmax(time + costs$overhead + if (blocking) alpha[child] + bytes else 0, arrival)
+      waited <- pmax(time + if (blocking) alpha[child] + bytes else 0, arrival) + costs$overhead
       waited <- ifelse(late & !blocking, pmax(time, ready[, child + 1]) + alpha[child] + bytes, waited)
-      time <- waited
-      done[, child + 1] <- ifelse(late, time, ready[, child + 1] + costs$overhead)
+      time <- waited + size * (costs$combine_byte %||% 0)
+      done[, child + 1] <- ifelse(late, waited, ready[, child + 1] + costs$overhead)
     }
     ready[, rank + 1] <- time
   }
   done[, 1] <- ready[, 1]
   rowMeans(done)
+}
+
+#' The children of each rank in the order in which they are served
+#' @noRd
+children_of <- function(parent) {
+  order <- attr(parent, "order") %||% seq_along(parent)
+  split(order, factor(parent[order], seq_len(length(parent) + 1) - 1))
 }
 
 order_of_depth <- function(parent) {
@@ -211,8 +298,8 @@ time_rabenseifner <- function(study, mapping, processes, size, costs, form) {
   cost <- function(from, to, bytes, both) {
     level <- pair_level(place, from, to)
     gap <- costs$gap_byte[level]
-    if (form == "shared") gap <- if (both) busy_units(place, c(from, to), c(to, from), costs$gap_byte)[seq_along(from)]
-      else busy_units(place, from, to, costs$gap_byte)
+    if (form == "shared") gap <- if (both) busy_units(place, c(from, to), c(to, from), costs)[seq_along(from)]
+      else busy_units(place, from, to, costs)
     outer(bytes, unname(gap)) + rep(unname(costs$latency[level]), each = length(bytes))
   }
   # Of the first 2 * extra ranks the odd ones hand over to the even ones; the others have a place of their own.
@@ -226,7 +313,8 @@ time_rabenseifner <- function(study, mapping, processes, size, costs, form) {
   index <- seq_len(power) - 1
   for (step in seq_len(log2(power)) - 1) {
     other <- bitwXor(index, 2^step)
-    time <- pmax(time, time[, other + 1, drop = FALSE]) + cost(at, at[other + 1], size / 2^(step + 1), TRUE)
+    # Every rank is in this list, so both directions of each exchange are too.
+    time <- pmax(time, time[, other + 1, drop = FALSE]) + cost(at, at[other + 1], size / 2^(step + 1), FALSE)
   }
   done <- time
   for (step in rev(seq_len(log2(power)) - 1)) {
@@ -282,7 +370,8 @@ messages_of <- function(rows, context, costs, form) {
   pmax(predicted, 1e-3)
 }
 
-#' The shared LogGP model with three factors fitted for one algorithm: on latency, time a byte, and overhead
+#' The shared LogGP model with factors fitted for one algorithm: on latency, time a byte, overhead, and for a reduce the
+#' time that combining a byte takes, which no ladder knows (zero in the simulator, which computes in no time)
 #' @noRd
 predict_messages_fitted <- function(train, test, context) {
   fitted <- fit_messages(train, context)
@@ -296,14 +385,18 @@ fit_messages <- function(train, context) {
   if (is.null(messages_of(rows[1, ], context, context$costs, "shared"))) return(NULL)
   start <- utils::modifyList(context$costs, list(overhead = max(context$costs$overhead, 0.02)))
   miss <- function(factors) {
-    mean((log(messages_of(rows, context, scale_costs(start, factors), "shared")) - log(rows$latency_us))^2)
+    predicted <- messages_of(rows, context, scale_costs(start, factors), "shared")
+    mean((log(predicted) - log(rows$latency_us))^2, na.rm = TRUE)
   }
-  found <- stats::optim(c(0, 0, 0), miss, control = list(maxit = 40, reltol = 1e-3))
+  if (is.nan(miss(c(0, 0, 0)))) return(NULL)
+  first <- c(0, 0, 0, if (context$collective == "reduce") log(start$overhead / max(rows$size_bytes)))
+  found <- stats::optim(first, miss, control = list(maxit = 40, reltol = 1e-3))
   scale_costs(start, found$par)
 }
 
 scale_costs <- function(costs, factors) {
   factors <- exp(factors)
+  if (length(factors) == 4) costs$combine_byte <- factors[4]
   costs$latency <- costs$latency * factors[1]
   costs$gap_byte <- costs$gap_byte * factors[2]
   costs$overhead <- costs$overhead * factors[3]
@@ -374,7 +467,8 @@ predict_group <- function(data, study, collective, costs, models) {
     tibble(
       algorithm = algorithm, mapping = mapping, processes = test$processes, size_bytes = test$size_bytes,
       latency_us = test$latency_us, predicted_us = predicted
-    )
+    ) |>
+      filter(!is.na(.data$predicted_us))
   })
 }
 

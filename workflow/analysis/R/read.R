@@ -26,7 +26,10 @@ read_collective <- function(collective) {
     algorithms = algorithms[c("algorithm", "label")],
     mappings = as.character(unlist(collective$mappings)),
     processes = sort(as.numeric(unlist(collective$processes))),
-    sizes = sort(as.numeric(unlist(collective$sizes)))
+    sizes = sort(as.numeric(unlist(collective$sizes))),
+    decisions = map_dfr(collective$decisions, function(row) {
+      tibble(ranks = as.numeric(row$ranks %||% Inf), bytes = as.numeric(row$bytes %||% Inf), algorithm = row$algorithm)
+    })
   )
 }
 

@@ -131,7 +131,8 @@ link_costs <- function(study, mapping, processes, costs) {
   latency <- costs$latency[colnames(place)]
   gap <- costs$gap_byte[colnames(place)]
   # Both neighbours send at the same time.
-  shared <- busy_units(place, c(from, from + 1), c(from + 1, from), gap)
+  both <- list(gap_byte = gap, full_duplex = costs$full_duplex)
+  shared <- busy_units(place, c(from, from + 1), c(from + 1, from), both)
   reduction <- map_dbl(2^seq(0, ceiling(log2(processes)) - 1), function(step) {
     rank <- seq(0, processes - 1 - step)
     max(latency[pair_level(place, rank, rank + step)])
@@ -165,7 +166,7 @@ predict_scaling <- function(results, scaling = read_scaling(results)) {
   alone <- filter(scaling, .data$processes == 1)
   if (nrow(alone) == 0 || nrow(read_ladder(results)) == 0) return(none)
   rate <- fit_flop_rate(scaling)
-  costs <- ladder_costs(results)
+  costs <- c(ladder_costs(results), full_duplex = list(duplex_levels(results$study$machine$levels)))
   known <- inner_join(
     scaling, select(alone, "application", "mapping", "n", sweeps_1 = "sweeps", flops_1 = "flops"),
     by = c("application", "mapping", "n")

@@ -12,6 +12,10 @@ test_that("trees are those of Open MPI", {
   expect_equal(sending_tree("reduce", "binomial", 8), c(0, 0, 2, 0, 4, 4, 6))
   expect_equal(sending_tree("bcast", "binary_tree", 8), c(0, 0, 1, 2, 1, 2, 3))
   expect_null(sending_tree("bcast", "default", 8))
+  # Radix 4: the farthest digit first, 4 before 1, 2 and 3.
+  knomial <- sending_tree("bcast", "knomial", 8)
+  expect_equal(as.vector(knomial), c(0, 0, 0, 0, 4, 4, 4))
+  expect_equal(attr(knomial, "order"), c(4, 1, 2, 3, 5, 6, 7))
 })
 
 test_that("Hockney by hand: a linear broadcast to two, a pipeline, and into the other node", {
@@ -32,6 +36,48 @@ test_that("shared links: no call is faster than the busiest unit", {
   expect_equal(of("bcast", "linear", 8, 1e6, "shared"), 700)
   # 8 of 15 messages of a binomial tree over 16 ranks leave the node.
   expect_equal(of("bcast", "binomial", 16, 1e6, "shared"), 8 * 1e3, tolerance = 0.05)
+})
+
+test_that("a reduce by hand: the root waits for what arrives, and one receiver's bytes follow each other", {
+  # Two messages of 1000 B at 1e-4 us a byte: the first is there after 0.5 + 0.1, the second's bytes 0.1 later; the two
+  # senders leave after their overhead.
+  expect_equal(of("reduce", "linear", 3, 1000, "loggp"), mean(c(0.5 + 0.1 + 0.1, 0.1, 0.1)))
+  expect_equal(of("reduce", "linear", 3, 1000, "shared"), of("reduce", "linear", 3, 1000, "loggp"))
+  # Combining a byte costs the receiver.
+  dear <- utils::modifyList(costs, list(combine_byte = 1e-3))
+  slow <- model_messages(flat, "reduce", "linear", "core", 2, 1000, dear, "loggp")
+  expect_equal(slow - of("reduce", "linear", 2, 1000, "loggp"), 1 / 2)
+})
+
+test_that("shared links of a reduce: subtrees of the same height share, one message for each receiver", {
+  # Binary tree of 16 ranks over two nodes; the gap of a message is at least that of its level.
+  place <- place_ranks(flat, "core", 16)
+  parent <- sending_tree("reduce", "binary", 16)
+  gap <- shared_gaps(place, parent, costs)
+  crossing <- seq_along(parent) %/% 8 != parent %/% 8
+  expect_true(all(gap[crossing] >= 1e-3) && all(gap[!crossing] >= 1e-4))
+  # Ranks 8 to 15 are leaves; as many receivers in the other node as they have share the node's link.
+  expect_equal(max(gap), 1e-3 * length(unique(parent[crossing & seq_along(parent) > 7 & parent > 2])))
+})
+
+test_that("links with a bandwidth in each direction carry an exchange in half the time", {
+  place <- place_ranks(flat, "core", 16)
+  both <- list(gap_byte = costs$gap_byte)
+  expect_equal(busy_units(place, c(0, 8), c(8, 0), both), rep(2e-3, 2))
+  expect_equal(busy_units(place, c(0, 8), c(8, 0), c(both, full_duplex = "node")), rep(1e-3, 2))
+})
+
+test_that("the default is the model of what its table chooses, NA without one", {
+  decided <- flat
+  decided$collectives <- list(bcast = list(decisions = tibble::tibble(
+    ranks = c(4, Inf, Inf), bytes = c(Inf, 64, Inf), algorithm = c("linear", "knomial", "scatter_allgather")
+  )))
+  default <- function(processes, size) {
+    model_messages(decided, "bcast", "default", "core", processes, size, costs, "loggp")
+  }
+  expect_equal(default(3, c(8, 1000)), of("bcast", "linear", 3, c(8, 1000), "loggp"))
+  expect_equal(default(8, c(8, 64)), c(of("bcast", "knomial", 8, 8, "loggp"), NA))
+  expect_null(of("bcast", "default", 8, 8, "loggp"))
 })
 
 test_that("segments overlap in a pipeline", {
