@@ -3,7 +3,8 @@
 collective_titles <- c(
   bcast = "Broadcast", barrier = "Barrier", reduce = "Reduce", allreduce = "Allreduce", gather = "Gather",
   scatter = "Scatter", allgather = "Allgather", alltoall = "All-to-all", latency = "Point-to-point latency",
-  bandwidth = "Point-to-point bandwidth", bw = "Point-to-point bandwidth", multi_lat = "Ping-pong in pairs", pairs = "Ping-pong of every pair", svd = "SVD"
+  bandwidth = "Point-to-point bandwidth", bw = "Point-to-point bandwidth", multi_lat = "Ping-pong in pairs",
+  pairs = "Ping-pong of every pair", svd = "SVD"
 )
 
 collective_title <- function(name) {

@@ -298,7 +298,7 @@ def _call(command: list[str | Path]) -> None:
         raise StudyError(f"{' '.join(map(str, command))} failed:\n{(done.stdout + done.stderr)[-3000:]}")
 
 
-KEY = ("collective", "algorithm", "parameters", "mapping", "nodes", "processes", "size_bytes")
+KEY = ("collective", "algorithm", "parameters", "mapping", "nodes", "processes", "size_bytes", "from_rank", "to_rank")
 
 
 def medians(path: Path) -> dict[tuple[str, ...], float]:
@@ -308,7 +308,7 @@ def medians(path: Path) -> dict[tuple[str, ...], float]:
         for row in csv.DictReader(stream):
             value = row["latency_us"] or row.get("bandwidth_mb_s") or ""
             if value:
-                values.setdefault(tuple(row[key] for key in KEY), []).append(float(value))
+                values.setdefault(tuple(row.get(key, "") for key in KEY), []).append(float(value))
     return {key: statistics.median(found) for key, found in values.items()}
 
 

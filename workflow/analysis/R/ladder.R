@@ -39,8 +39,8 @@ read_ladder <- function(results) {
 #'
 #' @param results List from [read_results()].
 #' @return Tibble, one row per pair and size: from_core and to_core (numbered over the whole machine, from 0), level
-#'   (the outermost at which they differ), size_bytes, latency_us (median over launches and both directions). Empty where the
-#'   study did not measure all pairs.
+#'   (the outermost at which they differ), size_bytes, latency_us (median over launches and both directions). Empty
+#'   where the study did not measure all pairs.
 #' @export
 read_pairs <- function(results) {
   none <- tibble(

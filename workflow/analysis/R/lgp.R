@@ -8,7 +8,8 @@
 #' @param results List from [read_results()].
 #' @return List: `source` (ladder, machine, none), `latency` (us, small message, named by level), `gap_byte` (us a byte,
 #'   named by level), `overhead` (us that a processor spends on a message), `eager` (bytes up to which a send ends
-#'   without its receiver), `full_duplex` (levels whose links have their bandwidth in each direction), and `pairs` (core x core matrix of latencies, where the study measured all pairs).
+#'   without its receiver), `full_duplex` (levels whose links have their bandwidth in each direction), and `pairs` (core
+#'   x core matrix of latencies, where the study measured all pairs).
 #' @export
 message_costs <- function(results) {
   levels <- results$study$machine$levels
