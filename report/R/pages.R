@@ -298,16 +298,16 @@ show_collective <- function(study, collective) {
   if (nrow(figures) + nrow(tables) == 0) {
     return(paragraph("The analysis made no figure and no table for this collective."))
   }
-  for (key in section_order) {
+  used <- intersect(section_order, section_of(c(figures$id, tables$id)))
+  for (key in used) {
     in_section <- function(index) index[section_of(index$id) == key, ]
-    show_section(study, collective, key, in_section(figures), in_section(tables))
+    show_section(study, collective, key, in_section(figures), in_section(tables), alone = length(used) == 1)
   }
 }
 
-show_section <- function(study, collective, key, figures, tables) {
-  if (nrow(figures) + nrow(tables) == 0) return(invisible(NULL))
+show_section <- function(study, collective, key, figures, tables, alone) {
   section <- section_patterns[[key]]
-  emit("### ", section[["title"]], " {#sec-", study$id, "-", slug(collective), "-", key, "}")
+  if (!alone) emit("### ", section[["title"]], " {#sec-", study$id, "-", slug(collective), "-", key, "}")
   shown <- c(if (nrow(figures)) label_of("fig", study, figures$id), if (nrow(tables)) label_of("tbl", study, tables$id))
   say_sentences(study, describe(section[["describe"]], study, collective), shown)
   for (i in seq_len(nrow(figures))) show_figure(study, figures[i, ])

@@ -76,7 +76,7 @@ figures_processes <- function(results, collective, rows) {
       seed_number(collective, unname(c(core = 1, socket = 2, node = 3)[mapping])), 9, 1.3 + 2.5 * ceiling(sizes / 2)
     )
   })
-  c(by_mapping, list(figure(
+  c(by_mapping, if (length(mappings) > 1) list(figure(
     collective, "mappings", plot_mappings(results, collective),
     paste0(
       "Latency (\u00b5s) against processes for each algorithm (rows) and message size (columns), colour: ",
@@ -109,7 +109,7 @@ figures_surface <- function(results, collective, rows) {
   c(
     if (nrow(plane) == 1) list(figure(
       collective, "surface-plane", plot_plane(results, collective, algorithm, mapping), caption_plane(plane),
-      seed_number(collective, 5), 7, 5.4
+      seed_number(collective, 5), 8, 5.4
     )),
     list(figure(
       collective, "surface", plot_surface(results, collective, mappings[1]),

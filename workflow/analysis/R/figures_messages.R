@@ -280,18 +280,30 @@ figures_of_messages_in <- function(results, collective, costs) {
       figure(collective, paste0("model-latency-", slug(mapping)), plot_models(
         results, collective, filter(here, .data$size_bytes == small), "processes", costs), paste0(
         "Latency (\u00b5s) of ", label_bytes(small), " messages against processes: ", found, " (points) and models ",
-        "made of point-to-point costs; the lower bound holds for any algorithm. Vertical lines: more processes need ",
-        "a second ",
-        "unit of a level (", boundary_words(results, mapping, most), "). Logarithmic axes.", note
+        "made of point-to-point costs; the lower bound holds for any algorithm whose ranks start together. Vertical ",
+        "lines: more processes need a second unit of a level (", boundary_words(results, mapping, most),
+        "). Logarithmic axes.", note, bound_note(results, filter(here, .data$size_bytes == small), costs)
       ), seed, 9.5, height),
       figure(collective, paste0("model-bound-", slug(mapping)), plot_models(
         results, collective, filter(here, .data$processes == most), "size_bytes", costs), paste0(
         "Latency (\u00b5s) with ", most, " processes against message size: ", found, " (points), models, and the ",
-        "bound by ",
-        "latency and bandwidth that no algorithm can beat. Logarithmic axes."
+        "bound by latency and bandwidth that no algorithm can beat whose ranks start together. Logarithmic axes.",
+        bound_note(results, filter(here, .data$processes == most), costs)
       ), NA, 9.5, height)
     )
   }), recursive = FALSE)
+}
+
+#' Points below the bound, and how that can be
+#' @noRd
+bound_note <- function(results, rows, costs) {
+  bound <- map2_bound(results$study, rows$collective[1], as.character(rows$mapping[1]), rows, costs)
+  below <- sum(rows$latency_us < bound)
+  if (below == 0) return("")
+  paste0(
+    " ", below, " of ", nrow(rows), " points are below it: the ranks leave the barrier before a call at different ",
+    "times, each starts its clock then, and a late one finds its message there already."
+  )
 }
 
 #' What to know before a model of a reduce is compared with what a benchmark prints
@@ -409,17 +421,17 @@ describe_published <- function(results) {
   published <- read_published_pingpong(results)
   if (is.null(published) || all(read_ladder(results)$pairs == 1)) return(NULL)
   shares <- function(ladder) filter(summarise_contention(summarise_ladder(ladder)), .data$pairs > 1)
-  say <- function(found) and_list(paste0(format_pct(100 * found$bandwidth_ratio), " (", found$level, ")"))
   theirs <- shares(published)
   ours <- shares(read_ladder(results))
   both <- inner_join(
     select(theirs, "level", "pairs", theirs = "bandwidth_ratio"),
     select(ours, "level", "pairs", ours = "bandwidth_ratio"), by = c("level", "pairs")
   )
+  say <- function(ratio) and_list(paste0(format_pct(100 * ratio), " (", both$level, ")"))
   c(
     paste0(
-      "Seed 004 measured that, of one pair's bandwidth, each of ", both$pairs[1], " pairs keeps ", say(theirs),
-      "; here it is ", say(ours), simulated_note(results$study), "."
+      "Seed 004 measured that, of one pair's bandwidth, each of ", both$pairs[1], " pairs keeps ", say(both$theirs),
+      "; here it is ", say(both$ours), simulated_note(results$study), "."
     ),
     unlist(pmap(both, function(level, pairs, theirs, ours) explain_contention(results, level, pairs, theirs, ours)))
   )

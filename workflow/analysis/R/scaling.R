@@ -530,13 +530,13 @@ describe_scaling_model <- function(results) {
       "It is farthest off on ", worst$processes, " processes at ", size_label(worst$n), ": ",
       format_pct(abs(worst$error)), if (worst$error < 0) " too fast." else " too slow."
     ),
-    describe_work(sweeps, of("flops_counted"))
+    describe_work(sweeps, of("flops_counted"), results$study$simulated)
   )
 }
 
 #' More processes visit the pairs in another order, which takes other rotations and sweeps: the model does not know
 #' @noRd
-describe_work <- function(scaling, error) {
+describe_work <- function(scaling, error, simulated) {
   work <- scaling |>
     group_by(.data$n) |>
     mutate(ratio = .data$flops / c(.data$flops[.data$processes == 1], NA)[1]) |>
@@ -549,6 +549,6 @@ describe_work <- function(scaling, error) {
     "rotations that are needed; on more than one process the runs counted ", format_pct(change[1]), " to ",
     format_pct(change[2]), " more flops than on one, in ", min(scaling$sweeps), " to ", max(scaling$sweeps),
     " sweeps. Told those, the model errs by ", format_pct(error), " on average: that is the part of messages and ",
-    "waiting."
+    "waiting", if (!simulated) ", and of all else that processes share on a real machine (memory, other jobs)", "."
   )
 }
