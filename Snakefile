@@ -9,6 +9,7 @@ configfile: "config/config.yaml"
 
 include: "workflow/rules/common.smk"
 include: "workflow/rules/measure.smk"
+include: "workflow/rules/applications.smk"
 include: "workflow/rules/analyse.smk"
 include: "workflow/rules/tune.smk"
 include: "workflow/rules/report.smk"
@@ -19,6 +20,7 @@ localrules:
     all,
     collect_measurements,
     measure_here,
+    trace_here,
     analyse_study,
     decide_tuning,
     replay_sampling,

@@ -7,7 +7,7 @@ import errno
 import sys
 from pathlib import Path
 
-from . import advise, native, probe, publish, toolchain
+from . import advise, native, probe, publish, toolchain, tracing
 from .blocks import read_block
 from .config import ROOT
 from .errors import StudyError
@@ -43,6 +43,12 @@ def command_measure(arguments: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return 3
+    return 0
+
+
+def command_application(arguments: argparse.Namespace) -> int:
+    """Run one request: trace an application, or replay a trace."""
+    tracing.run(arguments.request, arguments.results, arguments.log)
     return 0
 
 
@@ -161,6 +167,10 @@ def main(argv: list[str] | None = None) -> int:
     measure.add_argument("block", type=Path)
     measure.add_argument("--log", type=Path, required=True)
     measure.set_defaults(run=command_measure)
+    application = commands.add_parser("application", help="trace an application, or replay a trace")
+    application.add_argument("request", type=Path)
+    application.add_argument("--log", type=Path, required=True)
+    application.set_defaults(run=command_application)
     collecting = commands.add_parser("collect", help="write a study's measurements.csv")
     collecting.add_argument("study")
     collecting.set_defaults(run=command_collect)

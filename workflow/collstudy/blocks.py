@@ -200,22 +200,28 @@ def slurm_resources(block: Block, store: Store, attempt: int = 1) -> dict[str, A
     All cores of its nodes, because rank files may use any of them. A simulation is a job of one core; a block on this computer
     asks for nothing.
     """
-    machine, slurm = block.machine, block.machine.slurm
+    machine = block.machine
     if machine.kind == "local":
         return {}
     rest = left(block, store)
     asked: dict[str, Any] = {"runtime": rest.minutes(attempt) if rest.tasks else 1}
     if machine.kind == "simulated":
         return asked | {"tasks": 1, "mem_mb": 2000}
+    return asked | slurm_request(machine, block.nodes)
+
+
+def slurm_request(machine: Machine, nodes: int) -> dict[str, Any]:
+    """What a job on *nodes* nodes of a machine asks Slurm for, but for its time."""
+    slurm = machine.slurm
     names = {"slurm_partition": "partition", "slurm_account": "account", "constraint": "constraint", "qos": "qos"}
-    asked |= {ours: slurm[key] for ours, key in names.items() if key in slurm}
+    asked: dict[str, Any] = {ours: slurm[key] for ours, key in names.items() if key in slurm}
     extra = []
-    asked["nodes"] = block.nodes
+    asked["nodes"] = nodes
     # The plugin refuses one task a node for MPI jobs, and calls every job with `mpi` without srun.
     if machine.cores_per_node > 1:
         asked |= {"mpi": "mpirun", "tasks_per_node": machine.cores_per_node}
-    elif block.nodes > 1:
-        asked |= {"mpi": "mpirun", "tasks": block.nodes}
+    elif nodes > 1:
+        asked |= {"mpi": "mpirun", "tasks": nodes}
         extra.append("--ntasks-per-node=1")
     else:
         asked["tasks"] = 1

@@ -139,6 +139,8 @@ def _how(study: Study, cells: list[Cell]) -> dict[str, Any]:
     if study.imports:
         keys = ("suite", "suite_version", "mpi", "mpi_version")
         return {key: study.imports.get(key, "unknown") for key in keys} | {"simulator": "", "simulator_version": ""}
+    if study.applications:
+        return {}  # tracing.py says it
     first = cells[0]
     simulated = first.deterministic
     return {

@@ -137,6 +137,35 @@ class Policy:
 
 
 @dataclass(frozen=True)
+class Application:
+    """A program that is traced: `mpirun -n ranks command`, in a folder of its own in which `prepare` (a shell command) was run.
+
+    One that is `optional` is left out where its program is not installed.
+    """
+
+    name: str
+    label: str
+    command: str
+    ranks: int
+    prepare: str = ""
+    description: str = ""
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class ReplayPlan:
+    """How the traces of a study are replayed: on which simulated machines, with how many ranks, and what is tried instead.
+
+    An alternative is {label, algorithms: {collective: name}, mapping, applications}; what it does not say is as in the plan.
+    """
+
+    machines: tuple[Machine, ...]
+    ranks: int
+    mapping: str
+    alternatives: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
 class Study:
     """One research question; see config/README.md, Studies."""
 
@@ -150,6 +179,8 @@ class Study:
     analysis: dict[str, Any]
     chapter: str = ""
     companions: tuple[str, ...] = ()
+    applications: tuple[Application, ...] = ()
+    replay: ReplayPlan | None = None
 
 
 def _key_lines(node: yaml.Node, path: tuple = ()) -> dict[tuple, int]:
@@ -287,13 +318,16 @@ class Configuration:
         if len({level.name for level in levels}) < len(levels):
             raise StudyError(f"{shown(path)}: a level is named twice")
         if kind == "simulated":
+            _check_fat_tree(raw.get("simulation", {}), levels, shown(path))
             for level in levels:
-                if level.latency_us is None or level.bandwidth_gb_s is None:
+                if "fat_tree" not in raw.get("simulation", {}) and (
+                    level.latency_us is None or level.bandwidth_gb_s is None
+                ):
                     raise StudyError(
                         f"{shown(path)}: level {level.name} needs latency_us and bandwidth_gb_s to be simulated"
                     )
             for outer, inner in zip(levels, levels[1:], strict=False):
-                if outer.latency_us < inner.latency_us:
+                if (outer.latency_us or 0) < (inner.latency_us or 0):
                     raise StudyError(
                         f"{shown(path)}: latency_us of level {outer.name} is smaller than that of {inner.name}, which is inside of it"
                     )
@@ -338,9 +372,10 @@ class Configuration:
             raise StudyError(f"no study {name!r}: {shown(path)} does not exist" + allowed(self.study_names()))
         raw = read_yaml(path, "study")
         machine = self.machine(raw["machine"])
-        if (machine.kind == "imported") != ("import" in raw) or ("sweeps" in raw) == ("import" in raw):
+        kinds = [key for key in ("sweeps", "import", "applications") if key in raw]
+        if (machine.kind == "imported") != ("import" in raw) or len(kinds) != 1:
             raise StudyError(
-                f"{shown(path)}: a study has either sweeps (on a machine to run on) or import (machine of kind imported); "
+                f"{shown(path)}: a study has either sweeps or applications (on a machine to run on) or import (machine of kind imported); "
                 f"machine {machine.name} is of kind {machine.kind}"
             )
         compared = raw.get("analysis", {}).get("compare", {}).get("study")
@@ -366,7 +401,69 @@ class Configuration:
             name, raw["title"], raw["question"], machine, policy, sweeps, raw.get("import", {}), raw.get("analysis", {}),
             raw.get("chapter") or _chapter(sweeps),
             tuple(companions),
+            *self._applications(raw, machine, shown(path)),
         )  # fmt: skip
+
+    def _applications(
+        self, raw: dict[str, Any], machine: Machine, where: str
+    ) -> tuple[tuple[Application, ...], ReplayPlan | None]:
+        """The applications of a study and how they are replayed; everything that could go wrong later is checked here."""
+        if "applications" not in raw:
+            if "replay" in raw:
+                raise StudyError(f"{where}: replay without applications: there is nothing to replay")
+            return (), None
+        if machine.kind not in ("local", "slurm"):
+            raise StudyError(
+                f"{where}: applications run on a machine of kind local or slurm, {machine.name} is {machine.kind}"
+            )
+        applications = tuple(Application(**entry) for entry in raw["applications"])
+        names = [application.name for application in applications]
+        if len(set(names)) < len(names):
+            raise StudyError(f"{where}: applications: a name is given twice")
+        for application in applications:
+            if application.ranks > machine.nodes * machine.cores_per_node and not machine.oversubscribe:
+                raise StudyError(
+                    f"{where}: applications.{application.name}.ranks: {application.ranks} is more than the "
+                    f"{machine.nodes * machine.cores_per_node} cores of machine {machine.name}"
+                )
+        return applications, self._replay_plan(
+            raw["replay"], applications, f"{where}: replay"
+        ) if "replay" in raw else None
+
+    def _replay_plan(self, raw: dict[str, Any], applications: tuple[Application, ...], where: str) -> ReplayPlan:
+        machines = tuple(self.machine(name) for name in raw["machines"])
+        for machine in machines:
+            if machine.kind != "simulated" or "fat_tree" not in machine.simulation:
+                raise StudyError(
+                    f"{where}.machines: {machine.name} is no simulated fat tree (simulation.fat_tree), whose ports a replay watches"
+                )
+            if machine.nodes < raw["ranks"]:
+                raise StudyError(
+                    f"{where}.ranks: {raw['ranks']} is more than the {machine.nodes} hosts of {machine.name}"
+                )
+        for application in applications:
+            if raw["ranks"] % application.ranks:
+                raise StudyError(
+                    f"{where}.ranks: {raw['ranks']} is no multiple of the {application.ranks} ranks of {application.name}"
+                )
+        plan = ReplayPlan(machines, raw["ranks"], raw.get("mapping", "core"), tuple(raw.get("alternatives", ())))
+        for mapping in [plan.mapping, *(entry["mapping"] for entry in plan.alternatives if "mapping" in entry)]:
+            if mapping not in self.catalogue.mappings:
+                raise StudyError(f"{where}: unknown mapping {mapping!r}" + allowed(self.catalogue.mappings))
+        names = {application.name for application in applications}
+        for entry in plan.alternatives:
+            at = f"{where}.alternatives: {entry['label']}"
+            for name in entry.get("applications", ()):
+                if name not in names:
+                    raise StudyError(f"{at}: no application {name!r}" + allowed(names))
+            for collective, name in entry.get("algorithms", {}).items():
+                known = self.catalogue.algorithms.get(collective)
+                if known is None:
+                    raise StudyError(f"{at}: unknown collective {collective!r}" + allowed(self.catalogue.algorithms))
+                if not {"simulated", "library", "smpi"} & set(known.get(name, {})):
+                    able = [n for n, e in known.items() if {"simulated", "library", "smpi"} & set(e)]
+                    raise StudyError(f"{at}: no {collective} algorithm {name!r} that can be simulated{allowed(able)}")
+        return plan
 
     def _check_analysis(self, analysis: dict[str, Any], where: str) -> None:
         known = {name for entries in self.catalogue.algorithms.values() for name in entries}
@@ -458,6 +555,19 @@ def _chapter(sweeps: tuple[Sweep, ...]) -> str:
     if any(sweep.collective in APPLICATIONS for sweep in sweeps):
         return "svd"
     return "ladder" if sweeps and all(sweep.collective in POINT_TO_POINT for sweep in sweeps) else ""
+
+
+def _check_fat_tree(simulation: dict[str, Any], levels: tuple[Level, ...], where: str) -> None:
+    """The levels of a fat tree name what its first stage of switches joins: groups of `arity` nodes with one core."""
+    if "fat_tree" not in simulation:
+        return
+    arity, stages = simulation["fat_tree"]["arity"], simulation["fat_tree"]["stages"]
+    wanted = (("group", arity ** (stages - 1)), ("node", arity), ("core", 1))
+    if tuple((level.name, level.count) for level in levels) != wanted:
+        raise StudyError(
+            f"{where}: a fat tree of arity {arity} with {stages} stages has the levels "
+            + ", ".join(f"{{name: {name}, count: {count}}}" for name, count in wanted)
+        )
 
 
 def _ladder(raw: dict[str, Any], machine: Machine, where: str) -> dict[str, Any]:

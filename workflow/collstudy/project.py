@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import collect, importer, toolchain
+from . import collect, importer, toolchain, tracing
 from .blocks import Block, Task, pack, pending
 from .cells import Cell, Versions, expand
 from .config import ROOT, Configuration, Study, read_yaml
@@ -57,8 +57,14 @@ class Project:
         collect.check_placement(study, cells)
         return cells
 
+    def jobs(self, study: Study) -> tuple[list[tracing.Job], list[dict[str, str]]]:
+        """Traces and replays of a study with applications, and what of them is left out."""
+        return tracing.jobs(study, self.configuration.catalogue, self.versions)
+
     def state(self, study: Study) -> StudyState:
         """Compare what the study asks for with what the store has."""
+        if study.applications:
+            return StudyState(study, (), (), 0, tracing.newest(self.jobs(study)[0], self.results))
         cells = self.cells(study)
         found = self.store.summaries(cells)
         tasks = (pending(cell, have, study.policy) for cell, (have, _) in zip(cells, found, strict=True))
@@ -103,6 +109,8 @@ class Project:
     def describe(self, study: Study, cells: list[Cell]) -> dict[str, Any]:
         """The content of the study's study.json."""
         catalogue = self.configuration.catalogue
+        if study.applications:
+            return collect.describe(study, catalogue, cells) | tracing.describe(study, *self.jobs(study))
         if not study.imports:
             return collect.describe(study, catalogue, cells)
         rows, account = importer.read_study(study, catalogue)
@@ -121,7 +129,9 @@ class Project:
         """Write cells.csv and measurements.csv of a study."""
         study = self.study(name)
         folder = self.folder(name)
-        if study.imports:
+        if study.applications:
+            tracing.collect_study(study, self.jobs(study)[0], self.results, folder)
+        elif study.imports:
             catalogue = self.configuration.catalogue
             rows, account = importer.read_study(study, catalogue)
             account["collectives"] = collect.grid_of(rows, catalogue)

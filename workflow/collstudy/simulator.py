@@ -13,6 +13,9 @@ inside of the socket crosses twice, the link between sockets, the network interf
 every rank on its node, which adds `poll_us` for each beyond the pair. A long message that its sender has just received flows
 at no more than `forward_gb_s`: its bytes are still modified in that core's cache. `workflow/native/simulator/levels.cpp` does
 what SimGrid has no option for.
+
+A fat tree (`simulation.fat_tree`) is not made of zones: `workflow/native/simulator/fattree.cpp` makes its switches, links and
+routes. Every link has the same bandwidth in each direction and the same latency.
 """
 
 from __future__ import annotations
@@ -25,8 +28,8 @@ from xml.sax.saxutils import quoteattr
 from . import applications
 from .cells import Cell, variable
 from .config import APPLICATIONS, Level, Machine
-from .placement import Core
-from .store import write_atomically
+from .placement import Core, cores_in_order
+from .store import write_atomically, write_if_changed
 from .toolchain import SETUP, SIMULATED, SIMULATED_WITH_LIBRARY, suite
 
 #: SimGrid's names for the decision logic of each library.
@@ -169,13 +172,61 @@ def calibrated(machine: Machine) -> bool:
     return "delay_us" in machine.simulation
 
 
+def fat_tree_text(machine: Machine) -> str:
+    """The tree as fattree.cpp reads it; hosts are named as placement.py names their one core."""
+    tree = machine.simulation["fat_tree"]
+    lines = [f"{key} {tree[key]}" for key in ("arity", "stages", "link_gb_s", "link_us", "routing")]
+    return "\n".join([*lines, *(f"host {core.name}" for core in cores_in_order(machine.levels, [])), ""])
+
+
+def platform(machine: Machine, hosts: Path, folder: Path) -> tuple[Path, dict[str, str]]:
+    """Write what describes the machine to *folder*: the file that smpirun loads, and variables that it needs.
+
+    The variables name files without their folder, in which the simulator runs: smpirun splits what it is told at blanks.
+    """
+    built = SETUP / "build" / SIMULATED / "simulator"
+    if "fat_tree" in machine.simulation:
+        tree = folder / "fat-tree.txt"
+        write_if_changed(tree, fat_tree_text(machine).encode())
+        return built / "fattree.so", {"COLLSTUDY_FATTREE": tree.name, "COLLSTUDY_HOSTS": hosts.name}
+    described = folder / "platform.xml"
+    if not described.exists():
+        write_atomically(described, platform_xml(machine.levels, machine.simulation.get("core_gb_s")).encode())
+    if not calibrated(machine):
+        return described, {}
+    costs = folder / "costs.txt"
+    if not costs.exists():
+        write_atomically(costs, costs_text(machine).encode())
+    names = {"PLATFORM": described.name, "COSTS": costs.name, "HOSTS": hosts.name}
+    return built / "levels.so", {f"COLLSTUDY_{key}": name for key, name in names.items()}
+
+
+def wrapper(variables: dict[str, str]) -> list[str]:
+    """The arguments of smpirun that set variables for the simulator."""
+    return ["-wrapper", " ".join(["env", *(f"{key}={value}" for key, value in variables.items())])] if variables else []
+
+
 def options(machine: Machine, cell: Cell) -> list[str]:
-    """SimGrid's configuration for a cell: deterministic, nothing left at values calibrated for another cluster."""
+    """SimGrid's configuration for a cell."""
+    algorithms = {}
+    if cell.selection.get("library", {}).get(variable(cell.collective), "").startswith("ompi_"):
+        # A communicator's number, when the library makes one: SMPI would send it round a ring of all ranks, for minutes.
+        algorithms["bcast"] = "binomial_tree"
+    if "smpi" in cell.selection:
+        algorithms[cell.collective] = cell.selection["smpi"]["algorithm"]
+    return options_of(machine, cell.mpi["name"], algorithms)
+
+
+def options_of(machine: Machine, mpi: str, algorithms: dict[str, str]) -> list[str]:
+    """SimGrid's configuration: deterministic, nothing left at values calibrated for another cluster.
+
+    *algorithms* are SimGrid's own, by collective.
+    """
     values = {**DEFAULTS, **machine.simulation}
     send, receive = values["send_overhead_us"] * 1e-6, values["receive_overhead_us"] * 1e-6
     settings = {
         "smpi/simulate-computation": "no",
-        "smpi/coll-selector": SELECTORS[cell.mpi["name"]],
+        "smpi/coll-selector": SELECTORS[mpi],
         "smpi/os": f"0:{send:.9g}:0",
         "smpi/ois": f"0:{send:.9g}:0",
         "smpi/or": f"0:{receive:.9g}:0",
@@ -188,20 +239,18 @@ def options(machine: Machine, cell: Cell) -> list[str]:
         "surf/precision": "1e-12",
         "smpi/wtime": "0",
     }
-    if calibrated(machine):
+    if "fat_tree" in machine.simulation:
+        # No factors; traffic.cpp asks each flow after each step how far it is, which the lazy update does not know.
+        settings |= {"network/model": "CM02", "network/optim": "Full"}
+    elif calibrated(machine):
         # Factors by level need a model without factors of its own. A short message leaves when it is sent.
         settings["network/model"] = "CM02"
         settings["smpi/async-small-thresh"] = values["eager_limit_bytes"]
     else:
         settings["smpi/lat-factor"] = values["latency_factor"]
         settings["smpi/bw-factor"] = values["bandwidth_factor"]
-    if cell.selection.get("library", {}).get(variable(cell.collective), "").startswith("ompi_"):
-        # A communicator's number, when the library makes one: SMPI would send it round a ring of all ranks, for minutes.
-        settings["smpi/bcast"] = "binomial_tree"
     settings |= values.get("smpi", {})
-    chosen = cell.selection.get("smpi")
-    if chosen:
-        settings[f"smpi/{cell.collective}"] = chosen["algorithm"]
+    settings |= {f"smpi/{collective}": name for collective, name in algorithms.items()}
     return [f"--cfg={key}:{value}" for key, value in settings.items()]
 
 
@@ -210,33 +259,21 @@ def prepare(machine: Machine, cell: Cell, placement: list[Core], folder: Path) -
 
     Floating-point output has nine decimals: the simulator resolves far less than OMB's 0.01 us.
     """
-    platform = folder / "platform.xml"
     hosts = folder / f"hosts-{cell.digest[:16]}.txt"
-    if not platform.exists():
-        write_atomically(platform, platform_xml(machine.levels, machine.simulation.get("core_gb_s")).encode())
     write_atomically(hosts, "".join(core.name + "\n" for core in placement).encode())
     if cell.collective in APPLICATIONS:
         program = applications.command(cell, SETUP / "build" / SIMULATED)
     else:
         found = suite(SIMULATED_WITH_LIBRARY if "library" in cell.selection else SIMULATED)
         program = [found.program(cell.collective), "-d", "6"]
-    described: list[str | Path] = [platform]
-    wrapper: list[str | Path] = []
-    if calibrated(machine):
-        costs = folder / "costs.txt"
-        if not costs.exists():
-            write_atomically(costs, costs_text(machine).encode())
-        # Names without a folder: the simulator runs in this one, and smpirun splits a wrapper at blanks.
-        names = {"PLATFORM": platform.name, "COSTS": costs.name, "HOSTS": hosts.name}
-        wrapper = ["-wrapper", " ".join(["env", *(f"COLLSTUDY_{key}={name}" for key, name in names.items())])]
-        described = [SETUP / "build" / SIMULATED / "simulator" / "levels.so"]
+    described, variables = platform(machine, hosts, folder)
     command = [
         "smpirun",
-        *wrapper,
+        *wrapper(variables),
         "-np",
         str(cell.processes),
         "-platform",
-        *described,
+        described,
         "-hostfile",
         hosts,
         *options(machine, cell),

@@ -8,6 +8,7 @@ sys.path.insert(0, str(BASE / "workflow"))
 
 from snakemake.exceptions import WorkflowError
 
+from collstudy import tracing
 from collstudy.errors import StudyError
 from collstudy.project import Project, split_names
 from collstudy.blocks import read_block, slurm_resources, write_block
@@ -28,6 +29,7 @@ RESULTS = Path(config.get("results", "results"))
 
 
 wildcard_constraints:
+    job="[A-Za-z0-9._-]+",
     study="[A-Za-z0-9._-]+",
     block="[A-Za-z0-9._-]+",
     attempt="[0-9]+",
@@ -72,7 +74,12 @@ def plan():
         for block in blocks[study.name]:
             write_block(block, RESULTS / "blocks")
         names[study.name] = [marker(block) for block in blocks[study.name]]
-        if blocks[study.name]:
+        if study.applications:
+            names[study.name], lines = tracing.plan(
+                project.jobs(study)[0], study.name, RESULTS
+            )
+            print(*lines, sep="\n", end="\n" * len(lines), file=sys.stderr)
+        if names[study.name]:
             # A missing input is no reason for Snakemake to run the job that makes it; one that is newer and says something
             # else (the markers' numbers never come twice) is.
             write_atomically(
@@ -149,6 +156,28 @@ def get_resource(name):
         return slurm_resources(block, Store(RESULTS), attempt).get(name)
 
     return get_block_resource
+
+
+def get_trace_resource(name):
+    """A function that tells what a trace's job asks Slurm for; what is not set there is None."""
+
+    def get_application_resource(wildcards, attempt):
+        request = RESULTS / "applications" / f"{wildcards.job}.json"
+        return tracing.slurm_resources(request, attempt).get(name)
+
+    return get_application_resource
+
+
+def get_trace(wildcards):
+    """The marker of the trace that a replay is of, where this run makes that trace."""
+    request = RESULTS / "applications" / f"{wildcards.job}.json"
+    trace = tracing.read_request(request).trace.name
+    return [
+        path
+        for markers in BLOCKS.values()
+        for path in markers
+        if path.name.startswith(f"{trace}.")
+    ]
 
 
 def get_analysis(wildcards):

@@ -66,6 +66,7 @@ summarise_single <- function(results, collective, winners) {
 #' @export
 describe_answer <- function(results) {
   results <- as_results(results)
+  if (has_applications(results)) return(describe_alternatives(results))
   answer <- filter(summarise_answer(results), !is.na(.data$default_best_pct))
   if (nrow(answer) == 0) return(paste0(study_name(results), ": ", answer_otherwise(results)))
   vapply(split(answer, factor(answer$collective, unique(answer$collective))), function(rows) {

@@ -4,7 +4,7 @@
 #' @return Tibble, the content of `figures/index.csv`: id, file, title, caption, seed_figure, width_in, height_in.
 #' @export
 write_figures <- function(results, folder = results$study$folder) {
-  figures <- c(
+  figures <- if (has_applications(results)) figures_of_applications(results) else c(
     unlist(
       map(collectives_of(results, sized = TRUE), function(name) figures_with_sizes(results, name)), recursive = FALSE
     ),
@@ -40,6 +40,7 @@ write_figure <- function(figure, folder, study) {
   )
   file.rename(temporary, c(path, sub("svg$", "png", path)))
   title <- figure$plot$labels$title
+  if (isTRUE(figure$simulated)) study <- list(simulated = TRUE)
   tibble(
     id = figure$id, file = file, title = title, caption = paste0(title, simulated_note(study), ". ", figure$caption),
     seed_figure = as.integer(figure$seed), width_in = figure$width, height_in = figure$height

@@ -177,9 +177,11 @@ read_results <- function(folder) {
     normalizePath(folder), paste(file.mtime(file.path(folder, c("study.json", "measurements.csv"))), collapse = " ")
   )
   if (!identical(memory$key, key)) {
-    memory$results <- list(
-      study = read_study(folder), medians = summarise_launches(read_measurements(folder)), cells = read_cells(folder)
-    )
+    study <- read_study(folder)
+    rows <- read_measurements(folder)
+    # Times of whole applications are no latencies of collectives.
+    if (length(study$applications)) rows <- rows[0, ]
+    memory$results <- list(study = study, medians = summarise_launches(rows), cells = read_cells(folder))
     memory$key <- key
   }
   memory$results

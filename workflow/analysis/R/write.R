@@ -19,6 +19,7 @@ write_table <- function(data, path) {
 #' @return Tibble: id, file, caption, seed_table (the content of the index).
 #' @export
 write_tables <- function(results, folder = results$study$folder) {
+  if (has_applications(results)) return(write_listed(tables_of_applications(results), folder, "tables"))
   tables <- c(
     unlist(
       map(collectives_of(results, sized = TRUE), function(name) tables_with_sizes(results, name)), recursive = FALSE
@@ -60,6 +61,7 @@ tables_without <- function(results, collective) {
 #' @return Tibble: id, file, caption, seed_table; also written to `models/index.csv`.
 #' @export
 write_models <- function(results, folder = results$study$folder) {
+  if (has_applications(results)) return(write_listed(list(), folder, "models"))
   models <- c(
     unlist(
       map(collectives_of(results, sized = TRUE), function(name) models_with_sizes(results, name)), recursive = FALSE

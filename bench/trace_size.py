@@ -1,0 +1,98 @@
+"""How long a large trace takes: python bench/trace_size.py [calls [ranks]]  (default 1000000 calls of 64 ranks).
+
+Writes the files of the ranks as the trace library does (sends, receives, waits, and an allreduce now and then), makes the stored
+table of them, and analyses it: operations, sizes, times, messages and their figures. Prints wall time in seconds and the largest
+memory of any of its processes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "workflow"))
+
+from collstudy import traces  # noqa: E402
+
+ANALYSE = """
+suppressPackageStartupMessages(library(collanalysis))
+folder <- commandArgs(TRUE)[1]
+trace <- read_trace(folder)
+applications <- list(list(label = "Generated", trace = trace))
+print(summarise_operations(trace))
+invisible(list(summarise_sizes(trace), summarise_time(trace), summarise_messages(trace)))
+for (plot in list(
+  plot_operations(applications, "operations"), plot_operations(applications, "sent_bytes"),
+  collanalysis:::plot_message_sizes(applications), collanalysis:::plot_time(applications)
+)) ggplot2::ggsave(file.path(folder, "figure.svg"), plot, width = 9, height = 5)
+"""
+
+
+def write_rank(path: Path, rank: int, ranks: int, calls: int) -> None:
+    """One file of *calls* calls; the exchange is with the neighbours on a ring."""
+    number = {name: index for index, name in enumerate(traces.operation_names(), start=1)}
+    names = " ".join(traces.operation_names()) + " "
+    header = traces.HEADER.pack(
+        b"COLTRACE", traces.VERSION, traces.RECORD.size, rank, ranks, int(time.time()), b"bench", names.encode()
+    )
+    up, down, now, request = (rank + 1) % ranks, (rank - 1) % ranks, 0, 0
+    records = [header.ljust(traces.HEADER_BYTES, b"\0")]
+
+    def add(name: str, listed: tuple[int, ...] = (), to: int = -1, source: int = -1, **given: int) -> None:
+        nonlocal now
+        now += 10_000
+        records.append(
+            traces.RECORD.pack(
+                number[name], 0, len(listed), 0, -1, to, source, 0, 0, given.get("request", 0), given.get("sent", 0),
+                given.get("received", 0), now, now + 2000, now // 2, now // 2 + 1000,
+            )
+        )  # fmt: skip
+        if listed:
+            slot = traces.struct.pack(f"=HHI{len(listed)}q", traces.LIST, 0, 0, *listed)
+            records.append(slot.ljust(traces.RECORD.size, b"\0"))
+
+    add("init")
+    for index in range(calls - 2):
+        match index % 16:
+            case 15:
+                add("allreduce", sent=8, received=8)
+            case kind if kind % 3 == 0:
+                request += 1
+                add("irecv", source=down, received=4096, request=request)
+            case kind if kind % 3 == 1:
+                add("send", to=up, sent=4096 * (1 + index % 7))
+            case _:
+                add("wait", (request, -1, -1))
+    add("finalize")
+    path.write_bytes(b"".join(records))
+
+
+def main() -> None:
+    """Generate, collect, analyse; print what it took."""
+    calls, ranks = (int(word) for word in (*sys.argv[1:], *("1000000", "64")[len(sys.argv) - 1 :]))
+    with tempfile.TemporaryDirectory(prefix="trace-size-") as name:
+        folder = Path(name)
+        for rank in range(ranks):
+            write_rank(folder / f"rank-{rank:06d}.trace", rank, ranks, calls // ranks)
+        start = time.monotonic()
+        about = traces.collect(folder, ranks, folder / "calls.csv.gz")
+        collected = time.monotonic()
+        (folder / "about.json").write_text(json.dumps({"failure": "", "trace": about}))
+        environment = {**os.environ, "R_LIBS": str(ROOT / ".study" / "R")}
+        subprocess.run(["Rscript", "-e", ANALYSE, str(folder)], check=True, env=environment)
+        ended = time.monotonic()
+        size = (folder / "calls.csv.gz").stat().st_size
+    memory = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    print(f"calls={about['calls']}\nranks={ranks}\ntable_mb={size / 1e6:.1f}\ncollect_s={collected - start:.1f}")
+    print(f"analyse_s={ended - collected:.1f}\ntotal_s={ended - start:.1f}\nlargest_process_gb={memory / 1e6:.2f}")
+
+
+if __name__ == "__main__":
+    main()

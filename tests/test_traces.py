@@ -1,0 +1,266 @@
+"""Traces and replays: what the trace library records, what is refused, and what a replay sends where."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import re
+import shutil
+import struct
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from collstudy import traces
+from collstudy.actions import read_calls
+from collstudy.config import Configuration
+from collstudy.errors import StudyError
+from collstudy.openmpi import library
+from collstudy.toolchain import mpi_environment
+from conftest import Checkout
+
+TESTS = Path(__file__).resolve().parent
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """tests/traced.c, built with the MPI library of the study."""
+    path = tmp_path_factory.mktemp("traced") / "traced"
+    subprocess.run([library().mpicc, "-o", path, TESTS / "traced.c"], check=True, env=mpi_environment())
+    return path
+
+
+def trace(folder: Path, ranks: int, *command: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run a command under the trace library."""
+    folder.mkdir(parents=True, exist_ok=True)
+    preload = library().build / "trace" / "libcolltrace.so"
+    start = [library().mpirun, "-n", str(ranks), "--map-by", "core:OVERSUBSCRIBE", "--bind-to", "none"]
+    start += ["--mca", "mpi_yield_when_idle", "1", "-x", f"LD_PRELOAD={preload}", "-x", f"COLLTRACE_FOLDER={folder}"]
+    return subprocess.run(
+        [*start, *command], capture_output=True, text=True, timeout=120, check=False, env=mpi_environment()
+    )
+
+
+@pytest.fixture(scope="module")
+def recorded(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Files of four ranks of the program."""
+    folder = tmp_path_factory.mktemp("recorded")
+    done = trace(folder, 4, program)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+@pytest.fixture
+def copied(recorded: Path, tmp_path: Path) -> Path:
+    """A copy of these to spoil."""
+    return Path(shutil.copytree(recorded, tmp_path / "ranks"))
+
+
+def rows_of(folder: Path, ranks: int, target: Path) -> tuple[dict, list[dict[str, str]]]:
+    about = traces.collect(folder, ranks, target / "calls.csv.gz")
+    return about, list(read_calls(target / "calls.csv.gz"))
+
+
+def test_every_call_is_recorded_with_its_arguments(recorded: Path, tmp_path: Path) -> None:
+    about, rows = rows_of(recorded, 4, tmp_path)
+    assert about["complete"] and about["calls"] == len(rows)
+    assert about["communicators"] == [[0, 1, 2, 3], [0, 2], [1, 3]]
+    calls = {rank: [row for row in rows if row["rank"] == str(rank)] for rank in range(4)}
+    names = [row["operation"] for row in calls[0]]
+    assert names == [
+        "init", "bcast", "alltoall", "irecv", "isend", "wait", "communicator", "allreduce", "isend", "wait", "isend", "wait",
+        "gatherv", "finalize",
+    ]  # fmt: skip
+    by_name = {row["operation"]: row for row in calls[0]}
+    assert (by_name["bcast"]["root"], by_name["bcast"]["sent_bytes"], by_name["bcast"]["received_bytes"]) == (
+        "1",
+        "0",
+        "400",
+    )
+    assert (calls[1][1]["sent_bytes"], calls[1][1]["received_bytes"]) == ("400", "0")
+    assert by_name["alltoall"]["sent_bytes"] == "32"
+    assert by_name["allreduce"]["communicator"] == "1"
+    # The request of any source ended with the message of rank 1 (tag 7); that of the send says nothing of a source.
+    assert calls[0][5]["list"] == "1;1;7;2;-1;-1"
+    assert by_name["gatherv"]["list"] == "1;2;3;4" and calls[3][-2]["list"] == ""
+    for mine in calls.values():
+        times = [(float(row["start_us"]), float(row["end_us"])) for row in mine]
+        assert all(start <= end for start, end in times) and times == sorted(times)
+
+
+def test_a_rank_that_is_killed_leaves_what_it_did(program: Path, tmp_path: Path) -> None:
+    done = trace(tmp_path / "ranks", 2, program, "die")
+    assert done.returncode != 0
+    about, rows = rows_of(tmp_path / "ranks", 2, tmp_path)
+    assert not about["complete"]
+    assert any(problem.startswith("rank 1 ended without MPI_Finalize after 3 calls") for problem in about["problems"])
+    assert [row["operation"] for row in rows if row["rank"] == "1"] == ["init", "bcast", "alltoall"]
+
+
+def test_a_file_that_was_cut_off_is_a_partial_trace(copied: Path, tmp_path: Path) -> None:
+    path = copied / "rank-000000.trace"
+    # Inside of the list of gatherv, which is one slot before the end.
+    path.write_bytes(path.read_bytes()[: -traces.RECORD.size - 20])
+    about, rows = rows_of(copied, 4, tmp_path)
+    assert about["problems"] == ["rank 0 ended without MPI_Finalize after 12 calls, in the middle of a record"]
+    assert sum(row["rank"] == "0" for row in rows) == 12
+
+
+def test_a_missing_rank_is_named(copied: Path, tmp_path: Path) -> None:
+    (copied / "rank-000002.trace").unlink()
+    with pytest.raises(StudyError, match=r"rank 2 of 4 left no trace in .* \(3 ranks did\)"):
+        rows_of(copied, 4, tmp_path)
+
+
+def test_another_version_is_refused(copied: Path, tmp_path: Path) -> None:
+    path = copied / "rank-000001.trace"
+    content = bytearray(path.read_bytes())
+    struct.pack_into("=I", content, 8, 99)
+    path.write_bytes(content)
+    with pytest.raises(StudyError, match="version 99 .* reads version 1"):
+        rows_of(copied, 4, tmp_path)
+    path.write_bytes(b"rank,operation\n" * 100)
+    with pytest.raises(StudyError, match="not a trace"):
+        rows_of(copied, 4, tmp_path)
+
+
+def test_files_of_different_runs_are_refused(copied: Path, program: Path, tmp_path: Path) -> None:
+    trace(tmp_path / "other", 2, program)
+    shutil.copy(tmp_path / "other" / "rank-000001.trace", copied)
+    with pytest.raises(StudyError, match="of rank 1 of 2, not of rank 1 of 4"):
+        rows_of(copied, 4, tmp_path)
+
+
+def test_a_table_that_was_cut_off_is_refused(recorded: Path, tmp_path: Path) -> None:
+    rows_of(recorded, 4, tmp_path)
+    path = tmp_path / "calls.csv.gz"
+    path.write_bytes(path.read_bytes()[:-30])
+    with pytest.raises(StudyError, match="damaged or cut off"):
+        list(read_calls(path))
+
+
+MACHINE = """
+kind: simulated
+label: 2-ary 2-tree
+levels: [{name: group, count: 2}, {name: node, count: 2}, {name: core, count: 1}]
+simulation:
+  eager_limit_bytes: 65536
+  async_small_bytes: 65536
+  fat_tree: {arity: 2, stages: 2, link_gb_s: 1, link_us: 1, routing: deterministic}
+"""
+STUDY = """
+title: Traced
+question: Does it work?
+machine: traced-here
+applications:
+  - {name: known, label: Known calls, command: PROGRAM, ranks: 2}
+  - {name: absent, label: Not here, command: no-such-program, ranks: 2, optional: true}
+  - {name: dies, label: Dies, command: PROGRAM die, ranks: 2}
+replay:
+  machines: [small-tree]
+  ranks: 4
+  alternatives:
+    - {label: Other bcast, algorithms: {bcast: linear}, applications: [known]}
+chapter: congestion
+"""
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    text = gzip.decompress(path.read_bytes()).decode() if path.suffix == ".gz" else path.read_text()
+    return list(csv.DictReader(text.splitlines()))
+
+
+def test_a_study_traces_once_and_replays_by_the_rule(checkout: Checkout, program: Path) -> None:
+    checkout.write("config/machines/small-tree.yaml", MACHINE)
+    checkout.write("config/studies/traced.yaml", STUDY.replace("PROGRAM", str(program)))
+    collected = ["--config", "studies=traced", "--", "results/traced/measurements.csv"]
+    done = checkout.snakemake(*collected)
+    assert done.returncode == 0, done.stdout + done.stderr
+    results = checkout.folder / "results"
+    status = {
+        (row["collective"], row["algorithm"]): (row["status"], row["reason"])
+        for row in read_csv(results / "traced" / "cells.csv")
+    }
+    assert status[("known", "traced")] == status[("known", "default")] == ("measured", "")
+    assert status[("dies", "traced")][0] == "failed" and "ended with" in status[("dies", "traced")][1]
+    assert status[("dies", "default")] == ("failed", "there is no complete trace to replay")
+    study = json.loads((results / "traced" / "study.json").read_text())
+    assert study["left_out"] == [{"name": "absent", "label": "Not here", "reason": "no-such-program is not installed"}]
+    # What the dead application did before is kept.
+    dead = next(entry for entry in study["applications"] if entry["name"] == "dies")
+    assert (results / dead["trace"] / "calls.csv.gz").exists()
+    known = next(entry for entry in study["applications"] if entry["name"] == "known")
+    replay = results / next(entry["folder"] for entry in known["replays"] if entry["label"] == "default")
+    # Up stays in the copy, down goes to the next one; SMPI adds 16 bytes to each message. Twice 10 bytes go up as well.
+    sent = {
+        (int(row["from"]), int(row["to"])): float(row["point_to_point_bytes"]) for row in read_csv(replay / "pairs.csv")
+    }
+    assert {pair: size for pair, size in sent.items() if size} == {
+        (0, 1): 1016 + 2 * 26, (2, 3): 1016 + 2 * 26, (1, 2): 516, (3, 0): 516,
+    }  # fmt: skip
+    # Nothing is lost on the way: what hosts send is what they receive, and what goes up comes down.
+    ports = {row["link"]: row for row in read_csv(replay / "ports.csv")}
+    crossed: Counter[str] = Counter()
+    for row in read_csv(replay / "links.csv.gz"):
+        port = ports[row["link"]]
+        crossed[port["stage"] + port["port"].rstrip("0123456789")] += float(row["bytes"])
+    pairs = read_csv(replay / "pairs.csv")
+    total = sum(float(row["collective_bytes"]) + float(row["point_to_point_bytes"]) for row in pairs)
+    across = sum(
+        float(row["collective_bytes"]) + float(row["point_to_point_bytes"])
+        for row in pairs
+        if int(row["from"]) // 2 != int(row["to"]) // 2
+    )
+    assert crossed["0up"] == pytest.approx(total, abs=len(ports)) and crossed["1down"] == crossed["0up"]
+    assert crossed["1up"] == pytest.approx(across, abs=len(ports)) and crossed["2down"] == crossed["1up"]
+    # Again: the dead one is tried again, what is complete stays untouched.
+    before = {path: path.stat().st_mtime_ns for path in results.glob("*/known_*/about.json")}
+    again = checkout.snakemake(*collected)
+    assert again.returncode == 0 and "1 of 2 traces are stored" in again.stderr, again.stdout + again.stderr
+    assert before == {path: path.stat().st_mtime_ns for path in results.glob("*/known_*/about.json")}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("ranks: 4", "ranks: 3"), "3 is no multiple of the 2 ranks of known"),
+        (("ranks: 4", "ranks: 8"), "8 is more than the 4 hosts of small-tree"),
+        (("[small-tree]", "[thin]"), "thin is no simulated fat tree"),
+        (("bcast: linear", "bcast: fancy"), "no bcast algorithm 'fancy' that can be simulated; known: .*linear"),
+        (("bcast: linear", "cast: linear"), "unknown collective 'cast'; known: "),
+        (("applications: [known]", "applications: [other]"), "no application 'other'; known: absent, dies, known"),
+        (("machine: traced-here", "machine: thin"), "kind local or slurm, thin is simulated"),
+        (("name: absent", "name: known"), "a name is given twice"),
+    ],
+)
+def test_a_wrong_study_is_explained(checkout: Checkout, change: tuple[str, str], message: str) -> None:
+    checkout.write("config/machines/small-tree.yaml", MACHINE)
+    checkout.write("config/studies/traced.yaml", STUDY.replace(*change))
+    with pytest.raises(StudyError, match=message):
+        Configuration(checkout.folder / "config").study("traced")
+
+
+def test_a_tree_with_other_levels_is_explained(checkout: Checkout) -> None:
+    checkout.write("config/machines/small-tree.yaml", MACHINE.replace("group, count: 2", "group, count: 4"))
+    with pytest.raises(StudyError, match="arity 2 with 2 stages has the levels {name: group, count: 2}"):
+        Configuration(checkout.folder / "config").machine("small-tree")
+
+
+def test_the_spiking_network_is_the_same_on_any_number_of_ranks() -> None:
+    spiking = library().build / "apps" / "spiking"
+    found = []
+    for ranks in (1, 3):
+        start = [library().mpirun, "-n", str(ranks), "--map-by", "core:OVERSUBSCRIBE", "--bind-to", "none"]
+        start += ["--mca", "mpi_yield_when_idle", "1"]
+        options = ["--neurons", "600", "--indegree", "60", "--milliseconds", "60"]
+        done = subprocess.run(
+            [*start, spiking, *options], capture_output=True, text=True, timeout=60, check=True,
+            env={**mpi_environment(), **{"OMP_NUM_THREADS": "1"}},
+        )  # fmt: skip
+        found.append(dict(re.findall(r"(\w+)=(\S+)", done.stdout)))
+    one, three = found
+    assert one["spikes"] == three["spikes"] and int(one["spikes"]) > 0
+    # One exchange in each 1.5 ms, and one more for every time that the buffers overflowed.
+    assert int(three["rounds"]) == 40 + int(three["growths"]) and int(three["growths"]) > 0

@@ -1,0 +1,48 @@
+/* A program with known MPI calls, for test_traces.py. Without arguments on any number of ranks from 2; `die`: rank 1 is
+ * killed. */
+#include <mpi.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    int rank, size;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    char *out = calloc(1, 1 << 20), *in = calloc(1, 1 << 20);
+    MPI_Bcast(out, 100, MPI_INT, 1, MPI_COMM_WORLD);
+    MPI_Alltoall(out, 8, MPI_BYTE, in, 8, MPI_BYTE, MPI_COMM_WORLD);
+    if (argc > 1 && strcmp(argv[1], "die") == 0 && rank == 1)
+        raise(SIGKILL);
+    /* Rank 0 sends up, rank 1 sends down; who receives does not know from whom. */
+    if (rank < 2) {
+        MPI_Request requests[2];
+        MPI_Irecv(in, 4000, MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &requests[0]);
+        MPI_Isend(out, rank == 0 ? 1000 : 500, MPI_BYTE, 1 - rank, 7, MPI_COMM_WORLD, &requests[1]);
+        MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    }
+    MPI_Comm half;
+    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
+    double one = 1, sum;
+    MPI_Allreduce(&one, &sum, 1, MPI_DOUBLE, MPI_SUM, half);
+    MPI_Comm_free(&half);
+    /* A persistent request, started twice, and blocks of different sizes. */
+    MPI_Request persistent;
+    if (rank == 0)
+        MPI_Send_init(out, 10, MPI_BYTE, 1, 9, MPI_COMM_WORLD, &persistent);
+    else if (rank == 1)
+        MPI_Recv_init(in, 10, MPI_BYTE, 0, 9, MPI_COMM_WORLD, &persistent);
+    for (int i = 0; i < 2 && rank < 2; i++) {
+        MPI_Start(&persistent);
+        MPI_Wait(&persistent, MPI_STATUS_IGNORE);
+    }
+    if (rank < 2)
+        MPI_Request_free(&persistent);
+    int counts[64], places[64];
+    for (int i = 0; i < size; i++)
+        counts[i] = i + 1, places[i] = 64 * i;
+    MPI_Gatherv(out, rank + 1, MPI_BYTE, in, counts, places, MPI_BYTE, 0, MPI_COMM_WORLD);
+    MPI_Finalize();
+    return 0;
+}

@@ -1,0 +1,442 @@
+# Traced applications and their replays: what is read, summarised and said. Paths in study.json are relative to the results
+# folder, which holds the study's folder beside `traces/` and `replays/`.
+
+point_to_point_calls <- c(
+  "send", "ssend", "bsend", "rsend", "recv", "sendrecv", "isend", "issend", "ibsend", "irsend", "irecv", "probe", "wait",
+  "test"
+)
+# Calls that move no data of the application.
+silent_calls <- c("init", "finalize", "communicator")
+
+operation_class <- function(operation) {
+  case_when(
+    operation == "compute" ~ "compute", operation %in% point_to_point_calls ~ "point to point", TRUE ~ operation
+  )
+}
+
+has_applications <- function(results) length(results$study$applications) > 0
+
+application_labels <- function(study) {
+  setNames(map_chr(study$applications, "label"), map_chr(study$applications, "name"))
+}
+
+results_root <- function(study) dirname(normalizePath(study$folder))
+
+call_columns <- readr::cols_only(
+  rank = "i", operation = "c", start_us = "d", end_us = "d", cpu_us = "d", compute_us = "d", communicator = "i",
+  root = "i", to = "i", from = "i", sent_bytes = "d", received_bytes = "d"
+)
+
+#' Read the trace of an application
+#'
+#' @param folder Folder of a trace (`results/traces/...`) with `about.json` and `calls.csv.gz`.
+#' @return A list: `about` (the content of `about.json`) and `calls` (tibble, one row per MPI call: rank, operation,
+#'   start_us, end_us, cpu_us, compute_us, communicator, root, to, from, sent_bytes, received_bytes, size_bytes: the
+#'   message size as benchmarks count it, per pair of ranks for all-to-all and per rank for gather, scatter, allgather).
+#'   NULL where there is no trace.
+#' @export
+read_trace <- function(folder) {
+  path <- file.path(folder, "calls.csv.gz")
+  if (!file.exists(path)) return(NULL)
+  about <- jsonlite::read_json(file.path(folder, "about.json"))
+  # Warnings become errors: a table that was cut off must not look like a shorter run.
+  calls <- withCallingHandlers(
+    readr::read_csv(path, col_types = call_columns, lazy = FALSE, progress = FALSE),
+    warning = function(w) stop(path, ": ", conditionMessage(w), call. = FALSE)
+  )
+  if (nrow(calls) != about$trace$calls) {
+    stop(path, ": ", nrow(calls), " calls, of ", about$trace$calls, " that were recorded: the table is cut off", call. = FALSE)
+  }
+  members <- c(lengths(about$trace$communicators), 1)
+  size <- members[ifelse(calls$communicator < 0, length(members), calls$communicator + 1)]
+  calls$size_bytes <- message_size(calls, size)
+  list(about = about, calls = calls)
+}
+
+message_size <- function(calls, ranks) {
+  with(calls, case_when(
+    operation %in% c("alltoall", "ialltoall", "alltoallv", "ialltoallv", "alltoallw") ~ sent_bytes / ranks,
+    operation %in% c("gather", "igather", "gatherv", "allgather", "iallgather", "allgatherv", "iallgatherv") ~ sent_bytes,
+    operation %in% c("scatter", "iscatter", "scatterv", "reduce_scatter_block") ~ received_bytes,
+    operation %in% c("recv", "irecv", "probe") ~ received_bytes,
+    TRUE ~ pmax(sent_bytes, received_bytes)
+  ))
+}
+
+#' Operations of a trace: how often, how much, how long
+#'
+#' @param trace List from [read_trace()].
+#' @return Tibble, one row per operation: operation, collective (logical), calls (of all ranks), operations (each
+#'   collective counted once for all ranks that take part: the most calls of any rank), sent_bytes (in the send buffers of
+#'   all ranks), median_bytes and largest_bytes (of the message size), time_us (in the call, mean over ranks).
+#' @export
+summarise_operations <- function(trace) {
+  ranks <- trace$about$trace$ranks
+  trace$calls |>
+    filter(!.data$operation %in% silent_calls) |>
+    group_by(.data$operation) |>
+    summarise(
+      collective = !.data$operation[1] %in% point_to_point_calls, calls = n(),
+      operations = if (.data$collective[1]) max(tabulate(.data$rank + 1)) else n(),
+      sent_bytes = sum(.data$sent_bytes), median_bytes = median(.data$size_bytes), largest_bytes = max(.data$size_bytes),
+      time_us = sum(.data$end_us - .data$start_us) / ranks
+    ) |>
+    arrange(desc(.data$collective), desc(.data$sent_bytes), desc(.data$calls))
+}
+
+#' Message sizes of a trace by powers of two
+#'
+#' @inheritParams summarise_operations
+#' @return Tibble: operation, size_bytes (lower end of the class: 0, 1, 2, 4, ...), calls.
+#' @export
+summarise_sizes <- function(trace) {
+  trace$calls |>
+    filter(!.data$operation %in% c(silent_calls, "wait", "test", "barrier", "ibarrier", "recv", "irecv", "probe")) |>
+    mutate(size_bytes = ifelse(.data$size_bytes < 1, 0, 2^floor(log2(pmax(.data$size_bytes, 1))))) |>
+    count(.data$operation, .data$size_bytes, name = "calls")
+}
+
+#' Where the time of each rank goes
+#'
+#' @inheritParams summarise_operations
+#' @return Tibble: rank, kind (compute, collectives, point to point), wall_us (time on the clock; compute is all that is
+#'   between calls), cpu_us (processor time).
+#' @export
+summarise_time <- function(trace) {
+  calls <- filter(trace$calls, .data$operation != "communicator")
+  inside <- calls |>
+    filter(!.data$operation %in% silent_calls) |>
+    mutate(kind = ifelse(.data$operation %in% point_to_point_calls, "point to point", "collectives")) |>
+    group_by(.data$rank, .data$kind) |>
+    summarise(wall_us = sum(.data$end_us - .data$start_us), cpu_us = sum(.data$cpu_us), .groups = "drop")
+  spent <- summarise(group_by(inside, .data$rank), inside_us = sum(.data$wall_us))
+  between <- trace$calls |>
+    group_by(.data$rank) |>
+    summarise(all_us = max(.data$end_us) - min(.data$start_us), cpu_us = sum(.data$compute_us)) |>
+    left_join(spent, "rank") |>
+    transmute(.data$rank, kind = "compute", wall_us = .data$all_us - coalesce(.data$inside_us, 0), .data$cpu_us)
+  bind_rows(inside, between) |>
+    mutate(kind = factor(.data$kind, c("compute", "collectives", "point to point"))) |>
+    arrange(.data$rank, .data$kind)
+}
+
+#' Bytes between ranks, as the application's point-to-point calls say
+#'
+#' @inheritParams summarise_operations
+#' @return Tibble: from, to, bytes.
+#' @export
+summarise_messages <- function(trace) {
+  trace$calls |>
+    filter(.data$operation %in% point_to_point_calls, .data$to >= 0) |>
+    group_by(from = .data$rank, .data$to) |>
+    summarise(bytes = sum(.data$sent_bytes), .groups = "drop")
+}
+
+#' Read a replay
+#'
+#' @param folder Folder of a replay (`results/replays/...`).
+#' @return A list: `about` (the content of `about.json`: makespan_us, messages, interval_us, ...), `ports`, `links` (bytes,
+#'   saturated_us and held_us of each link and interval in which bytes crossed it), `intervals`, `operations`, `pairs`
+#'   (see workflow/native/simulator/traffic.cpp). NULL where there is none.
+#' @export
+read_replay <- function(folder) {
+  if (!file.exists(file.path(folder, "links.csv.gz"))) return(NULL)
+  read <- function(name, types) {
+    readr::read_csv(file.path(folder, name), col_types = types, lazy = FALSE, progress = FALSE)
+  }
+  about <- jsonlite::read_json(file.path(folder, "about.json"))
+  if (nzchar(about$failure)) return(NULL)
+  list(
+    about = about, ports = read("ports.csv", "iccid"), links = read("links.csv.gz", "iiddd"),
+    intervals = read("intervals.csv", "idddddd"), operations = read("operations.csv", "icddd"),
+    pairs = read("pairs.csv", "iidd")
+  )
+}
+
+#' One line on a replay
+#'
+#' @param replay List from [read_replay()].
+#' @return Tibble with one row: makespan_us; communication_us (time in MPI, mean over ranks); network_bytes (that left the
+#'   hosts); peak_load_pct (of the link's bandwidth, the busiest link between switches and hosts in its busiest interval);
+#'   saturated_us (the longest time in which any one link was full with several messages);
+#'   held_us (that time of all links, multiplied by the number of messages less one); latency_us and unloaded_us (of a message, mean, and what it would be on an empty network).
+#' @export
+summarise_replay <- function(replay) {
+  links <- left_join(replay$links, replay$ports, "link")
+  width <- replay$about$interval_us
+  ranks <- sum(replay$ports$stage == 0)
+  busy <- sum(replay$operations$rank_us[replay$operations$operation != "compute"])
+  intervals <- filter(replay$intervals, .data$messages > 0)
+  tibble(
+    makespan_us = replay$about$makespan_us, communication_us = busy / ranks,
+    network_bytes = sum(links$bytes[links$stage == 0]),
+    peak_load_pct = 100 * max(links$bytes / (links$gb_s * 1e3 * width), 0),
+    saturated_us = max(tapply(links$saturated_us, links$link, sum), 0), held_us = sum(links$held_us),
+    latency_us = stats::weighted.mean(intervals$latency_us, intervals$messages),
+    unloaded_us = stats::weighted.mean(intervals$unloaded_us, intervals$messages)
+  )
+}
+
+#' The collective that an application sends most bytes with in a replay
+#'
+#' @inheritParams summarise_replay
+#' @return Tibble with a row per operation class, most bytes first: operation, bytes, messages, time_us (mean over ranks).
+#' @export
+summarise_traffic <- function(replay) {
+  ranks <- sum(replay$ports$stage == 0)
+  replay$operations |>
+    mutate(operation = operation_class(.data$operation)) |>
+    group_by(.data$operation) |>
+    summarise(bytes = sum(.data$bytes), messages = sum(.data$messages), time_us = sum(.data$rank_us) / ranks) |>
+    arrange(desc(.data$bytes))
+}
+
+dominating_collective <- function(replay) {
+  rows <- filter(summarise_traffic(replay), !.data$operation %in% c("compute", "point to point"), .data$bytes > 0)
+  if (nrow(rows) == 0) NA_character_ else rows$operation[1]
+}
+
+#' Everything of a study's applications, read once
+#'
+#' @param results List from [read_results()].
+#' @return A list by application: name, label, description, ranks, `trace` ([read_trace()]) and `replays`, a list of the
+#'   replays of study.json with `replay` ([read_replay()]) added. What failed is NULL.
+#' @export
+read_applications <- function(results) {
+  key <- paste(results$study$folder, file.mtime(file.path(results$study$folder, "measurements.csv")))
+  if (identical(memory$applications_key, key)) return(memory$applications)
+  root <- results_root(results$study)
+  read <- lapply(results$study$applications, function(application) {
+    application$trace <- read_trace(file.path(root, application$trace))
+    application$replays <- lapply(application$replays, function(entry) {
+      c(entry, list(replay = read_replay(file.path(root, entry$folder))))
+    })
+    application
+  })
+  memory$applications <- setNames(read, map_chr(read, "name"))
+  memory$applications_key <- key
+  memory$applications
+}
+
+default_replay <- function(application) {
+  found <- Filter(function(entry) entry$label == "default" && !is.null(entry$replay), application$replays)
+  if (length(found)) found[[1]] else NULL
+}
+
+#' What each replay of a study came to, beside the default on the same machine
+#'
+#' @inheritParams read_applications
+#' @return Tibble: application, machine, replay (its label), mapping, the columns of [summarise_replay()], and
+#'   makespan_change_pct, communication_change_pct, peak_change_pct and held_change_pct against the default on the study's
+#'   first machine (NA for a value of 0).
+#' @export
+summarise_replays <- function(results) {
+  rows <- map_dfr(read_applications(results), function(application) {
+    map_dfr(application$replays, function(entry) {
+      if (is.null(entry$replay)) return(NULL)
+      bind_cols(
+        tibble(
+          application = application$name, machine = entry$machine, replay = entry$label, mapping = entry$mapping
+        ),
+        summarise_replay(entry$replay)
+      )
+    })
+  })
+  if (nrow(rows) == 0) return(rows)
+  change <- function(values, first) if (first == 0) NA_real_ else 100 * (values / first - 1)
+  rows |>
+    group_by(.data$application) |>
+    mutate(
+      makespan_change_pct = change(.data$makespan_us, .data$makespan_us[1]),
+      communication_change_pct = change(.data$communication_us, .data$communication_us[1]),
+      peak_change_pct = change(.data$peak_load_pct, .data$peak_load_pct[1]),
+      held_change_pct = change(.data$held_us, .data$held_us[1])
+    ) |>
+    ungroup()
+}
+
+#' What is known of each trace
+#'
+#' @inheritParams read_applications
+#' @return Tibble: application, ranks, calls, seconds (from MPI_Init to MPI_Finalize), mpi_wall_pct, mpi_cpu_pct (share of the
+#'   ranks' time, and of their processor time, in MPI), collective_operations, sent_bytes, complete.
+#' @export
+summarise_traces <- function(results) {
+  map_dfr(read_applications(results), function(application) {
+    trace <- application$trace
+    if (is.null(trace)) return(NULL)
+    time <- summarise_time(trace)
+    operations <- summarise_operations(trace)
+    inside <- time$kind != "compute"
+    tibble(
+      application = application$label, ranks = trace$about$trace$ranks, calls = trace$about$trace$calls,
+      seconds = trace$about$trace$seconds, mpi_wall_pct = 100 * sum(time$wall_us[inside]) / sum(time$wall_us),
+      mpi_cpu_pct = 100 * sum(time$cpu_us[inside]) / sum(time$cpu_us),
+      collective_operations = sum(operations$operations[operations$collective]), sent_bytes = sum(operations$sent_bytes),
+      complete = isTRUE(trace$about$trace$complete)
+    )
+  })
+}
+
+# Tables of the study ------------------------------------------------------------------------------------------------
+
+tables_of_applications <- function(results) {
+  applications <- read_applications(results)
+  labels <- application_labels(results$study)
+  operations <- map_dfr(applications, function(application) {
+    if (is.null(application$trace)) return(NULL)
+    bind_cols(application = application$label, select(summarise_operations(application$trace), !"collective"))
+  })
+  replays <- mutate(summarise_replays(results), application = unname(labels[.data$application]))
+  entry <- function(id, data, caption) list(id = id, data = data, caption = caption, seed = NA)
+  tables <- list(
+    entry("applications-traces", summarise_traces(results), paste(
+      "The traced applications: calls of all ranks, time from MPI_Init to MPI_Finalize, share of the ranks' time and of",
+      "their processor time that is inside MPI calls, collective operations (one for all ranks that take part), bytes in",
+      "send buffers.", oversubscribed_note(results$study)
+    )),
+    entry("applications-operations", operations, paste(
+      "What the applications call: calls of all ranks, operations (a collective counted once for its ranks), bytes in the send",
+      "buffers of all ranks, median and largest message (per pair of ranks for all-to-all, per rank for gather, scatter and",
+      "allgather), time in the call (mean over ranks).", oversubscribed_note(results$study)
+    ))
+  )
+  if (nrow(replays) == 0) return(tables)
+  machines <- filter(replays, .data$replay == "default")
+  c(tables, list(
+    entry("replays-machines", select(machines, !c("replay", "mapping", ends_with("change_pct"))), paste0(
+      "Replays on different networks (simulated). ", replay_columns()
+    )),
+    entry("replays-alternatives", filter(replays, .data$machine == replays$machine[1]) |>
+      select(
+        "application", "replay", "mapping", "makespan_us", "makespan_change_pct", "communication_us",
+        "communication_change_pct", "peak_load_pct", "peak_change_pct", "held_us", "held_change_pct"
+      ), paste0("What another algorithm or mapping changes, on ", replays$machine[1], " (simulated). ", replay_columns()))
+  ))
+}
+
+replay_columns <- function() {
+  paste(
+    "Communication: time in MPI calls, mean over ranks. Peak load: the busiest link in its busiest interval, of its bandwidth.",
+    "Saturated: the longest that any one link was full with several messages at once. Held: that time of all links, multiplied",
+    "by the number of messages less one (those that would have to queue)."
+  )
+}
+
+oversubscribed_note <- function(study) {
+  if (!isTRUE(study$how$oversubscribed)) return("")
+  "The ranks shared cores when they were traced, so time on the clock includes waiting for a core."
+}
+
+# Sentences ----------------------------------------------------------------------------------------------------------
+
+#' What the applications do, in sentences
+#'
+#' @param results List from [read_results()], or the folder of a study.
+#' @return Character vector, a sentence for each application.
+#' @export
+describe_applications <- function(results) {
+  results <- as_results(results)
+  map_chr(unname(read_applications(results)), function(application) {
+    if (is.null(application$trace)) return(paste0(application$label, " could not be traced."))
+    operations <- summarise_operations(application$trace)
+    collective <- filter(operations, .data$collective)
+    partial <- if (isTRUE(application$trace$about$trace$complete)) "" else " (a partial trace: a rank died)"
+    if (nrow(collective) == 0) return(paste0(application$label, partial, " calls no collective."))
+    often <- slice_max(collective, .data$operations, n = 1, with_ties = FALSE)
+    sent <- sum(operations$sent_bytes)
+    paste0(
+      application$label, partial, " on ", application$ranks, " ranks calls ", nrow(collective), " kinds of collectives, most often ",
+      often$operation, " (", format_pct(100 * often$operations / sum(collective$operations)), " of ",
+      format_number(sum(collective$operations), 4), " operations); ",
+      format_pct(100 * sum(collective$sent_bytes) / sent), " of the bytes that it hands to MPI go to collectives",
+      if (sum(collective$sent_bytes) > 0) paste0(", most of them to ", collective$operation[which.max(collective$sent_bytes)]), "."
+    )
+  })
+}
+
+#' How even the traffic between pairs of ranks is, in sentences
+#'
+#' @inheritParams describe_applications
+#' @return Character vector: for each application the share of the bytes of collectives that the busiest sender has, against that
+#'   of even traffic.
+#' @export
+describe_pairs <- function(results) {
+  results <- as_results(results)
+  unlist(map(unname(read_applications(results)), function(application) {
+    entry <- default_replay(application)
+    if (is.null(entry) || sum(entry$replay$pairs$collective_bytes) == 0) return(NULL)
+    pairs <- entry$replay$pairs
+    by_sender <- tapply(pairs$collective_bytes, pairs$from, sum)
+    ranks <- sum(entry$replay$ports$stage == 0)
+    used <- sum(pairs$collective_bytes > 0) / (ranks * (ranks - 1))
+    most <- max(by_sender) / (sum(by_sender) / ranks)
+    paste0(
+      application$label, " (simulated): collectives use ", format_pct(100 * used), " of the pairs of ranks; ",
+      if (most < 1.05) "all ranks send about as much." else paste0(
+        "rank ", names(by_sender)[which.max(by_sender)], " sends most, ", format_number(most),
+        " times as much as the average rank."
+      )
+    )
+  }))
+}
+
+#' What the replays show of the network, in sentences
+#'
+#' @inheritParams describe_applications
+#' @return Character vector.
+#' @export
+describe_congestion <- function(results) {
+  results <- as_results(results)
+  unlist(map(unname(read_applications(results)), function(application) {
+    entry <- default_replay(application)
+    if (is.null(entry)) return(NULL)
+    one <- summarise_replay(entry$replay)
+    intervals <- filter(entry$replay$intervals, .data$messages > 0)
+    worst <- slice_max(intervals, .data$latency_us / .data$unloaded_us, n = 1, with_ties = FALSE)
+    cause <- entry$replay$operations |>
+      filter(.data$interval == worst$interval, .data$bytes > 0) |>
+      slice_max(.data$bytes, n = 1, with_ties = FALSE)
+    paste0(
+      application$label, " (simulated): over the ", format_time(one$makespan_us), " of the replay a message takes ",
+      format_us(one$latency_us), " on average, ", format_us(one$unloaded_us), " on an empty network; at worst, in the interval at ",
+      format_time(worst$start_us), ", ", format_number(worst$latency_us / worst$unloaded_us), " times that of an empty network",
+      if (nrow(cause)) paste0(" (most of its bytes are of ", operation_class(cause$operation), ")"),
+      ". The busiest link carries ", format_pct(one$peak_load_pct), " of its bandwidth in its busiest interval of ",
+      format_us(entry$replay$about$interval_us), "."
+    )
+  }))
+}
+
+#' What another algorithm or mapping gains, in sentences
+#'
+#' @inheritParams describe_applications
+#' @return Character vector: for each application the dominating collective, and the best and the worst that was tried.
+#' @export
+describe_alternatives <- function(results) {
+  results <- as_results(results)
+  replays <- summarise_replays(results)
+  if (nrow(replays) == 0) return(character())
+  unlist(map(unname(read_applications(results)), function(application) {
+    entry <- default_replay(application)
+    rows <- filter(replays, .data$application == .env$application$name, .data$machine == replays$machine[1])
+    tried <- filter(rows, .data$replay != "default")
+    if (is.null(entry) || nrow(tried) == 0) return(NULL)
+    best <- slice_min(tried, .data$makespan_us, n = 1, with_ties = FALSE)
+    dominating <- dominating_collective(entry$replay)
+    paste0(
+      application$label, " (simulated): ", if (is.na(dominating)) "no collective sends anything" else paste0(
+        "the collective that sends most is ", dominating
+      ), ". Of what was tried, ", best$replay, if (best$makespan_change_pct < 0) " helps most" else " costs least",
+      ": the makespan changes by ", signed_pct(best$makespan_change_pct), ", time in MPI by ",
+      signed_pct(best$communication_change_pct), ", the peak load by ", signed_pct(best$peak_change_pct), "."
+    )
+  }))
+}
+
+format_time <- function(us) if (us < 1e4) format_us(us) else paste(format_number(us / 1000), "ms")
+
+signed_pct <- function(x) {
+  if (is.na(x)) return("nothing that can be compared")
+  paste0(if (x >= 0) "+" else "\u2212", format_pct(abs(x)))
+}

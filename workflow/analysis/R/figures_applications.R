@@ -1,0 +1,414 @@
+# Figures of traced applications and their replays. What comes from a replay is simulated and says so.
+
+compute_colour <- "grey88"
+operation_colours <- c(
+  "point to point" = "#999999", alltoall = "#D55E00", alltoallv = "#E69F00", allreduce = "#0072B2", bcast = "#009E73",
+  reduce = "#56B4E9", barrier = "#882255", allgather = "#CC79A7", allgatherv = "#F0E442", scatterv = "#44AA99",
+  gatherv = "#117733", gather = "#DDCC77", scatter = "#332288"
+)
+
+colours_of_operations <- function(operations) {
+  all <- unique(operations)
+  colours <- setNames(operation_colours[all], all)
+  free <- grDevices::hcl.colors(max(2, sum(is.na(colours))), "Dark 3")
+  colours[is.na(colours)] <- free[seq_len(sum(is.na(colours)))]
+  colours["compute"] <- compute_colour
+  colours
+}
+
+simulated_tag <- function() labs(tag = "simulated")
+
+figures_of_applications <- function(results) {
+  applications <- Filter(function(application) !is.null(application$trace), read_applications(results))
+  static <- list(
+    figure("applications", "operations", plot_operations(applications, "operations"), paste(
+      "Number of operations of each kind: a collective counted once for all ranks that take part, point-to-point calls that send",
+      "or start to send each for itself."
+    ), seed = 1, height = 2.2 + 1.5 * ceiling(length(applications) / 2)),
+    figure("applications", "bytes", plot_operations(applications, "sent_bytes"), paste(
+      "Bytes that the application hands to MPI with each kind of operation (send buffers of all ranks)."
+    ), height = 2.2 + 1.5 * ceiling(length(applications) / 2)),
+    figure("applications", "sizes", plot_message_sizes(applications), paste(
+      "Calls by message size, in powers of two: bytes for each pair of ranks for all-to-all, for each rank for gather, scatter and",
+      "allgather, else of the message. Sends only, not receives."
+    ), height = 2.2 + 1.6 * ceiling(length(applications) / 2)),
+    figure("applications", "time", plot_time(applications), paste(
+      "Where the time of each traced rank goes: on the clock, and of its processor.", oversubscribed_note(results$study)
+    ), height = 4.5)
+  )
+  replayed <- Filter(function(application) !is.null(default_replay(application)), applications)
+  dynamic <- unlist(unname(map(replayed, figures_of_replay)), recursive = FALSE)
+  alternatives <- if (length(replayed)) {
+    rows <- summarise_replays(results)
+    list(simulated_figure("replays", "alternatives", plot_alternatives(rows, application_labels(results$study)), paste(
+      "What another algorithm or mapping changes against the default, on", rows$machine[1], "and what another network does.",
+      replay_columns()
+    ), height = 2 + 0.28 * nrow(rows)))
+  }
+  c(static, dynamic, alternatives)
+}
+
+simulated_figure <- function(...) c(figure(...), list(simulated = TRUE))
+
+#' Figures 2 to 8 of seed 002 for one application, from its default replay
+#' @noRd
+figures_of_replay <- function(application) {
+  entry <- default_replay(application)
+  replay <- entry$replay
+  where <- paste0("Replay of ", application$label, " with ", sum(replay$ports$stage == 0), " ranks on ", entry$machine_label, ". ")
+  width <- paste0("Intervals of ", format_us(replay$about$interval_us), ". ", phases_note)
+  busiest <- busiest_switch(replay)
+  spiking <- if (grepl("spiking|nest", application$name)) 3 else if (grepl("lammps", application$name)) 2 else NA
+  list(
+    simulated_figure(application$name, "pairs", plot_pairs(replay, application$label), paste0(
+      where, "Bytes from rank to rank, by what the algorithms of the collectives send, and by point-to-point messages; white: nothing."
+    ), seed = spiking, height = 5),
+    simulated_figure(application$name, "ports", plot_ports(replay, busiest, application$label), paste0(
+      where, "Bytes sent by switch ", busiest, " (the busiest), stacked by port. ", width
+    ), seed = 4, height = 4.5),
+    simulated_figure(application$name, "switches", plot_switches(replay, application$label), paste0(
+      where, "Bytes sent by each switch, stacked by port. ", "Intervals of ", format_us(replay$about$interval_us), "."
+    ), seed = 4, height = 6),
+    simulated_figure(application$name, "latency", plot_message_latency(replay, application$label), paste0(
+      where, "Mean time of a message from its start to its arrival, by the interval of its arrival; line: what it would be on an empty ",
+      "network. ", width
+    ), seed = 5, height = 3.8),
+    simulated_figure(application$name, "saturation", plot_saturation(replay, application$label), paste0(
+      where, "Share of the interval in which a port of the switch is saturated (the port with the largest share), stacked by switch. ",
+      flow_note, width
+    ), seed = 6, height = 4.2),
+    simulated_figure(application$name, "saturation-map", plot_saturation_map(replay, application$label), paste0(
+      where, "The same by switch and time; S1 are the switches of the first stage, at the hosts. ", flow_note
+    ), seed = 7, height = 4.5),
+    simulated_figure(application$name, "throughput", plot_throughput(replay, application$label), paste0(
+      where, "Bytes that arrive, as a share of what all hosts could receive, and the load of the busiest link. ", width
+    ), seed = 8, height = 3.8)
+  )
+}
+
+phases_note <- "Below the axis: what the ranks do at that time (share of ranks in each operation; grey: they compute). "
+flow_note <- paste(
+  "Saturated: several messages together use all of its bandwidth, so that at least one is held back. That is the queueing that a",
+  "flow-level simulator knows; it has no packets and no packet queues. "
+)
+
+#' The switch that sends most bytes
+#' @noRd
+busiest_switch <- function(replay) {
+  links <- filter(left_join(replay$links, replay$ports, "link"), .data$stage > 0)
+  if (nrow(links) == 0) return(replay$ports$sender[replay$ports$stage > 0][1])
+  by_switch <- tapply(links$bytes, links$sender, sum)
+  names(by_switch)[which.max(by_switch)]
+}
+
+#' Number of operations, or bytes, of each kind
+#'
+#' @param applications List from [read_applications()] with traces.
+#' @param what Column of [summarise_operations()]: operations or sent_bytes.
+#' @return A ggplot.
+#' @export
+plot_operations <- function(applications, what) {
+  rows <- map_dfr(applications, function(application) {
+    bind_cols(application = application$label, summarise_operations(application$trace))
+  })
+  rows <- filter(rows, !.data$operation %in% c("wait", "test", "recv", "irecv", "probe"), .data[[what]] > 0) |>
+    mutate(
+      application = factor(.data$application, unique(.data$application)), kind = operation_class(.data$operation)
+    ) |>
+    arrange(.data[[what]]) |>
+    # Each panel has its own order.
+    mutate(bar = factor(paste(.data$application, .data$operation), paste(.data$application, .data$operation)))
+  names <- setNames(rows$operation, rows$bar)
+  bytes <- what == "sent_bytes"
+  ggplot(rows, aes(.data[[what]], .data$bar, fill = .data$kind)) +
+    geom_col(width = 0.75) +
+    geom_text(
+      aes(label = if (bytes) label_bytes(.data[[what]]) else format_number(.data[[what]], 7)), hjust = -0.12, size = 2.9
+    ) +
+    facet_wrap(vars(.data$application), scales = "free_y", ncol = 2) +
+    scale_fill_manual(values = colours_of_operations(rows$kind), guide = "none") +
+    scale_x_log10(
+      if (bytes) "Bytes in send buffers" else "Operations", labels = if (bytes) label_bytes else format_number,
+      breaks = if (bytes) byte_breaks else scales::breaks_log(5), expand = expansion(c(0, 0.3))
+    ) +
+    scale_y_discrete(NULL, labels = names) +
+    labs(title = if (bytes) "Bytes by kind of operation" else "Operations by kind") +
+    theme_study()
+}
+
+plot_message_sizes <- function(applications) {
+  rows <- map_dfr(applications, function(application) {
+    bind_cols(application = application$label, summarise_sizes(application$trace))
+  })
+  sizes <- sort(unique(rows$size_bytes))
+  rows <- mutate(rows,
+    application = factor(.data$application, unique(.data$application)), kind = operation_class(.data$operation),
+    size = factor(.data$size_bytes, sizes, ifelse(sizes == 0, "0", label_bytes(sizes)))
+  )
+  rows <- summarise(group_by(rows, .data$application, .data$kind, .data$size), calls = sum(.data$calls), .groups = "drop")
+  ggplot(rows, aes(.data$size, .data$calls, fill = .data$kind)) +
+    geom_col(width = 0.9) +
+    facet_wrap(vars(.data$application), scales = "free_y", ncol = 2) +
+    scale_fill_manual(values = colours_of_operations(rows$kind)) +
+    scale_x_discrete("Message size", breaks = thinned(8), drop = FALSE) +
+    scale_y_continuous("Calls of all ranks", labels = format_number) +
+    labs(title = "Message sizes") + theme_study()
+}
+
+plot_time <- function(applications) {
+  rows <- map_dfr(applications, function(application) {
+    bind_cols(application = application$label, summarise_time(application$trace))
+  }) |>
+    pivot_longer(c("wall_us", "cpu_us"), names_to = "clock", values_to = "us") |>
+    mutate(
+      clock = factor(.data$clock, c("wall_us", "cpu_us"), c("Time on the clock", "Processor time")),
+      application = factor(.data$application, unique(.data$application)),
+      kind = factor(.data$kind, c("point to point", "collectives", "compute"))
+    )
+  ggplot(rows, aes(.data$rank, .data$us, fill = .data$kind)) +
+    geom_col(position = "fill", width = 0.85) +
+    facet_grid(vars(.data$clock), vars(.data$application), labeller = labeller(application = ggplot2::label_wrap_gen(18))) +
+    scale_fill_manual(values = c(compute = compute_colour, collectives = "#0072B2", "point to point" = "#999999")) +
+    scale_x_continuous("Rank", breaks = scales::breaks_pretty(4)) +
+    scale_y_continuous(NULL, labels = scales::label_percent(), expand = c(0, 0)) +
+    labs(title = "Share of time in MPI") + theme_study()
+}
+
+#' Bytes from rank to rank
+#'
+#' @param replay List from [read_replay()].
+#' @param label Label of the application.
+#' @return A ggplot.
+#' @export
+plot_pairs <- function(replay, label) {
+  ranks <- sum(replay$ports$stage == 0)
+  rows <- replay$pairs |>
+    pivot_longer(c("collective_bytes", "point_to_point_bytes"), names_to = "kind", values_to = "bytes") |>
+    filter(.data$bytes > 0) |>
+    mutate(kind = factor(
+      .data$kind, c("collective_bytes", "point_to_point_bytes"), c("Collectives", "Point to point")
+    ))
+  ggplot(rows, aes(.data$to, .data$from, fill = .data$bytes)) +
+    geom_tile(width = 1, height = 1) +
+    facet_wrap(vars(.data$kind), drop = FALSE) +
+    scale_fill_viridis_c("Bytes", trans = "log10", breaks = byte_breaks, labels = label_bytes, option = "mako", direction = -1) +
+    scale_x_continuous("To rank", expand = c(0, 0), limits = c(-0.5, ranks - 0.5)) +
+    scale_y_reverse("From rank", expand = c(0, 0), limits = c(ranks - 0.5, -0.5)) +
+    coord_equal() +
+    labs(title = paste0(label, ": bytes between ranks")) + simulated_tag() + theme_study() +
+    theme(legend.title = element_text(), legend.key.width = grid::unit(3, "lines"))
+}
+
+time_axis <- function(replay) {
+  long <- replay$about$makespan_us > 5000
+  scale_x_continuous(
+    if (long) "Time (ms)" else "Time (\u00b5s)", labels = function(x) format_number(if (long) x / 1000 else x),
+    expand = c(0.005, 0)
+  )
+}
+
+#' What ranks do in each interval, as a strip below the axis of a figure whose highest value is `top`
+#' @noRd
+phase_strip <- function(replay, top) {
+  if (!is.finite(top) || top <= 0) top <- 1
+  rows <- replay$operations |>
+    mutate(operation = operation_class(.data$operation)) |>
+    group_by(.data$interval, .data$operation) |>
+    summarise(us = sum(.data$rank_us), .groups = "drop_last") |>
+    arrange(.data$operation != "compute", .data$operation, .by_group = TRUE) |>
+    mutate(high = cumsum(.data$us) / sum(.data$us), low = .data$high - .data$us / sum(.data$us)) |>
+    ungroup() |>
+    filter(.data$us > 0)
+  width <- replay$about$interval_us
+  geom_rect(
+    aes(
+      xmin = .data$interval * width, xmax = (.data$interval + 1) * width, ymin = top * (-0.17 + 0.14 * .data$low),
+      ymax = top * (-0.17 + 0.14 * .data$high), fill = .data$operation
+    ),
+    data = rows, inherit.aes = FALSE
+  )
+}
+
+#' The operations that appear in the strip, most time first
+#' @noRd
+phase_operations <- function(replay) {
+  traffic <- filter(summarise_traffic(replay), .data$time_us > 0)
+  traffic$operation[order(-traffic$time_us)]
+}
+
+#' Breaks from zero on, round in the unit of the labels; the strip of phases below zero has none
+#' @noRd
+above_zero <- function(labels, unit_of = function(x) 1) {
+  list(breaks = function(limits) {
+    unit <- unit_of(limits[2])
+    breaks <- scales::breaks_extended(5)(c(0, limits[2]) / unit) * unit
+    breaks[breaks >= 0]
+  }, labels = labels)
+}
+
+byte_unit <- function(bytes) 1024^floor(log(max(bytes, 1), 1024))
+
+above_zero_bytes <- function() above_zero(label_bytes, byte_unit)
+
+#' Powers of two for logarithmic scales of bytes, about five of them
+#' @noRd
+byte_breaks <- function(limits) {
+  powers <- seq(0, ceiling(log2(max(limits, 2))))
+  powers <- powers[2^powers >= min(limits)]
+  2^powers[powers %% max(1, ceiling(length(powers) / 5)) == 0]
+}
+
+phase_scale <- function(replay, more = character()) {
+  operations <- phase_operations(replay)
+  scale_fill_manual(values = c(more, colours_of_operations(operations)), breaks = operations)
+}
+
+plot_ports <- function(replay, switch, label) {
+  rows <- replay$links |>
+    inner_join(filter(replay$ports, .data$sender == switch), "link")
+  ports <- unique(replay$ports$port[replay$ports$sender == switch])
+  colours <- setNames(grDevices::hcl.colors(length(ports), "Spectral"), ports)
+  width <- replay$about$interval_us
+  top <- max(0, tapply(rows$bytes, rows$interval, sum))
+  y <- above_zero_bytes()
+  ggplot(rows) +
+    geom_col(
+      aes((.data$interval + 0.5) * width, .data$bytes, fill = factor(.data$port, ports)), width = width
+    ) +
+    phase_strip(replay, top) + phase_scale(replay, colours) + time_axis(replay) +
+    scale_y_continuous("Bytes in an interval", breaks = y$breaks, labels = y$labels) +
+    labs(title = paste0(label, ": bytes by port of switch ", switch)) + simulated_tag() + theme_study()
+}
+
+plot_switches <- function(replay, label) {
+  ports <- filter(replay$ports, .data$stage > 0)
+  rows <- inner_join(replay$links, ports, "link")
+  names <- unique(ports$port)
+  colours <- setNames(grDevices::hcl.colors(length(names), "Spectral"), names)
+  width <- replay$about$interval_us
+  ggplot(rows, aes((.data$interval + 0.5) * width, .data$bytes, fill = factor(.data$port, names))) +
+    geom_col(width = width) +
+    facet_wrap(vars(factor(.data$sender, unique(ports$sender))), ncol = 4, drop = FALSE) +
+    scale_fill_manual(values = colours) + guides(fill = guide_legend(nrow = 2)) +
+    time_axis(replay) +
+    scale_y_continuous("Bytes in an interval", breaks = above_zero_bytes()$breaks, labels = label_bytes) +
+    labs(title = paste0(label, ": bytes by switch and port")) + simulated_tag() + theme_study(9)
+}
+
+plot_message_latency <- function(replay, label) {
+  rows <- filter(replay$intervals, .data$messages > 0)
+  width <- replay$about$interval_us
+  y <- above_zero(format_number)
+  ggplot(rows, aes(.data$start_us + width / 2)) +
+    geom_col(aes(y = .data$latency_us), width = width, fill = "#0072B2") +
+    geom_step(aes(.data$start_us, .data$unloaded_us), colour = "#E69F00", linewidth = 0.4) +
+    phase_strip(replay, max(rows$latency_us, 0)) + phase_scale(replay) + time_axis(replay) +
+    scale_y_continuous("Mean latency (\u00b5s)", breaks = y$breaks, labels = y$labels) +
+    labs(title = paste0(label, ": message latency"), subtitle = "Line: on an empty network") +
+    simulated_tag() + theme_study()
+}
+
+#' The largest share of an interval in which a port of a switch is saturated
+#'
+#' @param replay List from [read_replay()].
+#' @return Tibble: interval, sender (the switch), stage, share (0 to 1).
+#' @export
+summarise_saturation <- function(replay) {
+  width <- replay$about$interval_us
+  replay$links |>
+    inner_join(filter(replay$ports, .data$stage > 0), "link") |>
+    group_by(.data$interval, .data$sender, .data$stage) |>
+    summarise(share = pmin(1, max(.data$saturated_us) / width), .groups = "drop")
+}
+
+plot_saturation <- function(replay, label) {
+  switches <- unique(replay$ports$sender[replay$ports$stage > 0])
+  rows <- complete(
+    summarise_saturation(replay)[c("interval", "sender", "share")],
+    interval = replay$intervals$interval, sender = switches, fill = list(share = 0)
+  )
+  rows <- mutate(rows, sender = factor(.data$sender, switches))
+  colours <- setNames(grDevices::hcl.colors(length(switches), "Zissou 1"), switches)
+  top <- max(0, tapply(rows$share, rows$interval, sum))
+  width <- replay$about$interval_us
+  y <- above_zero(scales::label_percent(accuracy = if (top < 0.05) 0.1 else 1))
+  ggplot(rows) +
+    geom_area(aes((.data$interval + 0.5) * width, .data$share, fill = .data$sender), position = "stack") +
+    phase_strip(replay, top) + phase_scale(replay, colours) + time_axis(replay) +
+    scale_y_continuous("Saturated, stacked by switch", breaks = y$breaks, labels = y$labels) +
+    labs(title = paste0(label, ": link saturation")) + simulated_tag() + theme_study()
+}
+
+plot_saturation_map <- function(replay, label) {
+  switches <- unique(replay$ports$sender[replay$ports$stage > 0])
+  width <- replay$about$interval_us
+  rows <- complete(
+    summarise_saturation(replay)[c("interval", "sender", "share")],
+    interval = replay$intervals$interval, sender = switches, fill = list(share = 0)
+  )
+  rows <- mutate(rows, sender = factor(.data$sender, rev(switches)))
+  ggplot(rows, aes((.data$interval + 0.5) * width, .data$sender, fill = .data$share)) +
+    geom_tile(width = width, height = 0.95) +
+    scale_fill_viridis_c("Saturated", labels = scales::label_percent(), option = "rocket", direction = -1) +
+    time_axis(replay) +
+    labs(y = "Switch", title = paste0(label, ": link saturation by switch")) + simulated_tag() + theme_study() +
+    theme(
+      legend.title = element_text(), legend.key.width = grid::unit(3, "lines"), panel.grid = element_blank(),
+      axis.text.y = element_text(size = rel(if (length(switches) > 24) 0.6 else 0.85))
+    )
+}
+
+plot_throughput <- function(replay, label) {
+  width <- replay$about$interval_us
+  hosts <- filter(replay$ports, .data$stage == 0)
+  capacity <- sum(hosts$gb_s) * 1e3 * width
+  busiest <- replay$links |>
+    left_join(replay$ports, "link") |>
+    group_by(.data$interval) |>
+    summarise(share = max(.data$bytes / (.data$gb_s * 1e3 * width)))
+  rows <- mutate(replay$intervals, share = .data$bytes / capacity)
+  top <- max(busiest$share, rows$share, 0)
+  y <- above_zero(scales::label_percent(accuracy = if (top < 0.05) 0.1 else 1))
+  ggplot(rows, aes(.data$start_us + width / 2, .data$share)) +
+    geom_step(aes(.data$interval * width), data = busiest, colour = "#D55E00", linewidth = 0.35) +
+    geom_col(width = width, fill = "#0072B2") +
+    phase_strip(replay, top) + phase_scale(replay) + time_axis(replay) +
+    scale_y_continuous("Share of capacity", breaks = y$breaks, labels = y$labels) +
+    labs(
+      title = paste0(label, ": network throughput"), subtitle = "Bars: all hosts together; line: the busiest link"
+    ) +
+    simulated_tag() + theme_study()
+}
+
+#' What alternatives change, in percent of the default
+#'
+#' @param rows Tibble from [summarise_replays()].
+#' @param labels Labels of applications by name.
+#' @return A ggplot.
+#' @export
+plot_alternatives <- function(rows, labels) {
+  measures <- c(
+    makespan_change_pct = "Makespan", communication_change_pct = "Time in MPI", peak_change_pct = "Peak load of a link"
+  )
+  first <- rows$machine[1]
+  shown <- rows |>
+    filter(!(.data$replay == "default" & .data$machine == first)) |>
+    mutate(
+      what = ifelse(.data$machine == first, .data$replay, paste("Network:", .data$machine)),
+      application = factor(labels[.data$application], labels)
+    ) |>
+    pivot_longer(all_of(names(measures)), names_to = "measure", values_to = "change") |>
+    filter(!is.na(.data$change)) |>
+    mutate(measure = factor(.data$measure, names(measures), measures))
+  ggplot(shown, aes(.data$change, .data$what, fill = .data$change > 0)) +
+    geom_col(width = 0.65) +
+    geom_vline(xintercept = 0, linewidth = 0.3) +
+    facet_grid(
+      vars(.data$application), vars(.data$measure), scales = "free", space = "free_y",
+      labeller = labeller(application = ggplot2::label_wrap_gen(16))
+    ) +
+    scale_fill_manual(values = c("TRUE" = "#D55E00", "FALSE" = "#0072B2"), guide = "none") +
+    scale_x_continuous("Change against the default (%)") +
+    labs(y = NULL, title = "What helps", subtitle = "To the left is better") + simulated_tag() + theme_study() +
+    theme(strip.text.y = element_text(angle = 0, hjust = 0))
+}

@@ -1,0 +1,86 @@
+# A trace of two ranks with known calls.
+write_trace <- function(rows, calls = nrow(rows), folder = tempfile("trace")) {
+  dir.create(folder)
+  readr::write_csv(rows, file.path(folder, "calls.csv.gz"), na = "")
+  about <- list(failure = "", trace = list(
+    ranks = 2, calls = calls, seconds = 1, complete = TRUE, communicators = list(list(0, 1))
+  ))
+  jsonlite::write_json(about, file.path(folder, "about.json"), auto_unbox = TRUE)
+  folder
+}
+
+calls_of_two <- function() {
+  tibble::tibble(
+    rank = rep(0:1, each = 3), operation = c("bcast", "alltoall", "isend", "bcast", "alltoall", "irecv"),
+    start_us = c(10, 20, 40, 0, 20, 40), end_us = c(12, 30, 50, 12, 30, 42), cpu_us = 1, compute_us = 5, communicator = 0,
+    root = c(0, -1, -1, 0, -1, -1), to = c(-1, -1, 1, -1, -1, -1), from = c(-1, -1, -1, -1, -1, 0), send_tag = 0,
+    receive_tag = 0, sent_bytes = c(100, 16, 7, 0, 16, 0), received_bytes = c(0, 16, 0, 100, 16, 7), request = 0, list = ""
+  )
+}
+
+test_that("operations are counted once for all ranks, calls and bytes for each", {
+  trace <- read_trace(write_trace(calls_of_two()))
+  found <- summarise_operations(trace)
+  alltoall <- found[found$operation == "alltoall", ]
+  expect_equal(c(alltoall$calls, alltoall$operations, alltoall$sent_bytes, alltoall$largest_bytes), c(2, 1, 32, 8))
+  expect_equal(found$sent_bytes[found$operation == "bcast"], 100)
+  expect_equal(found$time_us[found$operation == "bcast"], 7)
+  expect_equal(summarise_sizes(trace)$size_bytes, c(8, 64, 4))
+  expect_equal(summarise_messages(trace)$bytes, 7)
+})
+
+test_that("time is inside of calls or between them", {
+  time <- summarise_time(read_trace(write_trace(calls_of_two())))
+  mine <- time[time$rank == 0, ]
+  expect_equal(mine$wall_us[mine$kind == "compute"], 40 - 22)
+  expect_equal(mine$wall_us[mine$kind == "collectives"], 12)
+  expect_equal(sum(mine$wall_us), 40)
+  expect_equal(mine$cpu_us[mine$kind == "compute"], 15)
+})
+
+test_that("a table with fewer calls than were recorded is an error", {
+  expect_error(read_trace(write_trace(calls_of_two(), calls = 7)), "6 calls, of 7")
+})
+
+# A replay of two hosts on one switch: one link full with two messages for a quarter of the second interval.
+toy_replay <- function() {
+  list(
+    about = list(interval_us = 10, makespan_us = 20),
+    ports = tibble::tibble(
+      link = 0:3, sender = c("host0", "host1", "S1.0", "S1.0"), port = c("up", "up", "down0", "down1"),
+      stage = c(0, 0, 1, 1), gb_s = 1
+    ),
+    links = tibble::tibble(
+      interval = c(0, 0, 1, 1), link = c(0, 3, 0, 3), bytes = c(1000, 1000, 5000, 5000), saturated_us = c(0, 0, 0, 2.5),
+      held_us = c(0, 0, 0, 2.5)
+    ),
+    intervals = tibble::tibble(
+      interval = 0:1, start_us = c(0, 10), width_us = 10, messages = c(1, 3), latency_us = c(2, 6), unloaded_us = 2,
+      bytes = c(1000, 5000)
+    ),
+    operations = tibble::tibble(
+      interval = c(0, 0, 1), operation = c("compute", "bcast", "isend"), rank_us = c(10, 10, 20), bytes = c(0, 1000, 5000),
+      messages = c(0, 1, 3)
+    ),
+    pairs = tibble::tibble(from = 0L, to = 1L, collective_bytes = 1000, point_to_point_bytes = 5000)
+  )
+}
+
+test_that("a replay is summed up", {
+  one <- summarise_replay(toy_replay())
+  expect_equal(one$peak_load_pct, 50)
+  expect_equal(one$network_bytes, 6000)
+  expect_equal(c(one$communication_us, one$latency_us, one$saturated_us, one$held_us), c(15, 5, 2.5, 2.5))
+  expect_equal(summarise_saturation(toy_replay())$share, c(0, 0.25))
+  expect_equal(summarise_traffic(toy_replay())$operation, c("point to point", "bcast", "compute"))
+})
+
+test_that("every figure of a replay can be drawn", {
+  application <- list(name = "toy", label = "Toy", replays = list(list(
+    label = "default", machine = "m", machine_label = "M", replay = toy_replay()
+  )))
+  figures <- collanalysis:::figures_of_replay(application)
+  expect_equal(sapply(figures, function(f) f$seed), c(NA, 4, 4, 5, 6, 7, 8))
+  expect_true(all(sapply(figures, function(f) isTRUE(f$simulated))))
+  for (figure in figures) expect_s3_class(ggplot2::ggplot_build(figure$plot), "ggplot_built")
+})

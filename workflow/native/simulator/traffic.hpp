@@ -1,0 +1,28 @@
+/* What crosses the links of a simulated network over time, and which MPI call it belongs to; see traffic.cpp. */
+#ifndef TRAFFIC_HPP
+#define TRAFFIC_HPP
+
+#include <simgrid/s4u.hpp>
+
+#include <string>
+#include <vector>
+
+namespace traffic {
+
+/* A directed link of the network, with the switch port or host that sends into it. */
+struct Port {
+    const simgrid::s4u::Link *link;
+    std::string sender; /* "host" or the switch, as in the output */
+    std::string name;   /* of the port at the sender */
+    int stage;          /* of the sender: 0 host, 1 first stage of switches, ... */
+};
+
+/* Log the traffic of `ports` to `folder` until the simulation ends; `hosts` are those of the ranks, in their order. */
+void start(const std::string &folder, std::vector<Port> ports, const std::vector<simgrid::s4u::Host *> &hosts);
+
+/* Messages under way on a link at this moment. */
+int under_way(const simgrid::s4u::Link *link);
+
+} // namespace traffic
+
+#endif

@@ -1,0 +1,87 @@
+/* The trace of one rank: a file of fixed-size records in a shared memory mapping.
+ *
+ * A record is written by storing into mapped memory: no system call, and the kernel keeps what was stored whatever
+ * happens to the process. The file is one header, then slots. A slot holds a record or, directly after its record, a
+ * part of the record's list of numbers. The first slot whose operation is 0 is the end: that of a rank that was killed
+ * is one like any other. Native byte order and alignment; workflow/collstudy/traces.py reads it. Raise TRACE_VERSION
+ * when anything here changes. */
+#ifndef TRACE_H
+#define TRACE_H
+
+#include "operations.h"
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define TRACE_MAGIC "COLTRACE"
+#define TRACE_VERSION 1
+
+#define NONE (-1)
+
+/* Times are nanoseconds since the end of MPI_Init; cpu times are those of the calling thread. */
+typedef struct Record {
+    uint16_t operation;
+    uint16_t unused;
+    uint32_t listed;       /* numbers in the slots that follow */
+    uint64_t communicator; /* 0: MPI_COMM_WORLD; else the same on all of its members, see communicator.c */
+    int32_t root;          /* rank in the communicator; NONE where the operation has none */
+    int32_t to, from;      /* ranks in MPI_COMM_WORLD, of point-to-point operations; else NONE */
+    int32_t send_tag, receive_tag;
+    uint32_t request;        /* number of the request that the call starts, from 1; 0: none */
+    uint64_t sent, received; /* bytes in the send buffer and in the receive buffer, all blocks together */
+    int64_t start, end;
+    int64_t cpu_start, cpu_end;
+} Record;
+
+#define NUMBERS_PER_SLOT ((sizeof(Record) - 8) / 8)
+
+typedef struct Header {
+    char magic[8];
+    uint32_t version, record_bytes;
+    int32_t rank, size;
+    int64_t started; /* seconds since 1970 */
+    char host[64];
+    char operations[512]; /* names in the order of their numbers, from 1, each followed by a blank */
+} Header;
+
+/* A call that is being recorded. */
+typedef struct Call {
+    bool recorded;
+    int64_t start, cpu_start;
+} Call;
+
+/* file.c */
+void trace_open(int rank, int size);
+void trace_close(void);
+bool trace_is_open(void);
+void trace_set_origin(void);
+Call trace_enter(void);
+/* Fill in the times and keep the record with its list. */
+void trace_leave(const Call *call, Record *record, const int64_t *list, uint32_t listed);
+
+/* communicator.c */
+uint64_t communicator_id(MPI_Comm comm);
+int communicator_size(MPI_Comm comm);
+/* The rank in MPI_COMM_WORLD of a rank of a communicator; MPI_PROC_NULL and MPI_ANY_SOURCE stay as they are. */
+int world_rank(MPI_Comm comm, int rank);
+/* Give a new communicator its number and record its members; MPI_COMM_NULL is not one. */
+void communicator_created(MPI_Comm parent, MPI_Comm created);
+void communicator_freed(MPI_Comm comm);
+
+/* request.c: requests that are on their way, by handle. */
+typedef struct Pending {
+    uint32_t number; /* 0: not known */
+    bool any_source; /* the source is known when the request ends */
+    MPI_Comm comm;
+} Pending;
+
+uint32_t request_started(MPI_Request handle, bool any_source, MPI_Comm comm);
+Pending request_find(MPI_Request handle);
+void request_ended(MPI_Request handle);
+/* Persistent requests: what MPI_Start will start. */
+void request_initialised(MPI_Request handle, const Record *what, bool any_source, MPI_Comm comm);
+bool request_template(MPI_Request handle, Record *what, bool *any_source, MPI_Comm *comm);
+void request_freed(MPI_Request handle);
+
+#endif
