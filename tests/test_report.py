@@ -262,7 +262,7 @@ def test_special_characters_mean_themselves(made):
 
 
 def test_simulated_numbers_are_labelled(made):
-    assert "Every number of this chapter was computed by SimGrid SMPI 3.32" in made["text"]
+    assert "Every number of this study was computed by SimGrid SMPI 3.32" in made["text"]
     caption = re.search(
         r'id="fig-simulated-one-bcast-latency".*?<figcaption>(.*?)</figcaption>', made["page"], re.DOTALL
     )

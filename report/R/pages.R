@@ -150,8 +150,8 @@ show_chapter_head <- function(study) {
   if (study$simulated) {
     how <- study$about$how
     callout("important", "Simulated numbers", paste0(
-      "Every number of this chapter was computed by ", md(with_version(how$simulator, how$simulator_version)),
-      " from a description of the machine. None was measured."
+      "Every number of this study was computed by ", md(with_version(how$simulator, how$simulator_version)),
+      " from a description of the machine; none was measured. Measurements that they are compared with are named as such."
     ))
   }
   show_study_question(study)
