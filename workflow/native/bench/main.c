@@ -87,7 +87,8 @@ static bool run_sizes(struct setup *setup) {
     if (!benchmark.sized)
         valid = run_size(setup, 0);
     else
-        for (size_t size = setup->options.min_size; valid && size <= setup->options.max_size; size *= setup->options.size_factor)
+        for (size_t size = setup->options.min_size; valid && size <= setup->options.max_size;
+             size *= setup->options.size_factor)
             valid = run_size(setup, size);
     free(setup->samples);
     free_buffers(&setup->buffers);
