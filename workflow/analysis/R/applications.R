@@ -1,5 +1,5 @@
-# Traced applications and their replays: what is read, summarised and said. Paths in study.json are relative to the results
-# folder, which holds the study's folder beside `traces/` and `replays/`.
+# Traced applications and their replays: what is read, summarised and said. Paths in study.json are relative to the
+# results folder, which holds the study's folder beside `traces/` and `replays/`.
 
 point_to_point_calls <- c(
   "send", "ssend", "bsend", "rsend", "recv", "sendrecv", "isend", "issend", "ibsend", "irsend", "irecv", "probe", "wait",
@@ -32,8 +32,8 @@ call_columns <- readr::cols_only(
 #' @param folder Folder of a trace (`results/traces/...`) with `about.json` and `calls.csv.gz`.
 #' @return A list: `about` (the content of `about.json`) and `calls` (tibble, one row per MPI call: rank, operation,
 #'   start_us, end_us, cpu_us, compute_us, communicator, root, to, from, sent_bytes, received_bytes, size_bytes: the
-#'   message size as benchmarks count it, per pair of ranks for all-to-all and per rank for gather, scatter, allgather).
-#'   NULL where there is no trace.
+#'   message size as benchmarks count it, per pair of ranks for all-to-all and per rank for gather, scatter,
+#'   allgather). NULL where there is no trace.
 #' @export
 read_trace <- function(folder) {
   path <- file.path(folder, "calls.csv.gz")
@@ -45,7 +45,10 @@ read_trace <- function(folder) {
     warning = function(w) stop(path, ": ", conditionMessage(w), call. = FALSE)
   )
   if (nrow(calls) != about$trace$calls) {
-    stop(path, ": ", nrow(calls), " calls, of ", about$trace$calls, " that were recorded: the table is cut off", call. = FALSE)
+    stop(
+      path, ": ", nrow(calls), " calls, of ", about$trace$calls, " that were recorded: the table is cut off",
+      call. = FALSE
+    )
   }
   members <- c(lengths(about$trace$communicators), 1)
   size <- members[ifelse(calls$communicator < 0, length(members), calls$communicator + 1)]
@@ -56,7 +59,7 @@ read_trace <- function(folder) {
 message_size <- function(calls, ranks) {
   with(calls, case_when(
     operation %in% c("alltoall", "ialltoall", "alltoallv", "ialltoallv", "alltoallw") ~ sent_bytes / ranks,
-    operation %in% c("gather", "igather", "gatherv", "allgather", "iallgather", "allgatherv", "iallgatherv") ~ sent_bytes,
+    grepl("gather", operation) ~ sent_bytes,
     operation %in% c("scatter", "iscatter", "scatterv", "reduce_scatter_block") ~ received_bytes,
     operation %in% c("recv", "irecv", "probe") ~ received_bytes,
     TRUE ~ pmax(sent_bytes, received_bytes)
@@ -67,8 +70,9 @@ message_size <- function(calls, ranks) {
 #'
 #' @param trace List from [read_trace()].
 #' @return Tibble, one row per operation: operation, collective (logical), calls (of all ranks), operations (each
-#'   collective counted once for all ranks that take part: the most calls of any rank), sent_bytes (in the send buffers of
-#'   all ranks), median_bytes and largest_bytes (of the message size), time_us (in the call, mean over ranks).
+#'   collective counted once for all ranks that take part: the most calls of any rank), sent_bytes (in the send
+#'   buffers of all ranks), median_bytes and largest_bytes (of the message size), time_us (in the call, mean over
+#'   ranks).
 #' @export
 summarise_operations <- function(trace) {
   ranks <- trace$about$trace$ranks
@@ -78,7 +82,8 @@ summarise_operations <- function(trace) {
     summarise(
       collective = !.data$operation[1] %in% point_to_point_calls, calls = n(),
       operations = if (.data$collective[1]) max(tabulate(.data$rank + 1)) else n(),
-      sent_bytes = sum(.data$sent_bytes), median_bytes = median(.data$size_bytes), largest_bytes = max(.data$size_bytes),
+      sent_bytes = sum(.data$sent_bytes), median_bytes = median(.data$size_bytes),
+      largest_bytes = max(.data$size_bytes),
       time_us = sum(.data$end_us - .data$start_us) / ranks
     ) |>
     arrange(desc(.data$collective), desc(.data$sent_bytes), desc(.data$calls))
@@ -99,8 +104,8 @@ summarise_sizes <- function(trace) {
 #' Where the time of each rank goes
 #'
 #' @inheritParams summarise_operations
-#' @return Tibble: rank, kind (compute, collectives, point to point), wall_us (time on the clock; compute is all that is
-#'   between calls), cpu_us (processor time).
+#' @return Tibble: rank, kind (compute, collectives, point to point), wall_us (time on the clock; compute is all that
+#'   is between calls), cpu_us (processor time).
 #' @export
 summarise_time <- function(trace) {
   calls <- filter(trace$calls, .data$operation != "communicator")
@@ -135,9 +140,9 @@ summarise_messages <- function(trace) {
 #' Read a replay
 #'
 #' @param folder Folder of a replay (`results/replays/...`).
-#' @return A list: `about` (the content of `about.json`: makespan_us, messages, interval_us, ...), `ports`, `links` (bytes,
-#'   saturated_us and held_us of each link and interval in which bytes crossed it), `intervals`, `operations`, `pairs`
-#'   (see workflow/native/simulator/traffic.cpp). NULL where there is none.
+#' @return A list: `about` (the content of `about.json`: makespan_us, messages, interval_us, ...), `ports`, `links`
+#'   (bytes, saturated_us and held_us of each link and interval in which bytes crossed it), `intervals`, `operations`,
+#'   `pairs` (see workflow/native/simulator/traffic.cpp). NULL where there is none.
 #' @export
 read_replay <- function(folder) {
   if (!file.exists(file.path(folder, "links.csv.gz"))) return(NULL)
@@ -156,10 +161,11 @@ read_replay <- function(folder) {
 #' One line on a replay
 #'
 #' @param replay List from [read_replay()].
-#' @return Tibble with one row: makespan_us; communication_us (time in MPI, mean over ranks); network_bytes (that left the
-#'   hosts); peak_load_pct (of the link's bandwidth, the busiest link between switches and hosts in its busiest interval);
-#'   saturated_us (the longest time in which any one link was full with several messages);
-#'   held_us (that time of all links, multiplied by the number of messages less one); latency_us and unloaded_us (of a message, mean, and what it would be on an empty network).
+#' @return Tibble with one row: makespan_us; communication_us (time in MPI, mean over ranks); network_bytes (that left
+#'   the hosts); peak_load_pct (of the link's bandwidth, the busiest link between switches and hosts in its busiest
+#'   interval); saturated_us (the longest time in which any one link was full with several messages); held_us (that
+#'   time of all links, multiplied by the number of messages less one); latency_us and unloaded_us (of a message,
+#'   mean, and what it would be on an empty network).
 #' @export
 summarise_replay <- function(replay) {
   links <- left_join(replay$links, replay$ports, "link")
@@ -180,7 +186,8 @@ summarise_replay <- function(replay) {
 #' The collective that an application sends most bytes with in a replay
 #'
 #' @inheritParams summarise_replay
-#' @return Tibble with a row per operation class, most bytes first: operation, bytes, messages, time_us (mean over ranks).
+#' @return Tibble with a row per operation class, most bytes first: operation, bytes, messages, time_us (mean over
+#'   ranks).
 #' @export
 summarise_traffic <- function(replay) {
   ranks <- sum(replay$ports$stage == 0)
@@ -199,8 +206,8 @@ dominating_collective <- function(replay) {
 #' Everything of a study's applications, read once
 #'
 #' @param results List from [read_results()].
-#' @return A list by application: name, label, description, ranks, `trace` ([read_trace()]) and `replays`, a list of the
-#'   replays of study.json with `replay` ([read_replay()]) added. What failed is NULL.
+#' @return A list by application: name, label, description, ranks, `trace` ([read_trace()]) and `replays`, a list of
+#'   the replays of study.json with `replay` ([read_replay()]) added. What failed is NULL.
 #' @export
 read_applications <- function(results) {
   key <- paste(results$study$folder, file.mtime(file.path(results$study$folder, "measurements.csv")))
@@ -227,8 +234,8 @@ default_replay <- function(application) {
 #'
 #' @inheritParams read_applications
 #' @return Tibble: application, machine, replay (its label), mapping, the columns of [summarise_replay()], and
-#'   makespan_change_pct, communication_change_pct, peak_change_pct and held_change_pct against the default on the study's
-#'   first machine (NA for a value of 0).
+#'   makespan_change_pct, communication_change_pct, peak_change_pct and held_change_pct against the default on the
+#'   study's first machine (NA for a value of 0).
 #' @export
 summarise_replays <- function(results) {
   rows <- map_dfr(read_applications(results), function(application) {
@@ -258,8 +265,8 @@ summarise_replays <- function(results) {
 #' What is known of each trace
 #'
 #' @inheritParams read_applications
-#' @return Tibble: application, ranks, calls, seconds (from MPI_Init to MPI_Finalize), mpi_wall_pct, mpi_cpu_pct (share of the
-#'   ranks' time, and of their processor time, in MPI), collective_operations, sent_bytes, complete.
+#' @return Tibble: application, ranks, calls, seconds (from MPI_Init to MPI_Finalize), mpi_wall_pct, mpi_cpu_pct
+#'   (share of the ranks' time, and of their processor time, in MPI), collective_operations, sent_bytes, complete.
 #' @export
 summarise_traces <- function(results) {
   map_dfr(read_applications(results), function(application) {
@@ -272,7 +279,8 @@ summarise_traces <- function(results) {
       application = application$label, ranks = trace$about$trace$ranks, calls = trace$about$trace$calls,
       seconds = trace$about$trace$seconds, mpi_wall_pct = 100 * sum(time$wall_us[inside]) / sum(time$wall_us),
       mpi_cpu_pct = 100 * sum(time$cpu_us[inside]) / sum(time$cpu_us),
-      collective_operations = sum(operations$operations[operations$collective]), sent_bytes = sum(operations$sent_bytes),
+      collective_operations = sum(operations$operations[operations$collective]),
+      sent_bytes = sum(operations$sent_bytes),
       complete = isTRUE(trace$about$trace$complete)
     )
   })
@@ -291,14 +299,14 @@ tables_of_applications <- function(results) {
   entry <- function(id, data, caption) list(id = id, data = data, caption = caption, seed = NA)
   tables <- list(
     entry("applications-traces", summarise_traces(results), paste(
-      "The traced applications: calls of all ranks, time from MPI_Init to MPI_Finalize, share of the ranks' time and of",
-      "their processor time that is inside MPI calls, collective operations (one for all ranks that take part), bytes in",
-      "send buffers.", oversubscribed_note(results$study)
+      "The traced applications: calls of all ranks, time from MPI_Init to MPI_Finalize, share of the ranks' time and",
+      "of their processor time that is inside MPI calls, collective operations (one for all ranks that take part),",
+      "bytes in send buffers.", oversubscribed_note(results$study)
     )),
     entry("applications-operations", operations, paste(
-      "What the applications call: calls of all ranks, operations (a collective counted once for its ranks), bytes in the send",
-      "buffers of all ranks, median and largest message (per pair of ranks for all-to-all, per rank for gather, scatter and",
-      "allgather), time in the call (mean over ranks).", oversubscribed_note(results$study)
+      "What the applications call: calls of all ranks, operations (a collective counted once for its ranks), bytes",
+      "in the send buffers of all ranks, median and largest message (per pair of ranks for all-to-all, per rank for",
+      "gather, scatter and allgather), time in the call (mean over ranks).", oversubscribed_note(results$study)
     ))
   )
   if (nrow(replays) == 0) return(tables)
@@ -311,15 +319,17 @@ tables_of_applications <- function(results) {
       select(
         "application", "replay", "mapping", "makespan_us", "makespan_change_pct", "communication_us",
         "communication_change_pct", "peak_load_pct", "peak_change_pct", "held_us", "held_change_pct"
-      ), paste0("What another algorithm or mapping changes, on ", replays$machine[1], " (simulated). ", replay_columns()))
+      ), paste0(
+        "What another algorithm or mapping changes, on ", replays$machine[1], " (simulated). ", replay_columns()
+      ))
   ))
 }
 
 replay_columns <- function() {
   paste(
-    "Communication: time in MPI calls, mean over ranks. Peak load: the busiest link in its busiest interval, of its bandwidth.",
-    "Saturated: the longest that any one link was full with several messages at once. Held: that time of all links, multiplied",
-    "by the number of messages less one (those that would have to queue)."
+    "Communication: time in MPI calls, mean over ranks. Peak load: the busiest link in its busiest interval, of its",
+    "bandwidth. Saturated: the longest that any one link was full with several messages at once. Held: that time of",
+    "all links, multiplied by the number of messages less one (those that would have to queue)."
   )
 }
 
@@ -346,11 +356,14 @@ describe_applications <- function(results) {
     often <- slice_max(collective, .data$operations, n = 1, with_ties = FALSE)
     sent <- sum(operations$sent_bytes)
     paste0(
-      application$label, partial, " on ", application$ranks, " ranks calls ", nrow(collective), " kinds of collectives, most often ",
+      application$label, partial, " on ", application$ranks, " ranks calls ", nrow(collective),
+      " kinds of collectives, most often ",
       often$operation, " (", format_pct(100 * often$operations / sum(collective$operations)), " of ",
       format_number(sum(collective$operations), 4), " operations); ",
       format_pct(100 * sum(collective$sent_bytes) / sent), " of the bytes that it hands to MPI go to collectives",
-      if (sum(collective$sent_bytes) > 0) paste0(", most of them to ", collective$operation[which.max(collective$sent_bytes)]), "."
+      if (sum(collective$sent_bytes) > 0) {
+        paste0(", most of them to ", collective$operation[which.max(collective$sent_bytes)])
+      }, "."
     )
   })
 }
@@ -358,8 +371,8 @@ describe_applications <- function(results) {
 #' How even the traffic between pairs of ranks is, in sentences
 #'
 #' @inheritParams describe_applications
-#' @return Character vector: for each application the share of the bytes of collectives that the busiest sender has, against that
-#'   of even traffic.
+#' @return Character vector: for each application the share of the bytes of collectives that the busiest sender has,
+#'   against that of even traffic.
 #' @export
 describe_pairs <- function(results) {
   results <- as_results(results)
@@ -399,8 +412,9 @@ describe_congestion <- function(results) {
       slice_max(.data$bytes, n = 1, with_ties = FALSE)
     paste0(
       application$label, " (simulated): over the ", format_time(one$makespan_us), " of the replay a message takes ",
-      format_us(one$latency_us), " on average, ", format_us(one$unloaded_us), " on an empty network; at worst, in the interval at ",
-      format_time(worst$start_us), ", ", format_number(worst$latency_us / worst$unloaded_us), " times that of an empty network",
+      format_us(one$latency_us), " on average, ", format_us(one$unloaded_us),
+      " on an empty network; at worst, in the interval at ", format_time(worst$start_us), ", ",
+      format_number(worst$latency_us / worst$unloaded_us), " times that of an empty network",
       if (nrow(cause)) paste0(" (most of its bytes are of ", operation_class(cause$operation), ")"),
       ". The busiest link carries ", format_pct(one$peak_load_pct), " of its bandwidth in its busiest interval of ",
       format_us(entry$replay$about$interval_us), "."
@@ -411,7 +425,8 @@ describe_congestion <- function(results) {
 #' What another algorithm or mapping gains, in sentences
 #'
 #' @inheritParams describe_applications
-#' @return Character vector: for each application the dominating collective, and the best and the worst that was tried.
+#' @return Character vector: for each application the dominating collective, and the best and the worst that was
+#'   tried.
 #' @export
 describe_alternatives <- function(results) {
   results <- as_results(results)

@@ -22,15 +22,15 @@ figures_of_applications <- function(results) {
   applications <- Filter(function(application) !is.null(application$trace), read_applications(results))
   static <- list(
     figure("applications", "operations", plot_operations(applications, "operations"), paste(
-      "Number of operations of each kind: a collective counted once for all ranks that take part, point-to-point calls that send",
-      "or start to send each for itself."
+      "Number of operations of each kind: a collective counted once for all ranks that take part, point-to-point calls",
+      "that send or start to send each for itself."
     ), seed = 1, height = 2.2 + 1.5 * ceiling(length(applications) / 2)),
     figure("applications", "bytes", plot_operations(applications, "sent_bytes"), paste(
       "Bytes that the application hands to MPI with each kind of operation (send buffers of all ranks)."
     ), height = 2.2 + 1.5 * ceiling(length(applications) / 2)),
     figure("applications", "sizes", plot_message_sizes(applications), paste(
-      "Calls by message size, in powers of two: bytes for each pair of ranks for all-to-all, for each rank for gather, scatter and",
-      "allgather, else of the message. Sends only, not receives."
+      "Calls by message size, in powers of two: bytes for each pair of ranks for all-to-all, for each rank for gather,",
+      "scatter and allgather, else of the message. Sends only, not receives."
     ), height = 2.2 + 1.6 * ceiling(length(applications) / 2)),
     figure("applications", "time", plot_time(applications), paste(
       "Where the time of each traced rank goes: on the clock, and of its processor.", oversubscribed_note(results$study)
@@ -41,7 +41,8 @@ figures_of_applications <- function(results) {
   alternatives <- if (length(replayed)) {
     rows <- summarise_replays(results)
     list(simulated_figure("replays", "alternatives", plot_alternatives(rows, application_labels(results$study)), paste(
-      "What another algorithm or mapping changes against the default, on", rows$machine[1], "and what another network does.",
+      "What another algorithm or mapping changes against the default, on", rows$machine[1],
+      "and what another network does.",
       replay_columns()
     ), height = 2 + 0.28 * nrow(rows)))
   }
@@ -55,13 +56,16 @@ simulated_figure <- function(...) c(figure(...), list(simulated = TRUE))
 figures_of_replay <- function(application) {
   entry <- default_replay(application)
   replay <- entry$replay
-  where <- paste0("Replay of ", application$label, " with ", sum(replay$ports$stage == 0), " ranks on ", entry$machine_label, ". ")
+  where <- paste0(
+    "Replay of ", application$label, " with ", sum(replay$ports$stage == 0), " ranks on ", entry$machine_label, ". "
+  )
   width <- paste0("Intervals of ", format_us(replay$about$interval_us), ". ", phases_note)
   busiest <- busiest_switch(replay)
   spiking <- if (grepl("spiking|nest", application$name)) 3 else if (grepl("lammps", application$name)) 2 else NA
   list(
-    simulated_figure(application$name, "pairs", plot_pairs(replay, application$label), paste0(
-      where, "Bytes from rank to rank, by what the algorithms of the collectives send, and by point-to-point messages; white: nothing."
+    simulated_figure(application$name, "pairs", plot_traffic(replay, application$label), paste0(
+      where, "Bytes from rank to rank, by what the algorithms of the collectives send, and by point-to-point ",
+      "messages; white: nothing."
     ), seed = spiking, height = 5),
     simulated_figure(application$name, "ports", plot_ports(replay, busiest, application$label), paste0(
       where, "Bytes sent by switch ", busiest, " (the busiest), stacked by port. ", width
@@ -70,12 +74,12 @@ figures_of_replay <- function(application) {
       where, "Bytes sent by each switch, stacked by port. ", "Intervals of ", format_us(replay$about$interval_us), "."
     ), seed = 4, height = 6),
     simulated_figure(application$name, "latency", plot_message_latency(replay, application$label), paste0(
-      where, "Mean time of a message from its start to its arrival, by the interval of its arrival; line: what it would be on an empty ",
-      "network. ", width
+      where, "Mean time of a message from its start to its arrival, by the interval of its arrival; line: what ",
+      "it would be on an empty network. ", width
     ), seed = 5, height = 3.8),
     simulated_figure(application$name, "saturation", plot_saturation(replay, application$label), paste0(
-      where, "Share of the interval in which a port of the switch is saturated (the port with the largest share), stacked by switch. ",
-      flow_note, width
+      where, "Share of the interval in which a port of the switch is saturated (the port with the largest share), ",
+      "stacked by switch. ", flow_note, width
     ), seed = 6, height = 4.2),
     simulated_figure(application$name, "saturation-map", plot_saturation_map(replay, application$label), paste0(
       where, "The same by switch and time; S1 are the switches of the first stage, at the hosts. ", flow_note
@@ -86,10 +90,14 @@ figures_of_replay <- function(application) {
   )
 }
 
+#' Diverging palettes need three colours at least
+#' @noRd
+many_colours <- function(count, palette) grDevices::hcl.colors(max(3, count), palette)[seq_len(count)]
+
 phases_note <- "Below the axis: what the ranks do at that time (share of ranks in each operation; grey: they compute). "
 flow_note <- paste(
-  "Saturated: several messages together use all of its bandwidth, so that at least one is held back. That is the queueing that a",
-  "flow-level simulator knows; it has no packets and no packet queues. "
+  "Saturated: several messages together use all of its bandwidth, so that at least one is held back. That is the",
+  "queueing that a flow-level simulator knows; it has no packets and no packet queues. "
 )
 
 #' The switch that sends most bytes
@@ -145,7 +153,8 @@ plot_message_sizes <- function(applications) {
     application = factor(.data$application, unique(.data$application)), kind = operation_class(.data$operation),
     size = factor(.data$size_bytes, sizes, ifelse(sizes == 0, "0", label_bytes(sizes)))
   )
-  rows <- summarise(group_by(rows, .data$application, .data$kind, .data$size), calls = sum(.data$calls), .groups = "drop")
+  rows <- group_by(rows, .data$application, .data$kind, .data$size) |>
+    summarise(calls = sum(.data$calls), .groups = "drop")
   ggplot(rows, aes(.data$size, .data$calls, fill = .data$kind)) +
     geom_col(width = 0.9) +
     facet_wrap(vars(.data$application), scales = "free_y", ncol = 2) +
@@ -167,7 +176,9 @@ plot_time <- function(applications) {
     )
   ggplot(rows, aes(.data$rank, .data$us, fill = .data$kind)) +
     geom_col(position = "fill", width = 0.85) +
-    facet_grid(vars(.data$clock), vars(.data$application), labeller = labeller(application = ggplot2::label_wrap_gen(18))) +
+    facet_grid(
+      vars(.data$clock), vars(.data$application), labeller = labeller(application = ggplot2::label_wrap_gen(18))
+    ) +
     scale_fill_manual(values = c(compute = compute_colour, collectives = "#0072B2", "point to point" = "#999999")) +
     scale_x_continuous("Rank", breaks = scales::breaks_pretty(4)) +
     scale_y_continuous(NULL, labels = scales::label_percent(), expand = c(0, 0)) +
@@ -180,7 +191,7 @@ plot_time <- function(applications) {
 #' @param label Label of the application.
 #' @return A ggplot.
 #' @export
-plot_pairs <- function(replay, label) {
+plot_traffic <- function(replay, label) {
   ranks <- sum(replay$ports$stage == 0)
   rows <- replay$pairs |>
     pivot_longer(c("collective_bytes", "point_to_point_bytes"), names_to = "kind", values_to = "bytes") |>
@@ -191,7 +202,9 @@ plot_pairs <- function(replay, label) {
   ggplot(rows, aes(.data$to, .data$from, fill = .data$bytes)) +
     geom_tile(width = 1, height = 1) +
     facet_wrap(vars(.data$kind), drop = FALSE) +
-    scale_fill_viridis_c("Bytes", trans = "log10", breaks = byte_breaks, labels = label_bytes, option = "mako", direction = -1) +
+    scale_fill_viridis_c(
+      "Bytes", trans = "log10", breaks = byte_breaks, labels = label_bytes, option = "mako", direction = -1
+    ) +
     scale_x_continuous("To rank", expand = c(0, 0), limits = c(-0.5, ranks - 0.5)) +
     scale_y_reverse("From rank", expand = c(0, 0), limits = c(ranks - 0.5, -0.5)) +
     coord_equal() +
@@ -267,7 +280,7 @@ plot_ports <- function(replay, switch, label) {
   rows <- replay$links |>
     inner_join(filter(replay$ports, .data$sender == switch), "link")
   ports <- unique(replay$ports$port[replay$ports$sender == switch])
-  colours <- setNames(grDevices::hcl.colors(length(ports), "Spectral"), ports)
+  colours <- setNames(many_colours(length(ports), "Spectral"), ports)
   width <- replay$about$interval_us
   top <- max(0, tapply(rows$bytes, rows$interval, sum))
   y <- above_zero_bytes()
@@ -284,7 +297,7 @@ plot_switches <- function(replay, label) {
   ports <- filter(replay$ports, .data$stage > 0)
   rows <- inner_join(replay$links, ports, "link")
   names <- unique(ports$port)
-  colours <- setNames(grDevices::hcl.colors(length(names), "Spectral"), names)
+  colours <- setNames(many_colours(length(names), "Spectral"), names)
   width <- replay$about$interval_us
   ggplot(rows, aes((.data$interval + 0.5) * width, .data$bytes, fill = factor(.data$port, names))) +
     geom_col(width = width) +
@@ -328,7 +341,7 @@ plot_saturation <- function(replay, label) {
     interval = replay$intervals$interval, sender = switches, fill = list(share = 0)
   )
   rows <- mutate(rows, sender = factor(.data$sender, switches))
-  colours <- setNames(grDevices::hcl.colors(length(switches), "Zissou 1"), switches)
+  colours <- setNames(many_colours(length(switches), "Zissou 1"), switches)
   top <- max(0, tapply(rows$share, rows$interval, sum))
   width <- replay$about$interval_us
   y <- above_zero(scales::label_percent(accuracy = if (top < 0.05) 0.1 else 1))

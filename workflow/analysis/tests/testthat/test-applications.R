@@ -12,9 +12,11 @@ write_trace <- function(rows, calls = nrow(rows), folder = tempfile("trace")) {
 calls_of_two <- function() {
   tibble::tibble(
     rank = rep(0:1, each = 3), operation = c("bcast", "alltoall", "isend", "bcast", "alltoall", "irecv"),
-    start_us = c(10, 20, 40, 0, 20, 40), end_us = c(12, 30, 50, 12, 30, 42), cpu_us = 1, compute_us = 5, communicator = 0,
+    start_us = c(10, 20, 40, 0, 20, 40), end_us = c(12, 30, 50, 12, 30, 42), cpu_us = 1, compute_us = 5,
+    communicator = 0,
     root = c(0, -1, -1, 0, -1, -1), to = c(-1, -1, 1, -1, -1, -1), from = c(-1, -1, -1, -1, -1, 0), send_tag = 0,
-    receive_tag = 0, sent_bytes = c(100, 16, 7, 0, 16, 0), received_bytes = c(0, 16, 0, 100, 16, 7), request = 0, list = ""
+    receive_tag = 0, sent_bytes = c(100, 16, 7, 0, 16, 0), received_bytes = c(0, 16, 0, 100, 16, 7), request = 0,
+    list = ""
   )
 }
 
@@ -59,8 +61,8 @@ toy_replay <- function() {
       bytes = c(1000, 5000)
     ),
     operations = tibble::tibble(
-      interval = c(0, 0, 1), operation = c("compute", "bcast", "isend"), rank_us = c(10, 10, 20), bytes = c(0, 1000, 5000),
-      messages = c(0, 1, 3)
+      interval = c(0, 0, 1), operation = c("compute", "bcast", "isend"), rank_us = c(10, 10, 20),
+      bytes = c(0, 1000, 5000), messages = c(0, 1, 3)
     ),
     pairs = tibble::tibble(from = 0L, to = 1L, collective_bytes = 1000, point_to_point_bytes = 5000)
   )
