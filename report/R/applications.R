@@ -22,16 +22,18 @@ show_applications <- function(study) {
   emit("## How it was measured {#sec-", study$id, "-how}")
   sentences <- c(
     paste0(
-      "Each application ran once, unmodified, on ", md(about$machine$label), " with ", md(with_version(how$mpi, how$mpi_version)),
+      "Each application ran once, unmodified, on ", md(about$machine$label), " with ",
+      md(with_version(how$mpi, how$mpi_version)),
       ", with this project's trace library in front of MPI."
     ),
     if (isTRUE(how$oversubscribed)) paste(
-      "The ranks shared its cores. That does not change what they call; time on the clock includes waiting for a core, so the",
-      "replays take the processor time between calls as the time that ranks compute."
+      "The ranks shared its cores. That does not change what they call; time on the clock includes waiting for a core, so",
+      "the replays take the processor time between calls as the time that ranks compute."
     ),
     if (nzchar(how$simulator)) paste0(
       "The replays are simulated by ", md(with_version(how$simulator, how$simulator_version)),
-      ": the same calls in the same order, on networks of switches; everything that comes from them is labelled as simulated."
+      ": the same calls in the same order, on networks of switches; ",
+      "everything that comes from them is labelled as simulated."
     )
   )
   paragraph(paste(sentences, collapse = " "))
@@ -53,11 +55,11 @@ replay_rule <- function(study) {
   plan <- study$about$replay
   if (is.null(plan)) return("The traces of this study are not replayed.")
   paste0(
-    "The replays have ", plan$ranks, " ranks. Where a trace has fewer, the application is copied side by side: a rank does what its ",
-    "traced rank did; collectives of all traced ranks become collectives of all ranks and keep their arguments (bytes for each rank ",
-    "stay, so totals of all-to-all grow with the ranks); a message to a higher rank stays in its copy, one to a lower rank goes to ",
-    "the next copy, as messages across the border of a periodic domain do. What a collective sends is decided as Open MPI decides ",
-    "it, by the number of ranks and the size. Ranks are placed in the order of the hosts."
+    "The replays have ", plan$ranks, " ranks. Where a trace has fewer, the application is copied side by side: a rank does ",
+    "what its traced rank did; collectives of all traced ranks become collectives of all ranks and keep their ",
+    "arguments (bytes for each rank stay, so totals of all-to-all grow with the ranks); a message to a higher rank ",
+    "stays in its copy, one to a lower rank goes to the next copy, as messages across the border of a periodic domain ",
+    "do. What a collective sends is decided as Open MPI decides it, by the number of ranks and the size. Ranks are placed in the order of the hosts."
   )
 }
 

@@ -2,8 +2,8 @@
 # results folder, which holds the study's folder beside `traces/` and `replays/`.
 
 point_to_point_calls <- c(
-  "send", "ssend", "bsend", "rsend", "recv", "sendrecv", "isend", "issend", "ibsend", "irsend", "irecv", "probe", "wait",
-  "test"
+  "send", "ssend", "bsend", "rsend", "recv", "sendrecv", "isend", "issend", "ibsend", "irsend", "irecv", "probe",
+  "wait", "test"
 )
 # Calls that move no data of the application.
 silent_calls <- c("init", "finalize", "communicator")
