@@ -200,7 +200,7 @@ def collect(folder: Path, ranks: int, target: Path) -> dict[str, Any]:
                 ):
                     seen = order.setdefault(at, {})
                     seen[file.rank] = zlib.crc32(call.operation.encode(), seen.get(file.rank, 0))
-                compute = 0 if before is None else call.cpu_start - before
+                compute = 0 if before is None else max(0, call.cpu_start - before)
                 before = call.cpu_end
                 longest = max(longest, call.end)
                 calls += 1
