@@ -11,8 +11,19 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ROOT / "workflow" / "native" / "bench"
-COLLECTIVES = ["bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall"]
-BENCHMARKS = [*COLLECTIVES, "barrier", "latency", "bw"]
+COLLECTIVES = [
+    "bcast",
+    "reduce",
+    "allreduce",
+    "gather",
+    "scatter",
+    "allgather",
+    "alltoall",
+    "alltoallv",
+    "reduce_scatter",
+]
+NON_BLOCKING = ["ibcast", "iallreduce", "ireduce_scatter"]
+BENCHMARKS = [*COLLECTIVES, *NON_BLOCKING, "barrier", "latency", "bw"]
 
 # Each host has a private link: 50 us and 1 GB/s to the switch, so 100 us between two hosts. SMPI's own factors and overheads
 # (from:value, from:fixed:per-byte) are off.
@@ -98,6 +109,22 @@ def test_sizes_may_grow_by_another_factor(run):
     assert [row[0] for row in rows(done)] == ["1", "8", "64"]
     wrong = run("bcast", "-m", "1:64:1")
     assert wrong.returncode != 0 and "factor of at least 2" in wrong.stderr
+
+
+@pytest.mark.parametrize("benchmark", NON_BLOCKING)
+def test_non_blocking_columns_are_those_of_omb(run, benchmark):
+    """Columns and their order: print_only_header_nbc() in c/util/osu_util_mpi.c of OMB 7.4."""
+    brief = run(benchmark, "-m", "1024:1024", "-i", "2", "-x", "1", ranks=3)
+    assert header(brief) == ["Size", "Overall(us)", "Compute(us)", "Pure Comm.(us)", "Overlap(%)"]
+    done = run(benchmark, "-f", "-m", "65536:65536", "-i", "2", "-x", "1", "-d6", ranks=3)
+    assert header(done) == ["Size", "Overall(us)", "Compute(us)", "Coll. Init(us)", "MPI_Test(us)", "MPI_Wait(us)",
+                            "Pure Comm.(us)", "Min Comm.(us)", "Max Comm.(us)", "Overlap(%)"]  # fmt: skip
+    _, overall, compute, init, test, wait, pure, least, most, overlap = map(float, rows(done)[0])
+    assert overall == pytest.approx(init + compute + test + wait, rel=0.01)
+    # The computation takes as long as the communication did, and hides at most all of it.
+    assert compute == pytest.approx(pure, rel=0.01)
+    assert least <= pure <= most
+    assert 0 <= overlap <= 100
 
 
 def test_full_columns(run):
@@ -244,7 +271,7 @@ def test_repeated_run_gives_the_same_output(run):
 # Data validation
 
 
-@pytest.mark.parametrize("benchmark", COLLECTIVES)
+@pytest.mark.parametrize("benchmark", [*COLLECTIVES, *NON_BLOCKING])
 @pytest.mark.parametrize("ranks", [2, 5, 8])
 def test_right_data_pass(run, benchmark, ranks):
     done = run(benchmark, "-c", "-m", "4096", "-i", "2", "-x", "1", ranks=ranks)

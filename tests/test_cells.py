@@ -107,6 +107,46 @@ def test_processes_per_node() -> None:
         place(machine, [], 1, 5, None)
 
 
+MACHINE = Machine("m", "simulated", "m", "smpi-openmpi", (Level("group", 2), Level("node", 2), Level("core", 2)))
+
+
+def nodes(hosts: dict, processes: int = 8, used: int = 4) -> list[int]:
+    return [core.node for core in place(MACHINE, [], used, processes, None, hosts)]
+
+
+def test_shuffled_lines_keep_the_ranks_of_a_node_together() -> None:
+    order = nodes({"shuffle": "node", "seed": 1})
+    assert order[::2] == order[1::2]
+    assert sorted(order) == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert order == nodes({"shuffle": "node", "seed": 1})
+    assert len({tuple(nodes({"shuffle": "node", "seed": seed})) for seed in range(9)}) > 3
+
+
+def test_random_slots_use_every_core_once() -> None:
+    cores = place(MACHINE, [], 4, 8, None, {"shuffle": "core", "seed": 1})
+    assert len({core.name for core in cores}) == 8
+    assert any(a.node != b.node for a, b in zip(cores[::2], cores[1::2], strict=True))
+
+
+def test_listed_hosts() -> None:
+    cores = place(MACHINE, [], 2, 4, None, {"ranks": [0, 1, 1, 0]})
+    assert [(core.node, core.core_of_node) for core in cores] == [(0, 0), (1, 0), (1, 1), (0, 1)]
+    for listed, used, processes in (([0, 1], 2, 3), ([0, 2], 2, 2), ([0, 0, 0], 1, 3)):
+        with pytest.raises(StudyError, match="a mapping lists"):
+            place(MACHINE, [], used, processes, None, {"ranks": listed})
+
+
+def test_an_order_of_hosts_is_in_the_identity_and_its_absence_is_not(checkout: Checkout) -> None:
+    assert "hosts" not in cells_of(checkout)[0].identity()
+    text = TINY.replace("[core]", "[block, shuffled, random]").replace("[2, 4]", "[4]")
+    digests = {cell.mapping: cell.digest for cell in cells_of(checkout, text) if cell.algorithm == "default"}
+    assert len(set(digests.values())) == 3
+    mappings = checkout.folder / "config" / "mappings.yaml"
+    mappings.write_text(mappings.read_text().replace("{shuffle: node, seed: 1}", "{shuffle: node, seed: 2}"))
+    again = {cell.mapping: cell.digest for cell in cells_of(checkout, text) if cell.algorithm == "default"}
+    assert {name for name in digests if digests[name] != again[name]} == {"shuffled"}
+
+
 def test_groups_count_as_nodes() -> None:
     levels = (Level("group", 2), Level("node", 2), Level("core", 2))
     machine = Machine("m", "simulated", "m", "smpi-openmpi", levels)

@@ -55,6 +55,20 @@ def test_broken_output(text: str, expected: str) -> None:
         parse(text, SIZES)
 
 
+def test_non_blocking_output() -> None:
+    """The latency of a non-blocking collective is that of the call and its wait alone (OMB: Pure Comm.)."""
+    text = """
+# OSU MPI Non-blocking Allreduce Latency Test v7.4
+# Overall = Coll. Init + Compute + MPI_Test + MPI_Wait
+
+# Size           Overall(us)       Compute(us)    Pure Comm.(us)        Overlap(%)
+1024                   11.84              6.02              5.90              1.35
+"""
+    assert parse(text, [1024]) == [
+        {"size_bytes": 1024, "overall_us": 11.84, "compute_us": 6.02, "latency_us": 5.9, "overlap_pct": 1.35}
+    ]
+
+
 def test_failed_validation() -> None:
     text = "# Size       Avg Latency(us)        Validation\n1                       0.20              Fail\n"
     with pytest.raises(StudyError, match="validation failed"):

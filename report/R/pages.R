@@ -2,7 +2,9 @@
 
 collective_titles <- c(
   bcast = "Broadcast", barrier = "Barrier", reduce = "Reduce", allreduce = "Allreduce", gather = "Gather",
-  scatter = "Scatter", allgather = "Allgather", alltoall = "All-to-all", latency = "Point-to-point latency",
+  scatter = "Scatter", allgather = "Allgather", alltoall = "All-to-all", alltoallv = "All-to-all (v)",
+  ibcast = "Non-blocking broadcast", iallreduce = "Non-blocking allreduce", reduce_scatter = "Reduce-scatter",
+  ireduce_scatter = "Non-blocking reduce-scatter", latency = "Point-to-point latency",
   bandwidth = "Point-to-point bandwidth", bw = "Point-to-point bandwidth", multi_lat = "Ping-pong in pairs",
   pairs = "Ping-pong of every pair", svd = "SVD"
 )
@@ -312,6 +314,21 @@ show_section <- function(study, collective, key, figures, tables, alone) {
   say_sentences(study, describe(section[["describe"]], study, collective), shown)
   for (i in seq_len(nrow(figures))) show_figure(study, figures[i, ])
   for (i in seq_len(nrow(tables))) show_table(study, tables[i, ])
+}
+
+#' Sections of a chapter that has its own: `parts` maps the beginning of its floats' identifiers to the section's title;
+#' `words` (a function of collanalysis) says what a part shows.
+show_parts <- function(study, words, parts) {
+  for (part in names(parts)) {
+    figures <- study$figures[belongs_to(study$figures$id, part), ]
+    tables <- study$tables[belongs_to(study$tables$id, part), ]
+    if (nrow(figures) + nrow(tables) == 0) next
+    emit("## ", parts[[part]], " {#sec-", study$id, "-", part, "}")
+    floats <- c(label_of("fig", study, figures$id), label_of("tbl", study, tables$id))
+    say_sentences(study, describe(words, study, part), floats)
+    for (i in seq_len(nrow(figures))) show_figure(study, figures[i, ])
+    for (i in seq_len(nrow(tables))) show_table(study, tables[i, ])
+  }
 }
 
 #' Figures and tables that belong to no collective of the study.

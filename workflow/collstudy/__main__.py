@@ -29,6 +29,19 @@ def command_build(_: argparse.Namespace) -> int:
     return 0
 
 
+def command_needs(arguments: argparse.Namespace) -> int:
+    """Print the MPI libraries that studies name, that are not here and that set-up can install."""
+    project = Project(results=arguments.results)
+    wanted: set[str] = set()
+    for name in split_names(",".join(arguments.studies)) or project.default_studies:
+        study = project.study(name)
+        if study.machine.kind == "local":
+            wanted |= {mpi for sweep in study.sweeps for mpi in sweep.mpis}
+    for name in sorted((wanted & {"openmpi", "mpich", "impi"}) - set(toolchain.mpis())):
+        print(name)
+    return 0
+
+
 def command_measure(arguments: argparse.Namespace) -> int:
     """Run one block. Failed cells do not fail the block: they are kept in the store and named at the end of the run."""
     try:
@@ -163,6 +176,9 @@ def main(argv: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("info", help="what will be used, with versions").set_defaults(run=command_info)
     commands.add_parser("build", help="build the C programs").set_defaults(run=command_build)
+    needs = commands.add_parser("needs", help="MPI libraries that studies need and that are not installed")
+    needs.add_argument("studies", nargs="*")
+    needs.set_defaults(run=command_needs)
     measure = commands.add_parser("measure", help="run one block")
     measure.add_argument("block", type=Path)
     measure.add_argument("--log", type=Path, required=True)

@@ -34,7 +34,7 @@ from .cells import Cell, expand
 from .config import POINT_TO_POINT, Choice, Configuration, Level, Machine, Policy, Study, Sweep, read_yaml, shown
 from .errors import StudyError
 from .importer import data_folder
-from .placement import cores_in_order, first_difference, place
+from .placement import cores_in_order, first_difference
 from .simulator import prepare
 from .store import write_atomically
 from .toolchain import versions
@@ -180,7 +180,7 @@ class Simulator:
     def one(self, machine: Machine, request: Request, folder: Path) -> dict[Key, float]:
         """Latencies by size. Raises StudyError with the simulator's last words."""
         cell = self._cell(machine, request)
-        placement = place(machine, list(cell.cycle), cell.nodes, cell.processes, None)
+        placement = cell.place(machine)
         command = [*prepare(machine, cell, placement, folder), "-i", "1", "-x", "1"]
         command += ["-f"] * (request.collective not in POINT_TO_POINT)
         if request.sizes:

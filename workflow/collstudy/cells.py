@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from .config import APPLICATIONS, POINT_TO_POINT, Catalogue, Choice, Machine, Study, Sweep
 from .errors import StudyError, allowed
-from .placement import nodes_of_pairs
+from .placement import Core, nodes_of_pairs, place
 
 #: Raise it when the meaning of a cell's fields changes: old files then no longer count as measured.
 IDENTITY_VERSION = 1
@@ -37,12 +37,20 @@ class Cell:
     sizes: tuple[int, ...] | None
     iterations: int
     warmup: int
+    hosts: dict[str, Any] | None = None
     pattern: str | None = field(default=None, compare=False)
 
     def identity(self) -> dict[str, Any]:
         """All that can change the number, as plain JSON values."""
         # Not asdict, which copies everything: studies have tens of thousands of cells.
-        return {"identity_version": IDENTITY_VERSION, **{name: getattr(self, name) for name in IDENTITY_FIELDS}}
+        found = {"identity_version": IDENTITY_VERSION, **{name: getattr(self, name) for name in IDENTITY_FIELDS}}
+        if self.hosts is None:
+            del found["hosts"]  # as in cells that were measured before mappings could have an order of hosts
+        return found
+
+    def place(self, machine: Machine) -> list[Core]:
+        """The core of each rank. Raises StudyError when they do not fit."""
+        return place(machine, self.cycle, self.nodes, self.processes, self.per_node, self.hosts)
 
     @cached_property
     def digest(self) -> str:
@@ -115,6 +123,8 @@ def machine_identity(machine: Machine, host: dict[str, str]) -> dict[str, Any]:
         identity["simulation"] = machine.simulation
     if machine.kind == "local":
         identity["host"] = host
+    if machine.groups:
+        identity["groups"] = machine.groups
     if machine.slurm.get("constraint"):
         identity["constraint"] = machine.slurm["constraint"]
     return identity
@@ -135,18 +145,21 @@ def selection(
     if collective in POINT_TO_POINT:
         return {}
     if mpi == "smpi-openmpi":
-        return _simulated_selection(
-            catalogue, collective, {**entry, "parameters": parameters}, library, barrier
-        ) or _unknown(choice, collective, mpi)
+        if choice.name != "default" and not {"simulated", "library", "smpi"} & set(entry):
+            _unknown(choice, collective, mpi)
+        return _simulated_selection(catalogue, collective, {**entry, "parameters": parameters}, library, barrier)
     if choice.name == "default":
         return {}
-    if mpi in entry:
+    if mpi in entry and not (parameters and mpi in ("mpich", "impi")):
         return {mpi: {**entry[mpi], **parameters}}
-    if "library" in entry and not mpi.startswith("smpi-"):
+    if "library" in entry:
         return {
             "library": {variable(collective): library_text({**entry["library"], **parameters})},
             "library_version": library,
+            **_inside(catalogue, collective, entry, choice, mpi),
         }
+    if mpi.startswith("smpi-") and "smpi" in entry and not parameters:
+        return {"smpi": entry["smpi"]}
     return _unknown(choice, collective, mpi)
 
 
@@ -154,12 +167,27 @@ def _simulated_selection(
     catalogue: Catalogue, collective: str, entry: dict[str, Any], library: str, barrier: str
 ) -> dict[str, Any]:
     own = entry.get("simulated", entry.get("library"))
-    if own is None:
-        return {"smpi": entry["smpi"]} if "smpi" in entry and not entry["parameters"] else {}
-    texts = {variable(collective): library_text({**own, **entry["parameters"]})}
+    if own is None and "smpi" in entry:
+        return {} if entry["parameters"] else {"smpi": entry["smpi"]}
+    texts = {variable(collective): library_text({**own, **entry["parameters"]})} if own else {}
+    if own and "simulated" not in entry:
+        # On each level of a hierarchy the same collectives as those that the simulated default runs.
+        texts["COLL_BASE"] = "ompi"
     if collective != "barrier":
         texts["COLL_BARRIER"] = library_text(catalogue.algorithms["barrier"][barrier]["simulated"])
     return {"library": texts, "library_version": library}
+
+
+def _inside(catalogue: Catalogue, collective: str, entry: dict[str, Any], choice: Choice, mpi: str) -> dict[str, Any]:
+    """How the non-blocking collective inside of a pipelined one is chosen: {inside: {collective, algorithm}}, or {}."""
+    if "inside" not in entry:
+        return {}
+    chosen = catalogue.algorithms[f"i{collective}"].get(entry["inside"], {})
+    return (
+        {"inside": {"collective": f"i{collective}", **chosen[mpi]}}
+        if mpi in chosen
+        else _unknown(choice, collective, mpi)
+    )
 
 
 def variable(collective: str) -> str:
@@ -201,11 +229,12 @@ class Versions:
     own: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
-def _orders(sweep: Sweep, catalogue: Catalogue) -> list[tuple[str, tuple[str, ...]]]:
-    """The mappings of a sweep with their cycles. Two ranks that cycle over a level differ at it and at no outer one."""
+def _orders(sweep: Sweep, catalogue: Catalogue) -> list[tuple[str, tuple[str, ...], dict[str, Any] | None]]:
+    """The mappings of a sweep with their cycles and orders of hosts. Two ranks that cycle over a level differ at it and at no outer one."""
     if sweep.levels:
-        return [(mapping, (level,)) for mapping, level in zip(sweep.mappings, sweep.levels, strict=True)]
-    return [(mapping, tuple(catalogue.mappings[mapping]["cycle"])) for mapping in sweep.mappings]
+        return [(mapping, (level,), None) for mapping, level in zip(sweep.mappings, sweep.levels, strict=True)]
+    entries = {mapping: catalogue.mappings[mapping] for mapping in sweep.mappings}
+    return [(mapping, tuple(entry["cycle"]), entry.get("hosts")) for mapping, entry in entries.items()]
 
 
 def _expand_sweep(
@@ -214,7 +243,8 @@ def _expand_sweep(
     for mpi in sweep.mpis:
         known = versions.mpi.get(mpi)
         if known is None:
-            raise StudyError(f"machine {machine.name}: MPI {mpi!r} is not installed" + allowed(versions.mpi))
+            hint = "; ./study run installs mpich and impi for the studies that it is given by name"
+            raise StudyError(f"machine {machine.name}: MPI {mpi!r} is not installed" + allowed(versions.mpi) + hint)
         suite = versions.own.get(sweep.collective) or versions.suite[mpi]
         if len(sweep.sizes or ()) == 3 and suite["name"] != "collbench":
             raise StudyError(f"{sweep.collective}: sizes.factor is known to collbench only; {suite['name']} doubles")
@@ -225,7 +255,7 @@ def _expand_sweep(
             else:
                 chosen = selection(catalogue, sweep.collective, choice, mpi, versions.library, sweep.barrier)
             pattern = catalogue.algorithms[sweep.collective][choice.name].get("pattern")
-            for mapping, cycle in _orders(sweep, catalogue):
+            for mapping, cycle, hosts in _orders(sweep, catalogue):
                 for nodes in sweep.nodes:
                     for count in sweep.processes:
                         if sweep.levels:
@@ -233,5 +263,5 @@ def _expand_sweep(
                         yield Cell(
                             identity, suite, known, sweep.collective, choice.name, choice.parameters, chosen,
                             mapping, cycle, nodes, count * nodes if sweep.per_node else count,
-                            count if sweep.per_node else None, sweep.sizes, sweep.iterations, sweep.warmup, pattern,
+                            count if sweep.per_node else None, sweep.sizes, sweep.iterations, sweep.warmup, hosts, pattern,
                         )  # fmt: skip

@@ -14,13 +14,13 @@ from typing import Any
 
 from .cells import Cell, canonical, swept
 from .config import APPLICATIONS, ROOT, Catalogue, Choice, Study
-from .placement import place
 from .store import Damaged, Record, Store, write_atomically
 from .toolchain import simulator_version
 
 MEASUREMENT_COLUMNS = [
     "study", "machine", "simulated", "suite", "mpi", "collective", "algorithm", "parameters", "mapping", "nodes", "processes",
     "size_bytes", "launch", "latency_us", "min_latency_us", "max_latency_us", "bandwidth_mb_s", "iterations", "proved", "cell",
+    "setup_us", "left_pct",
 ]  # fmt: skip
 #: Columns that only some studies have: the ranks of a pair, and what an application says of its run.
 FURTHER_COLUMNS = ["from_rank", "to_rank", "comm_us", "sweeps", "flops", "residual"]
@@ -72,7 +72,7 @@ def describe(
         },
         "collectives": _collectives(study, catalogue, account),
         "mappings": {
-            name: {"label": entry.get("label", name), "cycle": entry["cycle"]}
+            name: {key: value for key, value in {"label": name, **entry}.items() if key != "description"}
             for name, entry in catalogue.mappings.items()
         },
         "analysis": study.analysis,
@@ -197,7 +197,8 @@ def collect_study(study: Study, cells: list[Cell], store: Store, folder: Path) -
             }
         )
         for launch in record.launches:
-            rows += [{**common, **sample, "launch": launch["launch"], "proved": proved} for sample in launch["samples"]]
+            whole = {**launch.get("library", {}), "launch": launch["launch"], "proved": proved}
+            rows += [{**common, **sample, **whole} for sample in launch["samples"]]
     # measurements.csv last: its presence says that both are there.
     write_atomically(folder / "cells.csv", to_csv(CELL_COLUMNS, cell_rows))
     write_atomically(folder / "measurements.csv", to_csv(_columns_of(rows), rows))
@@ -297,6 +298,6 @@ def grid_of(rows: list[dict[str, Any]], catalogue: Catalogue) -> dict[str, Any]:
 
 def check_placement(study: Study, cells: list[Cell]) -> None:
     """Raise StudyError for a cell whose ranks do not fit, before anything runs."""
-    for key in {(cell.cycle, cell.nodes, cell.processes, cell.per_node) for cell in cells}:
-        cycle, nodes, processes, per_node = key
-        place(study.machine, list(cycle), nodes, processes, per_node)
+    shapes = {(cell.mapping, cell.cycle, cell.nodes, cell.processes, cell.per_node): cell for cell in cells}
+    for cell in shapes.values():
+        cell.place(study.machine)

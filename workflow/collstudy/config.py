@@ -18,19 +18,11 @@ SCHEMAS = ROOT / "workflow" / "schemas"
 
 #: Benchmarks and what they need: collectives that sweep message sizes, and those without a size.
 SIZED = (
-    "bcast",
-    "reduce",
-    "allreduce",
-    "gather",
-    "scatter",
-    "allgather",
-    "alltoall",
-    "latency",
-    "bw",
-    "multi_lat",
-    "pairs",
-)
+    "bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall", "alltoallv", "ibcast",
+    "iallreduce", "reduce_scatter", "ireduce_scatter", "latency", "bw", "multi_lat", "pairs",
+)  # fmt: skip
 UNSIZED = ("barrier",)
+NON_BLOCKING = ("ibcast", "iallreduce", "ireduce_scatter")
 #: Between two ranks; `pairs`, between each two of all ranks in turn, is in no suite but this project's.
 POINT_TO_POINT = ("latency", "bw", "multi_lat", "pairs")
 #: Programs of `workflow/native/apps/` whose time to solution is measured, for each number of processes and problem size.
@@ -69,6 +61,7 @@ class Machine:
     core_gflops: float | None = None
     launch_time_limit_s: float = 600.0
     block_minutes: float = 60.0
+    groups: str = ""
     description: str = ""
 
     @property
@@ -334,7 +327,15 @@ class Configuration:
         default_mpi = {"simulated": "smpi-openmpi"}.get(kind, "openmpi")
         options = {
             key: raw[key]
-            for key in ("simulation", "slurm", "oversubscribe", "core_gflops", "launch_time_limit_s", "block_minutes")
+            for key in (
+                "simulation",
+                "slurm",
+                "groups",
+                "oversubscribe",
+                "core_gflops",
+                "launch_time_limit_s",
+                "block_minutes",
+            )  # fmt: skip
             if key in raw
         }
         return Machine(

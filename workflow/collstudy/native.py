@@ -16,7 +16,7 @@ NATIVE = ROOT / "workflow" / "native"
 def build() -> list[Path]:
     """Run make for each compiler; returns the folders. make knows what is up to date. Raises StudyError with make's output."""
     for mpi in mpis().values():
-        _make(NATIVE, str(mpi.mpicc), mpi.build)
+        _make(NATIVE, str(mpi.mpicc), mpi.build, environment=mpi.environment())
     folders = [mpi.build for mpi in mpis().values()]
     if simulator_version():
         simulated = SETUP / "build" / SIMULATED
@@ -29,9 +29,11 @@ def build() -> list[Path]:
     return folders
 
 
-def _make(folder: Path, compiler: str, target: Path, *variables: str) -> None:
+def _make(
+    folder: Path, compiler: str, target: Path, *variables: str, environment: dict[str, str] | None = None
+) -> None:
     # make cannot have blanks in names: a checkout in a folder with one is named from inside.
     command = ["make", "-s", "-C", folder, f"MPICC={compiler}", f"OUT={os.path.relpath(target, folder)}", *variables]
-    done = subprocess.run(command, capture_output=True, text=True, env=mpi_environment(), check=False)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment or mpi_environment(), check=False)
     if done.returncode != 0:
         raise StudyError(f"make with {compiler} failed:\n{done.stdout[-2000:]}{done.stderr[-4000:]}")

@@ -15,7 +15,7 @@ from typing import Any
 
 from . import applications, bindings
 from .cells import Cell
-from .config import APPLICATIONS, POINT_TO_POINT, Machine
+from .config import APPLICATIONS, NON_BLOCKING, POINT_TO_POINT, Machine
 from .errors import StudyError, allowed
 from .patterns import PATTERNS
 from .placement import Core
@@ -27,14 +27,20 @@ from .toolchain import Mpi, embedded, mpi_environment, mpis, suite
 FORCED_COMPONENTS = "tuned,basic,libnbc,self"
 
 
+def component_of(collective: str) -> str:
+    """The component that has the algorithms of a collective: tuned, or libnbc for the non-blocking ones."""
+    return "libnbc" if collective in NON_BLOCKING else "tuned"
+
+
 @functools.cache
 def algorithm_numbers(ompi_info: Path, collective: str) -> dict[str, int]:
-    """Names and numbers of coll/tuned's algorithms in the installed library (`ompi_info`)."""
+    """Names and numbers of a collective's algorithms in the installed library (`ompi_info`)."""
+    component = component_of(collective)
     done = subprocess.run(
-        [ompi_info, "--param", "coll", "tuned", "--level", "9", "--parsable"],
+        [ompi_info, "--param", "coll", component, "--level", "9", "--parsable"],
         capture_output=True, text=True, timeout=60, env=mpi_environment(), check=False,
     )  # fmt: skip
-    found = re.findall(rf":coll_tuned_{collective}_algorithm:enumerator:value:(\d+):(\S+)", done.stdout)
+    found = re.findall(rf":coll_{component}_{collective}_algorithm:enumerator:value:(\d+):(\S+)", done.stdout)
     return {name: int(number) for number, name in found}
 
 
@@ -42,18 +48,27 @@ def selection_arguments(cell: Cell, mpi: Mpi, monitored: bool = False) -> list[s
     """The `--mca` arguments that select the cell's algorithm; *monitored* lets the monitoring component in."""
     if "rules" in cell.selection:
         return rules_arguments(rules_file(cell), monitored)
+    if "inside" in cell.selection:
+        inside = cell.selection["inside"]
+        return forcing_arguments(inside["collective"], inside, cell, mpi, monitored)
     chosen = cell.selection.get("openmpi")
-    if not chosen:
-        return []
+    return forcing_arguments(cell.collective, chosen, cell, mpi, monitored) if chosen else []
+
+
+def forcing_arguments(
+    collective: str, chosen: dict[str, Any], cell: Cell, mpi: Mpi, monitored: bool = False
+) -> list[str]:
+    """The `--mca` arguments that force the algorithm *chosen* of a collective, which *cell* uses."""
     names = chosen["algorithm"] if isinstance(chosen["algorithm"], list) else [chosen["algorithm"]]
-    numbers = algorithm_numbers(mpi.ompi_info, cell.collective)
+    numbers = algorithm_numbers(mpi.ompi_info, collective)
     known = [name for name in names if name in numbers]
     if not known:
         raise StudyError(
-            f"config/algorithms.yaml: {cell.collective} {cell.algorithm}: Open MPI {mpi.version} has no algorithm {' or '.join(names)}"
+            f"config/algorithms.yaml: {cell.collective} {cell.algorithm}: Open MPI {mpi.version} has no {collective} algorithm "
+            + " or ".join(names)
             + allowed(numbers)
         )
-    prefix = f"coll_tuned_{cell.collective}_algorithm"
+    prefix = f"coll_{component_of(collective)}_{collective}_algorithm"
     components = FORCED_COMPONENTS + (",monitoring" if monitored else "")
     settings = {"coll": components, "coll_tuned_use_dynamic_rules": 1, prefix: numbers[known[0]]}
     if "segment_bytes" in chosen:
@@ -206,7 +221,8 @@ def judge(
         placed, wrong = None, []
     problems = wrong[:3] + ([f"{len(wrong) - 3} ranks more"] if len(wrong) > 3 else [])
     used = None
-    if cell.selection.get("openmpi"):
+    # Which component ran a non-blocking collective is not shown: there is one that has the algorithms, libnbc.
+    if cell.selection.get("openmpi") and cell.collective not in NON_BLOCKING:
         used = component == "tuned"
         if not used:
             problems.append(f"component {component} ran the {cell.collective}, not tuned")

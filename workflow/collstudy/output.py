@@ -22,6 +22,16 @@ COLUMNS = {
     "iterations": "iterations",
     "bandwidth": "bandwidth_mb_s",
     "validation": "validation",
+    # Non-blocking collectives: a call and its wait are "pure"; the others are with a computation in between.
+    "overall": "overall_us",
+    "compute": "compute_us",
+    "coll. init": "init_us",
+    "mpi_test": "test_us",
+    "mpi_wait": "wait_us",
+    "pure comm.": "latency_us",
+    "min comm.": "min_latency_us",
+    "max comm.": "max_latency_us",
+    "overlap": "overlap_pct",
 }
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import random
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from .config import Level, Machine
 from .errors import StudyError
@@ -47,15 +50,24 @@ def cores_in_order(levels: tuple[Level, ...], cycle: list[str]) -> list[Core]:
     return cores
 
 
-def place(machine: Machine, cycle: list[str], nodes: int, processes: int, per_node: int | None) -> list[Core]:
-    """Return the core of each rank on the first *nodes* nodes, at most *per_node* ranks on each.
+def place(
+    machine: Machine,
+    cycle: Sequence[str],
+    nodes: int,
+    processes: int,
+    per_node: int | None,
+    hosts: dict[str, Any] | None = None,
+) -> list[Core]:
+    """Return the core of each rank on the first *nodes* nodes, at most *per_node* ranks on each, in the order of *hosts*.
 
     With `oversubscribe` the order starts again when the cores are used up. Raises StudyError when there are not enough.
     """
+    if hosts and "ranks" in hosts:
+        return _place_as_listed(machine, hosts["ranks"], nodes, processes)
     taken = dict.fromkeys(range(nodes), 0)
     limit = machine.cores_per_node if per_node is None else per_node
     chosen = []
-    for core in cores_in_order(machine.levels, cycle):
+    for core in cores_in_order(machine.levels, list(cycle)):
         if core.node < nodes and taken[core.node] < limit:
             taken[core.node] += 1
             chosen.append(core)
@@ -63,7 +75,38 @@ def place(machine: Machine, cycle: list[str], nodes: int, processes: int, per_no
         raise StudyError(
             f"{processes} processes do not fit on {nodes} nodes of machine {machine.name} ({len(chosen)} cores)"
         )
-    return [chosen[rank % len(chosen)] for rank in range(processes)]
+    placed = [chosen[rank % len(chosen)] for rank in range(processes)]
+    return _shuffle(machine, placed, nodes, hosts) if hosts else placed
+
+
+def _shuffle(machine: Machine, placed: list[Core], nodes: int, hosts: dict[str, Any]) -> list[Core]:
+    """The host file of a placement with its lines in random order (`shuffle: node`), or with all its slots (`shuffle: core`).
+
+    The same seed, nodes and processes give the same order everywhere.
+    """
+    generator = random.Random(f"{hosts['seed']}:{nodes}:{len(placed)}")
+    if hosts["shuffle"] == "core":
+        return generator.sample(placed, len(placed))
+    order = generator.sample(range(nodes), nodes)
+    cores = {(core.node, core.core_of_node): core for core in cores_in_order(machine.levels, [])}
+    return [cores[order[core.node], core.core_of_node] for core in placed]
+
+
+def _place_as_listed(machine: Machine, listed: list[int], nodes: int, processes: int) -> list[Core]:
+    """Rank r is on node listed[r], on the first core there that no lower rank has."""
+    if processes > len(listed) or max(listed[:processes]) >= nodes:
+        raise StudyError(
+            f"a mapping lists {len(listed)} ranks on {max(listed) + 1} nodes; {processes} processes on {nodes} nodes do not fit it"
+        )
+    free: dict[int, list[Core]] = {}
+    for core in cores_in_order(machine.levels, []):
+        free.setdefault(core.node, []).append(core)
+    try:
+        return [free[node].pop(0) for node in listed[:processes]]
+    except IndexError:
+        raise StudyError(
+            f"a mapping lists more ranks on a node than the {machine.cores_per_node} cores of machine {machine.name}"
+        ) from None
 
 
 def first_difference(levels: tuple[Level, ...], one: Core, other: Core) -> str | None:

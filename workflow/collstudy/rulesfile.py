@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from .cells import Cell
-from .placement import Core
 from .store import write_atomically
 from .toolchain import SETUP
 
@@ -39,8 +38,6 @@ def rules_arguments(path: Path, monitored: bool = False) -> list[str]:
     return [part for key, value in settings.items() for part in ("--mca", key, str(value))]
 
 
-def rules_environment(cell: Cell, placement: list[Core], folder: Path) -> dict[str, str]:
-    """What makes the collectives library follow the cell's rules file: where ranks are is told as well."""
-    hosts = folder / f"nodes-{cell.digest[:16]}.txt"
-    write_atomically(hosts, "".join(f"node{core.node}\n" for core in placement).encode())
-    return {"COLL_RULES": str(rules_file(cell)), "COLL_HOSTS": str(hosts)}
+def rules_environment(cell: Cell) -> dict[str, str]:
+    """What makes the collectives library follow the cell's rules file."""
+    return {"COLL_RULES": str(rules_file(cell))}

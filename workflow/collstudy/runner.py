@@ -7,6 +7,7 @@ import hashlib
 import os
 import platform
 import random
+import re
 import shlex
 import signal
 import subprocess
@@ -19,16 +20,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
-from . import applications, openmpi, output, simulator
+from . import applications, hydra, openmpi, output, simulator
 from .blocks import Block, Task, left
-from .cells import Cell
+from .cells import Cell, variable
 from .config import APPLICATIONS, POINT_TO_POINT
 from .errors import StudyError
-from .placement import place
 from .rulesfile import rules_environment
 from .slurm_env import current_job, describe_nodes, launcher_environment, why_ending
 from .store import Damaged, Store
-from .toolchain import mpi_environment, spack_lock
+from .toolchain import mpi_environment, mpis, spack_lock
 
 #: Prefixes of environment variables that can change a measurement and are kept with it.
 KEPT_ENVIRONMENT = (
@@ -43,6 +43,8 @@ KEPT_ENVIRONMENT = (
     "SLURM_JOB_ID",
     "OMP_NUM_THREADS",
 )
+#: Libraries that Hydra starts.
+HYDRA = ("mpich", "impi")
 PROGRESS_SECONDS = 5.0
 
 
@@ -209,25 +211,47 @@ class BlockRunner:
     def _environment(self, cell: Cell, scratch: Path) -> dict[str, str]:
         chosen = dict(cell.selection.get("library", {}))
         if chosen and "rules" in cell.selection:
-            machine = self.block.machine
-            placement = place(machine, list(cell.cycle), cell.nodes, cell.processes, cell.per_node)
-            chosen |= rules_environment(cell, placement, scratch)
+            chosen |= rules_environment(cell)
+        if chosen:
+            chosen |= {"COLL_VERBOSE": "1"} | self._told(cell, scratch)
         if chosen and not cell.deterministic:
             already = self.place.environment.get("LD_PRELOAD")
-            own = str(openmpi.library().build / "coll" / "libcollstudy.so")
+            own = str(self._preloadable(mpis()[cell.mpi["name"]].build / "coll" / "libcollstudy.so", scratch))
             chosen["LD_PRELOAD"] = f"{already}:{own}" if already else own
-        return {**self.place.environment, **chosen}
+        environment = {**self.place.environment, **chosen}
+        if cell.mpi["name"] in HYDRA:
+            return hydra.library(cell.mpi["name"]).environment(environment) | hydra.selection_environment(cell)
+        return environment
+
+    def _preloadable(self, library: Path, scratch: Path) -> Path:
+        """A path of *library* that LD_PRELOAD can have: without blanks and colons, at which it is split."""
+        if not set(str(library)) & {" ", ":"}:
+            return library
+        link = scratch / library.name
+        if self.block.machine.kind == "slurm" or set(str(link)) & {" ", ":"}:
+            raise StudyError(f"{library}: LD_PRELOAD cannot have a path with blanks or colons; move the checkout")
+        if not link.exists():
+            link.symlink_to(library)
+        return link
+
+    def _told(self, cell: Cell, scratch: Path) -> dict[str, str]:
+        """What the collectives library has to be told of the machine: a simulator has names of cores only."""
+        machine = self.block.machine
+        if cell.deterministic:
+            return simulator.environment(machine, cell, cell.place(machine), scratch)
+        return {"COLL_GROUPS": machine.groups} if machine.groups else {}
 
     def _command(self, cell: Cell, scratch: Path) -> list[str | Path]:
         machine = self.block.machine
-        placement = place(machine, list(cell.cycle), cell.nodes, cell.processes, cell.per_node)
+        placement = cell.place(machine)
         if cell.deterministic:
             return simulator.prepare(machine, cell, placement, scratch)
-        return openmpi.prepare(machine, cell, placement, scratch, self.place.hosts)
+        library = hydra if cell.mpi["name"] in HYDRA else openmpi
+        return library.prepare(machine, cell, placement, scratch, self.place.hosts)
 
     def _prove(self, cell: Cell, scratch: Path) -> dict[str, Any]:
         machine, hosts = self.block.machine, self.place.hosts
-        placement = place(machine, list(cell.cycle), cell.nodes, cell.processes, cell.per_node)
+        placement = cell.place(machine)
         # Every rank writes its messages: all nodes see the folder of a Slurm block.
         shared = self.store.results if machine.kind == "slurm" and cell.nodes > 1 else scratch
         with tempfile.TemporaryDirectory(prefix=".proof-", dir=shared.resolve()) as name:
@@ -258,9 +282,16 @@ class BlockRunner:
             samples = applications.parse(printed) if application else output.parse(printed, cell.row_sizes)
         except StudyError as problem:
             raise LaunchFailed(f"output: {problem}") from None
+        own = library_report(printed, cell.collective) if "library" in cell.selection else None
+        if own and own["left_pct"] is None and variable(cell.collective) in cell.selection["library"]:
+            # The numbers would be those of the MPI library's own algorithm.
+            raise LaunchFailed(
+                f"library: the collectives library did no {cell.collective} (did LD_PRELOAD reach the ranks?)"
+            )
         return {
             "launch": number,
             "samples": samples,
+            **({"library": own} if own else {}),
             "provenance": {
                 "command": shlex.join(str(word) for word in command),
                 "environment": {k: v for k, v in environment.items() if k.startswith(KEPT_ENVIRONMENT)},
@@ -289,6 +320,23 @@ class BlockRunner:
         )
 
 
+def library_report(printed: str, collective: str) -> dict[str, Any]:
+    """What the collectives library says of itself at the end (COLL_VERBOSE): {setup_us, left_pct}.
+
+    `setup_us` is the time that finding nodes and groups and making communicators took, all in the first call for a
+    communicator and a root (the most of any rank); `left_pct` how many of the calls of *collective* it left to the MPI library,
+    None where it was not to do any.
+    """
+    setup = re.search(r"^libcollstudy: set-up: \d+ times, ([\d.]+) s", printed, re.MULTILINE)
+    counts = re.search(
+        rf"^libcollstudy: {collective}: (\d+) calls, (\d+) left to the MPI library", printed, re.MULTILINE
+    )
+    return {
+        "setup_us": round(float(setup.group(1)) * 1e6, 3) if setup else None,
+        "left_pct": round(100 * int(counts.group(2)) / int(counts.group(1)), 3) if counts else None,
+    }
+
+
 def _processor_state() -> dict[str, str]:
     """Frequency governor and SMT state where the kernel tells them: both change timings."""
     state = {}
@@ -314,6 +362,14 @@ def software_of(block: Block) -> dict[str, str]:
                 "load the same module where snakemake runs and in the job"
             )
         found |= {"openmpi": mpi.version, "mpirun": str(mpi.mpirun)}
+    for name in HYDRA:
+        wanted = {task.cell.mpi["version"] for task in block.tasks if task.cell.mpi["name"] == name}
+        if wanted and wanted != {(mpi := hydra.library(name)).version}:
+            raise StudyError(
+                f"{block.name}: planned with {name} {', '.join(sorted(wanted))}, but {mpi.mpirun} is {mpi.version}"
+            )
+        if wanted:
+            found |= {name: mpi.version, f"mpirun_{name}": str(mpi.mpirun)}
     lock = spack_lock()
     if lock:
         found["spack_lock_sha256"] = hashlib.sha256(lock.read_bytes()).hexdigest()

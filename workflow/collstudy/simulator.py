@@ -20,6 +20,7 @@ routes. Every link has the same bandwidth in each direction and the same latency
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -45,18 +46,19 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
-def platform_xml(levels: tuple[Level, ...], core_gb_s: float | None = None) -> str:
+def platform_xml(levels: tuple[Level, ...], core_gb_s: float | None = None, by_level: bool = False) -> str:
     """Platform description for SimGrid 3.32: one host a core, one zone a unit of each level above the core.
 
     With *core_gb_s* it is that of a calibrated machine: `bandwidth_gb_s` limits each message, `core_gb_s` and `shared_gb_s`
-    all messages together, in each direction.
+    all messages together, in each direction. *by_level*: a message has the bandwidth of its level also where a level inside of it
+    is slower (two cores of a node exchange less than its network carries); the units of a level are then joined pair by pair.
     """
     lines = [
         "<?xml version='1.0'?>",
         '<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">',
         '<platform version="4.1">',
     ]
-    lines += _zone(levels, 0, (), "  ", core_gb_s)
+    lines += _zone(levels, 0, (), "  ", core_gb_s, by_level)
     return "\n".join(lines + ["</platform>", ""])
 
 
@@ -67,7 +69,7 @@ def _link(identifier: str, bandwidth_gb_s: float, latency_us: float, indent: str
 
 
 def _zone(
-    levels: tuple[Level, ...], depth: int, at: tuple[int, ...], indent: str, core_gb_s: float | None
+    levels: tuple[Level, ...], depth: int, at: tuple[int, ...], indent: str, core_gb_s: float | None, by_level: bool
 ) -> list[str]:
     """The zone of one unit: its children (cores, or zones) hang on its router like the rays of a star.
 
@@ -83,14 +85,44 @@ def _zone(
         if innermost:
             lines.append(f'{inside}<host id="c-{child}" speed="1Gf"/>')
         else:
-            lines += _zone(levels, depth + 1, (*at, index), inside, core_gb_s)
+            lines += _zone(levels, depth + 1, (*at, index), inside, core_gb_s, by_level)
     router = f'<router id="r{name}"/>'
     lines.append(inside + (router if innermost else f'<zone id="zr{name}" routing="None">{router}</zone>'))
-    lines += _links(levels, depth, name, children, inside, core_gb_s)
+    pairs = list(itertools.combinations(children, 2)) if by_level and depth > 0 else []
+    lines += _links(levels, depth, name, children, inside, core_gb_s, by_level)
+    lines += [_pair_link(levels, depth, pair, inside) for pair in pairs]
     for child in children:
         lines += _routes(level, name, child, innermost, inside, core_gb_s)
+    for pair in pairs:
+        lines += _pair_routes(level, name, pair, innermost, inside, core_gb_s)
     lines.append(f"{indent}</zone>")
     return lines
+
+
+def _pair_link(levels: tuple[Level, ...], depth: int, pair: tuple[str, str], indent: str) -> str:
+    """What a message between two units of a level costs there; other messages take the way by the router."""
+    inner = 0.0 if depth == len(levels) - 1 else levels[depth + 1].latency_us
+    return _link(
+        "p" + "_".join(pair), levels[depth].bandwidth_gb_s, levels[depth].latency_us - inner, indent, "FATPIPE"
+    )
+
+
+def _pair_routes(
+    level: Level, name: str, pair: tuple[str, str], innermost: bool, indent: str, core_gb_s: float | None
+) -> Iterator[str]:
+    """The routes between two units: with fewer links than by the router, so that SimGrid takes them."""
+    for one, other in (pair, pair[::-1]) if core_gb_s else (pair,):
+        crossed = ["p" + "_".join(pair)]
+        for child, direction in ((one, "u"), (other, "d")):
+            if core_gb_s and innermost:
+                crossed.append(f"{direction}{child}")
+            if level.shared_gb_s:
+                crossed.append(f"s{name}" if innermost else f"s{direction if core_gb_s else ''}{child}")
+        kind, prefix = ("route", "c-") if innermost else ("zoneRoute", "z")
+        gateways = "" if innermost else f' gw_src="r{one}" gw_dst="r{other}"'
+        one_way = ' symmetrical="NO"' if core_gb_s else ""
+        links = "".join(f'<link_ctn id="{link}"/>' for link in crossed)
+        yield f'{indent}<{kind} src="{prefix}{one}" dst="{prefix}{other}"{gateways}{one_way}>{links}</{kind}>'
 
 
 def _routes(
@@ -119,7 +151,13 @@ def _routes(
 
 
 def _links(
-    levels: tuple[Level, ...], depth: int, name: str, children: list[str], indent: str, core_gb_s: float | None
+    levels: tuple[Level, ...],
+    depth: int,
+    name: str,
+    children: list[str],
+    indent: str,
+    core_gb_s: float | None,
+    by_level: bool,
 ) -> list[str]:
     """Links of a zone: one a child, and what its messages share. They must come before the zone's first route."""
     level = levels[depth]
@@ -127,7 +165,9 @@ def _links(
     latency = (level.latency_us - (0.0 if innermost else levels[depth + 1].latency_us)) / 2
     duplex = "SPLITDUPLEX" if level.full_duplex and not core_gb_s else ""
     policy = "FATPIPE" if core_gb_s else duplex
-    lines = [_link(f"l{child}", level.bandwidth_gb_s, latency, indent, policy) for child in children]
+    # A message on its way out is as fast as the level that it crosses.
+    speed = max(outer.bandwidth_gb_s for outer in levels[: depth + 1]) if by_level else level.bandwidth_gb_s
+    lines = [_link(f"l{child}", speed, latency, indent, policy) for child in children]
     if core_gb_s and innermost:
         lines += [_link(f"{way}{child}", core_gb_s, 0, indent) for child in children for way in "ud"]
     if level.shared_gb_s:
@@ -135,6 +175,20 @@ def _links(
         units = [name] if innermost else [way + child for child in children for way in ways]
         lines += [_link(f"s{unit}", level.shared_gb_s, 0, indent, duplex) for unit in units]
     return lines
+
+
+def environment(machine: Machine, cell: Cell, placement: list[Core], folder: Path) -> dict[str, str]:
+    """Variables that tell the collectives library the node of each rank, the group of each node, and what summing costs."""
+    path = folder / f"nodes-{cell.digest[:16]}.txt"
+    write_atomically(path, "".join(f"node{core.node}\n" for core in placement).encode())
+    found = {"COLL_HOSTS": str(path)}
+    groups = next((level.count for level in machine.levels if level.name == "group"), 0)
+    if groups:
+        each = machine.nodes // groups
+        found["COLL_GROUPS"] = ";".join(f"{g}=node[{g * each}-{(g + 1) * each - 1}]" for g in range(groups))
+    if "reduce_gb_s" in machine.simulation:
+        found["COLL_REDUCE_MB_S"] = str(round(1000 * machine.simulation["reduce_gb_s"]))
+    return found
 
 
 def costs_text(machine: Machine) -> str:
@@ -191,7 +245,10 @@ def platform(machine: Machine, hosts: Path, folder: Path) -> tuple[Path, dict[st
         return built / "fattree.so", {"COLLSTUDY_FATTREE": tree.name, "COLLSTUDY_HOSTS": hosts.name}
     described = folder / "platform.xml"
     if not described.exists():
-        write_atomically(described, platform_xml(machine.levels, machine.simulation.get("core_gb_s")).encode())
+        by_level = machine.simulation.get("bandwidth_by_level", False)
+        write_atomically(
+            described, platform_xml(machine.levels, machine.simulation.get("core_gb_s"), by_level).encode()
+        )
     if not calibrated(machine):
         return described, {}
     costs = folder / "costs.txt"

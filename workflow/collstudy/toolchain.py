@@ -49,16 +49,33 @@ class Mpi:
         """Open MPI's description of itself."""
         return self.bin / "ompi_info"
 
+    def environment(self, base: Mapping[str, str] | None = None) -> dict[str, str]:
+        """The environment (this process's, or *base*) in which its compiler and launcher work."""
+        environment = mpi_environment(base)
+        if self.name == "impi":
+            environment["I_MPI_ROOT"] = str(self.bin.parent)
+        environment["PATH"] = os.pathsep.join([str(self.bin), environment.get("PATH", os.defpath)])
+        return environment
+
     @property
     def build(self) -> Path:
         """Folder of this project's programs built with this library."""
         return SETUP / "build" / f"{self.name}-{self.version}"
 
 
-def version_of(command: list[str | Path], pattern: str) -> str | None:
-    """Run *command* and return the first group of *pattern* in what it prints; None when it is missing or says nothing."""
+def version_of(command: list[str | Path], pattern: str, programs: Path | None = None) -> str | None:
+    """Run *command* and return the first group of *pattern* in what it prints; None when it is missing or says nothing.
+
+    *programs* is the folder of the MPI library that the command belongs to: Intel's launcher has to be told.
+    """
+    environment = mpi_environment()
+    if programs:
+        environment |= {
+            "I_MPI_ROOT": str(programs.parent),
+            "PATH": f"{programs}{os.pathsep}{environment.get('PATH', '')}",
+        }
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30, env=mpi_environment())
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, env=environment)
     except (OSError, subprocess.TimeoutExpired):
         return None
     found = re.search(pattern, done.stdout + done.stderr)
@@ -96,13 +113,13 @@ def _identify(folder: Path) -> Mpi | None:
     mpirun = folder / "mpirun"
     if not mpirun.exists() or not (folder / "mpicc").exists():
         return None
-    version = version_of([mpirun, "--version"], r"\(Open MPI\) (\S+)")
+    version = version_of([mpirun, "--version"], r"\(Open MPI\) (\S+)", folder)
     if version:
         return Mpi("openmpi", version, folder)
-    version = version_of([mpirun, "--version"], r"Intel\(R\) MPI Library.*Version (\S+)")
+    version = version_of([mpirun, "--version"], r"Intel\(R\) MPI Library.*Version (\S+)", folder)
     if version:
         return Mpi("impi", version, folder)
-    version = version_of([mpirun, "--version"], r"(?s)HYDRA build details.*?Version:\s+(\S+)")
+    version = version_of([mpirun, "--version"], r"(?s)HYDRA build details.*?Version:\s+(\S+)", folder)
     return Mpi("mpich", version, folder) if version else None
 
 

@@ -17,6 +17,8 @@ summarise_answer <- function(results) {
     default_mean_regret_pct = numeric(), default_max_regret_pct = numeric(), best_single = character(),
     best_single_regret_pct = numeric()
   )
+  # A chapter of its own compares by other rules, and says so there.
+  if (!is.null(own_chapter(results))) return(none)
   bind_rows(none, map_dfr(collectives_of(results), function(collective) answer_collective(results, collective))) |>
     mutate(study = results$study$name)
 }
@@ -67,6 +69,7 @@ summarise_single <- function(results, collective, winners) {
 describe_answer <- function(results) {
   results <- as_results(results)
   if (has_applications(results)) return(describe_alternatives(results))
+  if (!is.null(own_chapter(results))) return(own_chapter(results)$answer(results))
   answer <- filter(summarise_answer(results), !is.na(.data$default_best_pct))
   if (nrow(answer) == 0) return(paste0(study_name(results), ": ", answer_otherwise(results)))
   vapply(split(answer, factor(answer$collective, unique(answer$collective))), function(rows) {

@@ -4,7 +4,10 @@
 #' @return Tibble, the content of `figures/index.csv`: id, file, title, caption, seed_figure, width_in, height_in.
 #' @export
 write_figures <- function(results, folder = results$study$folder) {
-  figures <- if (has_applications(results)) figures_of_applications(results) else c(
+  own <- own_chapter(results)
+  figures <- if (has_applications(results)) figures_of_applications(results) else if (!is.null(own)) {
+    own$figures(results)
+  } else c(
     unlist(
       map(collectives_of(results, sized = TRUE), function(name) figures_with_sizes(results, name)), recursive = FALSE
     ),

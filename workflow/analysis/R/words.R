@@ -1,6 +1,9 @@
 collective_words <- c(
   bcast = "broadcast", barrier = "barrier", reduce = "reduce", allreduce = "allreduce", gather = "gather",
-  scatter = "scatter", allgather = "allgather", alltoall = "all-to-all"
+  scatter = "scatter", allgather = "allgather", alltoall = "all-to-all", alltoallv = "all-to-all (v)",
+  ibcast = "non-blocking broadcast", iallreduce = "non-blocking allreduce",
+  reduce_scatter = "reduce-scatter",
+  ireduce_scatter = "non-blocking reduce-scatter"
 )
 
 collective_word <- function(collective) {

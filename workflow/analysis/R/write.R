@@ -20,7 +20,7 @@ write_table <- function(data, path) {
 #' @export
 write_tables <- function(results, folder = results$study$folder) {
   if (has_applications(results)) return(write_listed(tables_of_applications(results), folder, "tables"))
-  tables <- c(
+  tables <- if (!is.null(own_chapter(results))) own_chapter(results)$tables(results) else c(
     unlist(
       map(collectives_of(results, sized = TRUE), function(name) tables_with_sizes(results, name)), recursive = FALSE
     ),
@@ -62,7 +62,7 @@ tables_without <- function(results, collective) {
 #' @export
 write_models <- function(results, folder = results$study$folder) {
   if (has_applications(results)) return(write_listed(list(), folder, "models"))
-  models <- c(
+  models <- if (!is.null(own_chapter(results))) list() else c(
     unlist(
       map(collectives_of(results, sized = TRUE), function(name) models_with_sizes(results, name)), recursive = FALSE
     ),

@@ -22,6 +22,7 @@ struct world {
     MPI_Comm comm;
     int rank;
     int ranks;
+    int *counts, *displacements; /* bytes, of the message size that is measured; NULL where no counts are needed */
 };
 
 /* Default number of calls for a message size. */
@@ -39,16 +40,27 @@ enum sync {
     SYNC_AFTER_RESULT = 16 /* after the result of a message size */
 };
 
+/* Counts and displacements of collectives that take them: one entry for each rank, made anew for each message size. */
+enum counts {
+    COUNTS_NONE,
+    COUNTS_EQUAL /* each rank a message */,
+    COUNTS_SHARED /* the message, divided among ranks */
+};
+
 /* A collective: the call, and where its data come from and go to. A block is one message of the size measured. */
 struct collective {
     int (*call)(const struct buffers *buffers, int bytes, const struct world *world); /* returns an MPI error code */
-    unsigned sync;                                                                    /* of enum sync */
+    /* Of a non-blocking collective, in place of call: starts it. */
+    int (*start)(const struct buffers *buffers, int bytes, const struct world *world, MPI_Request *request);
+    unsigned sync;      /* of enum sync */
+    enum counts counts; /* what the counts of each rank say, for collectives that take them */
     bool in_place;      /* one buffer to send from and to receive into */
     bool root_sends;    /* only the root has data to send */
     bool root_receives; /* only the root gets data */
     bool personal;      /* sends a block to each rank (else the same block to all) */
     bool collects;      /* receives a block from each rank */
     bool sums;          /* receives the sum of all blocks */
+    bool parts;         /* receives its part of the sum only: the counts say which */
 };
 
 /* A point-to-point exchange between ranks 0 and 1, in all pairs (r, r + P / 2) at once, or of each two ranks in turn.

@@ -57,3 +57,31 @@ void free_buffers(struct buffers *buffers) {
         free(buffers->send);
     free(buffers->recv);
 }
+
+void allocate_counts(struct world *world) {
+    world->counts = world->displacements = NULL;
+    if (!benchmark.collective || benchmark.collective->counts == COUNTS_NONE)
+        return;
+    world->counts = malloc(2 * (size_t)world->ranks * sizeof world->counts[0]);
+    if (!world->counts)
+        give_up("rank %d: cannot allocate the counts of %d ranks", world->rank, world->ranks);
+    world->displacements = world->counts + world->ranks;
+}
+
+void free_counts(struct world *world) {
+    free(world->counts);
+    world->counts = world->displacements = NULL;
+}
+
+void fill_counts(const struct world *world, size_t size) {
+    int at = 0;
+    if (!world->counts)
+        return;
+    bool equal = benchmark.collective->counts == COUNTS_EQUAL;
+    int each = (int)(equal ? size : size / world->ranks), more = (int)(equal ? 0 : size % world->ranks);
+    for (int i = 0; i < world->ranks; i++) {
+        world->counts[i] = each + (i < more);
+        world->displacements[i] = at;
+        at += world->counts[i];
+    }
+}

@@ -13,4 +13,11 @@ struct buffers allocate_buffers(const struct world *world, const struct options 
 
 void free_buffers(struct buffers *buffers);
 
+/* Room for what collectives with counts take of each rank; free_counts() gives it back. */
+void allocate_counts(struct world *world);
+void free_counts(struct world *world);
+
+/* Counts and displacements for messages of `size` bytes, as OMB 7.4 divides them. */
+void fill_counts(const struct world *world, size_t size);
+
 #endif

@@ -62,7 +62,10 @@ static bool run_size(const struct setup *setup, size_t size) {
         return true;
     }
     struct result result = {.size = size};
-    if (benchmark.collective)
+    fill_counts(&setup->world, size);
+    if (benchmark.collective && benchmark.collective->start)
+        measure_nonblocking(setup, &result);
+    else if (benchmark.collective)
         measure_collective(setup, &result);
     else
         measure_exchange(setup, &result);
@@ -81,6 +84,7 @@ static bool run_sizes(struct setup *setup) {
         return false;
     setup->buffers = allocate_buffers(&setup->world, &setup->options);
     setup->samples = allocate_samples(setup);
+    allocate_counts(&setup->world);
     if (setup->world.rank == ROOT)
         print_header(&setup->options);
     bool valid = true;
@@ -91,6 +95,7 @@ static bool run_sizes(struct setup *setup) {
              size *= setup->options.size_factor)
             valid = run_size(setup, size);
     free(setup->samples);
+    free_counts(&setup->world);
     free_buffers(&setup->buffers);
     return valid;
 }

@@ -5,8 +5,41 @@
 /* Widths of the columns. */
 enum { SIZE_COLUMN = 10, LONE_COLUMN = 17, VALUE_COLUMN = 20, ITERATIONS_COLUMN = 12 };
 
+static bool nonblocking(void) {
+    return benchmark.collective && benchmark.collective->start;
+}
+
 static const char *value_column(void) {
+    if (nonblocking())
+        return "Overall(us)";
     return benchmark.exchange ? benchmark.exchange->column : "Avg Latency(us)";
+}
+
+/* As OMB 7.4: "pure" is the time of a call and its wait without anything in between. */
+static void print_columns_nonblocking(const struct options *options) {
+    static const char *const full[] = {"Compute(us)",    "Coll. Init(us)", "MPI_Test(us)",  "MPI_Wait(us)",
+                                       "Pure Comm.(us)", "Min Comm.(us)",  "Max Comm.(us)", "Overlap(%)"};
+    static const char *const brief[] = {"Compute(us)", "Pure Comm.(us)", "Overlap(%)"};
+    const char *const *columns = options->full ? full : brief;
+    size_t n = options->full ? sizeof full / sizeof *full : sizeof brief / sizeof *brief;
+    for (size_t i = 0; i < n; i++)
+        printf("%*s", VALUE_COLUMN, columns[i]);
+}
+
+/* Share of the communication that computing hid, percent. */
+static double overlap(const struct result *result) {
+    double hidden = 100 - (result->overall - result->compute) / result->mean * 100;
+    return hidden > 0 ? hidden : 0;
+}
+
+static void print_nonblocking(const struct options *options, const struct result *result) {
+    const double full[] = {result->compute, result->init, result->test, result->wait,
+                           result->mean,    result->min,  result->max,  overlap(result)};
+    const double brief[] = {result->compute, result->mean, overlap(result)};
+    const double *values = options->full ? full : brief;
+    size_t n = options->full ? sizeof full / sizeof *full : sizeof brief / sizeof *brief;
+    for (size_t i = 0; i < n; i++)
+        printf("%*.*f", VALUE_COLUMN, options->decimals, values[i]);
 }
 
 static void print_percentile_columns(const struct options *options) {
@@ -27,7 +60,9 @@ void print_header(const struct options *options) {
         printf("# Datatype: MPI_CHAR.\n%-*s%*s", SIZE_COLUMN, "# Size", VALUE_COLUMN, value_column());
     else
         printf("# %s", value_column());
-    if (options->full)
+    if (nonblocking())
+        print_columns_nonblocking(options);
+    else if (options->full)
         printf("%*s%*s%*s", VALUE_COLUMN, "Min Latency(us)", VALUE_COLUMN, "Max Latency(us)", ITERATIONS_COLUMN,
                "Iterations");
     if (options->validate)
@@ -39,10 +74,13 @@ void print_header(const struct options *options) {
 
 void print_result(const struct options *options, const struct result *result) {
     if (benchmark.sized)
-        printf("%-*zu%*.*f", SIZE_COLUMN, result->size, VALUE_COLUMN, options->decimals, result->mean);
+        printf("%-*zu%*.*f", SIZE_COLUMN, result->size, VALUE_COLUMN, options->decimals,
+               nonblocking() ? result->overall : result->mean);
     else
         printf("%*.*f", LONE_COLUMN, options->decimals, result->mean);
-    if (options->full)
+    if (nonblocking())
+        print_nonblocking(options, result);
+    else if (options->full)
         printf("%*.*f%*.*f%*d", VALUE_COLUMN, options->decimals, result->min, VALUE_COLUMN, options->decimals,
                result->max, ITERATIONS_COLUMN, result->iterations);
     if (options->validate)

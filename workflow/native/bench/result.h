@@ -10,6 +10,8 @@ struct result {
     int iterations;
     double mean, min, max; /* mean, minimum, maximum over ranks of each rank's mean over iterations */
     double percentiles[MAX_PERCENTILES];
+    /* Of a non-blocking collective: means over ranks (us) of the calls that computed between start and wait. */
+    double overall, compute, init, test, wait;
     long wrong_bytes; /* over all ranks and iterations */
 };
 

@@ -28,10 +28,11 @@ static void fill_message(char *buffer, size_t size, const struct message *messag
         buffer[offset] = sums() ? summand_byte(message, offset) : message_byte(message, offset);
 }
 
-static long count_wrong(const char *buffer, size_t size, const struct message *message) {
+/* The buffer holds the message's bytes from `first` on. */
+static long count_wrong(const char *buffer, size_t size, size_t first, const struct message *message) {
     long wrong = 0;
     for (size_t offset = 0; offset < size; offset++)
-        wrong += buffer[offset] != message_byte(message, offset);
+        wrong += buffer[offset] != message_byte(message, first + offset);
     return wrong;
 }
 
@@ -55,16 +56,19 @@ long count_wrong_bytes(const struct buffers *buffers, size_t size, int iteration
         if (benchmark.exchange->one_way && world->rank == 0)
             return 0;
         struct message message = {(world->rank + half) % world->ranks, 0, iteration, world->ranks};
-        return count_wrong(buffers->recv, size, &message);
+        return count_wrong(buffers->recv, size, 0, &message);
     }
     if (collective->root_receives && world->rank != ROOT)
         return 0;
+    if (collective->parts)
+        return count_wrong(buffers->recv, world->counts[world->rank], world->displacements[world->rank],
+                           &(struct message){ROOT, 0, iteration, world->ranks});
     long wrong = 0;
     int blocks = collective->collects ? world->ranks : 1;
     for (int block = 0; block < blocks; block++) {
         struct message message = {collective->collects ? block : ROOT, collective->personal ? world->rank : 0,
                                   iteration, world->ranks};
-        wrong += count_wrong(buffers->recv + block * size, size, &message);
+        wrong += count_wrong(buffers->recv + block * size, size, 0, &message);
     }
     return wrong;
 }

@@ -5,6 +5,7 @@
 #define SEGMENTED .keys = KEY_SEGMENT_BYTES
 #define REDUCE_TREE .keys = KEY_SEGMENT_BYTES | KEY_MAX_REQUESTS
 #define PIPELINED .keys = KEY_SEGMENT_BYTES | KEY_SEGMENTS, .given = {.segments = 4}
+#define LIBNBC .keys = KEY_SEGMENT_BYTES | KEY_SEGMENTS, .given = {.segments = 1}
 #define ENTRIES(table) table, sizeof table / sizeof *table
 
 static const struct algorithm bcast[] = {
@@ -25,6 +26,8 @@ static const struct algorithm bcast[] = {
     {"rank_reorder", level_bcast_reorder, PLAIN},
     {"seed001", level_bcast_seed001, PLAIN},
     {"pipelined", pipelined_bcast, PIPELINED},
+    {"libnbc_binomial", libnbc_bcast_binomial, LIBNBC},
+    {"libnbc_chain", libnbc_bcast_chain, LIBNBC},
 };
 
 static const struct algorithm barrier[] = {
@@ -63,6 +66,9 @@ static const struct algorithm allreduce[] = {
     {"ompi_segmented_ring", ompi_allreduce_segmented_ring, SEGMENTED},
     {"ompi_rabenseifner", ompi_allreduce_rabenseifner, PLAIN},
     {"pipelined", pipelined_allreduce, PIPELINED},
+    {"libnbc_ring", libnbc_allreduce_ring, LIBNBC},
+    {"libnbc_recursive_doubling", libnbc_allreduce_recursive_doubling, LIBNBC},
+    {"libnbc_binomial", libnbc_allreduce_binomial, LIBNBC},
 };
 
 static const struct algorithm gather[] = {
@@ -84,6 +90,7 @@ static const struct algorithm alltoallv[] = {
 
 static const struct algorithm reduce_scatter[] = {
     {"pipelined", pipelined_reduce_scatter, PIPELINED},
+    {"libnbc_binomial", libnbc_reduce_scatter, LIBNBC},
 };
 
 const struct catalogue coll_catalogue[COLL_OPS] = {

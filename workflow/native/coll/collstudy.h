@@ -8,7 +8,8 @@
  *   topology.c   the host and the group of this process        message.c    buffers and messages
  *   tree.c       who sends to whom                             segment.c    segmented trees
  *   ompi_*.c     algorithms of Open MPI's coll/tuned           levels.c, gather.c, alltoallv.c  seed 001
- *   pipelined.c  seed 002
+ *   pipelined.c  seed 002                                      base.c       collectives inside of collectives
+ *   libnbc.c     non-blocking ones of Open MPI's coll/libnbc
  */
 #ifndef COLLSTUDY_H
 #define COLLSTUDY_H
@@ -110,6 +111,12 @@ bool coll_select_needs_placement(enum coll_op kind);
 struct choice coll_select(enum coll_op kind, int nodes, int ppn, size_t bytes);
 size_t coll_memory_limit(void);
 bool coll_verbose(void);
+long coll_reduce_mb_s(void);  /* 0: summing takes no simulated time */
+bool coll_base_is_ompi(void); /* COLL_BASE=ompi: what base.c calls */
+
+/* ---- base.c ---- */
+int coll_base_bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm);
+int coll_base_reduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm);
 
 /* ---- topology.c ---- */
 int coll_host_init(void);
@@ -172,6 +179,8 @@ int coll_extent(MPI_Datatype type, struct extent *extent);
 size_t coll_span(const struct extent *extent, size_t count);
 int coll_buffer(const struct extent *extent, size_t count, char **raw, char **address);
 int coll_copy(const void *from, void *to, int count, MPI_Datatype type);
+/* to = from (op) to. In the simulator it takes the time that COLL_REDUCE_MB_S says. */
+int coll_reduce_local(const void *from, void *to, int count, MPI_Datatype type, MPI_Op op);
 int coll_sendrecv(const struct call *call, const void *send, int send_count, int to, void *recv, int recv_count,
                   int from, MPI_Status *status);
 int coll_sendrecv_empty(const struct call *call, int to, int from);
@@ -223,6 +232,8 @@ algorithm_function gather_node, gather_group, gather_node_group, gather_reorder,
 algorithm_function alltoallv_node, alltoallv_group, alltoallv_node_group, alltoallv_reorder, alltoallv_node_gatherv,
     alltoallv_seed001;
 algorithm_function pipelined_bcast, pipelined_allreduce, pipelined_reduce_scatter;
+algorithm_function libnbc_bcast_binomial, libnbc_bcast_chain, libnbc_allreduce_ring,
+    libnbc_allreduce_recursive_doubling, libnbc_allreduce_binomial, libnbc_reduce_scatter;
 void coll_exchange_free(struct cache *cache);
 
 /* Elements in each segment of a pipelined call. */

@@ -22,7 +22,7 @@ static int exchange_and_reduce(struct halving *h, struct window give, struct win
     char *mine = coll_at(h->data, keep.first, h->extent), *theirs = coll_at(h->incoming, keep.first, h->extent);
     TRY(coll_sendrecv(h->call, coll_at(h->data, give.first, h->extent), give.count, other, theirs, keep.count, other,
                       MPI_STATUS_IGNORE));
-    return PMPI_Reduce_local(theirs, mine, keep.count, h->call->type, h->call->op);
+    return coll_reduce_local(theirs, mine, keep.count, h->call->type, h->call->op);
 }
 
 /* Each of a pair reduces one half; then the odd one gives its half to the even one, and waits until the end. */

@@ -8,7 +8,7 @@ static int bcast(struct call *call, enum level_kind kind) {
     TRY(coll_levels_get(call->cache, kind, call->root, &levels));
     for (int l = 0; l < levels->n; l++)
         if (levels->comm[l] != MPI_COMM_NULL)
-            TRY(PMPI_Bcast(call->recv, call->count, call->type, 0, levels->comm[l]));
+            TRY(coll_base_bcast(call->recv, call->count, call->type, 0, levels->comm[l]));
     return MPI_SUCCESS;
 }
 
@@ -103,7 +103,7 @@ static int reduce_levels(struct call *call, const struct levels *levels, void *r
         TRY(PMPI_Comm_rank(levels->comm[l], &rank));
         if (rank != 0 && in == MPI_IN_PLACE)
             in = result;
-        TRY(PMPI_Reduce(in, result, call->count, call->type, call->op, 0, levels->comm[l]));
+        TRY(coll_base_reduce(in, result, call->count, call->type, call->op, 0, levels->comm[l]));
         in = MPI_IN_PLACE;
     }
     return MPI_SUCCESS;

@@ -50,6 +50,17 @@ int coll_copy(const void *from, void *to, int count, MPI_Datatype type) {
     return MPI_SUCCESS;
 }
 
+int coll_reduce_local(const void *from, void *to, int count, MPI_Datatype type, MPI_Op op) {
+    TRY(PMPI_Reduce_local(from, to, count, type, op));
+#if COLL_SIMULATED
+    int size;
+    TRY(PMPI_Type_size(type, &size));
+    if (coll_reduce_mb_s() > 0)
+        smpi_execute_benched((double)count * size / (1e6 * (double)coll_reduce_mb_s()));
+#endif
+    return MPI_SUCCESS;
+}
+
 int coll_send(const struct call *call, const void *buffer, int count, int to) {
     return PMPI_Send(buffer, count, call->type, to, call->kind, call->comm);
 }

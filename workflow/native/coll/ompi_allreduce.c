@@ -39,12 +39,12 @@ static int doubling_steps(struct doubling *d, int me) {
         int partner = index < d->folded ? 2 * index + 1 : index + d->folded;
         TRY(coll_sendrecv(call, d->mine, call->count, partner, d->other, call->count, partner, MPI_STATUS_IGNORE));
         if (call->rank < partner) {
-            TRY(PMPI_Reduce_local(d->mine, d->other, call->count, call->type, call->op));
+            TRY(coll_reduce_local(d->mine, d->other, call->count, call->type, call->op));
             char *swap = d->mine;
             d->mine = d->other;
             d->other = swap;
         } else {
-            TRY(PMPI_Reduce_local(d->other, d->mine, call->count, call->type, call->op));
+            TRY(coll_reduce_local(d->other, d->mine, call->count, call->type, call->op));
         }
     }
     return MPI_SUCCESS;
@@ -61,7 +61,7 @@ static int double_and_fold(struct doubling *d) {
         return coll_recv(call, call->recv, call->count, rank + 1, MPI_STATUS_IGNORE);
     }
     TRY(coll_recv(call, d->other, call->count, rank - 1, MPI_STATUS_IGNORE));
-    TRY(PMPI_Reduce_local(d->other, d->mine, call->count, call->type, call->op));
+    TRY(coll_reduce_local(d->other, d->mine, call->count, call->type, call->op));
     TRY(doubling_steps(d, rank / 2));
     return coll_send(call, d->mine, call->count, rank - 1);
 }
@@ -123,7 +123,7 @@ static int ring_reduce(struct ring *r, int phase) {
         if (k + 1 < call->size)
             TRY(coll_irecv(call, r->incoming[1 - now], r->room, left, &r->requests[1 - now]));
         TRY(PMPI_Wait(&r->requests[now], MPI_STATUS_IGNORE));
-        TRY(PMPI_Reduce_local(r->incoming[now], ring_at(r, mine), mine.count, call->type, call->op));
+        TRY(coll_reduce_local(r->incoming[now], ring_at(r, mine), mine.count, call->type, call->op));
         if (k + 1 < call->size)
             TRY(coll_send(call, ring_at(r, mine), mine.count, right));
     }

@@ -14,7 +14,7 @@ static int combine_all(struct call *call, const void *own, void *result, void *i
     for (int rank = last - 1; rank >= 0; rank--) {
         if (rank != call->rank)
             TRY(coll_recv(call, incoming, call->count, rank, MPI_STATUS_IGNORE));
-        TRY(PMPI_Reduce_local(rank == call->rank ? own : incoming, result, call->count, call->type, call->op));
+        TRY(coll_reduce_local(rank == call->rank ? own : incoming, result, call->count, call->type, call->op));
     }
     return MPI_SUCCESS;
 }

@@ -1,4 +1,10 @@
 /* The functions that programs call. Each goes to the MPI library unless an algorithm was chosen for it. */
+/* Hidden by the compiler's option but for these: MPICH's header, unlike Open MPI's, does not say that they are public.
+ */
+#pragma GCC visibility push(default)
+#include <mpi.h>
+#pragma GCC visibility pop
+
 #include "collstudy.h"
 
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
 /* Seed 002, section 3.2.2: one call becomes many non-blocking ones, each on a segment, and a wait for all. */
-#include "collstudy.h"
+#include "libnbc.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -115,17 +115,32 @@ static int start_segments(struct scattered *s) {
     return coll_wait_sends(s->n, s->requests);
 }
 
-static int run_scattered(struct scattered *s) {
-    TRY(rearrange(s));
-    return start_segments(s);
+/* The same with Open MPI's messages. */
+static int schedule_segments(struct scattered *s) {
+    struct call *call = s->call;
+    struct schedules all;
+    MPI_Aint from = 0;
+    int rc = coll_schedules_init(&all, call, s->n);
+    for (int k = 0; k < s->n && rc == MPI_SUCCESS; k++) {
+        const int *counts = &s->counts[(size_t)k * (size_t)call->size];
+        int to = part_first(call->recv_counts[call->rank], s->n, k);
+        rc = coll_schedule_reduce_scatter(&all, k, coll_at(s->vector, from, s->extent),
+                                          coll_at(call->recv, to, s->extent), counts);
+        for (int r = 0; r < call->size; r++)
+            from += counts[r];
+    }
+    if (rc == MPI_SUCCESS)
+        rc = coll_schedules_run(&all);
+    coll_schedules_free(&all);
+    return rc;
 }
 
-int pipelined_reduce_scatter(struct call *call) {
+static int reduce_scatter(struct call *call, int (*run)(struct scattered *s)) {
     struct scattered s = {.call = call};
     struct extent extent;
     char *raw = NULL;
     TRY(coll_extent(call->type, &extent));
-    if (simulator_fails(call) || coll_above_limit(call, call->bytes))
+    if (coll_above_limit(call, call->bytes))
         return COLL_USE_DEFAULT;
     int each = coll_chunk(call, call->count, extent.size);
     s.extent = extent.extent;
@@ -136,9 +151,19 @@ int pipelined_reduce_scatter(struct call *call) {
     if (s.counts == NULL || s.requests == NULL)
         rc = MPI_ERR_NO_MEM;
     if (rc == MPI_SUCCESS)
-        rc = run_scattered(&s);
+        rc = rearrange(&s);
+    if (rc == MPI_SUCCESS)
+        rc = run(&s);
     free(raw);
     free(s.counts);
     free(s.requests);
     return rc;
+}
+
+int pipelined_reduce_scatter(struct call *call) {
+    return simulator_fails(call) ? COLL_USE_DEFAULT : reduce_scatter(call, start_segments);
+}
+
+int libnbc_reduce_scatter(struct call *call) {
+    return coll_commutes(call) ? reduce_scatter(call, schedule_segments) : COLL_USE_DEFAULT;
 }

@@ -99,7 +99,7 @@ static int complete_step(struct reduction *r, long step) {
     char *accumulator = coll_at(r->accumulator, at, r->extent);
     const char *operand = r->direct && child == 0 ? coll_at(r->own, at, r->extent) : r->incoming[step % 2];
     TRY(PMPI_Wait(&r->requests[step % 2], MPI_STATUS_IGNORE));
-    TRY(PMPI_Reduce_local(operand, accumulator, count, r->call->type, r->call->op));
+    TRY(coll_reduce_local(operand, accumulator, count, r->call->type, r->call->op));
     if (child == r->tree->n - 1 && r->tree->parent >= 0)
         return coll_send(r->call, accumulator, count, r->tree->parent);
     return MPI_SUCCESS;

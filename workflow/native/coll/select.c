@@ -23,7 +23,8 @@ static bool is_chosen[COLL_OPS];
 static struct rule *rules;
 static int n_rules;
 static size_t memory_limit = (size_t)1 << 30;
-static bool verbose;
+static bool verbose, base_is_ompi;
+static long reduce_mb_s;
 static unsigned digest = 2166136261u;
 static char message[4096];
 
@@ -233,6 +234,21 @@ static bool read_verbose(const char *value) {
     return false;
 }
 
+static bool read_reduce(const char *value) {
+    if (COLL_SIMULATED && read_number(value, 1, INT_MAX, &reduce_mb_s))
+        return true;
+    add_text("is how many MB/s the simulator sums (not for a real machine), not '%s'", value);
+    return false;
+}
+
+static bool read_base(const char *value) {
+    base_is_ompi = strcmp(value, "ompi") == 0;
+    if (base_is_ompi || strcmp(value, "mpi") == 0)
+        return true;
+    add_text("is mpi (the MPI library's own collectives) or ompi, not '%s'", value);
+    return false;
+}
+
 static bool known_elsewhere(const char *name) {
     static const char *const others[] = {"COLL_GROUPS", "COLL_HOSTS"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
@@ -245,7 +261,7 @@ static bool unknown_variable(void) {
     add_text("is not known. Known:");
     for (int i = 0; i < COLL_OPS; i++)
         add_text(" %s", coll_catalogue[i].variable);
-    add_text(" COLL_RULES COLL_GROUPS COLL_HOSTS COLL_MEMORY_LIMIT COLL_VERBOSE");
+    add_text(" COLL_RULES COLL_GROUPS COLL_HOSTS COLL_MEMORY_LIMIT COLL_VERBOSE COLL_BASE COLL_REDUCE_MB_S");
     return false;
 }
 
@@ -259,6 +275,10 @@ static bool read_variable(const char *name, const char *value) {
         return read_limit(value);
     if (strcmp(name, "COLL_VERBOSE") == 0)
         return read_verbose(value);
+    if (strcmp(name, "COLL_REDUCE_MB_S") == 0)
+        return read_reduce(value);
+    if (strcmp(name, "COLL_BASE") == 0)
+        return read_base(value);
     return known_elsewhere(name) || unknown_variable();
 }
 
@@ -346,6 +366,14 @@ struct choice coll_select(enum coll_op kind, int nodes, int ppn, size_t bytes) {
 
 size_t coll_memory_limit(void) {
     return memory_limit;
+}
+
+long coll_reduce_mb_s(void) {
+    return reduce_mb_s;
+}
+
+bool coll_base_is_ompi(void) {
+    return base_is_ompi;
 }
 
 bool coll_verbose(void) {

@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +42,55 @@ static void print_place(int rank, int processes) {
     fflush(stdout);
 }
 
+static void fail_unknown(const char *collective) {
+    fprintf(stderr,
+            "collprobe: unknown collective '%s'; known: bcast barrier reduce allreduce gather scatter allgather "
+            "alltoall alltoallv ibcast iallreduce reduce_scatter ireduce_scatter latency bw multi_lat\n",
+            collective);
+    MPI_Abort(MPI_COMM_WORLD, 2);
+}
+
+static void call_alltoallv(int bytes, char *send, char *receive) {
+    int processes;
+    CHECK(MPI_Comm_size(MPI_COMM_WORLD, &processes));
+    int *counts = malloc(2 * (size_t)processes * sizeof *counts), *displacements = counts + processes;
+    for (int i = 0; counts != NULL && i < processes; i++) {
+        counts[i] = bytes;
+        displacements[i] = i * bytes;
+    }
+    CHECK(counts == NULL ? MPI_ERR_NO_MEM
+                         : MPI_Alltoallv(send, counts, displacements, MPI_CHAR, receive, counts, displacements,
+                                         MPI_CHAR, MPI_COMM_WORLD));
+    free(counts);
+}
+
+static void call_reduce_scatter(int bytes, char *send, char *receive, bool blocking) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    int processes;
+    CHECK(MPI_Comm_size(MPI_COMM_WORLD, &processes));
+    int *counts = malloc((size_t)processes * sizeof *counts);
+    for (int i = 0; counts != NULL && i < processes; i++)
+        counts[i] = bytes / processes + (i < bytes % processes);
+    CHECK(counts == NULL ? MPI_ERR_NO_MEM
+          : blocking     ? MPI_Reduce_scatter(send, receive, counts, MPI_CHAR, MPI_SUM, MPI_COMM_WORLD)
+                         : MPI_Ireduce_scatter(send, receive, counts, MPI_CHAR, MPI_SUM, MPI_COMM_WORLD, &request));
+    CHECK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    free(counts);
+}
+
+static void call_non_blocking(const char *collective, int bytes, char *send, char *receive) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (strcmp(collective, "ibcast") == 0)
+        CHECK(MPI_Ibcast(send, bytes, MPI_CHAR, 0, MPI_COMM_WORLD, &request));
+    else if (strcmp(collective, "iallreduce") == 0)
+        CHECK(MPI_Iallreduce(send, receive, bytes, MPI_CHAR, MPI_SUM, MPI_COMM_WORLD, &request));
+    else if (strcmp(collective, "ireduce_scatter") == 0)
+        call_reduce_scatter(bytes, send, receive, false);
+    else
+        fail_unknown(collective);
+    CHECK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+}
+
 /* One call with `bytes` per rank (per block where the collective has blocks). */
 static void call(const char *collective, int bytes, char *send, char *receive) {
     int doubles = bytes / (int)sizeof(double) > 0 ? bytes / (int)sizeof(double) : 1;
@@ -61,12 +111,14 @@ static void call(const char *collective, int bytes, char *send, char *receive) {
         CHECK(MPI_Allgather(send, bytes, MPI_CHAR, receive, bytes, MPI_CHAR, MPI_COMM_WORLD));
     } else if (strcmp(collective, "alltoall") == 0) {
         CHECK(MPI_Alltoall(send, bytes, MPI_CHAR, receive, bytes, MPI_CHAR, MPI_COMM_WORLD));
+    } else if (strcmp(collective, "alltoallv") == 0) {
+        call_alltoallv(bytes, send, receive);
+    } else if (strcmp(collective, "reduce_scatter") == 0) {
+        call_reduce_scatter(bytes, send, receive, true);
+    } else if (collective[0] == 'i') {
+        call_non_blocking(collective, bytes, send, receive);
     } else {
-        fprintf(stderr,
-                "collprobe: unknown collective '%s'; known: bcast barrier reduce allreduce gather scatter allgather "
-                "alltoall\n",
-                collective);
-        MPI_Abort(MPI_COMM_WORLD, 2);
+        fail_unknown(collective);
     }
 }
 

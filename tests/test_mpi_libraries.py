@@ -1,0 +1,136 @@
+"""MPICH and Intel MPI beside Open MPI: how they are started, told their algorithm, and measured in one study."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from collstudy import hydra
+from collstudy.blocks import cell_from
+from collstudy.cells import Cell, Versions, expand
+from collstudy.config import Configuration
+from collstudy.errors import StudyError
+from collstudy.toolchain import mpis
+from conftest import ROOT, Checkout
+
+LIBRARIES = ("openmpi", "mpich", "impi")
+
+STUDY = """
+title: Three libraries
+question: Which is fastest?
+machine: this-machine
+chapter: pipelining
+launches: {min: 1, max: 1}
+sweeps:
+  - &all
+    collective: iallreduce
+    mpi: [openmpi, mpich]
+    algorithms: [default, ring]
+    mappings: [core]
+    processes: [2]
+    sizes: {from: 1024, to: 2048}
+    iterations: 5
+    warmup: 1
+  - {<<: *all, mpi: [impi], algorithms: [default, preset_1]}
+  - {<<: *all, collective: allreduce, algorithms: [default, {name: pipelined_ring, segments: 4}]}
+  - {<<: *all, collective: allreduce, mpi: [impi], algorithms: [default, {name: pipelined, segments: 4}]}
+"""
+
+
+def installed(name: str) -> None:
+    if name not in mpis():
+        message = f"{name} is not installed (./study test installs it in .study/{name})"
+        pytest.fail(message) if os.environ.get("CI") == "true" else pytest.skip(message)
+
+
+def cells_of(checkout: Checkout, text: str = STUDY) -> list[Cell]:
+    checkout.write("config/studies/three.yaml", text)
+    configuration = Configuration(checkout.folder / "config")
+    suites = {name: {"name": "collbench", "version": "1"} for name in LIBRARIES}
+    versions = Versions(suites, {name: {"name": name, "version": "1"} for name in LIBRARIES}, "1.0", {"processor": "x"})
+    return expand(configuration.study("three"), configuration.catalogue, versions)
+
+
+def test_each_library_is_told_in_its_own_words(checkout: Checkout) -> None:
+    found = {(c.mpi["name"], c.collective, c.algorithm): c for c in cells_of(checkout)}
+    told = hydra.selection_environment
+    assert told(found["mpich", "iallreduce", "ring"]) == {
+        "MPIR_CVAR_IALLREDUCE_INTRA_ALGORITHM": "tsp_ring",
+        "MPIR_CVAR_COLLECTIVE_FALLBACK": "error",
+    }
+    assert told(found["impi", "iallreduce", "preset_1"]) == {"I_MPI_ADJUST_IALLREDUCE": "1"}
+    assert told(found["mpich", "iallreduce", "default"]) == {}
+    pipelined = found["mpich", "allreduce", "pipelined_ring"]
+    assert pipelined.selection["library"] == {"COLL_ALLREDUCE": "pipelined:segments=4"}
+    assert told(pipelined)["MPIR_CVAR_IALLREDUCE_INTRA_ALGORITHM"] == "tsp_ring"
+    assert found["openmpi", "allreduce", "pipelined_ring"].selection["inside"] == {
+        "collective": "iallreduce", "algorithm": "ring",
+    }  # fmt: skip
+
+
+def test_an_algorithm_that_a_library_lacks_is_named(checkout: Checkout) -> None:
+    with pytest.raises(StudyError, match="iallreduce ring has no entry that tells impi"):
+        cells_of(checkout, STUDY.replace("preset_1", "ring"))
+    with pytest.raises(StudyError, match="allreduce pipelined_ring with segments=4 has no entry that tells impi"):
+        cells_of(checkout, STUDY.replace("{name: pipelined, segments: 4}", "{name: pipelined_ring, segments: 4}"))
+
+
+def test_ranks_on_several_nodes(checkout: Checkout, tmp_path: Path) -> None:
+    installed("mpich")
+    machine = Configuration(checkout.folder / "config").machine("thin")
+    machine = type(machine)(**{**machine.__dict__, "kind": "slurm", "mpi": "mpich"})
+    identity = cells_of(checkout)[2].identity() | {
+        "nodes": 2,
+        "processes": 4,
+        "mapping": "node",
+        "cycle": ["node", "socket"],
+    }
+    cell = cell_from(identity | {"mpi": {"name": "mpich", "version": "1"}})
+    command = [str(part) for part in hydra.prepare(machine, cell, cell.place(machine), tmp_path, ["a", "b"])]
+    assert command[command.index("-bind-to") + 1] == "user:0,12"
+    assert Path(command[command.index("-machinefile") + 1]).read_text().split() == ["a:1", "b:1", "a:1", "b:1"]
+    uneven = cell_from(identity | {"mpi": cell.mpi, "hosts": {"shuffle": "core", "seed": 2}})
+    with pytest.raises(StudyError, match="their order differs from node to node"):
+        hydra.prepare(machine, uneven, uneven.place(machine), tmp_path, ["a", "b"])
+
+
+def test_three_libraries_in_one_study(checkout: Checkout) -> None:
+    for name in LIBRARIES:
+        installed(name)
+    checkout.write("config/studies/three.yaml", STUDY)
+    assert checkout.collstudy("needs", "three").stdout == ""
+    machine = checkout.folder / "config" / "machines" / "this-machine.yaml"
+    machine.write_text(machine.read_text() + "\noversubscribe: true\n")
+    done = checkout.snakemake("--config", "studies=three", "--cores", "2", "--", "results/three/measurements.csv")
+    assert done.returncode == 0, done.stdout + done.stderr
+    with open(checkout.folder / "results/three/measurements.csv", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert {row["mpi"] for row in rows} == set(LIBRARIES)
+    assert all(float(row["latency_us"]) > 0 for row in rows)
+    # The library did every pipelined allreduce, with each MPI library.
+    assert [row["left_pct"] for row in rows if row["algorithm"].startswith("pipelined")] == ["0.0"] * 6
+    cell = json.loads(next((checkout.folder / "results/cells/iallreduce").glob("*_mpich_ring_*")).read_text())
+    assert cell["launches"][0]["provenance"]["environment"]["MPIR_CVAR_IALLREDUCE_INTRA_ALGORITHM"] == "tsp_ring"
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_an_unmodified_benchmark_runs_the_librarys_collectives(name: str) -> None:
+    """The README's example: LD_PRELOAD=.../libcollstudy.so COLL_BCAST=node mpirun ... osu_bcast."""
+    installed(name)
+    mpi = mpis()[name]
+    assert "LD_PRELOAD=.study/build/openmpi-*/coll/libcollstudy.so COLL_BCAST=node" in (ROOT / "README.md").read_text()
+    environment = mpi.environment() | {
+        "LD_PRELOAD": str(mpi.build / "coll" / "libcollstudy.so"), "COLL_BCAST": "node", "COLL_VERBOSE": "1",
+    }  # fmt: skip
+    options = ["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"] if name == "openmpi" else []
+    program = mpi.build / "bench" / "collbench_bcast"
+    command = [mpi.mpirun, "-n", "2", *options, program, "-c", "-m", "8:65536", "-i", "3", "-x", "1"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(re.findall(r"^\d+ .* Pass$", done.stdout, re.MULTILINE)) == 14
+    assert re.search(r"libcollstudy: bcast: [1-9]\d* calls, 0 left to the MPI library", done.stdout + done.stderr)

@@ -1,0 +1,58 @@
+"""The simulated platform: a message has the latency and the bandwidth of the outermost level that it crosses."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from collstudy.config import Level
+from collstudy.simulator import platform_xml
+from collstudy.toolchain import SETUP
+
+LEVELS = (
+    Level("node", 2, 10.0, 12.0, 12.0),
+    Level("socket", 2, 2.0, 4.0),
+    Level("core", 2, 1.0, 8.0),
+)
+PROGRAM = SETUP / "build" / "simulated" / "bench" / "collbench_latency"
+
+pytestmark = pytest.mark.skipif(shutil.which("smpirun") is None, reason="smpirun (SimGrid SMPI) is not on PATH")
+
+
+@pytest.mark.parametrize("core_gb_s", [None, 20.0])
+@pytest.mark.parametrize(
+    ("other", "latency_us", "gb_s"), [("c-0-0-1", 1.0, 8.0), ("c-0-1-0", 2.0, 4.0), ("c-1-0-0", 10.0, 12.0)]
+)
+def test_bandwidth_by_level(
+    tmp_path: Path, other: str, latency_us: float, gb_s: float, core_gb_s: float | None
+) -> None:
+    (tmp_path / "platform.xml").write_text(platform_xml(LEVELS, core_gb_s, by_level=True))
+    (tmp_path / "hosts.txt").write_text(f"c-0-0-0\n{other}\n")
+    model = [
+        "simulate-computation:no",
+        "lat-factor:0:1",
+        "bw-factor:0:1",
+        "os:0:0:0",
+        "ois:0:0:0",
+        "or:0:0:0",
+        "wtime:0",
+    ]
+    options = [f"--cfg=smpi/{option}" for option in model]
+    options += [f"--cfg=network/{option}" for option in ("TCP-gamma:0", "crosstraffic:0", "weight-S:0")]
+    options += [
+        "--cfg=smpi/send-is-detached-thresh:1000000000",
+        "--cfg=surf/precision:1e-12",
+        "--log=root.thres:critical",
+    ]
+    done = subprocess.run(
+        ["smpirun", "-np", "2", "-platform", "platform.xml", "-hostfile", "hosts.txt", *options, PROGRAM,
+         "-d6", "-m", "1:8388608", "-i", "1", "-x", "1"],
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = {int(size): float(us) for size, us in re.findall(r"^(\d+)\s+([\d.]+)$", done.stdout, re.MULTILINE)}
+    assert found[1] == pytest.approx(latency_us, rel=0.01)
+    assert found[8388608] == pytest.approx(latency_us + 8388608 / (gb_s * 1e3), rel=0.01)

@@ -1,0 +1,90 @@
+"""Topology-aware collectives in a study: who is where reaches the library, set-up is apart, decisions can be used."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections import defaultdict
+
+import pytest
+from conftest import Checkout
+
+STUDY = """
+title: Topology-aware broadcast
+question: Does it know the groups?
+machine: csews
+chapter: topology
+sweeps:
+  - &grid
+    collective: bcast
+    algorithms: [default, node, group, node_group, rank_reorder, seed001]
+    mappings: [block, random]
+    nodes: [8, 16]
+    processes_per_node: [2]
+    sizes: {from: 65536, to: 262144}
+    iterations: 1
+    warmup: 1
+  - <<: *grid
+    collective: alltoallv
+    nodes: [4]
+    sizes: {from: 1024, to: 2048}
+"""
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    folder = tmp_path_factory.mktemp("topology") / "checkout"
+    folder.mkdir()
+    made = Checkout(folder)
+    made.write("config/studies/aware.yaml", STUDY)
+    parts = ("tables", "models", "figures")
+    done = made.snakemake(
+        "--config", "studies=aware", "--cores", "2", "--", *(f"results/aware/{part}/index.csv" for part in parts)
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return made
+
+
+def rows(study: Checkout) -> list[dict[str, str]]:
+    with open(study.folder / "results/aware/measurements.csv", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_hosts_in_random_order_cost_the_default_and_not_those_who_know(study: Checkout) -> None:
+    slowest: dict[tuple[str, str], float] = {}
+    for row in rows(study):
+        if row["collective"] == "bcast" and row["nodes"] == "16" and row["size_bytes"] == "262144":
+            slowest[row["algorithm"], row["mapping"]] = float(row["max_latency_us"])
+    assert slowest["default", "random"] > 1.3 * slowest["default", "block"]
+    assert slowest["node_group", "random"] == pytest.approx(slowest["node_group", "block"], rel=0.05)
+    assert slowest["node_group", "random"] < slowest["default", "random"] / 1.5
+    # 256 KiB to nodes with two ranks each: the seed's rules take the node level alone (its section 2).
+    assert slowest["seed001", "random"] == pytest.approx(slowest["node", "random"], rel=0.01)
+
+
+def test_set_up_is_apart_from_the_call(study: Checkout) -> None:
+    setups = defaultdict(set)
+    for row in rows(study):
+        setups[row["collective"], row["algorithm"]].add(float(row["setup_us"]))
+        # With two ranks a node the seed's rules leave every all-to-all to the MPI library (its section 5.1).
+        left = {} if row["collective"] == "bcast" else {"default": "", "seed001": "100.0"}
+        assert row["left_pct"] == left.get(row["algorithm"], "0.0")
+    # The default makes no communicators of its own, only the private copy that the barrier between calls uses.
+    assert max(setups["bcast", "default"]) < min(setups["bcast", "node_group"])
+
+
+def test_where_ranks_are_is_kept_with_the_launch(study: Checkout) -> None:
+    cell = json.loads(next((study.folder / "results/cells/bcast").glob("*node_group_random*")).read_text())
+    environment = cell["launches"][0]["provenance"]["environment"]
+    assert environment["COLL_GROUPS"] == "0=node[0-3];1=node[4-7];2=node[8-11];3=node[12-15]"
+    assert environment["COLL_BASE"] == "ompi"
+
+
+def test_the_library_follows_the_learned_rules(study: Checkout) -> None:
+    """The decision file of the study, in the simulator: every call finds a rule, and the best algorithms are taken."""
+    rules = study.folder / "results/aware/tables/decision-rules.txt"
+    lines = rules.read_text().splitlines()
+    assert all(line.startswith("#") or re.fullmatch(r"\w+ \d+ \d+ (\d+|\*) -> \w+", line) for line in lines)
+    chosen = {tuple(line.split()[:3]): line.split()[-1] for line in lines if line[0] != "#" and " * " in line}
+    assert set(chosen) == {("bcast", "8", "2"), ("bcast", "16", "2"), ("alltoallv", "4", "2")}

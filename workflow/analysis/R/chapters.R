@@ -1,0 +1,66 @@
+# Studies whose chapter asks a question of its own: their tables, figures and sentences are made here and in
+# topology_aware.R, pipelining.R and mapping_policies.R, in place of those of the general chapter.
+
+#' What a chapter of its own makes; NULL for the general chapters
+#' @noRd
+own_chapter <- function(results) {
+  switch(results$study$chapter %||% "",
+    topology = list(tables = tables_topology, figures = figures_topology, answer = describe_topology_answer),
+    pipelining = list(tables = tables_pipelining, figures = figures_pipelining, answer = describe_pipelining_answer),
+    mapping = list(tables = tables_mapping, figures = figures_mapping, answer = describe_mapping_answer)
+  )
+}
+
+#' The cells of a study with where they ran, and when the last rank was done
+#'
+#' Rooted collectives let most ranks go early, so the mean over ranks, which the benchmark prints first, says little
+#' about the operation. Here a latency is that of the slowest rank: the maximum over ranks of each rank's mean over
+#' iterations.
+#'
+#' @param results List from [read_results()].
+#' @return Tibble, one row per cell and size: collective, algorithm (with its parameters where they vary), mpi, mapping,
+#'   nodes, processes, ppn (processes a node), size_bytes, latency_us (median over launches), low_us and high_us
+#'   (range), launches, setup_us (making communicators; NA where nothing was made) and left_pct (calls that went to
+#'   the MPI library).
+#' @export
+read_slowest <- function(results) {
+  types <- readr::cols(
+    .default = readr::col_character(), nodes = "d", processes = "d", size_bytes = "d", launch = "d", latency_us = "d",
+    max_latency_us = "d", setup_us = "d", left_pct = "d", proved = "l"
+  )
+  path <- file.path(results$study$folder, "measurements.csv")
+  # A results folder of an earlier version lacks the last columns.
+  rows <- suppressWarnings(readr::read_csv(path, col_types = types, progress = FALSE))
+  for (name in setdiff(c("setup_us", "left_pct"), names(rows))) rows[[name]] <- NA_real_
+  rows <- filter(rows, !is.na(.data$latency_us), is.na(.data$proved) | .data$proved)
+  varied <- varies(rows, c("collective", "algorithm"), "parameters") & !is.na(rows$parameters)
+  rows$algorithm[varied] <- variant_name(rows$algorithm, rows$parameters)[varied]
+  rows |>
+    mutate(slowest_us = coalesce(.data$max_latency_us, .data$latency_us), ppn = .data$processes / .data$nodes) |>
+    group_by(
+      .data$collective, .data$algorithm, .data$mpi, .data$mapping, .data$nodes, .data$processes, .data$ppn,
+      .data$size_bytes
+    ) |>
+    summarise(
+      latency_us = median(.data$slowest_us), low_us = min(.data$slowest_us), high_us = max(.data$slowest_us),
+      launches = n(), setup_us = median(.data$setup_us), left_pct = median(.data$left_pct), .groups = "drop"
+    )
+}
+
+slowest_note <- "Latency is that of the slowest rank."
+
+#' Geometric mean: ratios average to the ratio of the averages' logarithms
+#' @noRd
+geometric_mean <- function(x) exp(mean(log(x)))
+
+format_times <- function(ratio) paste(format_number(ratio), "times")
+
+mapping_label <- function(study, mapping) {
+  labels <- map_chr(as.character(mapping), function(name) study$mappings[[name]]$label %||% label_mapping(name))
+  unname(labels)
+}
+
+mapping_label_factor <- function(study, mapping) {
+  order <- unique(unlist(map(study$collectives, "mappings")))
+  factor(mapping_label(study, mapping), unique(mapping_label(study, order)))
+}

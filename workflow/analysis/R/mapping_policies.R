@@ -1,0 +1,130 @@
+# Seed 002, section 3.2.3: mappings, each with the best algorithm for each message size.
+
+#' The best algorithm of each mapping and message size
+#'
+#' @param results List from [read_results()].
+#' @return Tibble: collective, mapping, processes, size_bytes, algorithm (the fastest), latency_us (of the slowest
+#' rank),
+#'   bandwidth_mb_s, best_pct (how much slower than the best mapping at this size).
+#' @export
+summarise_mappings <- function(results) {
+  read_slowest(results) |>
+    arrange(.data$latency_us) |>
+    distinct(.data$collective, .data$mapping, .data$processes, .data$size_bytes, .keep_all = TRUE) |>
+    group_by(.data$collective, .data$processes, .data$size_bytes) |>
+    mutate(best_pct = 100 * (.data$latency_us / min(.data$latency_us) - 1)) |>
+    ungroup() |>
+    mutate(bandwidth_mb_s = .data$size_bytes / .data$latency_us) |>
+    arrange(.data$collective, .data$processes, .data$size_bytes, mapping_label_factor(results$study, .data$mapping)) |>
+    select("collective", "mapping", "processes", "size_bytes", "algorithm", "latency_us", "bandwidth_mb_s", "best_pct")
+}
+
+tables_mapping <- function(results) {
+  list(listed("mapping", "best", rename(summarise_mappings(results), slower_than_best_mapping_pct = "best_pct"), paste0(
+    "Fastest algorithm of each mapping and message size", simulated_note(results$study), ", its latency (\u00b5s) and ",
+    "bandwidth (MB/s), and how much slower than the best mapping it is. ", slowest_note
+  )))
+}
+
+figures_mapping <- function(results) {
+  rows <- summarise_mappings(results)
+  cut <- stats::median(unique(rows$size_bytes))
+  halves <- list(short = rows$size_bytes[rows$size_bytes <= cut], long = rows$size_bytes[rows$size_bytes > cut])
+  halves <- halves[map_lgl(halves, function(sizes) length(sizes) > 0)]
+  c(
+    map(names(halves), function(half) {
+      figure(
+        "mapping", half, plot_mapping_policies(results, range(halves[[half]])), paste0(
+          "Bandwidth of each mapping with the best algorithm of each size (shape). ", bandwidth_note
+        ), c(short = 13, long = 14)[[half]], 9, 4.4
+      )
+    }),
+    list(figure("mapping", "loss", plot_mapping_loss(results), paste0(
+      "How much slower each mapping is than the best one at the same size, in percent. ", slowest_note
+    ), NA, 9, 4))
+  )
+}
+
+#' Bandwidth of each mapping with its best algorithm (seed 002, Figures 13 and 14)
+#'
+#' @param results List from [read_results()].
+#' @param sizes Smallest and largest message size to show (bytes).
+#' @return A ggplot.
+#' @export
+plot_mapping_policies <- function(results, sizes) {
+  rows <- filter(summarise_mappings(results), .data$size_bytes >= sizes[1], .data$size_bytes <= sizes[2]) |>
+    mutate(
+      mapping = mapping_label_factor(results$study, .data$mapping),
+      algorithm = label_algorithm(.data$algorithm, results$study, .data$collective[1])
+    )
+  colours <- setNames(mapping_colours[seq_len(nlevels(rows$mapping))], levels(rows$mapping))
+  ggplot(rows, aes(.data$size_bytes, .data$bandwidth_mb_s, colour = .data$mapping)) +
+    geom_line(linewidth = 0.4) +
+    geom_point(aes(shape = .data$algorithm), size = 2.2) +
+    facet_wrap(vars(capitalised(collective_word(.data$collective))), scales = "free_y") +
+    scale_colour_manual(values = colours) +
+    scale_shape_manual(values = point_shapes) +
+    scale_x_size() +
+    scale_y_continuous("Bandwidth (MB/s)", limits = c(0, NA), labels = scales::label_comma()) +
+    labs(title = paste0(
+      "Mappings, each with its best algorithm: ", label_bytes(min(rows$size_bytes)), " to ",
+      label_bytes(max(rows$size_bytes))
+    )) +
+    tag_simulated(results$study) + theme_study()
+}
+
+plot_mapping_loss <- function(results) {
+  rows <- mutate(summarise_mappings(results), mapping = mapping_label_factor(results$study, .data$mapping))
+  colours <- setNames(mapping_colours[seq_len(nlevels(rows$mapping))], levels(rows$mapping))
+  ggplot(rows, aes(factor(.data$size_bytes), .data$best_pct, fill = .data$mapping)) +
+    geom_col(position = "dodge", width = 0.75) +
+    facet_wrap(vars(capitalised(collective_word(.data$collective)))) +
+    scale_fill_manual(values = colours) +
+    scale_x_discrete("Message size", labels = function(x) label_bytes(as.numeric(x))) +
+    scale_y_continuous("Slower than the best mapping (%)") +
+    labs(title = "What each mapping loses") +
+    tag_simulated(results$study) + theme_study() + theme(axis.text.x = element_text(angle = 45, hjust = 1))
+}
+
+#' Seed 002's question about mappings, answered in sentences
+#'
+#' @param results List from [read_results()], or the study's folder.
+#' @param part Not used: there is one part.
+#' @return Character vector.
+#' @export
+describe_mapping_policies <- function(results, part = "mapping") {
+  results <- as_results(results)
+  rows <- summarise_mappings(results)
+  tie <- results$study$analysis$tie_pct
+  each <- rows |>
+    group_by(.data$mapping) |>
+    summarise(
+      best = sum(.data$best_pct <= tie), sizes = n(), mean = mean(.data$best_pct), most = max(.data$best_pct)
+    ) |>
+    arrange(.data$mean)
+  first <- each$mapping[1]
+  short <- min(rows$size_bytes)
+  long <- max(rows$size_bytes)
+  seed <- "DFNF"
+  c(
+    paste0(
+      "With the best algorithm for each size, ", and_list(paste0(
+        each$mapping, " is the best mapping or tied with it at ", each$best, " of ", each$sizes, " sizes (on average ",
+        format_pct(each$mean), " slower than the best, at most ", format_pct(each$most), ")"
+      )), "."
+    ),
+    if (seed %in% each$mapping) paste0(
+      "The seed found that first filling a socket, then a node (DFNF) is best: ",
+      if (first == seed) "so it is here." else paste0("here ", first, " is, on average over sizes."),
+      " DFNF reaches ", and_list(map_chr(c(short, long), function(size) {
+        here <- filter(rows, .data$mapping == seed, .data$size_bytes == size)
+        paste0(
+          scales::label_comma(1)(here$bandwidth_mb_s[1]), " MB/s at ", label_bytes(size), " (",
+          label_algorithm(here$algorithm[1], results$study, here$collective[1]), ")"
+        )
+      })), "."
+    )
+  )
+}
+
+describe_mapping_answer <- function(results) paste0(study_name(results), ": ", describe_mapping_policies(results)[1])

@@ -1,0 +1,199 @@
+# Seed 002, section 3.2.2: one blocking call, one non-blocking call and its wait, and a pipeline of non-blocking calls.
+
+non_blocking <- c(ibcast = "bcast", iallreduce = "allreduce", ireduce_scatter = "reduce_scatter")
+
+pipelining_kinds <- c(
+  "one blocking call", "one non-blocking call", "pipelined, fixed number", "pipelined, fixed size"
+)
+
+#' Bandwidth of every way to do an operation
+#'
+#' @param results List from [read_results()].
+#' @return Tibble as [read_slowest()] plus operation (bcast, allreduce, reduce_scatter), kind (one blocking call; one
+#'   non-blocking call and its wait; pipelined with a fixed number of segments; pipelined with segments of a fixed
+#'   size), way (what a reader should see), and bandwidth_mb_s = message size (10^6 B) / latency (s), as in the
+#'   seed's figures.
+#' @export
+summarise_bandwidth <- function(results) {
+  rows <- read_slowest(results)
+  known <- results$study$algorithms
+  at <- match(paste(rows$collective, rows$algorithm), paste(known$collective, known$algorithm))
+  label <- known$label[at]
+  segments <- as.numeric(sub(".*segments=([0-9]+).*", "\\1", ifelse(grepl("segments=", label), label, "segments=0")))
+  fixed_size <- grepl("segment_bytes=", label) & grepl("^Pipelined", label)
+  mutate(rows,
+    operation = coalesce(unname(non_blocking[.data$collective]), .data$collective),
+    kind = factor(case_when(
+      .env$fixed_size ~ pipelining_kinds[4], .env$segments > 1 ~ pipelining_kinds[3],
+      .env$segments == 1 | .data$collective %in% names(non_blocking) ~ pipelining_kinds[2], TRUE ~ pipelining_kinds[1]
+    ), pipelining_kinds),
+    way = way_words(label), bandwidth_mb_s = .data$size_bytes / .data$latency_us
+  )
+}
+
+#' "Pipelined ring (segment_bytes=1048576)" -> "Ring, 1 MiB": the panel says the rest
+#' @noRd
+way_words <- function(label) {
+  name <- capitalised(sub("^Pipelined ?", "", sub(" \\(.*", "", label)))
+  name <- ifelse(name == "", "Library's choice", name)
+  bytes <- suppressWarnings(as.numeric(sub(".*segment_bytes=([0-9]+).*", "\\1", label)))
+  segments <- suppressWarnings(as.numeric(sub(".*segments=([0-9]+).*", "\\1", label)))
+  case_when(
+    !is.na(bytes) & grepl("^Pipelined", label) ~ paste0(name, ", ", label_bytes(bytes)),
+    !is.na(segments) & segments > 1 ~ paste0(name, ", ", segments, " segments"), TRUE ~ name
+  )
+}
+
+mpi_words <- c(
+  openmpi = "Open MPI", mpich = "MPICH", impi = "Intel MPI", "smpi-openmpi" = "Open MPI, simulated"
+)
+
+mpi_label <- function(mpi) factor(coalesce(unname(mpi_words[mpi]), mpi), unique(c(unname(mpi_words), mpi)))
+
+#' What pipelining gains: the best pipelined way against one call
+#'
+#' @param rows Tibble from [summarise_bandwidth()].
+#' @return Tibble: operation, mpi, size_bytes, blocking_mb_s and non_blocking_mb_s (the best of each),
+#' pipelined_mb_s, pipelined
+#'   (the way that reaches it), gain_over_one_pct (pipelined over the better of the others).
+#' @export
+summarise_pipelining <- function(rows) {
+  best <- rows |>
+    mutate(what = c("blocking", "non_blocking", "pipelined", "pipelined")[as.integer(.data$kind)]) |>
+    arrange(desc(.data$bandwidth_mb_s)) |>
+    distinct(.data$operation, .data$mpi, .data$size_bytes, .data$what, .keep_all = TRUE)
+  named <- best |>
+    filter(.data$what == "pipelined") |>
+    select("operation", "mpi", "size_bytes", pipelined = "way")
+  wide <- best |>
+    select("operation", "mpi", "size_bytes", "what", "bandwidth_mb_s") |>
+    pivot_wider(names_from = "what", values_from = "bandwidth_mb_s", names_glue = "{what}_mb_s")
+  for (name in setdiff(c("blocking_mb_s", "non_blocking_mb_s", "pipelined_mb_s"), names(wide))) wide[[name]] <- NA_real_
+  left_join(wide, named, by = c("operation", "mpi", "size_bytes")) |>
+    mutate(gain_over_one_pct = 100 * (
+      .data$pipelined_mb_s / pmax(.data$blocking_mb_s, .data$non_blocking_mb_s, na.rm = TRUE) - 1
+    )) |>
+    arrange(.data$operation, mpi_label(.data$mpi), .data$size_bytes) |>
+    select("operation", "mpi", "size_bytes", "blocking_mb_s", "non_blocking_mb_s", "pipelined_mb_s", "pipelined",
+           "gain_over_one_pct")
+}
+
+#' The same way with and without pipelining, as the seed compares them: the ring against the ring in segments
+#' @noRd
+summarise_same_way <- function(rows) {
+  rows <- mutate(rows, name = sub(",.*", "", .data$way))
+  one <- rows |>
+    filter(.data$kind == pipelining_kinds[2]) |>
+    select("operation", "mpi", "name", "size_bytes", one_mb_s = "bandwidth_mb_s")
+  rows |>
+    filter(as.integer(.data$kind) > 2) |>
+    inner_join(one, by = c("operation", "mpi", "name", "size_bytes")) |>
+    arrange(desc(.data$bandwidth_mb_s)) |>
+    distinct(.data$operation, .data$mpi, .data$name, .data$size_bytes, .keep_all = TRUE) |>
+    mutate(gain_pct = 100 * (.data$bandwidth_mb_s / .data$one_mb_s - 1))
+}
+
+operations_of <- function(rows) intersect(c("allreduce", "bcast", "reduce_scatter"), rows$operation)
+
+bandwidth_note <- "Bandwidth: message size (10\u2076 B) / time (s) until the last rank is done, as in the seed."
+
+tables_pipelining <- function(results) {
+  rows <- summarise_bandwidth(results)
+  gains <- summarise_pipelining(rows)
+  map(operations_of(rows), function(operation) {
+    listed(operation, "gain", select(filter(gains, .data$operation == .env$operation), -"operation"), paste0(
+      capitalised(collective_word(operation)), simulated_note(results$study), ": bandwidth (MB/s) of the best ",
+      "blocking call, ",
+      "the best single non-blocking call, and the best pipelined way, with its gain over the better of the two. ",
+      bandwidth_note
+    ))
+  })
+}
+
+figures_pipelining <- function(results) {
+  rows <- summarise_bandwidth(results)
+  map(operations_of(rows), function(operation) {
+    libraries <- n_distinct(rows$mpi[rows$operation == operation])
+    figure(
+      operation, "bandwidth", plot_bandwidth(results, operation), paste0(
+        bandwidth_note, " Rows: MPI libraries; columns: how the operation is called.", launches_note(rows)
+      ), c(allreduce = 11, bcast = 12, reduce_scatter = 12)[[operation]], 10, 2.6 + 2.3 * libraries
+    )
+  })
+}
+
+launches_note <- function(rows) {
+  if (all(rows$launches == 1)) return("")
+  " Points are medians over launches, bars their range."
+}
+
+#' Bandwidth against message size: rows MPI libraries, columns ways to call (seed 002, Figures 10 to 12)
+#'
+#' @param results List from [read_results()].
+#' @param operation bcast, allreduce or reduce_scatter.
+#' @return A ggplot.
+#' @export
+plot_bandwidth <- function(results, operation) {
+  rows <- filter(summarise_bandwidth(results), .data$operation == .env$operation) |>
+    mutate(way = factor(.data$way, unique(.data$way[order(
+      .data$kind, match(.data$algorithm, results$study$algorithms$algorithm)
+    )])))
+  colours <- setNames(
+    rep(c("#333333", spare_colours), length.out = nlevels(rows$way)), levels(rows$way)
+  )
+  ggplot(rows, aes(.data$size_bytes, .data$bandwidth_mb_s, colour = .data$way, shape = .data$way)) +
+    (if (any(rows$launches > 1)) geom_linerange(
+      aes(ymin = .data$size_bytes / .data$high_us, ymax = .data$size_bytes / .data$low_us), linewidth = 0.35,
+      alpha = 0.5
+    )) +
+    geom_line(linewidth = 0.35, alpha = 0.7) +
+    geom_point(size = 1.5) +
+    facet_grid(vars(mpi_label(.data$mpi)), vars(.data$kind)) +
+    scale_colour_manual(values = colours) +
+    scale_shape_manual(values = rep(point_shapes, length.out = nlevels(rows$way))) +
+    scale_x_size() +
+    scale_y_continuous("Bandwidth (MB/s)", limits = c(0, NA), labels = scales::label_comma()) +
+    labs(title = paste0(capitalised(collective_word(operation)), ": one call, and a pipeline of non-blocking calls")) +
+    tag_simulated(results$study) + theme_study() +
+    theme(axis.text.x = element_text(angle = 45, hjust = 1), panel.spacing.x = grid::unit(1.2, "lines"))
+}
+
+#' Seed 002's questions about pipelining, answered in sentences
+#'
+#' @param results List from [read_results()], or the study's folder.
+#' @param part An operation: bcast, allreduce or reduce_scatter; or "what", what the numbers do not show.
+#' @return Character vector.
+#' @export
+describe_pipelining <- function(results, part) {
+  results <- as_results(results)
+  rows <- filter(summarise_bandwidth(results), .data$operation == .env$part)
+  if (nrow(rows) == 0) return(character())
+  largest <- max(rows$size_bytes)
+  gains <- filter(summarise_pipelining(rows), .data$size_bytes == largest, !is.na(.data$gain_over_one_pct))
+  same <- filter(summarise_same_way(rows), .data$size_bytes == largest)
+  c(
+    if (nrow(gains) > 0) paste0(
+      "At ", label_bytes(largest), " the best pipelined ", collective_word(part), " reaches ",
+      and_list(paste0(
+        scales::label_comma(1)(gains$pipelined_mb_s), " MB/s with ", mpi_label(gains$mpi), " (", gains$pipelined, "), ",
+        gain_words(gains$gain_over_one_pct)
+      )), " the best single call."
+    ),
+    if (nrow(same) > 0) paste0(
+      "Pipelined against one non-blocking call of the same algorithm there: ",
+      and_list(paste0(
+        same$name, " with ", mpi_label(same$mpi), " ", scales::label_comma(1)(same$bandwidth_mb_s), " against ",
+        scales::label_comma(1)(same$one_mb_s), " MB/s (", ifelse(same$gain_pct >= 0, "+", "\u2212"),
+        format_pct(abs(same$gain_pct)), ")"
+      )), "."
+    )
+  )
+}
+
+gain_words <- function(pct) paste(format_pct(abs(pct)), ifelse(pct >= 0, "above", "below"))
+
+describe_pipelining_answer <- function(results) {
+  sentence <- describe_pipelining(results, "allreduce")
+  if (length(sentence) == 0) return(paste0(study_name(results), ": no allreduce was measured."))
+  paste0(study_name(results), ": ", sentence[1])
+}

@@ -1,0 +1,525 @@
+# Seed 001: collectives that know nodes and groups, against the MPI library's own, for several orders of hosts.
+
+topology_collectives <- c("bcast", "reduce", "gather", "alltoallv")
+
+# Not an algorithm but a policy over algorithms; and the tree of the seed's example of two placements.
+topology_policies <- c("seed001", "binomial")
+
+#' Speed-up over the MPI library's own algorithm
+#'
+#' The base case is the library's default with the same order of hosts, nodes, processes a node and message size:
+#' `speedup` = latency of the default / latency of the algorithm.
+#'
+#' @param rows Tibble from [read_slowest()].
+#' @return `rows` with default_us and speedup, without the default itself; cells without a default are left out.
+#' @export
+summarise_speedup <- function(rows) {
+  keys <- c("collective", "mpi", "mapping", "nodes", "processes", "size_bytes")
+  base <- select(filter(rows, .data$algorithm == "default"), all_of(keys), default_us = "latency_us")
+  inner_join(filter(rows, .data$algorithm != "default"), base, by = keys) |>
+    mutate(speedup = .data$default_us / .data$latency_us)
+}
+
+large_message <- 1048576
+
+#' Regret of ways to choose an algorithm
+#'
+#' Regret of a choice: how much slower it is than the fastest measured algorithm of the same cell, in percent. The ways:
+#' every algorithm used everywhere, seed 001's hand-made rules (measured as they are), and a classification tree over
+#' nodes, processes a node and message size that is learned from the cells (`fitted`), or from the cells of the other
+#' numbers of nodes (`held_out`). None of them knows the order of hosts.
+#'
+#' @param results List from [read_results()].
+#' @return Tibble: collective, policy, cells, fastest_pct (cells in which it takes the fastest or one within the tie
+#'   width), mean_regret_pct, max_regret_pct.
+#' @export
+summarise_policies <- function(results) {
+  rows <- topology_rows(results)
+  map_dfr(intersect(topology_collectives, rows$collective), function(collective) {
+    cells <- topology_cells(filter(rows, .data$collective == .env$collective), results$study$analysis$tie_pct)
+    if (nrow(cells$table) == 0) return(NULL)
+    tree <- tibble(policy = "tree_fitted", cells$table["cell"], algorithm = predict_tree(cells, cells$table))
+    fresh <- map_dfr(unique(cells$table$nodes), function(n) {
+      apart <- cells$table$nodes == n
+      if (all(apart)) return(NULL)
+      tibble(
+        policy = "tree_held_out", cell = cells$table$cell[apart],
+        algorithm = predict_tree(list(table = cells$table[!apart, ], regret = cells$regret), cells$table[apart, ])
+      )
+    })
+    learned <- inner_join(bind_rows(tree, fresh), cells$regret, by = c("cell", "algorithm"))
+    fixed <- mutate(cells$regret, policy = .data$algorithm)
+    bind_rows(fixed, learned) |>
+      group_by(.data$policy) |>
+      summarise(
+        cells = n(), fastest_pct = 100 * mean(.data$regret_pct <= results$study$analysis$tie_pct),
+        mean_regret_pct = mean(.data$regret_pct), max_regret_pct = max(.data$regret_pct)
+      ) |>
+      arrange(.data$mean_regret_pct) |>
+      mutate(collective = .env$collective, .before = 1)
+  })
+}
+
+#' The cells of the seed's grid: all but those of its example
+#' @noRd
+topology_rows <- function(results) {
+  rows <- filter(read_slowest(results), .data$collective %in% topology_collectives)
+  examples <- unique(rows$mapping[rows$algorithm == "binomial"])
+  filter(rows, !.data$mapping %in% examples)
+}
+
+#' One row for each cell with its fastest algorithm, and the regret of every algorithm in it
+#' @noRd
+topology_cells <- function(rows, tie_pct) {
+  keys <- c("mapping", "nodes", "ppn", "size_bytes")
+  rows$cell <- vctrs::vec_group_id(rows[keys])
+  whole <- rows |>
+    group_by(.data$cell) |>
+    mutate(best_us = min(.data$latency_us[!.data$algorithm %in% topology_policies], Inf)) |>
+    filter("default" %in% .data$algorithm, n() > 1) |>
+    mutate(regret_pct = 100 * (.data$latency_us / .data$best_us - 1)) |>
+    ungroup()
+  candidates <- filter(whole, !.data$algorithm %in% topology_policies)
+  # Within the tie width the default needs no communicators, so it is taken.
+  table <- candidates |>
+    mutate(shown = .data$regret_pct + ifelse(.data$algorithm == "default", -tie_pct, 0)) |>
+    arrange(.data$cell, .data$shown) |>
+    group_by(.data$cell) |>
+    summarise(across(all_of(keys), first), best = first(.data$algorithm), stake = mean(.data$regret_pct))
+  list(table = table, regret = select(whole, "cell", "algorithm", "regret_pct"))
+}
+
+#' A classification tree for one collective: nodes, processes a node and message size decide the algorithm
+#'
+#' Cells weigh as much as the mean regret of the algorithms in them: where all are alike, any answer will do.
+#' @noRd
+fit_tree <- function(cells) {
+  data <- transmute(cells$table,
+    best = factor(.data$best), .data$nodes, .data$ppn, size = log2(.data$size_bytes), stake = .data$stake + 1
+  )
+  rpart::rpart(
+    best ~ nodes + ppn + size, data, weights = data$stake, method = "class",
+    control = rpart::rpart.control(minsplit = 6, minbucket = 3, cp = 0.01, maxdepth = 5, xval = 0)
+  )
+}
+
+predict_tree <- function(cells, table) {
+  if (n_distinct(cells$table$best) == 1) return(rep(cells$table$best[1], nrow(table)))
+  at <- tibble(nodes = table$nodes, ppn = table$ppn, size = log2(table$size_bytes))
+  as.character(stats::predict(fit_tree(cells), at, type = "class"))
+}
+
+#' The learned trees as rules in words
+#'
+#' @param results List from [read_results()].
+#' @return Tibble: collective, rule, algorithm, cells (that the rule decides).
+#' @export
+summarise_tree <- function(results) {
+  rows <- topology_rows(results)
+  map_dfr(intersect(topology_collectives, rows$collective), function(collective) {
+    cells <- topology_cells(filter(rows, .data$collective == .env$collective), results$study$analysis$tie_pct)
+    if (n_distinct(cells$table$best) < 2) {
+      only <- cells$table$best[1]
+      return(tibble(collective = collective, rule = "always", algorithm = only, cells = nrow(cells$table)))
+    }
+    tree <- fit_tree(cells)
+    leaves <- as.integer(rownames(tree$frame)[tree$frame$var == "<leaf>"])
+    paths <- rpart::path.rpart(tree, leaves, print.it = FALSE)
+    tibble(
+      collective = collective, rule = map_chr(paths, tree_words),
+      algorithm = attr(tree, "ylevels")[tree$frame$yval[match(leaves, as.integer(rownames(tree$frame)))]],
+      cells = tree$frame$n[match(leaves, as.integer(rownames(tree$frame)))]
+    )
+  })
+}
+
+#' "ppn < 2.5, size >= 19.5" -> "up to 2 a node, from 1 MiB": the values between the grid's points say nothing more
+#' @noRd
+tree_words <- function(path) {
+  if (length(path) < 2) return("always")
+  parts <- map_chr(path[-1], function(part) {
+    found <- regmatches(part, regexec("^(\\w+)([<>]=?) *([0-9.]+)$", part))[[1]]
+    value <- as.numeric(found[4])
+    below <- startsWith(found[3], "<")
+    if (found[2] == "size") return(paste(if (below) "below" else "from", label_bytes(2^ceiling(value))))
+    what <- c(nodes = "nodes", ppn = "processes a node")[[found[2]]]
+    paste(if (below) "fewer than" else "at least", ceiling(value), what)
+  })
+  paste(parts, collapse = ", ")
+}
+
+#' The learned decisions as the collectives library reads them (COLL_RULES)
+#'
+#' @param results List from [read_results()].
+#' @return Lines: collective, nodes, processes a node, most bytes, algorithm, for every point of the study's grid.
+#' @export
+write_decision_rules <- function(results) {
+  rows <- topology_rows(results)
+  lines <- map(intersect(topology_collectives, rows$collective), function(collective) {
+    cells <- topology_cells(filter(rows, .data$collective == .env$collective), results$study$analysis$tie_pct)
+    grid <- distinct(cells$table, .data$nodes, .data$ppn, .data$size_bytes) |>
+      arrange(.data$nodes, .data$ppn, .data$size_bytes)
+    grid$algorithm <- predict_tree(cells, grid)
+    # Bytes of an all-to-all are all that a rank sends.
+    grid$most <- grid$size_bytes * (if (collective == "alltoallv") grid$nodes * grid$ppn else 1)
+    grid |>
+      group_by(.data$nodes, .data$ppn) |>
+      filter(.data$algorithm != lead(.data$algorithm, default = "")) |>
+      mutate(most = ifelse(row_number() == n(), "*", format(.data$most, scientific = FALSE, trim = TRUE))) |>
+      ungroup() |>
+      transmute(line = paste(.env$collective, .data$nodes, .data$ppn, .data$most, "->", .data$algorithm)) |>
+      pull("line")
+  })
+  c(
+    "# Learned from the measurements of one study. COLL_RULES=<this file>",
+    "# <collective> <nodes> <processes a node> <most bytes> -> <algorithm>", unlist(lines)
+  )
+}
+
+tables_topology <- function(results) {
+  rows <- topology_rows(results)
+  if (nrow(rows) == 0) return(list())
+  dir.create(file.path(results$study$folder, "tables"), showWarnings = FALSE, recursive = TRUE)
+  writeLines(write_decision_rules(results), file.path(results$study$folder, "tables", "decision-rules.txt"))
+  note <- simulated_note(results$study)
+  c(
+    list(
+      listed("speedup", "by-hosts", speedup_table(results, rows), paste0(
+        "Speed-up over the default", note, ", by order of hosts and message size: geometric mean, least and most ",
+        "over nodes and processes a node. Base case: the library's default with the same hosts, nodes, ",
+        "processes and size. ", slowest_note
+      )),
+      listed("choice", "policies", label_policies(summarise_policies(results), results$study), paste0(
+        "Regret of ways to choose the algorithm", note, ": how much slower than the fastest measured algorithm ",
+        "of the cell, in percent, over all orders of hosts. The tree is learned from all cells, or judged on a ",
+        "number of nodes that it has not seen (the seed's rules were made by hand on another cluster)."
+      )),
+      listed("choice", "tree", summarise_tree(results), paste0(
+        "The learned decision trees as rules", note, ". The same decisions for the collectives library (COLL_RULES): ",
+        "tables/decision-rules.txt."
+      )),
+      listed("setup", "cost", setup_table(rows), paste0(
+        "Making the communicators", note, ", once for a communicator and a root and not part of a call: of the ",
+        "rank that spent most, waiting for others included. Calls: how many calls of the largest message pay ",
+        "for it, where the algorithm gains at all. Shuffled lines."
+      ))
+    ),
+    if (nrow(placement_table(results)) > 0) list(listed("placement", "example", placement_table(results), paste0(
+      "Seed 001, section 1.3", note, ": a binomial broadcast to eight ranks on two nodes with two host files. ",
+      "The seed says about 3 times."
+    )))
+  )
+}
+
+policy_words <- c(
+  seed001 = "Seed 001's rules", tree_fitted = "Learned tree", tree_held_out = "Learned tree, unseen nodes"
+)
+
+label_policies <- function(table, study) {
+  labels <- study$algorithms$label[match(table$policy, study$algorithms$algorithm)]
+  mutate(table, policy = coalesce(unname(policy_words[.data$policy]), paste("Always", .env$labels)))
+}
+
+speedup_table <- function(results, rows) {
+  summarise_speedup(rows) |>
+    mutate(
+      size_class = class_of(.data$size_bytes, results$study$analysis$size_classes),
+      hosts = mapping_label_factor(results$study, .data$mapping),
+      collective = factor(.data$collective, topology_collectives),
+      algorithm = factor(.data$algorithm, unique(results$study$algorithms$algorithm))
+    ) |>
+    group_by(.data$collective, .data$hosts, .data$algorithm, .data$size_class) |>
+    summarise(
+      cells = n(), mean_speedup = geometric_mean(.data$speedup), min_speedup = min(.data$speedup),
+      max_speedup = max(.data$speedup), .groups = "drop"
+    ) |>
+    mutate(across(where(is.factor), as.character))
+}
+
+setup_table <- function(rows) {
+  base <- if ("shuffled" %in% rows$mapping) "shuffled" else rows$mapping[1]
+  summarise_speedup(filter(rows, .data$mapping == base)) |>
+    filter(!is.na(.data$setup_us), .data$algorithm != "seed001") |>
+    group_by(.data$collective, .data$algorithm, .data$nodes, .data$ppn) |>
+    filter(.data$size_bytes == max(.data$size_bytes)) |>
+    ungroup() |>
+    transmute(
+      collective = factor(.data$collective, topology_collectives), .data$algorithm, .data$nodes,
+      processes_a_node = .data$ppn,
+      .data$setup_us, .data$size_bytes, call_us = .data$latency_us, .data$default_us,
+      calls_to_pay = ifelse(.data$speedup > 1, ceiling(.data$setup_us / (.data$default_us - .data$latency_us)), NA)
+    ) |>
+    arrange(.data$collective, .data$algorithm, .data$nodes, .data$processes_a_node) |>
+    mutate(collective = as.character(.data$collective))
+}
+
+placement_table <- function(results) {
+  rows <- filter(read_slowest(results), .data$algorithm == "binomial", .data$collective == "bcast")
+  wanted <- c("one-node-each-half", "all-sends-cross")
+  if (!all(wanted %in% rows$mapping)) return(tibble())
+  rows |>
+    select("mapping", "size_bytes", "latency_us") |>
+    pivot_wider(names_from = "mapping", values_from = "latency_us") |>
+    transmute(
+      .data$size_bytes, placement_1_us = .data[["one-node-each-half"]], placement_2_us = .data[["all-sends-cross"]],
+      ratio = .data$placement_2_us / .data$placement_1_us
+    )
+}
+
+figures_topology <- function(results) {
+  rows <- topology_rows(results)
+  if (nrow(rows) == 0) return(list())
+  found <- intersect(topology_collectives, rows$collective)
+  by_collective <- map(found, function(collective) {
+    figure(
+      "speedup", collective, plot_speedup(results, collective), paste0(
+        "Speed-up over the library's default with the same hosts (the base case; above 1 the algorithm is ",
+        "faster), host file with shuffled lines. ", slowest_note
+      ), match(collective, topology_collectives) + 2, 9.5, 7
+    )
+  })
+  c(
+    by_collective,
+    list(
+      figure("hosts", "orders", plot_host_orders(results), paste0(
+        "Latency relative to the library's default with hosts in block order (below 1 is faster), for the most ",
+        "nodes and processes of each collective. ", slowest_note
+      ), NA, 9.5, 1.6 + 2.1 * length(found)),
+      figure("choice", "regret", plot_policies(results), paste0(
+        "Mean regret of ways to choose the algorithm, over all cells and orders of hosts."
+      ), NA, 9, 1.8 + 1.6 * ceiling(length(found) / 2))
+    ),
+    if (nrow(placement_table(results)) > 0) list(figure(
+      "placement", "ratio", plot_placement(results), paste0(
+        "A binomial broadcast to eight ranks on two nodes: latency with ranks 0, 3, 5, 6 on one node over ",
+        "latency with ranks 0 to 3 there. Dashed: the 3 times that the seed measured."
+      ), 2, 8, 3.4
+    ))
+  )
+}
+
+#' Speed-up against message size for one collective, rows processes a node, columns nodes (seed 001, Figures 3 to 6)
+#'
+#' @param results List from [read_results()].
+#' @param collective Name of a collective.
+#' @param hosts Mapping to show.
+#' @return A ggplot.
+#' @export
+plot_speedup <- function(results, collective, hosts = "shuffled") {
+  rows <- filter(topology_rows(results), .data$collective == .env$collective)
+  hosts <- if (hosts %in% rows$mapping) hosts else rows$mapping[1]
+  rows <- summarise_speedup(filter(rows, .data$mapping == hosts)) |>
+    mutate(algorithm = algorithm_factor(.data$algorithm, results$study, .env$collective))
+  ggplot(rows, aes(.data$size_bytes, .data$speedup, colour = .data$algorithm, shape = .data$algorithm)) +
+    geom_hline(yintercept = 1, linewidth = 0.4) +
+    geom_line(linewidth = 0.35, alpha = 0.7) +
+    geom_point(size = 1.5) +
+    facet_grid(
+      vars(.data$ppn), vars(.data$nodes),
+      labeller = labeller(.rows = function(x) paste(x, "a node"), .cols = function(x) paste(x, "nodes"))
+    ) +
+    scale_algorithms_of_all(results, rows$algorithm) +
+    scale_x_size() +
+    scale_y_log10("Speed-up over the default", labels = format_number, breaks = scales::breaks_log(6)) +
+    labs(title = paste0(
+      capitalised(collective_word(collective)), ": speed-up over the default, ", mapping_label(results$study, hosts)
+    )) +
+    tag_simulated(results$study) + theme_study() + theme(axis.text.x = element_text(angle = 45, hjust = 1))
+}
+
+#' What the order of hosts does to each algorithm, against the default in block order
+#'
+#' @inheritParams plot_speedup
+#' @return A ggplot, rows collectives, columns orders of hosts.
+#' @export
+plot_host_orders <- function(results) {
+  rows <- topology_rows(results) |>
+    filter(.data$algorithm != "seed001") |>
+    group_by(.data$collective) |>
+    filter(.data$nodes == max(.data$nodes)) |>
+    filter(.data$ppn == max(.data$ppn)) |>
+    ungroup()
+  base_mapping <- if ("block" %in% rows$mapping) "block" else rows$mapping[1]
+  base <- filter(rows, .data$mapping == base_mapping, .data$algorithm == "default")
+  base <- select(base, "collective", "size_bytes", base_us = "latency_us")
+  rows <- inner_join(rows, base, by = c("collective", "size_bytes")) |>
+    mutate(
+      hosts = mapping_label_factor(results$study, .data$mapping), relative = .data$latency_us / .data$base_us,
+      panel = factor(.data$collective, topology_collectives, capitalised(collective_word(topology_collectives))),
+      algorithm = factor(.data$algorithm, unique(results$study$algorithms$algorithm))
+    )
+  ggplot(rows, aes(.data$size_bytes, .data$relative, colour = .data$algorithm, shape = .data$algorithm)) +
+    geom_hline(yintercept = 1, linewidth = 0.4) +
+    geom_line(linewidth = 0.35, alpha = 0.7) +
+    geom_point(size = 1.4) +
+    facet_wrap(vars(.data$panel, .data$hosts), scales = "free", ncol = n_distinct(rows$hosts), labeller = one_line) +
+    scale_algorithms_of_all(results, rows$algorithm) +
+    scale_x_size() +
+    scale_y_log10("Latency / default in block order", labels = format_number, breaks = scales::breaks_log(5)) +
+    labs(title = "What the order of hosts costs") +
+    tag_simulated(results$study) + theme_study()
+}
+
+#' Colours that are the same for all collectives
+#' @noRd
+scale_algorithms_of_all <- function(results, algorithms) {
+  names <- levels(droplevels(algorithms))
+  known <- results$study$algorithms
+  labels <- known$label[match(names, known$algorithm)]
+  all <- unique(known$algorithm)
+  colours <- setNames(c("#333333", spare_colours, grDevices::hcl.colors(length(all), "Dark 3"))[seq_along(all)], all)
+  list(
+    scale_colour_manual(values = colours[names], breaks = names, labels = labels),
+    scale_shape_manual(values = setNames(point_shapes[match(names, all)], names), breaks = names, labels = labels)
+  )
+}
+
+plot_policies <- function(results) {
+  rows <- summarise_policies(results) |>
+    label_policies(results$study) |>
+    mutate(
+      panel = factor(.data$collective, topology_collectives, capitalised(collective_word(topology_collectives))),
+      policy = factor(.data$policy, rev(unique(c(unname(policy_words), sort(.data$policy)))))
+    )
+  ggplot(rows, aes(.data$mean_regret_pct, .data$policy, colour = grepl("^Always", .data$policy))) +
+    geom_segment(aes(xend = 0, yend = .data$policy), linewidth = 0.4) +
+    geom_point(size = 2) +
+    facet_wrap(vars(.data$panel), scales = "free_x", ncol = 2) +
+    scale_colour_manual(values = c(`TRUE` = "grey55", `FALSE` = "#0072B2"), guide = "none") +
+    scale_x_continuous("Mean regret (%)", limits = c(0, NA)) +
+    scale_y_discrete(NULL) +
+    labs(title = "What choosing costs: rules by hand, a learned tree, one algorithm for all") +
+    tag_simulated(results$study) + theme_study()
+}
+
+plot_placement <- function(results) {
+  ggplot(placement_table(results), aes(.data$size_bytes, .data$ratio)) +
+    geom_hline(yintercept = 1, linewidth = 0.4) +
+    geom_hline(yintercept = 3, linetype = "dashed", colour = "grey45") +
+    geom_line(linewidth = 0.35, colour = "#0072B2") +
+    geom_point(size = 1.6, colour = "#0072B2") +
+    scale_x_size() +
+    scale_y_continuous("Placement 2 / placement 1", limits = c(0, NA)) +
+    labs(title = "Two host files, one binomial broadcast") +
+    tag_simulated(results$study) + theme_study()
+}
+
+#' Seed 001's questions, answered in sentences
+#'
+#' @param results List from [read_results()], or the study's folder.
+#' @param part "speedup", "hosts", "choice", "setup" or "placement".
+#' @return Character vector.
+#' @export
+describe_topology <- function(results, part) {
+  results <- as_results(results)
+  switch(part,
+    speedup = describe_large(results), hosts = describe_hosts(results), choice = describe_choice(results),
+    setup = describe_setup(results), placement = describe_placement(results)
+  )
+}
+
+describe_topology_answer <- function(results) {
+  c(paste0(study_name(results), ": ", describe_large(results, c("bcast", "reduce"))[1]), describe_choice(results)[1])
+}
+
+#' What node + group does for large messages, for each order of hosts
+#' @noRd
+describe_large <- function(results, collectives = topology_collectives) {
+  found <- summarise_speedup(topology_rows(results)) |>
+    filter(.data$algorithm == "node_group", .data$collective %in% collectives) |>
+    group_by(.data$collective) |>
+    filter(.data$size_bytes >= min(large_message, max(.data$size_bytes)))
+  map_chr(intersect(unique(results$study$algorithms$collective), found$collective), function(collective) {
+    rows <- filter(found, .data$collective == .env$collective)
+    by_hosts <- group_by(rows, .data$mapping) |>
+      summarise(mean = geometric_mean(.data$speedup), least = min(.data$speedup), most = max(.data$speedup)) |>
+      arrange(mapping_label_factor(results$study, .data$mapping))
+    paste0(
+      "Node + group ", collective_word(collective), " of ", label_bytes(min(rows$size_bytes)), " and more is ",
+      and_list(paste0(
+        format_times(by_hosts$mean), " (", format_number(by_hosts$least), " to ", format_number(by_hosts$most), ")"
+      )), " as fast as the default (host file: ", and_list(mapping_label(results$study, by_hosts$mapping)),
+      "; mean, least and most over nodes and processes a node)."
+    )
+  })
+}
+
+#' What the order of hosts costs the default, and what is left of it with the best of the others
+#' @noRd
+describe_hosts <- function(results) {
+  rows <- topology_rows(results)
+  if (!"block" %in% rows$mapping) return(character())
+  keys <- c("collective", "nodes", "ppn", "size_bytes")
+  best <- rows |>
+    filter(!.data$algorithm %in% topology_policies) |>
+    group_by(across(all_of(c(keys, "mapping")))) |>
+    summarise(default = latency_of(.data$latency_us, .data$algorithm == "default"), best = min(.data$latency_us),
+              .groups = "drop")
+  base <- select(filter(best, .data$mapping == "block"), all_of(keys), base = "default")
+  lost <- inner_join(filter(best, .data$mapping != "block"), base, by = keys) |>
+    group_by(.data$mapping, .data$collective) |>
+    summarise(default = geometric_mean(.data$default / .data$base), best = geometric_mean(.data$best / .data$base),
+              .groups = "drop")
+  map_chr(unique(lost$mapping), function(mapping) {
+    here <- filter(lost, .data$mapping == .env$mapping)
+    here <- here[order(match(here$collective, topology_collectives)), ]
+    words <- c(shuffled = "shuffled lines", random = "all slots in random order")
+    host_order <- coalesce(unname(words[mapping]), mapping_label(results$study, mapping))
+    paste0(
+      "Host file with ", host_order, ": the default takes ",
+      and_list(paste0(format_times(here$default), " (", collective_word(here$collective), ")")),
+      " its latency in block order on average over nodes, processes and sizes; the best algorithm of each cell takes ",
+      and_list(format_number(here$best)), " times that latency."
+    )
+  })
+}
+
+latency_of <- function(latency, which) if (any(which)) latency[which][1] else NA_real_
+
+describe_choice <- function(results) {
+  table <- summarise_policies(results)
+  of <- function(collective, policy) {
+    format_pct(table$mean_regret_pct[table$collective == collective & table$policy == policy])
+  }
+  found <- unique(table$collective)
+  complete <- found[map_lgl(found, function(x) {
+    all(c("default", "seed001", "tree_held_out") %in% table$policy[table$collective == x])
+  })]
+  if (length(complete) == 0) return(character())
+  paste0(
+    "Mean regret of the default, of the seed's hand-made rules, and of a learned tree on numbers of nodes that ",
+    "it has not seen: ", paste(map_chr(complete, function(x) {
+      paste0(collective_word(x), " ", of(x, "default"), ", ", of(x, "seed001"), " and ", of(x, "tree_held_out"))
+    }), collapse = "; "), "."
+  )
+}
+
+describe_setup <- function(results) {
+  table <- setup_table(topology_rows(results))
+  table <- filter(table, .data$nodes == max(.data$nodes), .data$collective %in% c("bcast", "reduce"))
+  table <- filter(table, .data$processes_a_node == max(.data$processes_a_node))
+  paid <- table[!is.na(table$calls_to_pay), ]
+  if (nrow(table) == 0) return(character())
+  paste0(
+    "On ", table$nodes[1], " nodes with ", table$processes_a_node[1], " processes each, making the communicators ",
+    "of a broadcast or a reduce takes ", format_us(min(table$setup_us)), " to ",
+    format_us(max(table$setup_us)), ", once",
+    if (nrow(paid) > 0) paste0(
+      "; where the algorithm gains for the largest message, ", max(paid$calls_to_pay), " call",
+      if (max(paid$calls_to_pay) > 1) "s", " or fewer pay for it"
+    ), "."
+  )
+}
+
+describe_placement <- function(results) {
+  table <- placement_table(results)
+  if (nrow(table) == 0) return(character())
+  large <- table[which.max(table$size_bytes), ]
+  paste0(
+    "Eight ranks on two nodes, binomial broadcast: with ranks 0, 3, 5 and 6 on one node every message crosses ",
+    "the network, and the broadcast takes ", format_number(min(table$ratio)), " to ", format_number(max(table$ratio)),
+    " times as long as with ranks 0 to 3 there, ", format_number(large$ratio), " times at ",
+    "", label_bytes(large$size_bytes),
+    " (the seed: about 3 times)."
+  )
+}

@@ -1,0 +1,70 @@
+# A ring at 1000 MB/s, non-blocking as fast, pipelined in 4 segments at 1500 MB/s; the slowest rank counts.
+toy_pipelining <- function() {
+  sizes <- 2^(16:20)
+  rows <- dplyr::bind_rows(
+    toy_rows("allreduce", "ring", 2, sizes, sizes / 1000 / 2),
+    dplyr::mutate(toy_rows("iallreduce", "ring", 2, sizes, sizes / 1000 / 2)),
+    dplyr::mutate(toy_rows("allreduce", "pipelined_ring", 2, sizes, sizes / 1500 / 2), parameters = "segments=4"),
+    dplyr::mutate(
+      toy_rows("allreduce", "pipelined_ring", 2, sizes, sizes / 900 / 2), parameters = "segment_bytes=65536"
+    )
+  )
+  rows$max_latency_us <- 2 * rows$latency_us
+  rows$mpi <- "mpich"
+  folder <- make_study(rows)
+  study <- jsonlite::read_json(file.path(folder, "study.json"))
+  study$chapter <- "pipelining"
+  variants <- list(
+    list(name = "ring", label = "Ring"),
+    list(name = "pipelined_ring", parameters = "segments=4", label = "Pipelined ring (segments=4)"),
+    list(name = "pipelined_ring", parameters = "segment_bytes=65536", label = "Pipelined ring (segment_bytes=65536)")
+  )
+  study$collectives$allreduce$algorithms <- variants
+  study$collectives$iallreduce$algorithms <- variants[1]
+  jsonlite::write_json(study, file.path(folder, "study.json"), auto_unbox = TRUE)
+  read_results(folder)
+}
+
+test_that("bandwidth is size over time of the slowest rank, and each way has its kind", {
+  rows <- summarise_bandwidth(toy_pipelining())
+  expect_equal(unique(rows$operation), "allreduce")
+  found <- unique(rows[c("kind", "way", "bandwidth_mb_s")])
+  expect_setequal(
+    paste(found$kind, "/", found$way, "/", round(found$bandwidth_mb_s)),
+    c("one blocking call / Ring / 1000", "one non-blocking call / Ring / 1000",
+      "pipelined, fixed number / Ring, 4 segments / 1500", "pipelined, fixed size / Ring, 64 KiB / 900")
+  )
+})
+
+test_that("the gain is that of the best pipelined way over the best single call", {
+  gains <- summarise_pipelining(summarise_bandwidth(toy_pipelining()))
+  expect_equal(gains$gain_over_one_pct, rep(50, 5))
+  expect_equal(unique(gains$pipelined), "Ring, 4 segments")
+})
+
+test_that("the chapter has its figures, tables and sentences", {
+  results <- toy_pipelining()
+  expect_equal(write_tables(results)$id, "allreduce-gain")
+  expect_equal(write_figures(results)$seed_figure, 11)
+  said <- describe_pipelining(results, "allreduce")
+  expect_match(said[1], "At 1 MiB .* 1,500 MB/s with MPICH \\(Ring, 4 segments\\), 50 % above")
+  expect_match(said[2], "1,500 against 1,000 MB/s \\(\\+50 %\\)")
+  expect_match(describe_answer(results), "Toy: At 1 MiB")
+})
+
+test_that("each mapping gets its best algorithm", {
+  sizes <- c(1024, 4096)
+  rows <- dplyr::bind_rows(
+    toy_rows("allreduce", "ring", 8, sizes, c(10, 10), "DFNF"),
+    toy_rows("allreduce", "default", 8, sizes, c(5, 20), "DFNF"),
+    toy_rows("allreduce", "ring", 8, sizes, c(8, 12), "BFNF"),
+    toy_rows("allreduce", "default", 8, sizes, c(9, 30), "BFNF")
+  )
+  rows$mpi <- "smpi-openmpi"
+  results <- read_results(make_study(rows, simulated = TRUE))
+  best <- summarise_mappings(results)
+  expect_equal(best$algorithm[best$mapping == "DFNF"], c("default", "ring"))
+  expect_equal(best$best_pct[best$mapping == "BFNF"], c(60, 20))
+  expect_match(describe_mapping_policies(results)[1], "DFNF is the best mapping or tied with it at 2 of 2 sizes")
+  expect_match(describe_mapping_policies(results)[2], "so it is here. DFNF reaches 205 MB/s at 1 KiB \\(DEFAULT\\)")
+})

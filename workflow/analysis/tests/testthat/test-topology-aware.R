@@ -1,0 +1,63 @@
+# On 2, 4 and 8 nodes "node" is twice as fast as the default from 1 KiB on, half as fast below.
+toy_topology <- function() {
+  grid <- expand.grid(
+    algorithm = c("default", "node", "seed001"), nodes = c(2, 4, 8), ppn = c(1, 4), size_bytes = 2^(7:14),
+    mapping = c("block", "shuffled"), stringsAsFactors = FALSE
+  )
+  long <- grid$size_bytes >= 1024
+  factor <- ifelse(long == (grid$algorithm == "node"), 0.5, 2)
+  slowest <- grid$size_bytes * ifelse(grid$algorithm == "default", 1, factor)
+  rows <- toy_rows(
+    "bcast", grid$algorithm, grid$nodes * grid$ppn, grid$size_bytes, slowest / 4, grid$mapping,
+    setup_us = 1000, left_pct = 0
+  )
+  rows$nodes <- grid$nodes
+  rows$max_latency_us <- slowest
+  rows$mpi <- "smpi-openmpi"
+  placements <- rep(c("one-node-each-half", "all-sends-cross"), each = 8)
+  example <- toy_rows("bcast", "binomial", 8, rep(2^(7:14), 2), 1, placements)
+  example$max_latency_us <- rep(c(1, 3), each = 8)
+  example$nodes <- 2
+  example$mpi <- "smpi-openmpi"
+  folder <- make_study(dplyr::bind_rows(rows, example), simulated = TRUE)
+  study <- jsonlite::read_json(file.path(folder, "study.json"))
+  study$chapter <- "topology"
+  jsonlite::write_json(study, file.path(folder, "study.json"), auto_unbox = TRUE)
+  read_results(folder)
+}
+
+test_that("speed-up is the default's latency over the algorithm's, of the slowest rank", {
+  rows <- summarise_speedup(read_slowest(toy_topology()))
+  node <- rows[rows$algorithm == "node", ]
+  expect_equal(node$speedup, ifelse(node$size_bytes >= 1024, 2, 0.5))
+  expect_equal(unique(node$default_us[node$size_bytes == 128]), 128)
+  expect_false("default" %in% rows$algorithm)
+})
+
+test_that("the tree finds where the algorithms change, also for numbers of nodes that it has not seen", {
+  results <- toy_topology()
+  tree <- summarise_tree(results)
+  expect_setequal(paste(tree$rule, tree$algorithm), c("from 1 KiB node", "below 1 KiB default"))
+  policies <- summarise_policies(results)
+  regret <- setNames(policies$mean_regret_pct, policies$policy)
+  expect_equal(unname(regret[c("tree_fitted", "tree_held_out")]), c(0, 0))
+  # Below 1 KiB, three of eight sizes, "node" takes twice as long; from there on the default does.
+  expect_equal(regret[["node"]], 100 * 3 / 8)
+  expect_equal(regret[["default"]], 100 * 5 / 8)
+})
+
+test_that("the learned decisions are lines that the collectives library reads", {
+  lines <- write_decision_rules(toy_topology())
+  expect_true(all(c("bcast 4 4 512 -> default", "bcast 4 4 * -> node") %in% lines))
+})
+
+test_that("figures, tables and sentences of the chapter are there and say simulated", {
+  results <- toy_topology()
+  tables <- write_tables(results)
+  figures <- write_figures(results)
+  wanted <- c("speedup-by-hosts", "choice-policies", "choice-tree", "setup-cost", "placement-example")
+  expect_setequal(tables$id, wanted)
+  expect_true(all(grepl("simulated", c(tables$caption, figures$caption))))
+  expect_equal(figures$seed_figure[figures$id == "speedup-bcast"], 3)
+  expect_match(describe_topology(results, "placement"), "3 to 3 times")
+})

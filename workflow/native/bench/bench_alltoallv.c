@@ -1,0 +1,19 @@
+#include "benchmark.h"
+
+static int call(const struct buffers *buffers, int bytes, const struct world *world) {
+    (void)bytes; /* the counts say it */
+    return MPI_Alltoallv(buffers->send, world->counts, world->displacements, MPI_CHAR, buffers->recv, world->counts,
+                         world->displacements, MPI_CHAR, world->comm);
+}
+
+static const struct collective collective = {.call = call,
+                                             .counts = COUNTS_EQUAL,
+                                             .sync = SYNC_BEFORE_SIZE | SYNC_AFTER_CALL | SYNC_AFTER_RESULT,
+                                             .personal = true,
+                                             .collects = true};
+
+const struct benchmark benchmark = {.name = "alltoallv",
+                                    .title = "MPI_Alltoallv latency test",
+                                    .sized = true,
+                                    .collective = &collective,
+                                    COLLECTIVE_DEFAULTS};
