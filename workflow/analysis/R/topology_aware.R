@@ -272,7 +272,7 @@ figures_topology <- function(results) {
   found <- intersect(topology_collectives, rows$collective)
   by_collective <- map(found, function(collective) {
     figure(
-      "speedup", collective, plot_speedup(results, collective), paste0(
+      "speedup", collective, plot_topology_speedup(results, collective), paste0(
         "Speed-up over the library's default with the same hosts (the base case; above 1 the algorithm is ",
         "faster), host file with shuffled lines. ", slowest_note
       ), match(collective, topology_collectives) + 2, 9.5, 7
@@ -305,7 +305,7 @@ figures_topology <- function(results) {
 #' @param hosts Mapping to show.
 #' @return A ggplot.
 #' @export
-plot_speedup <- function(results, collective, hosts = "shuffled") {
+plot_topology_speedup <- function(results, collective, hosts = "shuffled") {
   rows <- filter(topology_rows(results), .data$collective == .env$collective)
   hosts <- if (hosts %in% rows$mapping) hosts else rows$mapping[1]
   rows <- summarise_speedup(filter(rows, .data$mapping == hosts)) |>
@@ -329,7 +329,7 @@ plot_speedup <- function(results, collective, hosts = "shuffled") {
 
 #' What the order of hosts does to each algorithm, against the default in block order
 #'
-#' @inheritParams plot_speedup
+#' @inheritParams plot_topology_speedup
 #' @return A ggplot, rows collectives, columns orders of hosts.
 #' @export
 plot_host_orders <- function(results) {
