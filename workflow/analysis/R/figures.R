@@ -4,10 +4,22 @@
 #' @return Tibble, the content of `figures/index.csv`: id, file, title, caption, seed_figure, width_in, height_in.
 #' @export
 write_figures <- function(results, folder = results$study$folder) {
+  figures <- figures_of(results)
+  none <- tibble(
+    id = character(), file = character(), title = character(), caption = character(), seed_figure = integer(),
+    width_in = numeric(), height_in = numeric()
+  )
+  index <- bind_rows(none, map_dfr(figures, function(figure) write_figure(figure, folder, results$study)))
+  write_table(index, file.path(folder, "figures", "index.csv"))
+  index
+}
+
+# A chapter of its own has figures of its own.
+figures_of <- function(results) {
   own <- own_chapter(results)
-  figures <- if (has_applications(results)) figures_of_applications(results) else if (!is.null(own)) {
-    own$figures(results)
-  } else c(
+  if (has_applications(results)) return(figures_of_applications(results))
+  if (!is.null(own)) return(own$figures(results))
+  c(
     unlist(
       map(collectives_of(results, sized = TRUE), function(name) figures_with_sizes(results, name)), recursive = FALSE
     ),
@@ -19,13 +31,6 @@ write_figures <- function(results, folder = results$study$folder) {
     figures_of_scaling(results),
     figures_accuracy(results)
   )
-  none <- tibble(
-    id = character(), file = character(), title = character(), caption = character(), seed_figure = integer(),
-    width_in = numeric(), height_in = numeric()
-  )
-  index <- bind_rows(none, map_dfr(figures, function(figure) write_figure(figure, folder, results$study)))
-  write_table(index, file.path(folder, "figures", "index.csv"))
-  index
 }
 
 figure <- function(collective, what, plot, caption, seed = NA, width = 9, height = 5) {
