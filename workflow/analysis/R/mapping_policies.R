@@ -2,13 +2,20 @@
 
 #' The best algorithm of each mapping and message size
 #'
+#' Only algorithms that every mapping has at a size compete there: a cell that failed must not look like a bad mapping.
+#'
 #' @param results List from [read_results()].
 #' @return Tibble: collective, mapping, processes, size_bytes, algorithm (the fastest), latency_us (of the slowest
 #' rank),
 #'   bandwidth_mb_s, best_pct (how much slower than the best mapping at this size).
 #' @export
 summarise_mappings <- function(results) {
-  read_slowest(results) |>
+  rows <- read_slowest(results)
+  mappings <- n_distinct(rows$mapping)
+  rows |>
+    group_by(.data$collective, .data$processes, .data$size_bytes, .data$algorithm) |>
+    filter(n_distinct(.data$mapping) == mappings) |>
+    ungroup() |>
     arrange(.data$latency_us) |>
     distinct(.data$collective, .data$mapping, .data$processes, .data$size_bytes, .keep_all = TRUE) |>
     group_by(.data$collective, .data$processes, .data$size_bytes) |>
