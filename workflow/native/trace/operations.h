@@ -3,16 +3,15 @@
 #ifndef OPERATIONS_H
 #define OPERATIONS_H
 
-#define TRACE_OPERATIONS(X)                                                                                            \
-    X(init)                                                                                                            \
-    X(finalize)                                                                                                        \
-    X(communicator)                                                                                                    \
-    X(send)                                                                                                            \
-    X(ssend) X(bsend) X(rsend) X(recv) X(sendrecv) X(isend) X(issend) X(ibsend) X(irsend) X(irecv) X(probe) X(wait)    \
-        X(test) X(barrier) X(bcast) X(reduce) X(allreduce) X(gather) X(gatherv) X(scatter) X(scatterv) X(allgather)    \
-            X(allgatherv) X(alltoall) X(alltoallv) X(alltoallw) X(reduce_scatter) X(reduce_scatter_block) X(scan)      \
-                X(exscan) X(ibarrier) X(ibcast) X(ireduce) X(iallreduce) X(igather) X(iscatter) X(iallgather)          \
-                    X(ialltoall) X(ialltoallv) X(iallgatherv)
+/* clang-format off */
+#define TRACE_OPERATIONS(X) \
+    X(init) X(finalize) X(communicator) X(send) X(ssend) X(bsend) X(rsend) X(recv) X(sendrecv) \
+    X(isend) X(issend) X(ibsend) X(irsend) X(irecv) X(probe) X(wait) X(test) X(barrier) X(bcast) \
+    X(reduce) X(allreduce) X(gather) X(gatherv) X(scatter) X(scatterv) X(allgather) X(allgatherv) \
+    X(alltoall) X(alltoallv) X(alltoallw) X(reduce_scatter) X(reduce_scatter_block) X(scan) \
+    X(exscan) X(ibarrier) X(ibcast) X(ireduce) X(iallreduce) X(igather) X(iscatter) X(iallgather) \
+    X(ialltoall) X(ialltoallv) X(iallgatherv)
+/* clang-format on */
 
 enum operation {
     OP_END,
