@@ -1,0 +1,147 @@
+"""Every fault that a cluster has ready: nothing measured is lost, nothing is measured twice, the last lines say what to do."""
+
+# Fixtures are imported: their names come again as arguments.
+# ruff: noqa: F811
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from cluster import wait_until  # noqa: E402
+from slurm_study import MACHINE, MEASURED, SlurmStudy, cluster, hosts_only, tiny, two  # noqa: E402, F401
+
+
+def test_time_limit_resumes_with_the_remaining_time(two, cluster) -> None:
+    hosts_only(cluster)
+    study = two(launches=20)
+    process = study.start(MEASURED)
+    kept = study.until_kept(12)
+    asked = minutes(study.jobs()[0]["limit"])
+    cluster.expire(int(study.jobs()[0]["id"]))
+    assert process.wait(300) == 0, study.output() + study.logs()
+    first, second = study.jobs()
+    # FAILED: the runner saw that Slurm was ending the job, and left before Slurm insisted.
+    assert first["state"] in ("TIMEOUT", "FAILED") and second["state"] == "COMPLETED"
+    assert minutes(second["limit"]) < asked
+    study.assert_complete(kept, 20)
+    # The launches that Slurm ended are no failures of their cells.
+    assert " 0 failed" in study.output() and "1 failed" not in study.output() and "4 failed" not in study.output()
+    assert "Slurm is ending job" in study.logs()
+
+
+def minutes(text: str) -> int:
+    parts = [int(part) for part in text.split(":")]
+    return parts[0] if len(parts) == 2 else 60 * parts[0] + parts[1]
+
+
+def test_scancel_loses_nothing(two, cluster) -> None:
+    """The block is submitted once more by itself; cancelled again, the run ends and says what to do; then it goes on."""
+    hosts_only(cluster)
+    study = two(launches=10)
+    process = study.start(MEASURED)
+    study.until_kept(3)
+    cluster.run(["scancel", study.jobs()[0]["id"]])
+    assert wait_until(lambda: len(study.jobs()) == 2, 60), study.output()
+    cluster.run(["scancel", study.jobs()[1]["id"]])
+    assert process.wait(120) == 1
+    kept = study.launches()
+    assert "What was measured is kept" in study.output() and "Run the same command again" in study.output()
+    assert "failed" in study.output()
+    study.run()
+    study.assert_complete(kept, 10)
+
+
+def test_a_dead_node_loses_nothing(two, cluster) -> None:
+    """First slurmd alone dies (the job goes on), then its whole node (the block is submitted again, at once)."""
+    hosts_only(cluster)
+    study = two(launches=12)
+    process = study.start(MEASURED)
+    study.until_kept(2)
+    cluster.kill_slurmd("thin002")
+    cluster.start_slurmd("thin002")
+    kept = study.until_kept(10)
+    cluster.kill_node("thin002")
+    cluster.run(["scontrol", "update", "NodeName=thin002", "State=DOWN", "Reason=test"])
+    cluster.start_node("thin002")
+    assert process.wait(300) == 0, study.output() + study.logs()
+    assert study.jobs()[0]["state"] == "NODE_FAIL" and study.jobs()[-1]["state"] == "COMPLETED"
+    study.assert_complete(kept, 12)
+
+
+def test_snakemake_killed_while_its_job_runs(two, cluster) -> None:
+    """The Slurm job goes on. A new run says so, waits for its locks, and measures nothing that it kept."""
+    hosts_only(cluster)
+    study = two(launches=12)
+    process = study.start(MEASURED)
+    study.until_kept(2)
+    assert "snakemake runs here already" in study.collstudy("unlock").stderr
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    locked = study.run(MEASURED, status=1)
+    assert "could not be locked" in locked or "lock" in locked.lower()
+    unlocked = study.collstudy("unlock")
+    assert unlocked.returncode == 0 and "killed was removed" in unlocked.stderr
+    kept = study.launches()
+    output = study.run()
+    assert "still work on blocks of this folder" in output and f"scancel {study.jobs()[0]['id']}" in output
+    assert [job["state"] for job in study.jobs()] == ["COMPLETED"] * 2
+    study.assert_complete(kept, 12)
+
+
+CRASHING = """#!/bin/bash
+case " $* " in *" -n 6 "*) echo "rank 3 died"; exit 139 ;; esac
+exec REAL "$@"
+"""
+
+
+def test_a_cell_that_always_crashes_is_named_and_the_others_complete(two, cluster) -> None:
+    hosts_only(cluster)
+    study = two(mappings="core", launches=1)
+    study.checkout.write("config/studies/two.yaml", study.study.replace("[4]", "[4, 6]"))
+    real = Path(os.environ.get("MPIRUN") or shutil.which("mpirun") or pytest.fail("no mpirun"))
+    folder = study.folder / "mpi"
+    study.checkout.write("mpi/mpirun", CRASHING.replace("REAL", str(real))).chmod(0o755)
+    for name in ("mpicc", "ompi_info"):
+        (folder / name).symlink_to(real.with_name(name))
+    study.environment["PATH"] = f"{folder}:{os.environ['PATH']}"
+    study.run()
+    status = {(row["algorithm"], row["processes"]): row["status"] for row in study.cells()}
+    assert status == {(a, p): "measured" if p == "4" else "failed" for a in ("linear", "binomial") for p in ("4", "6")}
+    verdict = study.collstudy("verdict", "two")
+    assert verdict.returncode == 1 and "2 cells failed" in verdict.stderr
+    assert (
+        "failed: two: bcast linear mapping core processes 6: crash: mpirun ended with exit status 139" in verdict.stderr
+    )
+    assert "2 failed, 0 left" in study.collstudy("status").stdout
+
+
+def test_a_full_disk_loses_nothing(cluster, tiny) -> None:
+    hosts_only(cluster)
+    if tiny is None:
+        pytest.skip("no tmpfs can be mounted here")
+    study = SlurmStudy(cluster, tiny.parent / f"disk{os.getpid()}", launches=10)
+    (study.folder / "results").symlink_to(tiny)
+    process = study.start(MEASURED)
+    study.until_kept(3)
+    filler = tiny / "filler"
+    with open(filler, "wb", buffering=0) as stream:
+        try:
+            while True:
+                stream.write(bytes(4096))
+        except OSError:
+            pass
+    assert process.wait(120) == 1
+    kept = study.launches()
+    assert sum(map(len, kept.values())) >= 3
+    logs = study.logs()
+    assert "No space left on device" in logs and "What was measured before is kept" in logs
+    assert "Run the same command again" in study.output()
+    filler.unlink()
+    study.run()
+    study.assert_complete(kept, 10)
