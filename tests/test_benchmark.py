@@ -424,8 +424,7 @@ def test_full_disk_is_reported(programs, platform):
 def test_top_makefile_builds_where_paths_have_blanks(tmp_path):
     """A checkout, its output folder and the compiler below a folder with a blank in its name."""
     native = tmp_path / "my checkout" / "workflow" / "native"
-    shutil.copytree(SOURCES, native / "bench")
-    shutil.copy(SOURCES.parent / "Makefile", native)
+    shutil.copytree(SOURCES.parent, native)
     compiler = tmp_path / "my checkout" / "smpicc"
     compiler.symlink_to(shutil.which("smpicc"))
     out = tmp_path / "my checkout" / "out"
