@@ -7,6 +7,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -134,3 +135,18 @@ def test_an_unmodified_benchmark_runs_the_librarys_collectives(name: str) -> Non
     assert done.returncode == 0, done.stdout + done.stderr
     assert len(re.findall(r"^\d+ .* Pass$", done.stdout, re.MULTILINE)) == 14
     assert re.search(r"libcollstudy: bcast: [1-9]\d* calls, 0 left to the MPI library", done.stdout + done.stderr)
+
+
+def test_an_mpi_without_headers_is_passed_over(tmp_path: Path) -> None:
+    """As Debian's openmpi-bin, which is for running programs: its mpicc finds no mpi.h."""
+    answers = {
+        "mpirun": 'echo "mpirun (Open MPI) 4.1.4"',
+        "mpicc": "echo 'fatal error: mpi.h: No such file' >&2; exit 1",
+    }
+    for name, answer in answers.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{answer}\n")
+        (tmp_path / name).chmod(0o755)
+    code = "from collstudy.toolchain import mpis; print(mpis()['openmpi'].bin)"
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert Path(done.stdout.strip()) == ROOT / ".study" / "openmpi" / "bin"

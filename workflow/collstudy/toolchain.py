@@ -26,6 +26,10 @@ SIMULATED = "simulated"
 SIMULATED_WITH_LIBRARY = "simulated-library"
 
 
+#: Arguments with which a compiler prints what mpi.h declares.
+COMPILES_MPI = ["-E", "-include", "mpi.h", "-x", "c", "/dev/null"]
+
+
 @dataclass(frozen=True)
 class Mpi:
     """An installed MPI library: its name (openmpi, mpich, impi), version, and the folder of mpicc and mpirun."""
@@ -111,9 +115,10 @@ def spack_lock() -> Path | None:
 
 
 def _identify(folder: Path) -> Mpi | None:
-    """Return the MPI library whose mpirun is in *folder*."""
+    """Return the MPI library whose mpirun is in *folder*; None also where programs cannot be compiled with it."""
     mpirun = folder / "mpirun"
-    if not mpirun.exists() or not (folder / "mpicc").exists():
+    # Packages for running MPI programs may bring a compiler without headers (Debian's openmpi-bin).
+    if not mpirun.exists() or not version_of([folder / "mpicc", *COMPILES_MPI], "(MPI_Init)", folder):
         return None
     version = version_of([mpirun, "--version"], r"\(Open MPI\) (\S+)", folder)
     if version:
