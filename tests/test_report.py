@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import json
 import os
@@ -24,6 +25,8 @@ SVG = (
     '<rect width="504" height="288" fill="#eee"/>'
     '<text x="20" y="40" style="font-size: 12px; font-family: \'No Such Font\';">latency</text></svg>'
 )
+#: One white dot.
+PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAG7buVgAAAABJRU5ErkJggg==")
 
 
 # The filter ---------------------------------------------------------------------------------------------------------
@@ -186,12 +189,15 @@ def make_study(results: Path, name: str, simulated: bool, title: str) -> Path:
     (folder / "figures").mkdir()
     (folder / "figures" / "bcast-latency.svg").write_text(SVG, encoding="utf-8")
     figure = {"title": "T", "caption": f"Latency. {NASTY}", "seed_figure": 1, "width_in": 7, "height_in": 4}
-    ids = ["bcast-latency", "bcast-decision-map", "other"]
+    (folder / "figures" / "bcast-shapes.svg").write_text(SVG + f"<!--{'x' * 500_000}-->", encoding="utf-8")
+    (folder / "figures" / "bcast-shapes.png").write_bytes(PNG)
+    ids = ["bcast-latency", "bcast-decision-map", "bcast-shapes", "other"]
     write_csv(folder / "figures" / "index.csv", [{"id": i, "file": f"figures/{i}.svg", **figure} for i in ids])
     values = [{"algorithm": "binary_tree", "mapping": "core", "mean_difference_us": -1.234567, "note": NASTY}]
     write_csv(folder / "tables" / "bcast-default-vs-best.csv", values * 3)
     write_csv(folder / "tables" / "bcast-winners.csv", [{"processes": p, "latency_us": p / 7} for p in range(400)])
-    tables = ["bcast-default-vs-best", "bcast-winners", "bcast-gone"]
+    write_csv(folder / "tables" / "bcast-words.csv", [{"n": f"line{n:02}", "words": "long " * 80} for n in range(20)])
+    tables = ["bcast-default-vs-best", "bcast-winners", "bcast-words", "bcast-gone"]
     write_csv(
         folder / "tables" / "index.csv",
         [{"id": i, "file": f"tables/{i}.csv", "caption": f"Table {i} {NASTY}", "seed_table": ""} for i in tables],
@@ -313,6 +319,21 @@ def test_pdf_has_text(made):
     for words in ("Contents", "How it was measured", "No results yet", "Simulated numbers", "What made it"):
         assert words in text
     assert "A & B <b>bold</b> $x_1$ 100% #1 @fig-nowhere" in " ".join(text.split())
+
+
+def test_drawings_of_many_shapes_are_pictures_on_the_page(made):
+    figure = re.search(r'id="fig-measured-one-bcast-shapes".*?</figure>', made["page"], re.DOTALL)
+    assert figure and "data:image/png" in figure.group() and "x" * 1000 not in figure.group()
+    assert "data:image/svg" in re.search(r'id="fig-measured-one-bcast-latency".*?</figure>', made["page"], re.DOTALL)[0]
+
+
+def test_table_of_long_texts_goes_on_over_pages(made):
+    if not shutil.which("pdftotext"):
+        pytest.skip("pdftotext (poppler-utils) is not on PATH")
+    pdf = made["results"] / "report" / "report.pdf"
+    pages = subprocess.run(["pdftotext", str(pdf), "-"], capture_output=True, text=True, check=True).stdout.split("\f")
+    first, last = (next(i for i, page in enumerate(pages) if line in page) for line in ("line00", "line19"))
+    assert first < last
 
 
 def test_broken_study_file_is_named_not_fatal(made, tmp_path):

@@ -52,8 +52,9 @@ show_answer <- function(studies) {
   answer <- do.call(rbind, lapply(ready, answer_of))
   items <- unlist(lapply(ready, function(study) {
     sentences <- describe("describe_answer", study)
-    remember_claims(study, sentences, "tbl-answer")
-    sprintf("- %s (@sec-%s)", md(sentences), rep(study$id, length(sentences)))
+    chapter <- paste0("sec-", study$id)
+    remember_claims(study, sentences, c("tbl-answer", chapter))
+    sprintf("- %s (@%s)", md(sentences), rep(chapter, length(sentences)))
   }))
   if (length(items)) emit(paste(items, collapse = "\n"))
   if (length(items) == 0) paragraph("There are no results to summarise yet.")
@@ -409,9 +410,9 @@ show_claims <- function(studies) {
   emit_table("tbl-claims", rows, caption, raw = names(rows), whole = 300)
 }
 
-#' References to what the report does show; a figure whose file was missing has no number.
+#' References to what the report does show: chapters always; a figure whose file was missing has no number.
 references_to <- function(labels) {
-  shown <- intersect(labels, report$labels)
+  shown <- intersect(labels, c(report$labels, grep("^sec-", labels, value = TRUE)))
   if (length(shown)) paste0("@", shown, collapse = ", ") else "not shown"
 }
 

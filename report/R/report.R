@@ -300,9 +300,10 @@ cut_note <- function(rows, most, file) {
 emit_rows <- function(table, labels, raw, headers) {
   wide <- ncol(table) > 7 || sum(nchar(headers)) > 80
   emit("::: {.table-scroll", if (nrow(table) > 30) " .long", "}")
-  # A table that fits on a page stays in one piece.
+  # A table that fits on a page stays in one piece; one that does not would be printed over itself.
+  long <- nrow(table) > 30 || sum(nchar(unlist(table)), na.rm = TRUE) > 2500
   emit(typst_only(paste0(
-    "#block(width: 100%, breakable: ", if (nrow(table) > 30) "true" else "false", ")[",
+    "#block(width: 100%, breakable: ", if (long) "true" else "false", ")[",
     if (wide) "#set text(size: 8.8pt); #set table(inset: (x: 3.5pt, y: 3pt))"
   )))
   emit(paste(pipe_table(table, labels, raw, headers), collapse = "\n"))
@@ -357,6 +358,13 @@ stage_figure <- function(study, file) {
   place
 }
 
+#' The file for the page: a picture of dots where the drawing has so many shapes that browsers would be slow with it.
+file_for_page <- function(study, file) {
+  dots <- sub("[.]svg$", ".png", file)
+  heavy <- isTRUE(file.size(file.path(study$folder, file)) > 5e5)
+  if (heavy && file.exists(file.path(study$folder, dots))) dots else file
+}
+
 show_figure <- function(study, row, id = label_of("fig", study, row$id), caption = caption_of(study, row$caption)) {
   image <- stage_figure(study, row$file)
   if (is.null(image)) {
@@ -368,7 +376,7 @@ show_figure <- function(study, row, id = label_of("fig", study, row$id), caption
   begin_float(id)
   # On paper, figures are small enough for two on a page where their text stays readable.
   emit("::: {.content-visible when-format=\"html\"}")
-  emit("![](", image, "){", figure_attributes(row, 1), "}")
+  emit("![](", stage_figure(study, file_for_page(study, row$file)), "){", figure_attributes(row, 1), "}")
   emit(":::")
   emit("::: {.content-hidden when-format=\"html\"}")
   emit("![](", image, "){", figure_attributes(row, paper_width(row)), "}")
