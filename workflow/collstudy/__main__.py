@@ -30,15 +30,15 @@ def command_build(_: argparse.Namespace) -> int:
 
 
 def command_needs(arguments: argparse.Namespace) -> int:
-    """Print the MPI libraries that studies name, that are not here and that set-up can install."""
+    """Print what set-up can install for studies and their companions: MPI libraries that are not here; applications."""
     project = Project(results=arguments.results)
-    wanted: set[str] = set()
-    for name in split_names(",".join(arguments.studies)) or project.default_studies:
-        study = project.study(name)
-        if study.machine.kind == "local":
-            wanted |= {mpi for sweep in study.sweeps for mpi in sweep.mpis}
+    named = split_names(",".join(arguments.studies))
+    studies, _ = project.available(named or project.default_studies, explicit=bool(named))
+    wanted = {mpi for study in studies if study.machine.kind == "local" for sweep in study.sweeps for mpi in sweep.mpis}
     for name in sorted((wanted & {"openmpi", "mpich", "impi"}) - set(toolchain.mpis())):
         print(name)
+    if any(study.applications for study in studies):
+        print("applications")
     return 0
 
 
@@ -176,7 +176,7 @@ def main(argv: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("info", help="what will be used, with versions").set_defaults(run=command_info)
     commands.add_parser("build", help="build the C programs").set_defaults(run=command_build)
-    needs = commands.add_parser("needs", help="MPI libraries that studies need and that are not installed")
+    needs = commands.add_parser("needs", help="what set-up can install for studies: MPI libraries, applications")
     needs.add_argument("studies", nargs="*")
     needs.set_defaults(run=command_needs)
     measure = commands.add_parser("measure", help="run one block")

@@ -115,10 +115,9 @@ def spack_lock() -> Path | None:
 
 
 def _identify(folder: Path) -> Mpi | None:
-    """Return the MPI library whose mpirun is in *folder*; None also where programs cannot be compiled with it."""
+    """Return the MPI library whose mpirun is in *folder*."""
     mpirun = folder / "mpirun"
-    # Packages for running MPI programs may bring a compiler without headers (Debian's openmpi-bin).
-    if not mpirun.exists() or not version_of([folder / "mpicc", *COMPILES_MPI], "(MPI_Init)", folder):
+    if not mpirun.exists() or not (folder / "mpicc").exists():
         return None
     version = version_of([mpirun, "--version"], r"\(Open MPI\) (\S+)", folder)
     if version:
@@ -133,8 +132,11 @@ def _identify(folder: Path) -> Mpi | None:
 @functools.cache
 def mpis() -> dict[str, Mpi]:
     """All MPI libraries found, by name; for each name the first in the order of preference."""
+    folders = [view / "bin" for view in _views()]
     on_path = shutil.which("mpirun")
-    folders = [view / "bin" for view in _views()] + ([Path(on_path).parent] if on_path else [])
+    # Packages for running MPI programs may bring a compiler without headers (Debian's openmpi-bin).
+    if on_path and version_of([Path(on_path).parent / "mpicc", *COMPILES_MPI], "(MPI_Init)", Path(on_path).parent):
+        folders.append(Path(on_path).parent)
     folders += [SETUP / name / "bin" for name in ("openmpi", "mpich", "impi")]
     found: dict[str, Mpi] = {}
     for folder in folders:
