@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT, Checkout
+from test_spack import LOCK
 
 SPACK = """#!/bin/bash
 # spack -e FOLDER concretize|install
 echo "$*" >> "$CALLS"
 case $3 in
-  concretize) [ -e "$2/spack.lock" ] || echo '{"cluster": "'$COLLSTUDY_CLUSTER'"}' > "$2/spack.lock" ;;
+  concretize) [ -e "$2/spack.lock" ] || sed "s/debian12/$COLLSTUDY_CLUSTER/" "$LOCK" > "$2/spack.lock" ;;
   install)
     mkdir -p "$2/.study/spack/bin"
     for program in mpirun mpicc ompi_info; do ln -sf "$REAL/$program" "$2/.study/spack/bin/$program"; done ;;
@@ -52,7 +53,7 @@ def spacked(tmp_path: Path) -> tuple[Checkout, dict[str, str]]:
     assert real
     environment = {
         **os.environ, "PATH": f"{checkout.folder / 'bin'}:{os.environ['PATH']}", "CALLS": str(checkout.folder / "calls"),
-        "REAL": str(Path(real).parent),
+        "REAL": str(Path(real).parent), "LOCK": str(checkout.write("lock", json.dumps(LOCK))),
     }  # fmt: skip
     return checkout, environment
 
@@ -80,17 +81,37 @@ def test_view_and_lock_are_used(spacked: tuple[Checkout, dict[str, str]]) -> Non
     calls = Path(environment["CALLS"]).read_text().splitlines()
     assert [line.split()[-1] for line in calls] == ["concretize", "install"]
     lock = checkout.folder / "spack" / "orfeo" / "spack.lock"
-    assert json.loads(lock.read_text()) == {"cluster": "orfeo"} and "commit spack/orfeo/spack.lock" in done.stderr
+    assert "orfeo" in lock.read_text() and "commit spack/orfeo/spack.lock" in done.stderr
     info = checkout.collstudy("info").stdout
     assert f"mpirun={checkout.folder}/.study/spack/bin/mpirun" in info
     # The next set-up starts from the lock that is kept.
     again = setup(checkout, environment)
     assert again.returncode == 0 and "the lock is new" not in again.stderr
-    # What is measured says so.
+    # What is measured says so, also while another environment is active that has no MPI, such as that of R.
+    other = checkout.write("other/spack.lock", "{}").parent
+    (other / ".spack-env" / "view").mkdir(parents=True)
     checkout.write("config/studies/local.yaml", LOCAL)
-    measured = checkout.snakemake("--config", "studies=local", "--", "results/local/measurements.csv")
+    arguments = ("--config", "studies=local", "--", "results/local/measurements.csv")
+    measured = checkout.snakemake(*arguments, environment={"SPACK_ENV": str(other)})
     assert measured.returncode == 0, measured.stdout + measured.stderr
     digest = hashlib.sha256(lock.read_bytes()).hexdigest()
     assert (checkout.folder / "results" / "spack.lock").read_bytes() == lock.read_bytes()
     (cell,) = (checkout.folder / "results" / "cells").rglob("*.json")
     assert json.loads(cell.read_text())["launches"][0]["provenance"]["software"]["spack_lock_sha256"] == digest
+
+
+def test_a_lock_of_something_else_is_not_taken_up(spacked: tuple[Checkout, dict[str, str]]) -> None:
+    """Spack takes up any lock whose roots are those of the manifest."""
+    checkout, environment = spacked
+    locks = {}
+    for cluster in ("orfeo", "xeon-edr"):
+        environment["COLLSTUDY_CLUSTER"] = cluster
+        done = setup(checkout, environment)
+        assert done.returncode == 0, done.stderr
+        locks[cluster] = checkout.folder / "spack" / cluster / "spack.lock"
+        assert cluster in locks[cluster].read_text() and "the lock is new" in done.stderr
+    locks["orfeo"].write_text(locks["orfeo"].read_text().replace("23-11-1-1", "22-05-9-1"))
+    calls = Path(environment["CALLS"]).read_text()
+    done = setup(checkout, environment)
+    assert done.returncode == 2 and Path(environment["CALLS"]).read_text() == calls
+    assert "spack/orfeo/spack.lock: slurm@22-05-9-1 in /usr is not in packages.yaml; remove it" in done.stderr

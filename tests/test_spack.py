@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -11,18 +12,31 @@ import yaml
 from collstudy import spack_check
 
 CHECKOUT = Path(__file__).resolve().parents[1]
+TARGET = {"name": "x86_64_v3", "vendor": "generic", "features": ["avx2"], "generation": 0, "parents": ["x86_64_v2"]}
+ARCH = {"platform": "linux", "platform_os": "debian12", "target": TARGET}
+USR = {"path": "/usr", "module": None, "extra_attributes": {}}
+#: The parts of a lock that Spack 1.2 writes which say what was chosen (a real one has dependencies and digests too).
 LOCK = {
-    "_meta": {"file-type": "spack-lockfile", "lockfile-version": 6},
+    "_meta": {"file-type": "spack-lockfile", "lockfile-version": 6, "specfile-version": 5},
+    "spack": {"version": "1.2.0.dev0", "type": "git", "commit": "9cf66332df3dd988248617fc93400045be59ebab"},
     "roots": [{"hash": "a", "spec": "openmpi@5.0.10"}, {"hash": "b", "spec": "osu-micro-benchmarks@7.5.2"}],
     "concrete_specs": {
         "a": {
-            "name": "openmpi",
-            "version": "5.0.10",
-            "parameters": {"fabrics": ["ucx"], "schedulers": ["slurm"], "internal-pmix": True, "cuda": False},
+            "name": "openmpi", "version": "5.0.10", "arch": ARCH, "namespace": "builtin",
+            "parameters": {
+                "cuda": False, "fabrics": ["ucx"], "internal-pmix": True, "memchecker": False, "rocm": False,
+                "schedulers": ["slurm"], "cflags": [],
+            },
         },
-        "b": {"name": "osu-micro-benchmarks", "version": "7.5.2", "parameters": {"cuda": False}},
+        "b": {
+            "name": "osu-micro-benchmarks", "version": "7.5.2", "arch": ARCH, "namespace": "builtin",
+            "parameters": {"cuda": False, "papi": False, "rocm": False, "cflags": []},
+        },
+        "c": {"name": "hwloc", "version": "2.9.0", "arch": ARCH, "parameters": {"cuda": False}, "external": USR},
+        "d": {"name": "slurm", "version": "23-11-1-1", "arch": ARCH, "parameters": {}, "external": USR},
+        "e": {"name": "ucx", "version": "1.15.0", "arch": ARCH, "parameters": {"rc": True}, "external": USR},
     },
-}
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -46,6 +60,8 @@ def test_the_files_of_this_checkout_are_sound():
         ("spack.yaml", "- openmpi@5.0.10", "- openmpi@5.0.9", "requires 5.0.10, the root is 5.0.9"),
         ("spack.yaml", "commit: d4f7c711", "commit: v4f7c711", "40 hexadecimal digits"),
         ("spack.yaml", "commit: d4f7", "commit: d4f8", "pin different commits"),
+        ("spack.yaml", "package_repos/d4f7", "package_repos/d4f8", "destination does not name the commit"),
+        ("spack/r/spack.yaml", "      destination: ", "      # ", "destination does not name the commit"),
         ("spack.yaml", "fabrics=ucx ", "", "does not state fabrics"),
         ("spack.yaml", "+internal-pmix ", "", "does not state internal-pmix"),
         ("spack.yaml", "~papi target=x86_64_v3", "~papi", "osu-micro-benchmarks: require replaces that of all"),
@@ -72,6 +88,13 @@ def test_a_mistake_is_named(copy, file, old, new, message):
     assert any(message in problem for problem in spack_check.check(copy)), spack_check.check(copy)
 
 
+def test_the_r_of_spack_is_all_that_set_up_asks_for():
+    asked = re.search(r"p <- c\((.*)\)", (CHECKOUT / "study").read_text())
+    names = re.findall(r'"(\w+)"', asked[1])
+    manifest = yaml.safe_load((CHECKOUT / "spack" / "r" / "spack.yaml").read_text())["spack"]
+    assert names and {f"r-{name}" for name in names} - {"r-scales"} <= spack_check.roots(manifest).keys()  # ggplot2's
+
+
 def test_a_missing_manifest_is_named(copy):
     (copy / "spack" / "r" / "spack.yaml").unlink()
     assert spack_check.check(copy) == ["spack/r/spack.yaml: no such file"]
@@ -89,6 +112,10 @@ def test_a_lock_that_agrees_is_sound(copy, place):
         (lambda lock: lock["concrete_specs"]["a"].update(version="5.0.9"), "locked at 5.0.9"),
         (lambda lock: lock["concrete_specs"]["a"]["parameters"].update(fabrics=["none"]), "locked with fabrics=none"),
         (lambda lock: lock["concrete_specs"]["a"]["parameters"].update({"internal-pmix": False}), "~internal-pmix"),
+        (lambda lock: lock["concrete_specs"]["b"]["arch"].update(target="icelake"), "locked with target=icelake"),
+        (lambda lock: lock["concrete_specs"]["c"].pop("external"), "hwloc@2.9.0 in a prefix of Spack is not in"),
+        (lambda lock: lock["concrete_specs"]["d"]["external"].update(path="/opt/slurm"), "in /opt/slurm is not"),
+        (lambda lock: lock["concrete_specs"]["e"].update(version="1.17.0"), "ucx@1.17.0 in /usr is not"),
         (lambda lock: lock["roots"].pop(), "root of the manifest, not of the lock"),
         (lambda lock: lock["concrete_specs"]["b"].update(name="imb"), "imb is a root of the lock"),
         (lambda lock: lock.pop("roots"), "not a spack.lock"),

@@ -1,7 +1,8 @@
 """Check the Spack files without Spack: `python -m collstudy.spack_check [CHECKOUT]`.
 
 What goes wrong silently in Spack is checked here: roots that carry variants, recipes that are not pinned, an include
-that does not exist, a package's `require` that loses what `all` requires, a lock that belongs to another manifest.
+that does not exist, a package's `require` that loses what `all` requires, a lock that belongs to another manifest or
+to what the cluster once was (Spack takes a lock up as it is, unless the roots have changed).
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ def check(checkout: Path) -> list[str]:
     for lock in locks(checkout):
         manifest = manifests.get(lock.parent / "spack.yaml") or manifests.get(checkout / "spack.yaml")
         if manifest:
-            problems += [f"{_shown(lock, checkout)}: {finding}" for finding in _check_lock(lock, manifest)]
+            findings = [*_check_lock(lock, manifest), *_check_locked_externals(lock)]
+            problems += [f"{_shown(lock, checkout)}: {finding}; remove it and concretize again" for finding in findings]
     return problems
 
 
@@ -80,9 +82,14 @@ def _shown(path: Path, checkout: Path) -> str:
     return str(path.relative_to(checkout))
 
 
-def _commit(manifest: dict[str, Any]) -> str | None:
+def _builtin(manifest: dict[str, Any]) -> dict[str, Any]:
+    """Where the recipes come from."""
     builtin = (manifest.get("repos") or {}).get("builtin")
-    return str(builtin.get("commit")) if isinstance(builtin, dict) else None
+    return builtin if isinstance(builtin, dict) else {}
+
+
+def _commit(manifest: dict[str, Any]) -> str:
+    return str(_builtin(manifest).get("commit", ""))
 
 
 def _check_roots(manifest: dict[str, Any]) -> Iterator[str]:
@@ -95,8 +102,10 @@ def _check_roots(manifest: dict[str, Any]) -> Iterator[str]:
 
 def _check_pins(manifest: dict[str, Any]) -> Iterator[str]:
     commit = _commit(manifest)
-    if not commit or not COMMIT.fullmatch(commit):
+    if not COMMIT.fullmatch(commit):
         yield "repos: builtin: commit is not 40 hexadecimal digits; a lock does not record the recipes"
+    elif commit not in str(_builtin(manifest).get("destination")):
+        yield "repos: builtin: destination does not name the commit; Spack uses a clone that is there at whatever commit"
 
 
 def _requirements(packages: dict[str, Any], name: str) -> str:
@@ -146,11 +155,15 @@ def _check_imports(manifest: dict[str, Any], checkout: Path) -> Iterator[str]:
             yield f"workflow/analysis imports {name}, but r-{name.lower()} is not a root"
 
 
+def _packages(path: Path) -> dict[str, Any]:
+    return yaml.safe_load(path.read_text(encoding="utf-8"))["packages"]
+
+
 def _check_externals(path: Path) -> Iterator[str]:
     if not path.exists():
         return  # named by the check of the includes
     try:
-        packages = yaml.safe_load(path.read_text(encoding="utf-8"))["packages"]
+        packages = _packages(path)
     except (yaml.YAMLError, TypeError, KeyError) as error:
         yield f"not a packages.yaml: {error}"
         return
@@ -168,23 +181,45 @@ def _check_externals(path: Path) -> Iterator[str]:
 def _check_lock(path: Path, manifest: dict[str, Any]) -> Iterator[str]:
     try:
         lock = json.loads(path.read_text(encoding="utf-8"))
-        locked = {entry["hash"]: entry["spec"] for entry in lock["roots"]}
-        concrete = {key: lock["concrete_specs"][key] for key in locked}
+        concrete = [lock["concrete_specs"][entry["hash"]] for entry in lock["roots"]]
     except (ValueError, KeyError, TypeError) as error:
         yield f"not a spack.lock: {error!r}"
         return
     wanted = roots(manifest)
-    found = {spec["name"]: (str(spec["version"]), spec.get("parameters") or {}) for spec in concrete.values()}
+    found = {spec["name"]: spec for spec in concrete}
     for name in sorted(wanted.keys() - found.keys()):
-        yield f"{name}@{wanted[name]} is a root of the manifest, not of the lock: concretize again"
+        yield f"{name}@{wanted[name]} is a root of the manifest, not of the lock"
     for name in sorted(found.keys() - wanted.keys()):
-        yield f"{name} is a root of the lock, not of the manifest: concretize again"
+        yield f"{name} is a root of the lock, not of the manifest"
     for name in sorted(wanted.keys() & found.keys()):
-        version, parameters = found[name]
+        version, target = found[name]["version"], found[name]["arch"]["target"]
+        # A generic processor, such as x86_64_v3, is an object with its name and features too.
+        target = target["name"] if isinstance(target, dict) else target
         if version != wanted[name]:
-            yield f"{name}: locked at {version}, the manifest says {wanted[name]}: concretize again"
-        for problem in _disagreements(_requirements(manifest.get("packages") or {}, name), parameters):
-            yield f"{name}: {problem}: concretize again"
+            yield f"{name}: locked at {version}, the manifest says {wanted[name]}"
+        required = _requirements(manifest.get("packages") or {}, name)
+        for problem in _disagreements(required, {**found[name]["parameters"], "target": target}):
+            yield f"{name}: {problem}"
+
+
+def _check_locked_externals(path: Path) -> Iterator[str]:
+    """What the lock of a cluster takes from it is what the cluster's packages.yaml says today."""
+    try:
+        packages = _packages(path.parent / "packages.yaml")
+        specs = json.loads(path.read_text(encoding="utf-8"))["concrete_specs"].values()
+    except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError):
+        return  # no cluster's lock, or named by the checks of the two files
+    for spec in specs:
+        if spec["name"] not in EXTERNAL:
+            continue
+        taken = spec.get("external") or {}
+        known = [
+            external.get("prefix", taken.get("path"))  # a module has no prefix here
+            for external in packages.get(spec["name"], {}).get("externals") or []
+            if str(external["spec"]).replace("@=", "@").split()[0] == f"{spec['name']}@{spec['version']}"
+        ]
+        if taken.get("path") not in known or not taken:
+            yield f"{spec['name']}@{spec['version']} in {taken.get('path', 'a prefix of Spack')} is not in packages.yaml"
 
 
 def _disagreements(required: str, parameters: dict[str, Any]) -> Iterator[str]:

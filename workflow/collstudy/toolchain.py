@@ -106,12 +106,9 @@ def _views() -> list[Path]:
 
 
 def spack_lock() -> Path | None:
-    """The lock of the Spack environment whose view is used; None without one."""
-    for view in _views():
-        for path in (view.parent.parent / "spack.lock", SETUP / "spack.lock"):
-            if path.exists():
-                return path
-    return None
+    """The lock of the Spack environment whose MPI is used; None without one. An active environment may be that of R."""
+    locks = (view.parent.parent / "spack.lock" for view in _views() if (view / "bin" / "mpirun").exists())
+    return next((lock for lock in locks if lock.exists()), None)
 
 
 def _identify(folder: Path) -> Mpi | None:
