@@ -10,7 +10,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,7 @@ sweeps:
      iterations: 5, warmup: 1}
 """
 MEASURED = "results/two/measurements.csv"
+SNAKEMAKE = (sys.executable, str(Path(__file__).with_name("snakemake_polling.py")))
 PROFILE = ["--profile", "slurm", "--slurm-init-seconds-before-status-checks", "3"]
 
 
@@ -58,11 +59,11 @@ class SlurmStudy:
             **os.environ, "PYTHONPATH": str(folder / "workflow"), "R_LIBS": str(ROOT / ".study" / "R"), "STUDY_PROGRESS_SECONDS": "2",
         }  # fmt: skip
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
+    def start(self, *arguments: str, snakemake: Sequence[str] = SNAKEMAKE) -> subprocess.Popen[str]:
         """Start snakemake; its output goes to the file `output`."""
         with open(self.folder / "output", "w") as output:
             return self.cluster.popen(
-                ["snakemake", *PROFILE, *arguments], cwd=self.folder, env=self.environment, stdout=output, stderr=output,
+                [*snakemake, *PROFILE, *arguments], cwd=self.folder, env=self.environment, stdout=output, stderr=output,
                 text=True,
             )  # fmt: skip
 
@@ -76,7 +77,7 @@ class SlurmStudy:
 
     def run_all(self) -> str:
         """The whole study, as a person types it."""
-        process = self.start()
+        process = self.start(snakemake=["snakemake"])
         assert process.wait(300) == 0, self.output() + self.logs()
         return self.output()
 
