@@ -12,10 +12,10 @@ import yaml
 from collstudy import spack_check
 
 CHECKOUT = Path(__file__).resolve().parents[1]
-TARGET = {"name": "x86_64_v3", "vendor": "generic", "features": ["avx2"], "generation": 0, "parents": ["x86_64_v2"]}
-ARCH = {"platform": "linux", "platform_os": "debian12", "target": TARGET}
+ARCH = {"platform": "linux", "platform_os": "debian12", "target": "x86_64_v3"}
+ICELAKE = {"name": "icelake", "vendor": "GenuineIntel", "features": ["avx2"], "parents": ["cannonlake"]}
 USR = {"path": "/usr", "module": None, "extra_attributes": {}}
-#: The parts of a lock that Spack 1.2 writes which say what was chosen (a real one has dependencies and digests too).
+#: What says what was chosen in a lock that Spack 1.2.0.dev0 made of these files (it has dependencies and digests too).
 LOCK = {
     "_meta": {"file-type": "spack-lockfile", "lockfile-version": 6, "specfile-version": 5},
     "spack": {"version": "1.2.0.dev0", "type": "git", "commit": "9cf66332df3dd988248617fc93400045be59ebab"},
@@ -112,7 +112,7 @@ def test_a_lock_that_agrees_is_sound(copy, place):
         (lambda lock: lock["concrete_specs"]["a"].update(version="5.0.9"), "locked at 5.0.9"),
         (lambda lock: lock["concrete_specs"]["a"]["parameters"].update(fabrics=["none"]), "locked with fabrics=none"),
         (lambda lock: lock["concrete_specs"]["a"]["parameters"].update({"internal-pmix": False}), "~internal-pmix"),
-        (lambda lock: lock["concrete_specs"]["b"]["arch"].update(target="icelake"), "locked with target=icelake"),
+        (lambda lock: lock["concrete_specs"]["b"]["arch"].update(target=ICELAKE), "locked with target=icelake"),
         (lambda lock: lock["concrete_specs"]["c"].pop("external"), "hwloc@2.9.0 in a prefix of Spack is not in"),
         (lambda lock: lock["concrete_specs"]["d"]["external"].update(path="/opt/slurm"), "in /opt/slurm is not"),
         (lambda lock: lock["concrete_specs"]["e"].update(version="1.17.0"), "ucx@1.17.0 in /usr is not"),

@@ -105,7 +105,7 @@ def _check_pins(manifest: dict[str, Any]) -> Iterator[str]:
     if not COMMIT.fullmatch(commit):
         yield "repos: builtin: commit is not 40 hexadecimal digits; a lock does not record the recipes"
     elif commit not in str(_builtin(manifest).get("destination")):
-        yield "repos: builtin: destination does not name the commit; Spack uses a clone that is there at whatever commit"
+        yield "repos: builtin: destination does not name the commit; Spack uses any clone that is there"
 
 
 def _requirements(packages: dict[str, Any], name: str) -> str:
@@ -193,7 +193,7 @@ def _check_lock(path: Path, manifest: dict[str, Any]) -> Iterator[str]:
         yield f"{name} is a root of the lock, not of the manifest"
     for name in sorted(wanted.keys() & found.keys()):
         version, target = found[name]["version"], found[name]["arch"]["target"]
-        # A generic processor, such as x86_64_v3, is an object with its name and features too.
+        # A generic target, such as x86_64_v3, is its name; a processor, such as icelake, an object with features.
         target = target["name"] if isinstance(target, dict) else target
         if version != wanted[name]:
             yield f"{name}: locked at {version}, the manifest says {wanted[name]}"
@@ -219,7 +219,8 @@ def _check_locked_externals(path: Path) -> Iterator[str]:
             if str(external["spec"]).replace("@=", "@").split()[0] == f"{spec['name']}@{spec['version']}"
         ]
         if taken.get("path") not in known or not taken:
-            yield f"{spec['name']}@{spec['version']} in {taken.get('path', 'a prefix of Spack')} is not in packages.yaml"
+            place = taken.get("path", "a prefix of Spack")
+            yield f"{spec['name']}@{spec['version']} in {place} is not in packages.yaml"
 
 
 def _disagreements(required: str, parameters: dict[str, Any]) -> Iterator[str]:
