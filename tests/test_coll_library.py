@@ -24,13 +24,14 @@ ALGORITHMS = {
     "ompi_pipeline ompi_pipeline:segment_bytes=1000 ompi_split_binary_tree ompi_split_binary_tree:segment_bytes=512 "
     "ompi_binary_tree ompi_binary_tree:segment_bytes=512 ompi_binomial ompi_binomial:segment_bytes=3000 ompi_knomial "
     "ompi_knomial:radix=3:segment_bytes=777 ompi_scatter_allgather ompi_scatter_allgather_ring node group node_group "
-    "node_group_pipelined node_group_pipelined:segment_bytes=512 rank_reorder seed001 pipelined "
+    "node_group_pipelined node_group_pipelined:segment_bytes=512 node_group_chain:segment_bytes=512 rank_reorder seed001 pipelined "
     "pipelined:segment_bytes=1000 libnbc_binomial libnbc_chain libnbc_chain:segments=3",
     "BARRIER": "ompi_default ompi_linear ompi_double_ring ompi_recursive_doubling ompi_bruck ompi_two_proc ompi_tree",
     "REDUCE": "ompi_default ompi_linear ompi_chain ompi_chain:segment_bytes=1024 ompi_chain:fanout=2:segment_bytes=100 "
     "ompi_chain:segment_bytes=512:max_requests=2 ompi_pipeline ompi_pipeline:segment_bytes=1000 ompi_binary "
     "ompi_binary:segment_bytes=512 ompi_binomial ompi_binomial:segment_bytes=3000:max_requests=1 ompi_in_order_binary "
-    "ompi_in_order_binary:segment_bytes=512 ompi_rabenseifner node group node_group rank_reorder seed001",
+    "ompi_in_order_binary:segment_bytes=512 ompi_rabenseifner node group node_group node_group_chain:segment_bytes=512 rank_reorder "
+    "seed001",
     "ALLREDUCE": "ompi_default ompi_linear ompi_nonoverlapping ompi_recursive_doubling ompi_ring ompi_segmented_ring "
     "ompi_segmented_ring:segment_bytes=256 ompi_segmented_ring:segment_bytes=64 ompi_rabenseifner pipelined "
     "pipelined:segment_bytes=1000 pipelined:segments=7 libnbc_ring libnbc_ring:segments=5 libnbc_recursive_doubling "

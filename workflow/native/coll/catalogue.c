@@ -5,6 +5,7 @@
 #define SEGMENTED .keys = KEY_SEGMENT_BYTES
 #define REDUCE_TREE .keys = KEY_SEGMENT_BYTES | KEY_MAX_REQUESTS
 #define PIPELINED .keys = KEY_SEGMENT_BYTES | KEY_SEGMENTS, .given = {.segments = 4}
+#define CHAIN .keys = KEY_SEGMENT_BYTES, .given = {.segment_bytes = 65536}
 #define LIBNBC .keys = KEY_SEGMENT_BYTES | KEY_SEGMENTS, .given = {.segments = 1}
 #define ENTRIES(table) table, sizeof table / sizeof *table
 
@@ -23,6 +24,7 @@ static const struct algorithm bcast[] = {
     {"group", level_bcast_group, PLAIN},
     {"node_group", level_bcast_node_group, PLAIN},
     {"node_group_pipelined", level_bcast_pipelined, PIPELINED},
+    {"node_group_chain", level_bcast_chain, CHAIN},
     {"rank_reorder", level_bcast_reorder, PLAIN},
     {"seed001", level_bcast_seed001, PLAIN},
     {"pipelined", pipelined_bcast, PIPELINED},
@@ -53,6 +55,7 @@ static const struct algorithm reduce[] = {
     {"node", level_reduce_node, PLAIN},
     {"group", level_reduce_group, PLAIN},
     {"node_group", level_reduce_node_group, PLAIN},
+    {"node_group_chain", level_reduce_chain, CHAIN},
     {"rank_reorder", level_reduce_reorder, PLAIN},
     {"seed001", level_reduce_seed001, PLAIN},
 };

@@ -225,9 +225,9 @@ algorithm_function ompi_reduce_default, ompi_reduce_linear, ompi_reduce_chain, o
 algorithm_function ompi_allreduce_default, ompi_allreduce_linear, ompi_allreduce_nonoverlapping,
     ompi_allreduce_recursive_doubling, ompi_allreduce_ring, ompi_allreduce_segmented_ring, ompi_allreduce_rabenseifner;
 algorithm_function level_bcast_node, level_bcast_group, level_bcast_node_group, level_bcast_reorder,
-    level_bcast_pipelined, level_bcast_seed001;
-algorithm_function level_reduce_node, level_reduce_group, level_reduce_node_group, level_reduce_reorder,
-    level_reduce_seed001;
+    level_bcast_pipelined, level_bcast_chain, level_bcast_seed001;
+algorithm_function level_reduce_node, level_reduce_group, level_reduce_node_group, level_reduce_chain,
+    level_reduce_reorder, level_reduce_seed001;
 algorithm_function gather_node, gather_group, gather_node_group, gather_reorder, gather_seed001;
 algorithm_function alltoallv_node, alltoallv_group, alltoallv_node_group, alltoallv_reorder, alltoallv_node_gatherv,
     alltoallv_seed001;

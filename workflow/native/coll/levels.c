@@ -140,6 +140,60 @@ int level_reduce_reorder(struct call *call) {
     return reduce(call, LEVEL_REORDER);
 }
 
+/* ---- one segmented tree through all levels ---- */
+
+/* A chain through the leaders of groups from the root on; from each of them one through the leaders of nodes, and from
+ * each of these one through the ranks of the node. A segment is on its way at one level while the next one is at
+ * another. Children: the innermost level first. */
+static int tree_of_chains(const struct levels *levels, MPI_Group all, struct tree *tree) {
+    tree->parent = -1;
+    tree->n = 0;
+    for (int l = levels->n - 1; l >= 0 && levels->comm[l] != MPI_COMM_NULL; l--) {
+        MPI_Group part;
+        int rank, size;
+        TRY(PMPI_Comm_rank(levels->comm[l], &rank));
+        TRY(PMPI_Comm_size(levels->comm[l], &size));
+        TRY(PMPI_Comm_group(levels->comm[l], &part));
+        int before = rank - 1, after = rank + 1, rc = MPI_SUCCESS;
+        if (before >= 0)
+            rc = PMPI_Group_translate_ranks(part, 1, &before, all, &tree->parent);
+        if (after < size && rc == MPI_SUCCESS)
+            rc = PMPI_Group_translate_ranks(part, 1, &after, all, &tree->child[tree->n++]);
+        TRY(PMPI_Group_free(&part));
+        TRY(rc);
+    }
+    return MPI_SUCCESS;
+}
+
+static int find_chains(struct call *call, struct tree *tree) {
+    struct levels *levels;
+    MPI_Group all;
+    TRY(coll_levels_get(call->cache, LEVEL_NODE_GROUP, call->root, &levels));
+    TRY(PMPI_Comm_group(call->comm, &all));
+    int rc = tree_of_chains(levels, all, tree);
+    TRY(PMPI_Group_free(&all));
+    return rc;
+}
+
+int level_bcast_chain(struct call *call) {
+    struct tree tree;
+    TRY(find_chains(call, &tree));
+    if (tree.n > 1) { /* what has the longest way to go first */
+        int inner = tree.child[0];
+        tree.child[0] = tree.child[tree.n - 1];
+        tree.child[tree.n - 1] = inner;
+    }
+    return coll_bcast_tree(call, &tree);
+}
+
+int level_reduce_chain(struct call *call) {
+    struct tree tree;
+    if (!coll_commutes(call) || coll_above_limit(call, call->bytes))
+        return COLL_USE_DEFAULT;
+    TRY(find_chains(call, &tree));
+    return coll_reduce_tree(call, &tree, call->root);
+}
+
 /* ---- the seed's rules ---- */
 
 enum { LARGE = 2048 * 1024, MANY_NODES = 13 };
