@@ -124,7 +124,10 @@ def test_results_simulated_up_to_9_ranks(simulated: Run, tmp_path: Path, row: in
 
 
 def topology_rows() -> list[dict[str, str]]:
-    return [row for row in ROWS if re.match("node|group|rank|seed", row["COLL_BCAST"])]
+    """Of the rows, what knows nodes. (SimGrid's own allreduce divides by zero for no elements on 16 ranks and more.)"""
+    known = re.compile("node|group|rank|seed")
+    rows = [{name: value for name, value in row.items() if known.match(value)} for row in ROWS]
+    return [row for row in rows if "COLL_BCAST" in row]
 
 
 @pytest.mark.long
