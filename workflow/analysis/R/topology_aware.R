@@ -425,17 +425,20 @@ describe_topology_answer <- function(results) {
 #' What node + group does for large messages, for each order of hosts
 #' @noRd
 describe_large <- function(results, collectives = topology_collectives) {
+  labels <- c(node_group = "Node + group", node_group_chain = "Node + group in chains:")
   found <- summarise_speedup(topology_rows(results)) |>
-    filter(.data$algorithm == "node_group", .data$collective %in% collectives) |>
+    filter(.data$algorithm %in% names(labels), .data$collective %in% collectives) |>
     group_by(.data$collective) |>
     filter(.data$size_bytes >= min(large_message, max(.data$size_bytes)))
-  map_chr(intersect(unique(results$study$algorithms$collective), found$collective), function(collective) {
-    rows <- filter(found, .data$collective == .env$collective)
+  asked <- distinct(results$study$algorithms, .data$collective, .data$algorithm)
+  asked <- semi_join(asked, found, by = c("collective", "algorithm"))
+  map2_chr(asked$collective, asked$algorithm, function(collective, algorithm) {
+    rows <- filter(found, .data$collective == .env$collective, .data$algorithm == .env$algorithm)
     by_hosts <- group_by(rows, .data$mapping) |>
       summarise(mean = geometric_mean(.data$speedup), least = min(.data$speedup), most = max(.data$speedup)) |>
       arrange(mapping_label_factor(results$study, .data$mapping))
     paste0(
-      "Node + group ", collective_word(collective), " of ", label_bytes(min(rows$size_bytes)), " and more is ",
+      labels[algorithm], " ", collective_word(collective), " of ", label_bytes(min(rows$size_bytes)), " and more is ",
       and_list(paste0(
         format_times(by_hosts$mean), " (", format_number(by_hosts$least), " to ", format_number(by_hosts$most), ")"
       )), " as fast as the default (host file: ", and_list(mapping_label(results$study, by_hosts$mapping)),
