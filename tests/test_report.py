@@ -18,8 +18,13 @@ from collstudy import render
 
 ROOT = Path(__file__).resolve().parents[1]
 
-FILTER = ROOT / "report" / "filters" / "crossref.lua"
-NASTY = "A & B <b>bold</b> $x_1$ 100% #1 @fig-nowhere `code` *star* [l](u) \\end {{< include x >}} ~t~ \"q\" 'r' | pipe"
+FILTERS = [ROOT / "report" / "filters" / name for name in ("common.lua", "crossref.lua")]
+#: Where Quarto is, the whole report is tested with both renderers.
+RENDERERS = ["fallback", "quarto"] if shutil.which("quarto") else ["fallback"]
+NASTY = (
+    "A & B <b>bold</b> $x_1$ 100% --map-by -? #1 @fig-nowhere `code` *star* [l](u) \\end {{< include x >}} ~t~ "
+    "\"q\" 'r' | pipe"
+)
 SVG = (
     '<svg xmlns="http://www.w3.org/2000/svg" width="504pt" height="288pt" viewBox="0 0 504 288">'
     '<rect width="504" height="288" fill="#eee"/>'
@@ -33,9 +38,10 @@ PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4
 
 
 def pandoc(text: str, target: str = "html") -> subprocess.CompletedProcess[str]:
-    """Run the filter on *text* alone."""
+    """Run the filters on *text* alone."""
     executable, _ = render.find_pandoc()
-    command = [executable, "--from", "markdown", "--to", target, "--number-sections", "--lua-filter", str(FILTER)]
+    filters = [f"--lua-filter={path}" for path in FILTERS]
+    command = [executable, "--from", "markdown", "--to", target, "--number-sections", *filters]
     return subprocess.run(command, check=False, input=text, capture_output=True, text=True, timeout=60)
 
 
@@ -122,7 +128,7 @@ def test_callouts():
     assert "Mind &amp; see" in html and "Body Section 1." in plain(html)
     assert '<div class="callout callout-note">' in pandoc("::: {.callout-note}\n## Title\nBody\n:::\n").stdout
     typst = pandoc(CALLOUT, "typst").stdout
-    assert '#report-callout("warning", [' in typst
+    assert "#callout(icon_color: callout-colours.warning, title: [" in typst
 
 
 TABSET = "::: {.panel-tabset}\n## By *core*\none\n\n## By node\ntwo\n:::\n\n# After {#sec-after}\n\n@sec-after\n"
@@ -225,8 +231,8 @@ class Loaded(HTMLParser):
         self.text.append(data)
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory) -> dict:
+@pytest.fixture(scope="module", params=RENDERERS)
+def made(request, tmp_path_factory) -> dict:
     """A report of three studies, one of them without results, in a folder with a blank in its name."""
     if not shutil.which("Rscript"):
         pytest.skip("Rscript is not on PATH")
@@ -234,7 +240,7 @@ def made(tmp_path_factory) -> dict:
     make_study(results, "simulated-one", True, NASTY)
     make_study(results, "measured-one", False, "Plain title")
     output = ["--output", str(results / "report")]
-    command = [sys.executable, "-m", "collstudy.render", "--results", str(results), "--renderer", "fallback",
+    command = [sys.executable, "-m", "collstudy.render", "--results", str(results), "--renderer", request.param,
                "--studies", "simulated-one", "not-yet", "measured-one", *output]  # fmt: skip
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "workflow")}
     done = subprocess.run(
@@ -318,7 +324,7 @@ def test_pdf_has_text(made):
     text = subprocess.run(["pdftotext", "-layout", str(pdf), "-"], capture_output=True, text=True, check=True).stdout
     for words in ("Contents", "How it was measured", "No results yet", "Simulated numbers", "What made it"):
         assert words in text
-    assert "A & B <b>bold</b> $x_1$ 100% #1 @fig-nowhere" in " ".join(text.split())
+    assert "A & B <b>bold</b> $x_1$ 100% --map-by -? #1 @fig-nowhere" in " ".join(text.split())
 
 
 def test_drawings_of_many_shapes_are_pictures_on_the_page(made):
@@ -347,21 +353,28 @@ def test_broken_study_file_is_named_not_fatal(made, tmp_path):
 # Choice of the renderer, errors -------------------------------------------------------------------------------------
 
 
-def fake_quarto(folder: Path, log: str) -> Path:
-    """A program that answers as Quarto does where render.py listens."""
+def fake_quarto(folder: Path, log: str, version: str = "1.9.38", targets: str = "html typst") -> Path:
+    """
+    A program that answers as Quarto does where render.py listens: the version of typst on its error stream, and the
+    exit status 0 even where it made nothing, as PyPI's quarto-cli has it. It makes what *targets* names.
+    """
     folder.mkdir()
     script = folder / "quarto"
     script.write_text(
         f"""#!/bin/sh
 case "$1" in
-  --version) echo 1.8.1; exit 0;;
-  pandoc|typst) echo 3.6.3; exit 0;;
+  --version) echo {version}; exit 0;;
+  pandoc) echo pandoc 3.8.3; exit 0;;
+  typst) echo "typst 0.14.2 (b33de9de)" >&2; exit 0;;
 esac
-mkdir -p _output
-echo page > _output/index.html
-echo "%PDF-" > _output/index.pdf
 echo "$@" >> calls.txt
-echo "{log}"
+echo "{log}" >&2
+mkdir -p _output
+case "{targets}" in *"$4"*) ;; *) exit 0;; esac
+case "$4" in
+  html) echo page > _output/index.html;;
+  typst) echo "%PDF-" > _output/index.pdf;;
+esac
 """,
         encoding="utf-8",
     )
@@ -376,12 +389,33 @@ def test_quarto_is_used_where_it_is(tmp_path, monkeypatch, capsys):
     assert render.main(["--results", str(tmp_path / "results"), "--studies", "a"]) == 0
     assert (tmp_path / "results" / "report" / "report.pdf").read_text() == "%PDF-\n"
     calls = (tmp_path / "results" / "report-build" / "calls.txt").read_text()
-    assert "--to html" in calls and "--to typst" in calls
-    assert "Quarto 1.8.1" in capsys.readouterr().out
+    assert "render index.qmd --to html" in calls and "render index.qmd --to typst" in calls
+    assert "Quarto 1.9.38, pandoc 3.8.3, typst 0.14.2" in capsys.readouterr().out
+
+
+def test_quarto_that_fails_with_exit_status_0_is_an_error_with_its_words(tmp_path, monkeypatch, capsys):
+    quarto = fake_quarto(tmp_path / "bin", "ERROR: Typst compilation failed", targets="html")
+    monkeypatch.setenv("PATH", f"{quarto.parent}{os.pathsep}{os.environ['PATH']}")
+    (tmp_path / "results").mkdir()
+    assert render.main(["--results", str(tmp_path / "results"), "--studies", "a"]) == 1
+    said = capsys.readouterr().out
+    assert "quarto typst failed (no index.pdf)" in said and "ERROR: Typst compilation failed" in said
+    assert not (tmp_path / "results" / "report").exists()
+
+
+def test_quarto_that_is_too_old_is_not_used(tmp_path, monkeypatch, capsys):
+    quarto = fake_quarto(tmp_path / "bin", "", version="1.8.27")
+    monkeypatch.setenv("PATH", f"{quarto.parent}{os.pathsep}{os.environ['PATH']}")
+    assert render.choose_renderer("auto").name == "knitr + pandoc + typst"
+    assert "quarto is 1.8.27, not 1.9 or newer" in capsys.readouterr().err
+    with pytest.raises(render.StudyError, match="1.8.27, not 1.9 or newer"):
+        render.choose_renderer("quarto")
 
 
 def test_quarto_warning_about_a_reference_is_an_error(tmp_path, monkeypatch, capsys):
-    quarto = fake_quarto(tmp_path / "bin", "WARNING: Unable to resolve crossref @fig-gone")
+    quarto = fake_quarto(
+        tmp_path / "bin", "WARNING (quarto/share/filters/main.lua:1) Unable to resolve crossref @fig-gone"
+    )
     monkeypatch.setenv("PATH", f"{quarto.parent}{os.pathsep}{os.environ['PATH']}")
     (tmp_path / "results").mkdir()
     assert render.main(["--results", str(tmp_path / "results"), "--studies", "a"]) == 1

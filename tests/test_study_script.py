@@ -130,3 +130,54 @@ def test_activate_finds_its_own_checkout(checkout: Checkout) -> None:
     snakemake, python_path = done.stdout.splitlines()
     assert snakemake == f"{checkout.folder}/.study/venv/bin/snakemake"
     assert python_path == f"{checkout.folder}/workflow"
+
+
+#: python3 that makes the environment of Quarto without a network: its quarto prints what $QUARTO_PRINTS says, and ends with
+#: status 0 as PyPI's does whatever happens.
+PYTHON_WITH_QUARTO = """#!/bin/bash
+case "$*" in "-m venv --clear "*/quarto) ;; *) exec {python} "$@" ;; esac
+mkdir -p "$4/bin"
+printf '#!/bin/bash\\necho "%s"\\n' "$QUARTO_PRINTS" > "$4/bin/quarto"
+printf '#!/bin/bash\\n' > "$4/bin/python"
+chmod +x "$4/bin/quarto" "$4/bin/python"
+"""
+
+
+def test_quarto_is_used_where_it_works_and_stays_when_the_environment_is_new(tmp_path: Path) -> None:
+    if shutil.which("quarto"):
+        pytest.skip("a quarto on PATH is used as it is")
+    folder = tmp_path / "checkout"
+    folder.mkdir()
+    checkout = Checkout(folder)
+    made = folder / ".study"
+    made.unlink()
+    made.mkdir()
+    for path in (ROOT / ".study").iterdir():
+        if path.name not in ("venv", "stamps", "quarto", "lock"):
+            (made / path.name).symlink_to(path)
+    shutil.copytree(ROOT / ".study" / "stamps", made / "stamps")
+    (made / "stamps" / "quarto").unlink(missing_ok=True)
+    venv = made / "venv"
+    (venv / "bin").mkdir(parents=True)
+    for path in [ROOT / ".study" / "venv" / name for name in ("lib", "pyvenv.cfg")]:
+        (venv / path.name).symlink_to(path)
+    for path in (ROOT / ".study" / "venv" / "bin").iterdir():
+        (venv / "bin" / path.name).symlink_to(path)
+    link = venv / "bin" / "quarto"
+    python = checkout.write("bin/python3", PYTHON_WITH_QUARTO.format(python=shutil.which("python3")))
+    python.chmod(0o755)
+    version = (folder / "study").read_text().split("QUARTO_VERSION=")[1].split()[0]
+    environment = {"PATH": f"{python.parent}:{os.environ['PATH']}"}
+
+    done = study(folder, "setup", environment={**environment, "QUARTO_PRINTS": "cannot open quarto.js"})
+    assert done.returncode == 0 and "cannot be fetched here" in done.stderr, done.stderr
+    assert not link.exists()
+
+    (made / "stamps" / "quarto").unlink()
+    done = study(folder, "setup", environment={**environment, "QUARTO_PRINTS": version})
+    assert done.returncode == 0 and f"Quarto {version} in .study/quarto" in done.stderr, done.stderr
+    assert link.exists()
+
+    link.unlink()
+    assert study(folder, "setup", environment=environment).returncode == 0
+    assert link.exists()

@@ -204,11 +204,11 @@ local function callout(el)
     out:extend(body)
     out:insert(html(string.format("</div></%s>", tag)))
   elseif is_typst then
-    out:insert(typst(string.format('#report-callout("%s", [', kind)))
+    out:insert(typst(string.format("#callout(icon_color: callout-colours.%s, title: [", kind)))
     out:insert(pandoc.Plain(title))
-    out:insert(typst("])["))
+    out:insert(typst("], body: ["))
     out:extend(body)
-    out:insert(typst("]"))
+    out:insert(typst("])"))
   else
     out:insert(pandoc.Para({ pandoc.Strong(title) }))
     out:extend(body)
@@ -249,11 +249,7 @@ local function resolve(el)
   return out
 end
 
--- Tables: let the browser and typst choose widths, instead of the widths that pandoc derives from long lines.
-local function natural_widths(el)
-  for i, spec in ipairs(el.colspecs) do el.colspecs[i] = { spec[1], nil } end
-  return el
-end
+-- Tables --------------------------------------------------------------------------------------------------------------
 
 -- pandoc's writer puts every table into a centred figure of its own; ours already is in one, and aligned with its caption.
 local function bare_typst_table(el)
@@ -267,7 +263,6 @@ function Pandoc(doc)
   doc = doc:walk({ Div = tabset })
   doc = doc:walk({ traverse = "topdown", Header = number_header, Div = number_float, Figure = number_float,
     Table = number_float })
-  doc = doc:walk({ Table = natural_widths })
   doc = doc:walk({ Div = float_div, Figure = float_figure, Table = float_table })
   doc = doc:walk({ Div = callout })
   doc = doc:walk({ Cite = resolve })

@@ -32,6 +32,8 @@ except ImportError:  # the file is run by its path
 REPORT_SOURCE = Path(__file__).resolve().parents[2] / "report"
 #: typst output needs pandoc 3.1.2; the filter's walk order and table attributes need 3.2.
 PANDOC_MINIMUM = (3, 2)
+#: Before 1.9, Quarto fetches a typst package for the callouts of every PDF; compute nodes seldom reach the network.
+QUARTO_MINIMUM = (1, 9)
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ def say(text: str) -> None:
 
 def run(command: Sequence[str | Path], cwd: Path, what: str) -> str:
     """Run a program; return all that it wrote. Raises StudyError with its last lines when it fails."""
-    environment = {**os.environ, "LC_ALL": "C.UTF-8"}
+    environment = {**os.environ, "LC_ALL": "C.UTF-8", "NO_COLOR": "1"}
     try:
         done = subprocess.run(
             [str(part) for part in command], check=False, cwd=cwd, env=environment, stdin=subprocess.DEVNULL,
@@ -74,9 +76,14 @@ def run(command: Sequence[str | Path], cwd: Path, what: str) -> str:
     except OSError as error:
         raise StudyError(f"report: {what}: cannot start {command[0]}: {error.strerror}") from error
     if done.returncode:
-        tail = "\n".join(done.stdout.strip().splitlines()[-25:])
-        raise StudyError(f"report: {what} failed (exit status {done.returncode}):\n{tail}")
+        raise failure(what, f"exit status {done.returncode}", done.stdout)
     return done.stdout
+
+
+def failure(what: str, how: str, log: str) -> StudyError:
+    """The error of a program that failed, with its last lines."""
+    tail = "\n".join(log.strip().splitlines()[-25:])
+    return StudyError(f"report: {what} failed ({how}):\n{tail}")
 
 
 def timed(what: str, step: Callable[[], object]) -> None:
@@ -92,11 +99,17 @@ def timed(what: str, step: Callable[[], object]) -> None:
 def version_of(executable: str, *arguments: str) -> str:
     """The first version number that `executable arguments` prints, or an empty text."""
     try:
-        text = subprocess.run([executable, *arguments], check=False, capture_output=True, text=True, timeout=60).stdout
+        done = subprocess.run([executable, *arguments], check=False, capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    found = re.search(r"\d+(\.\d+)+", text)
+    # `quarto typst` hands typst's output on to the error stream.
+    found = None if done.returncode else re.search(r"\d+(\.\d+)+", done.stdout or done.stderr)
     return found.group() if found else ""
+
+
+def at_least(version: str, minimum: tuple[int, int]) -> bool:
+    """Whether *version*, "1.9.38" or an empty text, is *minimum* or newer."""
+    return bool(version) and tuple(int(part) for part in version.split(".")[:2]) >= minimum
 
 
 def find_pandoc() -> tuple[str, str]:
@@ -112,7 +125,7 @@ def find_pandoc() -> tuple[str, str]:
     seen = []
     for path in filter(None, candidates):
         version = version_of(path, "--version")
-        if version and tuple(int(part) for part in version.split(".")[:2]) >= PANDOC_MINIMUM:
+        if at_least(version, PANDOC_MINIMUM):
             return path, version
         seen.append(f"{path} is {version or 'not usable'}")
     wanted = ".".join(map(str, PANDOC_MINIMUM))
@@ -135,15 +148,24 @@ def typst_version() -> str:
 
 
 def choose_renderer(wanted: str) -> Renderer:
-    """Quarto where it is on PATH, else the fallback; *wanted* can insist on one."""
-    quarto = shutil.which("quarto")
-    if wanted == "quarto" and not quarto:
-        raise StudyError("report: --renderer quarto, but no quarto on PATH")
-    if quarto and wanted != "fallback":
-        return Renderer(
-            "Quarto", version_of(quarto, "--version"), version_of(quarto, "pandoc", "--version"),
-            version_of(quarto, "typst", "--version"), quarto,
-        )  # fmt: skip
+    """Quarto where one that is new enough is on PATH, else the fallback; *wanted* can insist on one."""
+    quarto = shutil.which("quarto") if wanted != "fallback" else None
+    if quarto:
+        version = version_of(quarto, "--version")
+        if at_least(version, QUARTO_MINIMUM):
+            return Renderer(
+                "Quarto",
+                version,
+                version_of(quarto, "pandoc", "--version"),
+                version_of(quarto, "typst", "--version"),
+                quarto,
+            )
+        lack = f"{quarto} is {version or 'not usable'}, not {'.'.join(map(str, QUARTO_MINIMUM))} or newer"
+        print(f"report: {lack}", file=sys.stderr, flush=True)
+    else:
+        lack = "no quarto on PATH"
+    if wanted == "quarto":
+        raise StudyError(f"report: --renderer quarto, but {lack}")
     path, version = find_pandoc()
     return Renderer("knitr + pandoc + typst", "", version, typst_version(), path)
 
@@ -195,10 +217,12 @@ def render_quarto(job: Job, renderer: Renderer) -> dict[str, Path]:
         command = [renderer.executable, "render", "index.qmd", "--to", target, "--execute-dir", str(job.build)]
         start = time.monotonic()
         log = run(command, job.build, f"quarto {target}")
+        # PyPI's quarto-cli drops the exit status of Quarto: only the file says whether it was made.
+        if not (job.build / "_output" / file).is_file():
+            raise failure(f"quarto {target}", f"no {file}", log)
         # Set aside at once: rendering the other format may clean the output folder.
         made[name] = job.build / name
-        if (job.build / "_output" / file).is_file():
-            os.replace(job.build / "_output" / file, made[name])
+        os.replace(job.build / "_output" / file, made[name])
         refuse_unresolved(log, made[name])
         say(f"quarto {target} ({time.monotonic() - start:.1f} s)")
     return made
@@ -220,7 +244,8 @@ def pandoc_command(renderer: Renderer, target: str, output: str) -> list[str]:
     """The pandoc call for one format; runs in the build folder, so that no path needs quoting."""
     common = [
         renderer.executable, "index.md", "--from", "markdown", "--standalone", "--fail-if-warnings", "--toc",
-        "--number-sections", "--lua-filter", "filters/crossref.lua", "--output", output, "--metadata", "lang=en",
+        "--number-sections", "--lua-filter", "filters/common.lua", "--lua-filter", "filters/crossref.lua",
+        "--output", output, "--metadata", "lang=en",
     ]  # fmt: skip
     if target == "html":
         return [

@@ -19,6 +19,7 @@ from pathlib import Path
 from .cells import Versions
 from .config import APPLICATIONS, ROOT
 from .errors import StudyError
+from .render import choose_renderer
 
 SETUP = ROOT / ".study"
 SIMULATED = "simulated"
@@ -254,18 +255,12 @@ def versions() -> Versions:
 
 
 def renderer() -> tuple[str, str, str]:
-    """Name, version and path of what renders the report."""
-    for path in [shutil.which("quarto"), SETUP / "quarto" / "bin" / "quarto"]:
-        if path and Path(path).exists():
-            version = version_of([path, "--version"], r"(\d[\d.]+)")
-            if version:
-                return "quarto", version, str(path)
+    """Name, version (of pandoc, where it is not Quarto) and path of what renders the report."""
     try:
-        import pypandoc
-
-        return "knitr+pandoc+typst", pypandoc.get_pandoc_version(), pypandoc.get_pandoc_path()
-    except (ImportError, OSError):
+        found = choose_renderer("auto")
+    except StudyError:
         return "none", "", ""
+    return found.name, found.version or found.pandoc, found.executable
 
 
 def info() -> dict[str, str]:
