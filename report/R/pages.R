@@ -35,7 +35,7 @@ collectives_of <- function(study) names(study$about$collectives)
 show_question <- function(studies) {
   questions <- unique(unlist(lapply(studies, function(s) s$about$question)))
   if (length(questions) == 0) questions <- "No study has results yet, so there is no question to answer."
-  emit("::: {.lead}")
+  emit("::: {.opening}")
   for (question in questions) paragraph(md(question))
   emit(":::")
   simulated <- Filter(function(s) s$simulated, studies)
