@@ -211,7 +211,7 @@ def publish(job: Job, made: dict[str, Path]) -> None:
 
 
 def render_quarto(job: Job, renderer: Renderer) -> dict[str, Path]:
-    """Render both formats with Quarto; a reference that does not resolve is an error (Quarto itself only warns)."""
+    """Render both formats with Quarto; what it only warns of (a reference that does not resolve) is an error."""
     made: dict[str, Path] = {}
     for target, file, name in (("html", "index.html", "index.html"), ("typst", "index.pdf", "report.pdf")):
         command = [renderer.executable, "render", "index.qmd", "--to", target, "--execute-dir", str(job.build)]
@@ -223,13 +223,16 @@ def render_quarto(job: Job, renderer: Renderer) -> dict[str, Path]:
         # Set aside at once: rendering the other format may clean the output folder.
         made[name] = job.build / name
         os.replace(job.build / "_output" / file, made[name])
-        refuse_unresolved(log, made[name])
+        refuse_bad_references(log, made[name])
         say(f"quarto {target} ({time.monotonic() - start:.1f} s)")
     return made
 
 
-def refuse_unresolved(log: str, page: Path) -> None:
-    """Raise StudyError when Quarto's log or page shows a cross-reference without a target."""
+def refuse_bad_references(log: str, page: Path) -> None:
+    """Raise StudyError when Quarto's log or page shows a cross-reference without a target, or with two."""
+    twice = set(re.findall(r"Duplicate identifier '([^']+)'", log))
+    if twice:
+        raise StudyError("report: identifier used twice: " + ", ".join(sorted(twice)))
     names = set(re.findall(r"[Uu]nable to resolve (?:crossref|link)\W+@?([\w-]+)", log))
     if page.suffix == ".html" and page.is_file():
         names |= set(re.findall(r"\?@((?:fig|tbl|sec)-[\w-]+)", page.read_text(encoding="utf-8", errors="replace")))
