@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import csv
+import itertools
 import json
 import os
 import re
@@ -204,7 +205,10 @@ def make_study(results: Path, name: str, simulated: bool, title: str) -> Path:
     write_csv(folder / "tables" / "bcast-default-vs-best.csv", values * 3)
     write_csv(folder / "tables" / "bcast-winners.csv", [{"processes": p, "latency_us": p / 7} for p in range(400)])
     write_csv(folder / "tables" / "bcast-words.csv", [{"n": f"line{n:02}", "words": "long " * 80} for n in range(20)])
-    tables = ["bcast-default-vs-best", "bcast-winners", "bcast-words", "bcast-gone"]
+    columns = dict.fromkeys(["winner", "tied", "runner_up"], "Recursive doubling")
+    columns |= {f"number_{n}_of_many_us": n for n in range(7)}
+    write_csv(folder / "tables" / "bcast-columns.csv", [columns])
+    tables = ["bcast-default-vs-best", "bcast-winners", "bcast-words", "bcast-columns", "bcast-gone"]
     write_csv(
         folder / "tables" / "index.csv",
         [{"id": i, "file": f"tables/{i}.csv", "caption": f"Table {i} {NASTY}", "seed_table": ""} for i in tables],
@@ -329,6 +333,22 @@ def test_pdf_has_text(made):
     for words in ("Contents", "How it was measured", "No results yet", "Simulated numbers", "What made it"):
         assert words in text
     assert "A & B <b>bold</b> $x_1$ 100% --map-by -? #1 @fig-nowhere" in " ".join(text.split())
+
+
+def test_no_word_is_printed_over_another(made):
+    if not shutil.which("pdftotext"):
+        pytest.skip("pdftotext (poppler-utils) is not on PATH")
+    pdf = made["results"] / "report" / "report.pdf"
+    boxes = subprocess.run(["pdftotext", "-bbox", str(pdf), "-"], capture_output=True, text=True, check=True).stdout
+    for page in boxes.split("<page ")[1:]:
+        words = re.findall(r'<word xMin="(.*?)" yMin="(.*?)" xMax="(.*?)" yMax="(.*?)">(.*?)</word>', page)
+        lines: dict[tuple[str, str], list[tuple[float, float, str]]] = {}
+        for left, top, right, bottom, word in words:
+            lines.setdefault((top, bottom), []).append((float(left), float(right), word))
+        for line in lines.values():
+            line.sort()
+            for (_, end, word), (start, _, following) in itertools.pairwise(line):
+                assert end <= start + 0.5, (word, following)
 
 
 def test_drawings_of_many_shapes_are_pictures_on_the_page(made):

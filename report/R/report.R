@@ -204,7 +204,7 @@ relabel <- function(values, labels) {
   vapply(parts, function(names) paste(labels[names], collapse = ", "), "")
 }
 
-format_cells <- function(table, labels = character()) {
+format_cells <- function(table, headers, labels = character()) {
   for (name in names(table)) {
     column <- table[[name]]
     if (is.numeric(column)) {
@@ -213,9 +213,10 @@ format_cells <- function(table, labels = character()) {
       table[[name]] <- md(format_words(column, name, labels))
     }
   }
-  # Where there is room, short words of a column stay on one line.
+  # Where a line of a page (of 110 letters) has room, short words of a column stay on one line; where it has not, typst
+  # would print them over the next column.
   width <- vapply(table, function(column) max(0L, nchar(column)), 1L)
-  if (sum(width) > 90) return(table)
+  if (sum(pmax(width, nchar(headers)) + 3) > 110) return(table)
   short <- width <= 20 & !grepl("_bytes$", names(table))
   table[short] <- lapply(table[short], gsub, pattern = " ", replacement = "\u00a0", fixed = TRUE)
   table
@@ -248,7 +249,7 @@ drop_columns <- function(table) {
 #' renderer uses that at all). `raw` names columns that already are markdown.
 pipe_table <- function(table, labels = character(), raw = character(), headers = header_of(names(table))) {
   right <- vapply(table, is.numeric, TRUE)
-  shown <- format_cells(table, labels)
+  shown <- format_cells(table, headers, labels)
   for (name in raw) shown[[name]] <- as.character(table[[name]])
   width <- vapply(seq_along(shown), function(i) min(60L, max(3L, nchar(c(headers[i], shown[[i]])), na.rm = TRUE)), 1L)
   dashes <- ifelse(right, paste0(strrep("-", width), ":"), paste0(":", strrep("-", width)))
