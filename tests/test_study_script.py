@@ -144,8 +144,6 @@ chmod +x "$4/bin/quarto" "$4/bin/python"
 
 
 def test_quarto_is_used_where_it_works_and_stays_when_the_environment_is_new(tmp_path: Path) -> None:
-    if shutil.which("quarto"):
-        pytest.skip("a quarto on PATH is used as it is")
     folder = tmp_path / "checkout"
     folder.mkdir()
     checkout = Checkout(folder)
@@ -162,12 +160,15 @@ def test_quarto_is_used_where_it_works_and_stays_when_the_environment_is_new(tmp
     for path in [ROOT / ".study" / "venv" / name for name in ("lib", "pyvenv.cfg")]:
         (venv / path.name).symlink_to(path)
     for path in (ROOT / ".study" / "venv" / "bin").iterdir():
-        (venv / "bin" / path.name).symlink_to(path)
+        if path.name != "quarto":
+            (venv / "bin" / path.name).symlink_to(path)
     link = venv / "bin" / "quarto"
     python = checkout.write("bin/python3", PYTHON_WITH_QUARTO.format(python=shutil.which("python3")))
     python.chmod(0o755)
     version = (folder / "study").read_text().split("QUARTO_VERSION=")[1].split()[0]
-    environment = {"PATH": f"{python.parent}:{os.environ['PATH']}"}
+    # A quarto on PATH would be used as it is.
+    others = [place for place in os.environ["PATH"].split(":") if not (Path(place) / "quarto").exists()]
+    environment = {"PATH": ":".join([str(python.parent), *others])}
 
     done = study(folder, "setup", environment={**environment, "QUARTO_PRINTS": "cannot open quarto.js"})
     assert done.returncode == 0 and "cannot be fetched here" in done.stderr, done.stderr
