@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from collstudy.blocks import cell_from
 from collstudy.cells import Cell, Versions, expand
 from collstudy.config import Configuration
 from collstudy.errors import StudyError
+from collstudy.proof import message_pairs
 from collstudy.toolchain import mpis
 from conftest import ROOT, Checkout
 
@@ -62,6 +64,7 @@ def test_each_library_is_told_in_its_own_words(checkout: Checkout) -> None:
     told = hydra.selection_environment
     assert told(found["mpich", "iallreduce", "ring"]) == {
         "MPIR_CVAR_IALLREDUCE_INTRA_ALGORITHM": "tsp_ring",
+        "MPIR_CVAR_IALLREDUCE_DEVICE_COLLECTIVE": "0",
         "MPIR_CVAR_COLLECTIVE_FALLBACK": "error",
     }
     assert told(found["impi", "iallreduce", "preset_1"]) == {"I_MPI_ADJUST_IALLREDUCE": "1"}
@@ -72,6 +75,56 @@ def test_each_library_is_told_in_its_own_words(checkout: Checkout) -> None:
     assert found["openmpi", "allreduce", "pipelined_ring"].selection["inside"] == {
         "collective": "iallreduce", "algorithm": "ring",
     }  # fmt: skip
+
+
+def forced(collective: str, algorithm: str, processes: int = 4) -> Cell:
+    """A cell of the installed MPICH that is told an algorithm of the catalogue (Rabenseifner's need an element a rank)."""
+    catalogue = Configuration(ROOT / "config").catalogue
+    return Cell(
+        {"name": "this-machine", "kind": "local", "levels": []}, {}, {"name": "mpich", "version": mpis()["mpich"].version},
+        collective, algorithm, (), {"mpich": catalogue.algorithms[collective][algorithm]["mpich"]}, "core", (), 1,
+        processes, None, (1024, 32768), 1, 0, pattern=catalogue.pattern(collective, algorithm, "mpich"),
+    )  # fmt: skip
+
+
+def proof(cell: Cell, folder: Path, nodes: tuple[str, str] = ("MPIR_CVAR_NOLOCAL", "1")) -> dict:
+    """What the launch that proves *cell* shows; *nodes* replaces the variable that makes each rank a node of its own."""
+    machine = replace(Configuration(ROOT / "config").machine("this-machine"), oversubscribe=True)
+    words = [str(word) for word in hydra.proof_command(machine, cell, [], folder, [])]
+    if "MPIR_CVAR_NOLOCAL" in words:
+        at = words.index("MPIR_CVAR_NOLOCAL")
+        words[at : at + 2] = nodes
+    environment = mpis()["mpich"].environment() | hydra.selection_environment(cell)
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return hydra.judge(cell, done.stdout, folder, [], [], bound=False)
+
+
+CATALOGUE = Configuration(ROOT / "config").catalogue.algorithms
+
+
+@pytest.mark.parametrize(
+    ("collective", "algorithm"), [(c, a) for c, all_ in CATALOGUE.items() for a, e in all_.items() if "mpich" in e]
+)
+def test_mpich_sends_the_messages_of_the_algorithm(tmp_path: Path, collective: str, algorithm: str) -> None:
+    installed("mpich")
+    seen = proof(forced(collective, algorithm, 7), tmp_path)
+    known = seen["pattern"] is not None
+    assert (seen["used"], seen["detail"]) == (True if known else None, "")
+
+
+def test_another_algorithm_of_mpich_is_noticed(tmp_path: Path) -> None:
+    installed("mpich")
+    cell = forced("bcast", "binomial")
+    seen = proof(replace(cell, pattern="ring"), tmp_path)
+    assert seen["used"] is False and "not those of ring" in seen["detail"]
+
+
+def test_mpich_does_not_split_a_forced_algorithm_by_node(tmp_path: Path) -> None:
+    """With ranks 0 and 2 on one emulated node, 1 and 3 on the other, only messages between the two can be watched."""
+    installed("mpich")
+    proof(forced("bcast", "binomial"), tmp_path, ("MPIR_CVAR_NUM_CLIQUES", "2"))
+    assert message_pairs(tmp_path) == {(0, 1), (2, 3)}  # by nodes it would be one message between first ranks
 
 
 def test_an_algorithm_that_a_library_lacks_is_named(checkout: Checkout) -> None:

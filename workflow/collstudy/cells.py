@@ -150,7 +150,8 @@ def selection(
         return _simulated_selection(catalogue, collective, {**entry, "parameters": parameters}, library, barrier)
     if choice.name == "default":
         return {}
-    if mpi in entry and not (parameters and mpi in ("mpich", "impi")):
+    # Open MPI's algorithms all take segments or ignore them; of the others the catalogue names what each takes.
+    if mpi in entry and (mpi == "openmpi" or set(parameters) <= set(entry[mpi])):
         return {mpi: {**entry[mpi], **parameters}}
     if "library" in entry:
         return {
@@ -254,7 +255,7 @@ def _expand_sweep(
                 chosen = {"core_gflops": machine.core_gflops} if machine.kind == "simulated" else {}
             else:
                 chosen = selection(catalogue, sweep.collective, choice, mpi, versions.library, sweep.barrier)
-            pattern = catalogue.algorithms[sweep.collective][choice.name].get("pattern")
+            pattern = catalogue.pattern(sweep.collective, choice.name, mpi)
             for mapping, cycle, hosts in _orders(sweep, catalogue):
                 for nodes in sweep.nodes:
                     for count in sweep.processes:

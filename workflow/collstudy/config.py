@@ -275,6 +275,11 @@ class Catalogue:
     algorithms: dict[str, dict[str, dict[str, Any]]]
     mappings: dict[str, dict[str, Any]]
 
+    def pattern(self, collective: str, algorithm: str, mpi: str) -> str | None:
+        """The messages that prove an algorithm of the MPI library *mpi*; None where they are not known."""
+        known = self.algorithms[collective][algorithm].get("pattern", {})
+        return ({"openmpi": known} if isinstance(known, str) else known).get(mpi)
+
 
 class Configuration:
     """The folder `config/` of one checkout."""

@@ -1,20 +1,26 @@
 """Run a cell with MPICH or Intel MPI: both start programs by Hydra's mpirun and read algorithms from the environment.
 
-Neither library tells which algorithm ran, so their cells carry no proof. MPICH refuses names that it does not know and is told
-to fail where it would fall back silently; Intel MPI names its choices by number only.
+Neither library tells which algorithm ran. MPICH refuses names that it does not know, is told to fail where it would fall back
+silently, and its messages can be watched (workflow/native/probe/messages.c); Intel MPI names its choices by number only, and
+its messages take ways that cannot be watched. Of both the placement is proved.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from .cells import Cell
-from .config import Machine
+from .config import APPLICATIONS, POINT_TO_POINT, Machine
 from .errors import StudyError
 from .placement import Core
+from .proof import message_pairs, other_messages, placed_as_asked
 from .store import write_atomically
-from .toolchain import Mpi, mpis, suite
+from .toolchain import Mpi, mpis, preloadable, suite
+
+#: How MPICH's variables of a collective end, by the catalogue's words.
+CVARS = {"algorithm": "INTRA_ALGORITHM", "fanout": "TREE_KVAL", "segment_bytes": "TREE_PIPELINE_CHUNK_SIZE"}
 
 
 def library(name: str) -> Mpi:
@@ -34,14 +40,16 @@ def selection_environment(cell: Cell) -> dict[str, str]:
     operation = (inside["collective"] if inside else cell.collective).upper()
     if name == "impi":
         return {f"I_MPI_ADJUST_{operation}": str(chosen["algorithm"])}
-    return {
-        f"MPIR_CVAR_{operation}_INTRA_ALGORITHM": str(chosen["algorithm"]),
-        "MPIR_CVAR_COLLECTIVE_FALLBACK": "error",
-    }
+    told = {f"MPIR_CVAR_{operation}_{CVARS[key]}": str(value) for key, value in chosen.items() if key in CVARS}
+    if "fanout" in chosen:
+        told[f"MPIR_CVAR_{operation}_TREE_TYPE"] = "kary"
+    # On several nodes the device would run the algorithm among the nodes' first ranks, and then once more on each node.
+    told[f"MPIR_CVAR_{operation}_DEVICE_COLLECTIVE"] = "0"
+    return told | {"MPIR_CVAR_COLLECTIVE_FALLBACK": "error"}
 
 
-def prepare(machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str]) -> list[str | Path]:
-    """Write the host file to *folder* and return the command of one launch, without the benchmark's own arguments.
+def launcher(machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str]) -> list[str | Path]:
+    """Write the host file to *folder* and return the command in front of the program.
 
     Every rank is bound to its core. Both libraries take one list of cores for all nodes, in the order of the ranks there.
     """
@@ -59,8 +67,66 @@ def prepare(machine: Machine, cell: Cell, placement: list[Core], folder: Path, h
             command += ["-bind-to", f"user:{cores}"]
     elif mpi.name == "impi":
         command += ["-genv", "I_MPI_PIN", "0"]
-    found = suite(mpi.name)
-    return [*command, found.program(cell.collective), *(["-d", "3"] if found.embedded else [])]
+    return command
+
+
+def prepare(machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str]) -> list[str | Path]:
+    """Return the command of one launch, without the benchmark's own arguments."""
+    found = suite(cell.mpi["name"])
+    command = [*launcher(machine, cell, placement, folder, hosts), found.program(cell.collective)]
+    return [*command, *(["-d", "3"] if found.embedded else [])]
+
+
+def proof_command(
+    machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str]
+) -> list[str | Path]:
+    """The command of the untimed launch that shows where the ranks are, and with MPICH the messages."""
+    build = library(cell.mpi["name"]).build / "probe"
+    command = launcher(machine, cell, placement, folder, hosts)
+    if watched(cell):
+        command += watching(build, folder)
+    sizes = sorted({cell.sizes[0], cell.size_list[-1]}) if cell.sizes else [1]
+    called = "barrier" if cell.collective in (*POINT_TO_POINT, *APPLICATIONS) else cell.collective
+    return [*command, build / "collprobe", called, *map(str, sizes)]
+
+
+def watched(cell: Cell) -> bool:
+    """Whether the messages of a cell's proof are watched: MPICH was told an algorithm whose messages are known."""
+    return "mpich" in cell.selection and cell.pattern is not None
+
+
+def watching(build: Path, folder: Path) -> list[str | Path]:
+    """Arguments of Hydra's mpirun under which every rank writes the messages that it receives to *folder*."""
+    settings = {
+        "LD_PRELOAD": preloadable(build / "libmessages.so", folder),
+        "COLLPROBE_MESSAGES": folder / "messages",
+        # Ranks of one node too talk by the network's library, which is what can be watched.
+        "MPIR_CVAR_NOLOCAL": "1",
+    }
+    return [part for key, value in settings.items() for part in ("-genv", key, value)]
+
+
+def judge(
+    cell: Cell, output: str, folder: Path, placement: Sequence[Core] = (), hosts: Sequence[str] = (), bound: bool = True
+) -> dict[str, Any]:
+    """Read what the proof launch left behind; the result is that of `openmpi.judge`."""
+    placed, problems, binding = placed_as_asked(cell, output, placement, hosts, bound)
+    used = None
+    if watched(cell) and cell.processes > 1:
+        if message_pairs(folder):
+            wrong = other_messages(cell.pattern, cell.processes, cell.selection["mpich"], folder)
+            used = not wrong
+            problems += wrong
+        else:
+            problems.append("no message was seen: this MPICH does not send by UCX, so nothing shows its algorithm")
+    return {
+        "component": None,
+        "used": used,
+        "placed": placed,
+        "detail": "; ".join(problems),
+        "pattern": cell.pattern,
+        "binding": binding,
+    }
 
 
 def cores_of_nodes(cell: Cell, placement: list[Core]) -> str:

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from . import applications, bindings
+from . import applications
 from .cells import Cell
 from .config import APPLICATIONS, NON_BLOCKING, POINT_TO_POINT, Machine
 from .errors import StudyError, allowed
-from .patterns import PATTERNS
 from .placement import Core
+from .proof import other_messages, placed_as_asked
 from .rulesfile import rules_arguments, rules_file
 from .store import write_atomically
 from .toolchain import Mpi, embedded, mpi_environment, mpis, suite
@@ -175,35 +175,9 @@ def proof_command(
     return [*command, mpi.build / "probe" / "collprobe", called, *map(str, sizes)]
 
 
-def placed_as_asked(
-    cell: Cell, output: str, placement: Sequence[Core], hosts: Sequence[str]
-) -> tuple[bool | None, list[str], list[dict[str, Any]]]:
-    """Whether each rank is on the core that was asked for, what is wrong, and where each rank is.
-
-    The launcher's report counts; without one, what the ranks say of themselves: the right host, and a core of their own.
-    """
-    told = [
-        {"rank": int(rank), "host": name, "cpus": cpus}
-        for rank, name, cpus in re.findall(r"^rank (\d+) of \d+ host (\S+) cpus ?(\S*)$", output, re.MULTILINE)
-    ]
-    told.sort(key=lambda entry: entry["rank"])
-    reported = bindings.parse_bindings(output)
-    if reported and placement:
-        problems = bindings.misplaced(reported, placement, hosts)
-        cores = {binding.rank: [core for _, core in binding.cores] for binding in reported}
-        binding = [{"rank": b.rank, "host": b.host, "socket": b.socket, "cores": cores[b.rank]} for b in reported]
-        cpus = {entry["rank"]: entry["cpus"] for entry in told}
-        return not problems, problems, [{**b, "cpus": cpus.get(b["rank"], "")} for b in binding]
-    problems = [f"{len(told)} of {cell.processes} ranks reported where they are"] if len(told) != cell.processes else []
-    for entry, core in zip(told, placement, strict=False):
-        if bindings.short(entry["host"]) != bindings.short(hosts[core.node]):
-            problems.append(f"rank {entry['rank']}: asked for {hosts[core.node]}, is on {entry['host']}")
-    unbound = [str(entry["rank"]) for entry in told if "," in entry["cpus"]]
-    if unbound:
-        problems.append(f"ranks not bound to one core: {', '.join(unbound)}")
-    elif len({(entry["host"], entry["cpus"]) for entry in told}) < len(told):
-        problems.append("ranks share a core")
-    return not problems, problems, told
+def watched(cell: Cell) -> bool:
+    """Whether the messages of a cell's proof are watched: Open MPI was told an algorithm whose messages are known."""
+    return "openmpi" in cell.selection and cell.pattern is not None
 
 
 def judge(
@@ -216,26 +190,17 @@ def judge(
     *bound*, because there are more of them than cores); `detail` says why not.
     """
     component = winning_component(output)
-    placed, wrong, binding = placed_as_asked(cell, output, placement, hosts)
-    if not bound:
-        placed, wrong = None, []
-    problems = wrong[:3] + ([f"{len(wrong) - 3} ranks more"] if len(wrong) > 3 else [])
+    placed, problems, binding = placed_as_asked(cell, output, placement, hosts, bound)
     used = None
     # Which component ran a non-blocking collective is not shown: there is one that has the algorithms, libnbc.
     if cell.selection.get("openmpi") and cell.collective not in NON_BLOCKING:
         used = component == "tuned"
         if not used:
             problems.append(f"component {component} ran the {cell.collective}, not tuned")
-        pattern = PATTERNS.get(cell.pattern or "")
-        if used and pattern:
-            expected = pattern(cell.processes, {**cell.selection["openmpi"]})
-            seen = message_pairs(folder)
-            used = seen == expected
-            if not used:
-                odd = sorted(seen ^ expected)[:6]
-                problems.append(
-                    f"the messages are not those of {cell.pattern}: {len(seen ^ expected)} pairs differ, such as {odd}"
-                )
+        if used and cell.pattern:
+            wrong = other_messages(cell.pattern, cell.processes, cell.selection["openmpi"], folder)
+            used = not wrong
+            problems += wrong
     return {
         "component": component,
         "used": used,
@@ -265,14 +230,3 @@ def winning_component(output: str) -> str | None:
         if ranked:
             return max(ranked)[1]
     return None
-
-
-def message_pairs(folder: Path) -> frozenset[tuple[int, int]]:
-    """Pairs (sender, receiver) from the monitoring component's files: lines `I sender receiver bytes ... msgs`."""
-    pairs = set()
-    for path in folder.glob("messages.*.prof"):
-        for line in path.read_text().splitlines():
-            fields = line.split()
-            if fields[:1] == ["I"] and int(fields[5]) > 0:
-                pairs.add((int(fields[1]), int(fields[2])))
-    return frozenset(pairs)

@@ -1,7 +1,8 @@
-"""Which rank sends to which in each algorithm of Open MPI's coll/tuned, root 0.
+"""Which rank sends to which in each algorithm of Open MPI's coll/tuned and of MPICH, root 0.
 
-Used to prove that a forced algorithm really ran: a launch under Open MPI's monitoring component records the pairs of ranks
-that exchanged messages. Tree shapes: ompi/mca/coll/base/coll_base_topo.c (4.1 and 5.0).
+Used to prove that a forced algorithm really ran: a launch under Open MPI's monitoring component, or under libmessages.so for
+MPICH, records the pairs of ranks that exchanged messages. Tree shapes: Open MPI's ompi/mca/coll/base/coll_base_topo.c (4.1
+and 5.0), MPICH's src/mpi/coll (5.0).
 """
 
 from __future__ import annotations
@@ -100,6 +101,39 @@ def bruck(p: int, _: Mapping[str, int]) -> Edges:
     return frozenset(edges)
 
 
+def ring(p: int, _: Mapping[str, int]) -> Edges:
+    """Each rank sends to the next one, the last to the first."""
+    return double_ring(p, {})
+
+
+def kary(p: int, parameters: Mapping[str, int]) -> Edges:
+    """MPICH's k-ary tree (k = `fanout`): the children of rank r are k r + 1 to k r + k."""
+    return frozenset(((rank - 1) // parameters.get("fanout", 2), rank) for rank in range(1, p))
+
+
+def mpich_binomial(p: int, _: Mapping[str, int]) -> Edges:
+    """MPICH's binomial tree: rank r receives from r without its lowest bit."""
+    return frozenset((rank & (rank - 1), rank) for rank in range(1, p))
+
+
+def mpich_binomial_reduce(p: int, _: Mapping[str, int]) -> Edges:
+    """The same tree towards the root."""
+    return frozenset((child, parent) for parent, child in mpich_binomial(p, {}))
+
+
+def mpich_recursive_doubling(p: int, _: Mapping[str, int]) -> Edges:
+    """Of the first 2 (P - 2^k) ranks the even ones hand their data to the next rank, sit out, and get the result from it."""
+    power = 1 << (p.bit_length() - 1)
+    extra = p - power
+    edges = {edge for rank in range(0, 2 * extra, 2) for edge in ((rank, rank + 1), (rank + 1, rank))}
+    ranks = [*range(1, 2 * extra, 2), *range(2 * extra, p)]
+    mask = 1
+    while mask < power:
+        edges |= {(ranks[index], ranks[index ^ mask]) for index in range(power)}
+        mask <<= 1
+    return frozenset(edges)
+
+
 PATTERNS: dict[str, Callable[[int, Mapping[str, int]], Edges]] = {
     "linear": linear,
     "chain": chain,
@@ -111,4 +145,9 @@ PATTERNS: dict[str, Callable[[int, Mapping[str, int]], Edges]] = {
     "barrier_tree": barrier_tree,
     "double_ring": double_ring,
     "bruck": bruck,
+    "ring": ring,
+    "kary": kary,
+    "mpich_binomial": mpich_binomial,
+    "mpich_binomial_reduce": mpich_binomial_reduce,
+    "mpich_recursive_doubling": mpich_recursive_doubling,
 }

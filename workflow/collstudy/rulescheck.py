@@ -18,8 +18,8 @@ from typing import Any
 
 from .config import Catalogue
 from .errors import StudyError
-from .openmpi import message_pairs
 from .patterns import PATTERNS
+from .proof import message_pairs
 from .rulesfile import rules_arguments
 from .toolchain import Mpi, mpi_environment
 from .tuning import NUMBERS, Placement, Rule, Table, in_unit, openmpi_rules, selected
@@ -84,10 +84,10 @@ def launch(mpi: Mpi) -> Probe:
 def expected_pairs(catalogue: Catalogue, collective: str, rule: Rule, processes: int) -> Pairs | None:
     """The messages of a rule's algorithm; None for the library's own decision and for shapes that are not known."""
     entry = catalogue.algorithms[collective][rule.algorithm]
-    pattern = PATTERNS.get(entry.get("pattern", ""))
+    pattern = catalogue.pattern(collective, rule.algorithm, "openmpi")
     if rule.algorithm == "default" or pattern is None:
         return None
-    return pattern(processes, {**entry.get("openmpi", {}), **dict(rule.parameters)})
+    return PATTERNS[pattern](processes, {**entry.get("openmpi", {}), **dict(rule.parameters)})
 
 
 def check_placement(

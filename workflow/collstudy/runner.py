@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import ModuleType
 from typing import Any, TextIO
 
 from . import applications, hydra, openmpi, output, simulator
@@ -28,7 +29,7 @@ from .errors import StudyError
 from .rulesfile import rules_environment
 from .slurm_env import current_job, describe_nodes, launcher_environment, why_ending
 from .store import Damaged, Store
-from .toolchain import mpi_environment, mpis, spack_lock
+from .toolchain import mpi_environment, mpis, preloadable, spack_lock
 
 #: Prefixes of environment variables that can change a measurement and are kept with it.
 KEPT_ENVIRONMENT = (
@@ -191,7 +192,7 @@ class BlockRunner:
             return  # another block was faster
         self.log.write(f"\n== {cell.label}: launch {len(record.launches) + 1}\n")
         try:
-            if record.proof is None and cell.mpi["name"] == "openmpi":
+            if record.proof is None and not cell.deterministic:
                 record = replace(record, proof=self._prove(cell, scratch))
             launch = self._measure(cell, scratch, len(record.launches) + 1, order)
             record = replace(record, launches=(*record.launches, launch), failure=None)
@@ -216,23 +217,17 @@ class BlockRunner:
             chosen |= {"COLL_VERBOSE": "1"} | self._told(cell, scratch)
         if chosen and not cell.deterministic:
             already = self.place.environment.get("LD_PRELOAD")
-            own = str(self._preloadable(mpis()[cell.mpi["name"]].build / "coll" / "libcollstudy.so", scratch))
+            library = mpis()[cell.mpi["name"]].build / "coll" / "libcollstudy.so"
+            own = str(preloadable(library, scratch, seen_by_all=self.block.machine.kind != "slurm"))
             chosen["LD_PRELOAD"] = f"{already}:{own}" if already else own
         environment = {**self.place.environment, **chosen}
-        if cell.mpi["name"] in HYDRA:
-            return hydra.library(cell.mpi["name"]).environment(environment) | hydra.selection_environment(cell)
-        return environment
+        return self._told_environment(cell, environment)
 
-    def _preloadable(self, library: Path, scratch: Path) -> Path:
-        """A path of *library* that LD_PRELOAD can have: without blanks and colons, at which it is split."""
-        if not set(str(library)) & {" ", ":"}:
-            return library
-        link = scratch / library.name
-        if self.block.machine.kind == "slurm" or set(str(link)) & {" ", ":"}:
-            raise StudyError(f"{library}: LD_PRELOAD cannot have a path with blanks or colons; move the checkout")
-        if not link.exists():
-            link.symlink_to(library)
-        return link
+    def _told_environment(self, cell: Cell, environment: dict[str, str]) -> dict[str, str]:
+        """The environment in which a library of Hydra's is started and told its algorithm; Open MPI is told by arguments."""
+        if cell.mpi["name"] not in HYDRA:
+            return environment
+        return hydra.library(cell.mpi["name"]).environment(environment) | hydra.selection_environment(cell)
 
     def _told(self, cell: Cell, scratch: Path) -> dict[str, str]:
         """What the collectives library has to be told of the machine: a simulator has names of cores only."""
@@ -246,8 +241,7 @@ class BlockRunner:
         placement = cell.place(machine)
         if cell.deterministic:
             return simulator.prepare(machine, cell, placement, scratch)
-        library = hydra if cell.mpi["name"] in HYDRA else openmpi
-        return library.prepare(machine, cell, placement, scratch, self.place.hosts)
+        return library_of(cell).prepare(machine, cell, placement, scratch, self.place.hosts)
 
     def _prove(self, cell: Cell, scratch: Path) -> dict[str, Any]:
         machine, hosts = self.block.machine, self.place.hosts
@@ -255,15 +249,17 @@ class BlockRunner:
         # Every rank writes its messages: all nodes see the folder of a Slurm block.
         shared = self.store.results if machine.kind == "slurm" and cell.nodes > 1 else scratch
         with tempfile.TemporaryDirectory(prefix=".proof-", dir=shared.resolve()) as name:
-            command = openmpi.proof_command(machine, cell, placement, Path(name), hosts)
-            printed = execute(command, machine.launch_time_limit_s, self.log, self.place.environment, Path(name))
+            library = library_of(cell)
+            command = library.proof_command(machine, cell, placement, Path(name), hosts)
+            environment = self._told_environment(cell, self.place.environment)
+            printed = execute(command, machine.launch_time_limit_s, self.log, environment, Path(name))
             written = sum(path.stat().st_size > 0 for path in Path(name).glob("messages.*.prof"))
-            if cell.pattern and cell.selection.get("openmpi") and written < cell.processes:
+            if library.watched(cell) and written < cell.processes:
                 # A full disk would otherwise look like another algorithm.
                 raise LaunchFailed(
                     f"proof: {written} of {cell.processes} ranks wrote their messages (is the disk full?)"
                 )
-            return openmpi.judge(cell, printed, Path(name), placement, hosts, bound=not machine.oversubscribe)
+            return library.judge(cell, printed, Path(name), placement, hosts, bound=not machine.oversubscribe)
 
     def _measure(self, cell: Cell, scratch: Path, number: int, order: dict[str, Any]) -> dict[str, Any]:
         application = cell.collective in APPLICATIONS
@@ -318,6 +314,11 @@ class BlockRunner:
             f"{self.block.name}: {done} of {len(self.block.tasks)} cells, {len(self.failed)} failed, "
             f"about {clock(rest.seconds)} left"
         )
+
+
+def library_of(cell: Cell) -> ModuleType:
+    """The module that starts a real cell and judges its proof."""
+    return hydra if cell.mpi["name"] in HYDRA else openmpi
 
 
 def library_report(printed: str, collective: str) -> dict[str, Any]:

@@ -98,6 +98,21 @@ def mpi_environment(base: Mapping[str, str] | None = None) -> dict[str, str]:
     return environment
 
 
+def preloadable(library: Path, folder: Path, seen_by_all: bool = True) -> Path:
+    """A path of *library* that LD_PRELOAD can have: without blanks and colons, at which it is split. Raises StudyError.
+
+    That is a link in *folder*, where the nodes of all ranks see that folder.
+    """
+    if not set(str(library)) & {" ", ":"}:
+        return library
+    link = folder / library.name
+    if not seen_by_all or set(str(link)) & {" ", ":"}:
+        raise StudyError(f"{library}: LD_PRELOAD cannot have a path with blanks or colons; move the checkout")
+    if not link.exists():
+        link.symlink_to(library)
+    return link
+
+
 def _views() -> list[Path]:
     """Folders that Spack environments of this project may have their view in."""
     views = [ROOT / ".spack-env" / "view", SETUP / "spack"]
