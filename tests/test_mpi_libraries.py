@@ -12,14 +12,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from collstudy import hydra
+from collstudy import hydra, mpich, rulescheck
 from collstudy.blocks import cell_from
 from collstudy.cells import Cell, Versions, expand
 from collstudy.config import Configuration
 from collstudy.errors import StudyError
 from collstudy.proof import message_pairs
 from collstudy.toolchain import mpis
+from collstudy.tuning import Placement, placements
 from conftest import ROOT, Checkout
+from test_tuning import decisions
 
 LIBRARIES = ("openmpi", "mpich", "impi")
 
@@ -42,6 +44,26 @@ sweeps:
   - {<<: *all, mpi: [impi], algorithms: [default, preset_1]}
   - {<<: *all, collective: allreduce, algorithms: [default, {name: pipelined_ring, segments: 4}]}
   - {<<: *all, collective: allreduce, mpi: [impi], algorithms: [default, {name: pipelined, segments: 4}]}
+"""
+
+
+TUNED = """
+title: MPICH alone
+question: Which is fastest?
+machine: this-machine
+chapter: tuning
+launches: {min: 3, max: 3}
+sweeps:
+  - collective: bcast
+    mpi: [mpich]
+    algorithms: [default, pipeline, binomial]
+    mappings: [core]
+    processes: [2, 3]
+    sizes: {from: 1024, to: 4096}
+    iterations: 5
+    warmup: 1
+analysis:
+  tuning: {}
 """
 
 
@@ -125,6 +147,72 @@ def test_mpich_does_not_split_a_forced_algorithm_by_node(tmp_path: Path) -> None
     installed("mpich")
     proof(forced("bcast", "binomial"), tmp_path, ("MPIR_CVAR_NUM_CLIQUES", "2"))
     assert message_pairs(tmp_path) == {(0, 1), (2, 3)}  # by nodes it would be one message between first ranks
+
+
+def mpich_rules() -> tuple[rulescheck.Library, Placement]:
+    """The installed MPICH, and a placement on one node whose sizes and numbers of ranks change the algorithm."""
+    installed("mpich")
+    rows = decisions({4: {1: "default", 64: "pipeline [segment_bytes=100]", 512: "binomial"}}, nodes=1)
+    rows += decisions({3: {1: "rabenseifner", 512: "ring"}}, collective="allreduce", nodes=1)
+    configuration = Configuration(ROOT / "config")
+    return rulescheck.library(mpis()["mpich"], configuration.catalogue, {}), placements(rows)[0]
+
+
+def test_mpich_does_what_its_selection_file_says(tmp_path: Path) -> None:
+    library, placement = mpich_rules()
+    path = tmp_path / "mpich.json"
+    library.write(placement, path)
+    catalogue = Configuration(ROOT / "config").catalogue
+    found = rulescheck.check_placement(placement, path, catalogue, library)
+    rulescheck.complain(found)
+    assert {one.collective for one in found if one.tells_apart} == {"bcast", "allreduce"}
+    assert {one.size_bytes for one in found if one.collective == "bcast" and one.entry == 4} >= {
+        63,
+        64,
+        65,
+        511,
+        512,
+        513,
+    }
+    # A file of other rules is noticed.
+    path.write_text(path.read_text().replace("avg_msg_size<=511", "avg_msg_size<=512"))
+    assert library.probe(path, "bcast", 4, 512) == rulescheck.PATTERNS["pipeline"](4, {})
+
+
+def test_mpich_splits_by_node_where_nothing_was_decided_and_only_there(tmp_path: Path) -> None:
+    library, placement = mpich_rules()
+    path = tmp_path / "mpich.json"
+    library.write(placement, path)
+    mpi = mpis()["mpich"]
+    command = [mpi.mpirun, "-n", "4", *hydra.watching(mpi.build / "probe", tmp_path), mpi.build / "probe" / "collprobe"]
+    halves = ["MPIR_CVAR_NUM_CLIQUES", "2"]
+    for size, between in ((1, set()), (600, {(0, 1), (2, 3)})):
+        words = [str(word) for word in [*command, "bcast", size]]
+        at = words.index("MPIR_CVAR_NOLOCAL")
+        words[at : at + 2] = halves
+        subprocess.run(
+            words, env=mpi.environment() | mpich.environment(path), check=True, timeout=60, capture_output=True
+        )
+        assert message_pairs(tmp_path) == between
+
+
+def test_a_study_of_mpich_is_tuned_to_the_end(checkout: Checkout) -> None:
+    installed("mpich")
+    checkout.write("config/studies/three.yaml", TUNED)
+    machine = checkout.folder / "config" / "machines" / "this-machine.yaml"
+    machine.write_text(machine.read_text() + "\noversubscribe: true\n")
+    done = checkout.snakemake("--config", "studies=three", "--cores", "2", "--", "results/three/tuning/README.md")
+    assert done.returncode == 0, done.stdout + done.stderr
+    with open(checkout.folder / "results/three/tables/tuning-verification.csv", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert rows and {row["verdict"] for row in rows} <= {"faster", "tie", "slower"}
+    cells = [json.loads(path.read_text()) for path in (checkout.folder / "results/cells/bcast").glob("*_tuned_*")]
+    told = [cell["launches"][0]["provenance"]["environment"] for cell in cells]
+    assert told and all("MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE" in variables for variables in told)
+    folder = checkout.folder / "results/three/tuning"
+    (file,) = folder.glob("mpich-*n1.json")
+    assert "collective=bcast" in json.loads(file.read_text())
+    assert not list(folder.glob("openmpi*"))
 
 
 def test_an_algorithm_that_a_library_lacks_is_named(checkout: Checkout) -> None:

@@ -34,14 +34,14 @@ def test_sizes_between_those_that_decided():
 
 
 def test_arms_are_cells_of_their_own_and_the_content_of_the_file_is_part_of_them(cell):
-    default, tuned = tune.arms(cell, {"library": "a", "openmpi": "b"}, 1)
+    default, tuned = tune.arms(cell, {"library": "a", "own": "b"}, 1)
     assert len({cell.digest, default.digest, tuned.digest}) == 3
     assert tuned.algorithm == "tuned"
     assert tuned.selection["library"] == {"COLL_BARRIER": cell.selection["library"]["COLL_BARRIER"]}
-    assert tune.arms(cell, {"library": "c", "openmpi": "b"}, 1)[1].digest != tuned.digest
-    assert tune.arms(cell, {"library": "a", "openmpi": "x"}, 1)[1].digest == tuned.digest
+    assert tune.arms(cell, {"library": "c", "own": "b"}, 1)[1].digest != tuned.digest
+    assert tune.arms(cell, {"library": "a", "own": "x"}, 1)[1].digest == tuned.digest
     real = replace(cell, machine={**cell.machine, "kind": "local"}, selection={})
-    assert tune.arms(real, {"library": "a", "openmpi": "b"}, 1)[1].selection["rules"]["text"] == "b"
+    assert tune.arms(real, {"library": "a", "own": "b"}, 1)[1].selection["rules"]["text"] == "b"
 
 
 def verified(placement, processes, size, default, tuned):

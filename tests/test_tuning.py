@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from collstudy import rulescheck, tuning
+from collstudy import mpich, rulescheck, tuning
 from collstudy.config import ROOT, Configuration
 from collstudy.errors import StudyError
-from collstudy.rulesfile import rules_selection
+from collstudy.rulesfile import exported, rules_selection
 from collstudy.tuning import Decision, Rule, placements, selected
 
 CONFIG = Configuration(ROOT / "config")
@@ -93,15 +93,21 @@ def test_json_has_only_what_differs_from_the_default():
 
 def test_intel_ranges_and_what_it_lacks():
     (found,) = placements(decisions({4: {1: "binomial", 8: "chain"}}))
-    text = tuning.intel_variables(found, [])
+    text = tuning.intel_variables(found, CATALOGUE, [])
     assert "export I_MPI_ADJUST_BCAST='1:0-7@4-4'" in text
     assert "no equivalent of chain" in text
 
 
+def test_intel_by_the_catalogues_numbers_and_the_variables_of_a_cell():
+    (found,) = placements(decisions({4: {1: "preset_2"}}, collective="iallreduce"))
+    text = tuning.intel_variables(found, CATALOGUE, ["why"])
+    assert exported(text) == {"I_MPI_ADJUST_IALLREDUCE": "2:0-1@4-4"}
+
+
 def test_mpich_only_where_one_algorithm_serves_all_sizes():
-    one = tuning.mpich_variables(placements(decisions({4: {1: "binomial", 8: "binomial"}}))[0], [])
-    assert "export MPIR_CVAR_BCAST_INTRA_ALGORITHM=binomial" in one
-    two = tuning.mpich_variables(placements(decisions({4: {1: "binomial", 8: "chain"}}))[0], [])
+    one = mpich.variables(placements(decisions({4: {1: "binomial", 8: "binomial"}}))[0], CATALOGUE, [])
+    assert "export MPIR_CVAR_BCAST_INTRA_ALGORITHM='binomial'" in one
+    two = mpich.variables(placements(decisions({4: {1: "binomial", 8: "chain"}}))[0], CATALOGUE, [])
     assert "export" not in two
 
 
@@ -127,20 +133,34 @@ def obedient(table):
 
     def probe(path, collective, processes, size):
         rule = selected(table, processes, size) if path else Rule(0, "default")
-        return rulescheck.expected_pairs(CATALOGUE, collective, rule, processes) or frozenset({(0, 99)})
+        return rulescheck.expected_pairs(CATALOGUE, collective, rule, processes, "openmpi") or frozenset({(0, 99)})
 
-    return probe
+    return rulescheck.Library("Open MPI x", "openmpi", probe, lambda placement, path: None)
+
+
+def test_messages_of_no_known_pattern_are_compared_with_those_of_the_forced_algorithm(tmp_path):
+    (found,) = placements(decisions({4: {1: "linear", 8: "rabenseifner"}}, collective="reduce"))
+    asked = []
+
+    def probe(choice, collective, processes, size):
+        asked.append(choice)
+        rule = selected(found.tables["reduce"], processes, size) if isinstance(choice, Path) else choice
+        return frozenset({(0, hash(rule.text if rule and rule.algorithm != "default" else None))})
+
+    library = rulescheck.Library("Open MPI x", "openmpi", probe, lambda placement, path: None)
+    rulescheck.complain(rulescheck.check_placement(found, tmp_path / "a.rules", CATALOGUE, library))
+    assert {choice.text for choice in asked if isinstance(choice, Rule)} == {"linear", "rabenseifner"}
 
 
 def test_check_names_file_rule_and_size_of_a_mismatch(tmp_path):
     (found,) = placements(decisions({6: {1: "linear", 8: "chain"}, 7: {1: "linear", 8: "chain"}}))
     table = found.tables["bcast"]
-    right = rulescheck.check_placement(found, tmp_path / "a.rules", CATALOGUE, "Open MPI x", obedient(table))
+    right = rulescheck.check_placement(found, tmp_path / "a.rules", CATALOGUE, obedient(table))
     assert all(one.agrees for one in right)
     assert {one.size_bytes for one in right if one.entry == 6} == {1, 7, 8, 9, 15, 16, 17}
     rulescheck.complain(right)
     late = {**table, 6: (Rule(0, "linear"), Rule(9, "chain"), Rule(16, "default"))}
-    wrong = rulescheck.check_placement(found, tmp_path / "a.rules", CATALOGUE, "Open MPI x", obedient(late))
+    wrong = rulescheck.check_placement(found, tmp_path / "a.rules", CATALOGUE, obedient(late))
     with pytest.raises(StudyError, match=r"a\.rules: bcast, entry for 6 processes, 8 B: the file says chain"):
         rulescheck.complain(wrong)
 
@@ -154,6 +174,6 @@ def test_entries_checked_before_are_not_checked_again(tmp_path):
     rows = decisions({6: {1: "linear", 8: "chain"}, 7: {1: "linear", 8: "binomial"}})
     (before,) = placements(rows)
     (after,) = placements(rows, {("bcast", "core", 2, 7, 1)})
-    probe = obedient(after.tables["bcast"])
-    found = rulescheck.check_placement(after, tmp_path / "a.rules", CATALOGUE, "x", probe, before=before)
+    library = obedient(after.tables["bcast"])
+    found = rulescheck.check_placement(after, tmp_path / "a.rules", CATALOGUE, library, before)
     assert {one.entry for one in found} == {7}

@@ -150,9 +150,9 @@ def selection(
         return _simulated_selection(catalogue, collective, {**entry, "parameters": parameters}, library, barrier)
     if choice.name == "default":
         return {}
-    # Open MPI's algorithms all take segments or ignore them; of the others the catalogue names what each takes.
-    if mpi in entry and (mpi == "openmpi" or set(parameters) <= set(entry[mpi])):
-        return {mpi: {**entry[mpi], **parameters}}
+    told = catalogue.told(collective, choice.name, parameters, mpi)
+    if told is not None:
+        return {mpi: told}
     if "library" in entry:
         return {
             "library": {variable(collective): library_text({**entry["library"], **parameters})},

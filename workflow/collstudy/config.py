@@ -280,6 +280,14 @@ class Catalogue:
         known = self.algorithms[collective][algorithm].get("pattern", {})
         return ({"openmpi": known} if isinstance(known, str) else known).get(mpi)
 
+    def told(self, collective: str, algorithm: str, parameters: dict[str, int], mpi: str) -> dict[str, Any] | None:
+        """How the MPI library *mpi* is told to use an algorithm with these parameters; None where it cannot be."""
+        entry = self.algorithms[collective][algorithm].get(mpi)
+        # Open MPI's algorithms all take segments or ignore them; of the others the catalogue names what each takes.
+        if entry is None or not (mpi == "openmpi" or set(parameters) <= set(entry)):
+            return None
+        return {**entry, **parameters}
+
 
 class Configuration:
     """The folder `config/` of one checkout."""

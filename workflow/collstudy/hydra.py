@@ -11,16 +11,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from . import mpich
 from .cells import Cell
 from .config import APPLICATIONS, POINT_TO_POINT, Machine
 from .errors import StudyError
 from .placement import Core
 from .proof import message_pairs, other_messages, placed_as_asked
+from .rulesfile import exported, rules_file
 from .store import write_atomically
 from .toolchain import Mpi, mpis, preloadable, suite
-
-#: How MPICH's variables of a collective end, by the catalogue's words.
-CVARS = {"algorithm": "INTRA_ALGORITHM", "fanout": "TREE_KVAL", "segment_bytes": "TREE_PIPELINE_CHUNK_SIZE"}
 
 
 def library(name: str) -> Mpi:
@@ -33,19 +32,20 @@ def library(name: str) -> Mpi:
 def selection_environment(cell: Cell) -> dict[str, str]:
     """The variables that select the cell's algorithm, or that of the non-blocking collective inside of it."""
     name = cell.mpi["name"]
+    if "rules" in cell.selection:
+        return (
+            mpich.environment_of_both(rules_file(cell))
+            if name == "mpich"
+            else exported(cell.selection["rules"]["text"])
+        )
     inside = cell.selection.get("inside")
     chosen: dict[str, Any] | None = inside or cell.selection.get(name)
     if not chosen:
         return {}
-    operation = (inside["collective"] if inside else cell.collective).upper()
+    operation = inside["collective"] if inside else cell.collective
     if name == "impi":
-        return {f"I_MPI_ADJUST_{operation}": str(chosen["algorithm"])}
-    told = {f"MPIR_CVAR_{operation}_{CVARS[key]}": str(value) for key, value in chosen.items() if key in CVARS}
-    if "fanout" in chosen:
-        told[f"MPIR_CVAR_{operation}_TREE_TYPE"] = "kary"
-    # On several nodes the device would run the algorithm among the nodes' first ranks, and then once more on each node.
-    told[f"MPIR_CVAR_{operation}_DEVICE_COLLECTIVE"] = "0"
-    return told | {"MPIR_CVAR_COLLECTIVE_FALLBACK": "error"}
+        return {f"I_MPI_ADJUST_{operation.upper()}": str(chosen["algorithm"])}
+    return mpich.forcing_environment(operation, chosen)
 
 
 def launcher(machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str]) -> list[str | Path]:

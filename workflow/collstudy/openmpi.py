@@ -19,7 +19,7 @@ from .config import APPLICATIONS, NON_BLOCKING, POINT_TO_POINT, Machine
 from .errors import StudyError, allowed
 from .placement import Core
 from .proof import other_messages, placed_as_asked
-from .rulesfile import rules_arguments, rules_file
+from .rulesfile import han_file, rules_arguments, rules_file
 from .store import write_atomically
 from .toolchain import Mpi, embedded, mpi_environment, mpis, suite
 
@@ -47,24 +47,24 @@ def algorithm_numbers(ompi_info: Path, collective: str) -> dict[str, int]:
 def selection_arguments(cell: Cell, mpi: Mpi, monitored: bool = False) -> list[str]:
     """The `--mca` arguments that select the cell's algorithm; *monitored* lets the monitoring component in."""
     if "rules" in cell.selection:
-        return rules_arguments(rules_file(cell), monitored)
+        return rules_arguments(rules_file(cell), monitored, han_file(cell))
     if "inside" in cell.selection:
         inside = cell.selection["inside"]
-        return forcing_arguments(inside["collective"], inside, cell, mpi, monitored)
+        return forcing_arguments(inside["collective"], inside, mpi, cell.algorithm, monitored)
     chosen = cell.selection.get("openmpi")
-    return forcing_arguments(cell.collective, chosen, cell, mpi, monitored) if chosen else []
+    return forcing_arguments(cell.collective, chosen, mpi, cell.algorithm, monitored) if chosen else []
 
 
 def forcing_arguments(
-    collective: str, chosen: dict[str, Any], cell: Cell, mpi: Mpi, monitored: bool = False
+    collective: str, chosen: dict[str, Any], mpi: Mpi, asked: str, monitored: bool = False
 ) -> list[str]:
-    """The `--mca` arguments that force the algorithm *chosen* of a collective, which *cell* uses."""
+    """The `--mca` arguments that force the algorithm *chosen* of a collective; *asked* is what asks for it."""
     names = chosen["algorithm"] if isinstance(chosen["algorithm"], list) else [chosen["algorithm"]]
     numbers = algorithm_numbers(mpi.ompi_info, collective)
     known = [name for name in names if name in numbers]
     if not known:
         raise StudyError(
-            f"config/algorithms.yaml: {cell.collective} {cell.algorithm}: Open MPI {mpi.version} has no {collective} algorithm "
+            f"config/algorithms.yaml: {asked}: Open MPI {mpi.version} has no {collective} algorithm "
             + " or ".join(names)
             + allowed(numbers)
         )

@@ -1,8 +1,9 @@
-"""Does Open MPI do what a rules file says? Ask the installed library, at every rule's boundary.
+"""Do Open MPI and MPICH do what a rules file says? Ask the installed library, at every rule's boundary.
 
-Its release builds do not tell which algorithm coll/tuned picked, so each size is broadcast (reduced, ...) once under the
-monitoring component, and the pairs of ranks that exchanged messages are compared with those of the algorithm that the file
-names; where the file leaves it to the library, with those of a launch without a rules file.
+Release builds do not tell which algorithm they picked, so each size is broadcast (reduced, ...) once while the messages are
+watched (Open MPI's monitoring component, libmessages.so for MPICH), and the pairs of ranks that exchanged messages are compared
+with those of the algorithm that the file names; where their shape is not known, with those of a launch that forces the
+algorithm; and where the file leaves it to the library, with those of a launch without a rules file.
 """
 
 from __future__ import annotations
@@ -16,21 +17,33 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from . import hydra, mpich, openmpi
 from .config import Catalogue
 from .errors import StudyError
 from .patterns import PATTERNS
 from .proof import message_pairs
 from .rulesfile import rules_arguments
 from .toolchain import Mpi, mpi_environment
-from .tuning import NUMBERS, Placement, Rule, Table, in_unit, openmpi_rules, selected
+from .tuning import Placement, Rule, Table, openmpi_rules, selected, told
 
 #: As many ranks as are started, on few cores: enough to tell chain, trees and linear apart.
 MOST_RANKS = 8
 LAUNCH_LIMIT_S = 60
 
 Pairs = frozenset[tuple[int, int]]
-#: Starts the probe: (rules file or None, collective, processes, bytes) -> pairs of ranks that exchanged messages.
-Probe = Callable[[Path | None, str, int, int], Pairs]
+#: Starts the probe: (what chooses the algorithm, collective, processes, bytes) -> pairs of ranks that exchanged messages. What
+#: chooses is a rules file, a rule that is forced, or None: the library.
+Probe = Callable[[Path | Rule | None, str, int, int], Pairs]
+
+
+@dataclass(frozen=True)
+class Library:
+    """An installed library that is asked: its label, its word in the catalogue, its probe, and how it wants its files."""
+
+    label: str
+    mpi: str
+    probe: Probe
+    write: Callable[[Placement, Path], None]
 
 
 @dataclass(frozen=True)
@@ -54,46 +67,81 @@ def boundaries(rules: tuple[Rule, ...]) -> list[int]:
     return sorted(sizes)
 
 
-def launch(mpi: Mpi) -> Probe:
-    """A probe that starts `collprobe` under *mpi* and reads the monitoring component's files."""
+def library(mpi: Mpi, catalogue: Catalogue, numbers: dict[str, dict[str, int]]) -> Library:
+    """How the installed Open MPI or MPICH is asked; *numbers* are those of Open MPI's algorithms."""
+    if mpi.name == "mpich":
+        own = mpich.own_trees(mpi.shared_library)
 
-    def probe(path: Path | None, collective: str, processes: int, size: int) -> Pairs:
+        def write(placement: Placement, path: Path) -> None:
+            mpich.write(placement, catalogue, own, path)
+
+        return Library(f"MPICH {mpi.version}", "mpich", _mpich_probe(mpi, catalogue), write)
+
+    def write_classic(placement: Placement, path: Path) -> None:
+        path.write_text(openmpi_rules(placement, catalogue, [], numbers), encoding="utf-8")
+
+    return Library(f"Open MPI {mpi.version}", "openmpi", _openmpi_probe(mpi, catalogue), write_classic)
+
+
+def _openmpi_probe(mpi: Mpi, catalogue: Catalogue) -> Probe:
+    def probe(choice: Path | Rule | None, collective: str, processes: int, size: int) -> Pairs:
         with tempfile.TemporaryDirectory(prefix="rulescheck-") as folder:
-            rules = (
-                rules_arguments(path, monitored=True)
-                if path
-                else ["--mca", "coll", "tuned,basic,libnbc,self,monitoring"]
-            )
+            arguments = ["--mca", "coll", "tuned,basic,libnbc,self,monitoring"]
+            if isinstance(choice, Path):
+                arguments = rules_arguments(choice, monitored=True)
+            elif choice:
+                arguments = openmpi.forcing_arguments(
+                    collective, told(catalogue, collective, choice, "openmpi"), mpi, choice.text, monitored=True
+                )
             command = [
-                mpi.mpirun, "-n", str(processes), "--map-by", "core:OVERSUBSCRIBE", "--bind-to", "none",
-                "--mca", "mpi_yield_when_idle", "1", *rules, "--mca", "pml_monitoring_enable", "2",
+                mpi.mpirun, "-n", processes, "--map-by", "core:OVERSUBSCRIBE", "--bind-to", "none",
+                "--mca", "mpi_yield_when_idle", "1", *arguments, "--mca", "pml_monitoring_enable", "2",
                 "--mca", "pml_monitoring_enable_output", "3", "--mca", "pml_monitoring_filename", f"{folder}/messages",
-                mpi.build / "probe" / "collprobe", collective, str(size),
+                mpi.build / "probe" / "collprobe", collective, size,
             ]  # fmt: skip
-            done = subprocess.run(
-                [str(word) for word in command], capture_output=True, text=True, timeout=LAUNCH_LIMIT_S,
-                env=mpi_environment(), cwd=folder, check=False,
-            )  # fmt: skip
-            if done.returncode != 0:
-                raise StudyError(f"{' '.join(map(str, command))} failed:\n{(done.stdout + done.stderr)[-1000:]}")
-            return message_pairs(Path(folder))
+            return _pairs_of(command, mpi_environment(), Path(folder))
 
     return probe
 
 
-def expected_pairs(catalogue: Catalogue, collective: str, rule: Rule, processes: int) -> Pairs | None:
+def _mpich_probe(mpi: Mpi, catalogue: Catalogue) -> Probe:
+    def probe(choice: Path | Rule | None, collective: str, processes: int, size: int) -> Pairs:
+        with tempfile.TemporaryDirectory(prefix="rulescheck-") as folder:
+            environment = mpi.environment()
+            if isinstance(choice, Path):
+                environment |= mpich.environment(choice)
+            elif choice:
+                environment |= mpich.forcing_environment(collective, told(catalogue, collective, choice, "mpich"))
+            command = [
+                mpi.mpirun, "-n", processes, *hydra.watching(mpi.build / "probe", Path(folder)),
+                mpi.build / "probe" / "collprobe", collective, size,
+            ]  # fmt: skip
+            return _pairs_of(command, environment, Path(folder))
+
+    return probe
+
+
+def _pairs_of(command: list[Any], environment: dict[str, str], folder: Path) -> Pairs:
+    words = [str(word) for word in command]
+    done = subprocess.run(
+        words, capture_output=True, text=True, timeout=LAUNCH_LIMIT_S, env=environment, cwd=folder, check=False
+    )
+    if done.returncode != 0:
+        raise StudyError(f"{' '.join(words)} failed:\n{(done.stdout + done.stderr)[-1000:]}")
+    return message_pairs(folder)
+
+
+def expected_pairs(catalogue: Catalogue, collective: str, rule: Rule, processes: int, mpi: str) -> Pairs | None:
     """The messages of a rule's algorithm; None for the library's own decision and for shapes that are not known."""
-    entry = catalogue.algorithms[collective][rule.algorithm]
-    pattern = catalogue.pattern(collective, rule.algorithm, "openmpi")
+    pattern = catalogue.pattern(collective, rule.algorithm, mpi)
     if rule.algorithm == "default" or pattern is None:
         return None
-    return PATTERNS[pattern](processes, {**entry.get("openmpi", {}), **dict(rule.parameters)})
+    return PATTERNS[pattern](processes, told(catalogue, collective, rule, mpi))
 
 
 def check_placement(
-    placement: Placement, path: Path, catalogue: Catalogue, mpi: str, probe: Probe,
-    numbers: dict[str, dict[str, int]] | None = None, before: Placement | None = None,
-) -> list[Finding]:  # fmt: skip
+    placement: Placement, path: Path, catalogue: Catalogue, library: Library, before: Placement | None = None
+) -> list[Finding]:
     """Check every entry of a placement's rules file.
 
     Entries for more than MOST_RANKS processes are checked in a copy of the file in which the entry holds for MOST_RANKS
@@ -101,8 +149,7 @@ def check_placement(
     Entries that *before*, which was checked already, has word for word are left out.
     """
     findings = []
-    numbers = {**NUMBERS, **(numbers or {})}
-    references: dict[tuple[str, int, int], Pairs] = {}
+    references: dict[tuple[str, int, int, str], Pairs] = {}
     done: set[tuple] = set()
     with tempfile.TemporaryDirectory(prefix="rulescheck-") as folder:
         for collective, table in placement.tables.items():
@@ -119,32 +166,37 @@ def check_placement(
                     seen_table = {0: rules}
                     # Sizes in the file are those of `entry` processes; the copy says the same bytes for fewer ranks.
                     copy = replace(placement, tables={collective: seen_table})
-                    file = Path(folder) / f"{collective}-{entry}.rules"
-                    file.write_text(openmpi_rules(copy, catalogue, [], numbers), encoding="utf-8")
+                    file = Path(folder) / f"{collective}-{entry}{path.suffix}"
+                    library.write(copy, file)
                 for size in [1] if collective == "barrier" else boundaries(rules) or [1]:
                     rule = selected(seen_table, processes, size)
-                    expected = expected_pairs(catalogue, collective, rule, processes)
+                    expected = expected_pairs(catalogue, collective, rule, processes, library.mpi)
                     if expected is None:
-                        key = (collective, processes, size)
+                        key = (collective, processes, size, rule.text)
                         if key not in references:
-                            references[key] = probe(None, *key)
+                            forced = None if rule.algorithm == "default" else rule
+                            references[key] = library.probe(forced, collective, processes, size)
                         expected = references[key]
-                    seen = probe(file, collective, processes, size)
-                    others = _other_pairs(catalogue, collective, seen_table, processes, rule)
+                    seen = library.probe(file, collective, processes, size)
+                    others = _other_pairs(catalogue, collective, seen_table, processes, rule, library.mpi)
                     findings.append(
                         Finding(
-                            mpi, path.name, collective, entry, processes, size, rule.text, seen == expected,
+                            library.label, path.name, collective, entry, processes, size, rule.text, seen == expected,
                             bool(others) and expected not in others,
                         )
                     )  # fmt: skip
     return findings
 
 
-def _other_pairs(catalogue: Catalogue, collective: str, table: Table, processes: int, rule: Rule) -> list[Pairs | None]:
+def _other_pairs(
+    catalogue: Catalogue, collective: str, table: Table, processes: int, rule: Rule, mpi: str
+) -> list[Pairs | None]:
     """Messages of the other algorithms of the same entry: where one is the same, agreeing proves little."""
     rules = table[max(count for count in table if count <= processes)]
     return [
-        expected_pairs(catalogue, collective, other, processes) for other in rules if other.algorithm != rule.algorithm
+        expected_pairs(catalogue, collective, other, processes, mpi)
+        for other in rules
+        if other.algorithm != rule.algorithm
     ]
 
 
@@ -157,7 +209,7 @@ def complain(findings: list[Finding]) -> None:
         if not one.agrees
     ]
     if wrong:
-        raise StudyError("Open MPI does not follow the rules file:\n  " + "\n  ".join(wrong))
+        raise StudyError(f"{findings[0].mpi} does not follow the rules file:\n  " + "\n  ".join(wrong))
 
 
 def to_csv(findings: list[Finding]) -> bytes:
@@ -168,8 +220,3 @@ def to_csv(findings: list[Finding]) -> bytes:
     rows: list[dict[str, Any]] = [asdict(one) for one in findings]
     writer.writerows({k: str(v).upper() if isinstance(v, bool) else v for k, v in row.items()} for row in rows)
     return stream.getvalue().encode()
-
-
-def unit_of(collective: str, size: int, processes: int) -> int:
-    """Bytes that a rule must name for a probe of *size* bytes a rank."""
-    return in_unit(collective, size, processes)

@@ -63,6 +63,16 @@ class Mpi:
         return environment
 
     @property
+    def shared_library(self) -> Path:
+        """The library itself, as a program that was built with it finds it. Raises StudyError where it does not."""
+        program = self.build / "probe" / "collprobe"
+        done = subprocess.run(["ldd", program], capture_output=True, text=True, timeout=30, check=False)
+        found = re.search(r"^\s*libmpi\w*\.so\S* => (/.*) \(", done.stdout, re.MULTILINE)
+        if not found:
+            raise StudyError(f"{program} finds no libmpi: ./study setup builds it")
+        return Path(found.group(1))
+
+    @property
     def build(self) -> Path:
         """Folder of this project's programs built with this library."""
         return SETUP / "build" / f"{self.name}-{self.version}"

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from . import openmpi, rulescheck, tuning
+from . import emission, mpich, openmpi, rulescheck, tuning
 from .blocks import Block, Task
 from .cells import Cell
 from .collect import to_csv
@@ -102,7 +102,7 @@ def arms(cell: Cell, texts: dict[str, str], number: int) -> tuple[Cell, Cell]:
         chosen = rules_selection(texts["library"], cell.selection["library_version"])
         chosen["library"] = library or {"COLL_VERBOSE": "0"}
     else:
-        chosen = rules_selection(texts["openmpi"])
+        chosen = rules_selection(texts["own"], han=texts.get("han"))
     return default, replace(cell, algorithm="tuned", selection={**chosen, **fresh})
 
 
@@ -119,6 +119,11 @@ class Tuner:
         self.tie_pct = float(self.study.analysis.get("tie_pct", 2))
         self.withdrawn: set[tuple] = set()
         self.findings: list[rulescheck.Finding] = []
+        self.mpi: str = self.document["how"]["mpi"]
+        #: The installed library that the files are for: that of the study, and Open MPI for simulated and imported ones.
+        self.installed = mpis().get(self.mpi if self.mpi in ("mpich", "impi") else "openmpi")
+        asked = self.installed if self.installed and self.installed.name != "impi" else None
+        self.library = rulescheck.library(asked, self.catalogue, self.numbers()) if asked else None
 
     def numbers(self) -> dict[str, dict[str, int]]:
         """Algorithm numbers of the installed Open MPI, for the collectives of the study."""
@@ -132,21 +137,22 @@ class Tuner:
         """Write the files of what is decided and not withdrawn."""
         found = tuning.placements(self.decisions, self.withdrawn)
         folder = self.folder / "tuning"
-        tuning.emit(self.document, found, self.catalogue, self.study.machine, folder, self.numbers())
+        emission.emit(
+            self.document, found, self.catalogue, self.study.machine, folder, self.numbers(),
+            self.library.write if self.library else None, self.installed and self.installed.build,
+        )  # fmt: skip
         return found
 
     def check(self, found: list[Placement], before: list[Placement] | None = None) -> None:
-        """Ask the installed Open MPI; writes tuning/check.csv. Raises StudyError for a mismatch.
+        """Ask the installed Open MPI or MPICH; writes tuning/check.csv. Raises StudyError for a mismatch.
 
         *before* was checked already: only entries that it lacks are, and its findings are kept for the others.
         """
         path = self.folder / "tuning" / "check.csv"
         findings: list[rulescheck.Finding] = []
-        if "openmpi" in mpis():
-            mpi = mpis()["openmpi"]
-            probe = rulescheck.launch(mpi)
+        if self.library:
             for placement in found:
-                file = self.folder / "tuning" / f"openmpi-{placement.name}.rules"
+                file = emission.rules_path(self.folder / "tuning", self.mpi, placement)
                 old = next((one for one in before or [] if one.name == placement.name), None)
                 if old:
                     findings += [
@@ -155,11 +161,9 @@ class Tuner:
                         if one.file == file.name
                         and old.tables[one.collective][one.entry] == placement.tables[one.collective].get(one.entry)
                     ]
-                findings += rulescheck.check_placement(
-                    placement, file.resolve(), self.catalogue, f"Open MPI {mpi.version}", probe, self.numbers(), old
-                )
+                findings += rulescheck.check_placement(placement, file.resolve(), self.catalogue, self.library, old)
         else:
-            print("no Open MPI here: the rules files are not checked")
+            print("no MPI library here that shows what it does: the rules files are not checked")
         self.findings = findings
         write_atomically(path, rulescheck.to_csv(findings))
         rulescheck.complain(findings)
@@ -198,10 +202,14 @@ class Tuner:
     def _texts(self, placement: Placement) -> dict[str, str]:
         folder = self.folder / "tuning"
         # Comments name a day and expected gains: they must not make another cell of the same rules.
-        return {
-            "openmpi": _bare(folder / f"openmpi-{placement.name}.rules"),
-            "library": self._library_text(placement),
-        }
+        own = emission.rules_path(folder, self.mpi, placement)
+        texts = {"library": self._library_text(placement), "own": _bare(own)}
+        if self.mpi == "mpich":
+            trees = [json.loads(path.read_text(encoding="utf-8")) for path in (own, mpich.device_file(own))]
+            texts["own"] = json.dumps(trees)
+        elif tuning.han_default(self.document, placement):
+            texts["han"] = _bare(emission.han_path(folder, placement))
+        return texts
 
     def _library_text(self, placement: Placement) -> str:
         counts = {

@@ -1,8 +1,9 @@
 """Decisions (`results/<study>/tuning/decisions.csv`, made in R) to files that MPI libraries read.
 
-Open MPI: classic rules (version 1, every release), version 2 (from 5.0.7), JSON (from 6.0). Intel MPI: `I_MPI_ADJUST_*`.
-MPICH: CVARs. This project's collectives library: `COLL_RULES`. One file for each placement (mapping, nodes); sizes in each
-library's own unit. Where nothing was decided a file says "the library's default": beyond the measured sizes and processes.
+Open MPI: classic rules (version 1, every release), version 2 (from 5.0.7), JSON (from 6.0), and coll_han's rules for placements
+of several nodes. Intel MPI: `I_MPI_ADJUST_*`. MPICH: selection trees (mpich.py) of studies that measured it, CVARs of others.
+This project's collectives library: `COLL_RULES`. One file for each placement (mapping, nodes); sizes in each library's own
+unit. Where nothing was decided a file says "the library's default": beyond the measured sizes and processes.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import csv
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,6 @@ from .cells import library_text
 from .config import POINT_TO_POINT, Catalogue, Machine, Study
 from .errors import StudyError
 from .placement import place
-from .rulesfile import rules_arguments
-from .store import write_atomically
 
 #: Open MPI's numbers of collectives (ompi/mca/coll/base/coll_base_functions.h, 4.1 to 6.0).
 COLLECTIVE_IDS = {
@@ -49,22 +47,8 @@ INTEL = {
     "allreduce": {"recursive_doubling": 1, "rabenseifner": 2},
     "reduce": {"binomial": 2, "rabenseifner": 5},
 }
-#: The same algorithm in MPICH (MPIR_CVAR_<OP>_INTRA_ALGORITHM), where it has one, and what else has to be set.
-MPICH = {
-    "bcast": {
-        "binomial": {"BCAST_INTRA_ALGORITHM": "binomial"},
-        "binary_tree": {"BCAST_INTRA_ALGORITHM": "tree", "BCAST_TREE_TYPE": "kary", "BCAST_TREE_KVAL": "2"},
-        "pipeline": {"BCAST_INTRA_ALGORITHM": "pipelined_tree", "BCAST_TREE_TYPE": "kary", "BCAST_TREE_KVAL": "1"},
-    },
-    "allreduce": {
-        "recursive_doubling": {"ALLREDUCE_INTRA_ALGORITHM": "recursive_doubling"},
-        "rabenseifner": {"ALLREDUCE_INTRA_ALGORITHM": "reduce_scatter_allgather"},
-    },
-    "reduce": {
-        "binomial": {"REDUCE_INTRA_ALGORITHM": "binomial"},
-        "rabenseifner": {"REDUCE_INTRA_ALGORITHM": "reduce_scatter_gather"},
-    },
-}
+#: Collectives that Open MPI's coll/han can hand to another component (coll_han_dynamic.c, 5.0).
+HAN = ("allgather", "allreduce", "barrier", "bcast", "gather", "reduce", "scatter")
 
 
 @dataclass(frozen=True)
@@ -222,18 +206,23 @@ def in_unit(collective: str, size: int, processes: int) -> int:
     return size * processes if collective in TOTAL_BYTES else size
 
 
+def told(catalogue: Catalogue, collective: str, rule: Rule, mpi: str) -> dict[str, Any]:
+    """How the MPI library *mpi* is told to use a rule's algorithm. Raises StudyError where it cannot be."""
+    found = catalogue.told(collective, rule.algorithm, dict(rule.parameters), mpi)
+    if found is None:
+        raise StudyError(f"config/algorithms.yaml: {collective} {rule.text} has no entry that tells {mpi} to use it")
+    return found
+
+
 def _openmpi_entry(catalogue: Catalogue, collective: str, rule: Rule, numbers: dict[str, int]) -> tuple[int, int, int]:
     """Number, fan-out and segment size of a rule; 0 0 0 is the library's own decision. Raises StudyError."""
     if rule.algorithm == "default":
         return 0, 0, 0
-    entry = catalogue.algorithms[collective][rule.algorithm].get("openmpi")
-    if entry is None:
-        raise StudyError(f"config/algorithms.yaml: {collective} {rule.algorithm} has no entry for openmpi")
-    names = entry["algorithm"] if isinstance(entry["algorithm"], list) else [entry["algorithm"]]
+    settings = told(catalogue, collective, rule, "openmpi")
+    names = settings["algorithm"] if isinstance(settings["algorithm"], list) else [settings["algorithm"]]
     known = [numbers[name] for name in names if name in numbers]
     if not known:
         raise StudyError(f"Open MPI has no {collective} algorithm {' or '.join(names)}")
-    settings = {**entry, **dict(rule.parameters)}
     return known[0], settings.get("fanout", 0), settings.get("segment_bytes", 0)
 
 
@@ -256,6 +245,50 @@ def openmpi_rules(
                 words = [in_unit(collective, rule.size, count), *entry] + ([0] if version == 2 else [])
                 lines.append(f"{' '.join(map(str, words))} # {rule.text}{_gain(rule)}")
     return "\n".join(lines) + "\n"
+
+
+def han_default(study: dict[str, Any], placement: Placement) -> str | None:
+    """The component of Open MPI 5 that a rule "default" means at a placement; None where coll/han takes no part.
+
+    On several nodes coll/han goes before coll/tuned from Open MPI 5.0 on. Only a study that measured such an Open MPI has
+    measured coll/han as the default; the default of others (4.1, the simulator's copy of it) is coll/tuned's.
+    """
+    how = study["how"]
+    if placement.nodes < 2 or not set(placement.tables) & set(HAN):
+        return None
+    measured = how["mpi"] == "openmpi" and int(how["mpi_version"].split(".")[0]) >= 5
+    return "han" if measured else "tuned"
+
+
+def han_rules(placement: Placement, default: str, header: list[str]) -> str:
+    """Which component does a collective on a communicator of several nodes; see coll_han_dynamic_file.h.
+
+    Only the topologic level of the whole communicator has rules. Sizes are those of one rank.
+    """
+    tables = {collective: table for collective, table in placement.tables.items() if collective in HAN}
+    lines = [f"# {text}" for text in header] + [f"{len(tables)} # collectives"]
+    for collective, table in tables.items():
+        configurations = _merge_counts({count: _components(rules, default) for count, rules in table.items()}, "")
+        lines += [
+            collective,
+            "1 # topologic levels",
+            "global_communicator",
+            f"{len(configurations)} # communicator sizes",
+        ]
+        for count, rules in configurations.items():
+            lines += [f"{max(count, 1)} # processes and more", f"{len(rules)} # message sizes"]
+            lines += [f"{rule.size} {rule.algorithm}" for rule in rules]
+    return "\n".join(lines) + "\n"
+
+
+def _components(rules: tuple[Rule, ...], default: str) -> tuple[Rule, ...]:
+    """The rules with a component in place of each algorithm, neighbours that say the same merged."""
+    found: list[Rule] = []
+    for rule in rules:
+        component = default if rule.algorithm == "default" else "tuned"
+        if not found or found[-1].algorithm != component:
+            found.append(Rule(rule.size, component))
+    return tuple(found)
 
 
 def _gain(rule: Rule) -> str:
@@ -284,12 +317,18 @@ def openmpi_json(placement: Placement, catalogue: Catalogue, numbers: dict[str, 
     return json.dumps({"rule_file_version": 3, "module": "tuned", "collectives": collectives}, indent=1) + "\n"
 
 
-def intel_variables(placement: Placement, header: list[str]) -> str:
-    """`export I_MPI_ADJUST_<OP>=<number>:<sizes>@<processes>;...` for the rules whose algorithm Intel MPI has too."""
+def _intel_number(catalogue: Catalogue, collective: str, rule: Rule) -> str | None:
+    """Intel MPI's number of a rule's algorithm: the catalogue's, or that of the same algorithm; None where it has none."""
+    own = catalogue.told(collective, rule.algorithm, dict(rule.parameters), "impi")
+    if own:
+        return own["algorithm"]
+    number = INTEL.get(collective, {}).get(rule.algorithm)
+    return None if number is None or rule.parameters else str(number)
+
+
+def intel_variables(placement: Placement, catalogue: Catalogue, header: list[str]) -> str:
+    """`export I_MPI_ADJUST_<OP>=<number>:<sizes>@<processes>;...` for the rules whose algorithm Intel MPI has."""
     lines = [f"# {text}" for text in header]
-    lines.append(
-        "# Algorithms that Intel MPI has too; it was not asked: gains were measured with the library named above."
-    )
     for collective, table in placement.tables.items():
         parts, lacking = [], set()
         counts = sorted(table)
@@ -297,34 +336,17 @@ def intel_variables(placement: Placement, header: list[str]) -> str:
             for rule, after in zip(table[count], [*table[count][1:], None], strict=True):
                 if rule.algorithm == "default":
                     continue
-                number = INTEL.get(collective, {}).get(rule.algorithm)
-                if number is None or rule.parameters:
+                number = _intel_number(catalogue, collective, rule)
+                if number is None:
                     lacking.add(rule.text)
                     continue
                 sizes = f"{rule.size}-{(after.size if after else 2**31) - 1}"
                 who = f"{count}-{following - 1 if following else 2**31 - 1}"
-                parts.append(f"{number}:{who}" if collective == "barrier" else f"{number}:{sizes}@{who}")
+                parts.append(f"{number}:{sizes}@{who}")
         if lacking:
             lines.append(f"# {collective}: no equivalent of {', '.join(sorted(lacking))}")
         if parts:
             lines.append(f"export I_MPI_ADJUST_{collective.upper()}='{';'.join(parts)}'")
-    return "\n".join(lines) + "\n"
-
-
-def mpich_variables(placement: Placement, header: list[str]) -> str:
-    """CVARs hold for every size and number of processes: only what the largest measured count uses for all its sizes."""
-    lines = [f"# {text}" for text in header]
-    lines.append(
-        "# MPICH's CVARs hold for all sizes and processes: set only where one algorithm was chosen for all sizes."
-    )
-    for collective, table in placement.tables.items():
-        largest = sorted(table)[-2] if len(table) > 1 else 0
-        used = {rule.algorithm for rule in table[largest][: -1 if len(table[largest]) > 1 else None]}
-        known = MPICH.get(collective, {}).get(next(iter(used))) if len(used) == 1 else None
-        if known is None:
-            lines.append(f"# {collective}: left to MPICH ({', '.join(sorted(used))} at {largest} processes)")
-        else:
-            lines += [f"export MPIR_CVAR_{key}={value}" for key, value in known.items()]
     return "\n".join(lines) + "\n"
 
 
@@ -368,85 +390,3 @@ def _library_name(catalogue: Catalogue, collective: str, rule: Rule) -> str:
             f"config/algorithms.yaml: {collective} {rule.algorithm} has no entry for the collectives library"
         )
     return library_text({**own, **dict(rule.parameters)})
-
-
-def header_of(study: dict[str, Any], placement: Placement) -> list[str]:
-    """Comment lines of every file: what it is for, what it rests on."""
-    how = study["how"]
-    kind = "simulated" if study["simulated"] else "measured"
-    return [
-        f"Study {study['name']}: {study['title']}",
-        f"For: {study['machine']['label']}, mapping {placement.mapping}, {placement.nodes} nodes; no other placement.",
-        f"Decided {datetime.now(UTC).date()} from {kind} latencies: {how['suite']} {how['suite_version']}, "
-        f"{how['mpi']} {how['mpi_version']} {how['simulator']} {how['simulator_version']}".rstrip(),
-        "Gains are those expected from the data that decided; tables/tuning-verification.csv has what fresh launches gave.",
-        "Beyond the measured sizes and processes the library decides.",
-    ]
-
-
-def emit(
-    study: dict[str, Any], found: list[Placement], catalogue: Catalogue, machine: Machine, folder: Path,
-    numbers: dict[str, dict[str, int]] | None = None,
-) -> dict[str, Path]:  # fmt: skip
-    """Write every file and README.md to *folder*; returns the classic Open MPI file of each placement by its name."""
-    numbers = {**NUMBERS, **(numbers or {})}
-    written = {}
-    for placement in found:
-        header = header_of(study, placement)
-        counts = {name: sorted(study["collectives"][name]["processes"]) for name in placement.tables}
-        classic = folder / f"openmpi-{placement.name}.rules"
-        texts = {
-            classic: openmpi_rules(placement, catalogue, header, numbers),
-            folder / f"openmpi-5.0.7-{placement.name}.rules": openmpi_rules(
-                placement, catalogue, header, numbers, version=2
-            ),
-            folder / f"openmpi-6.0-{placement.name}.json": openmpi_json(placement, catalogue, numbers),
-            folder / f"intel-{placement.name}.sh": intel_variables(placement, header),
-            folder / f"mpich-{placement.name}.sh": mpich_variables(placement, header),
-            folder / f"coll-{placement.name}.rules": library_rules(
-                placement, catalogue, header, machine, counts, "ompi_default" if study["simulated"] else "default"
-            ),
-        }
-        for path, text in texts.items():
-            write_atomically(path, text.encode())
-        written[placement.name] = classic
-    write_atomically(folder / "README.md", readme(study, found, folder).encode())
-    return written
-
-
-def readme(study: dict[str, Any], found: list[Placement], folder: Path) -> str:
-    """How to use the files, with the exact commands."""
-    lines = [
-        f"# Tuning files of study {study['name']}",
-        "",
-        f"{study['title']}. " + ("**Simulated**, not measured. " if study["simulated"] else "")
-        + "One file for each placement: the formats cannot tell placements apart (Open MPI issue 8435).",
-        "",
-    ]  # fmt: skip
-    for placement in found:
-        name = placement.name
-        rules = sum(len(rules) for table in placement.tables.values() for rules in table.values())
-        changed = sum(
-            rule.algorithm != "default"
-            for table in placement.tables.values()
-            for rules in table.values()
-            for rule in rules
-        )
-        lines += [
-            f"## Mapping {placement.mapping}, {placement.nodes} nodes",
-            "",
-            f"{', '.join(placement.tables)}: {rules} rules, {changed} of them other than the default.",
-            "",
-            "Open MPI 4.1 and 5.0 (from 5.0.7 `openmpi-5.0.7-*` says the same; 6.0 reads the JSON file as well):",
-            "",
-            "    mpirun " + " ".join(rules_arguments((folder / f"openmpi-{name}.rules").resolve())) + " ./program",
-            "",
-            "This project's collectives library, with any MPI:",
-            "",
-            f"    mpirun -x LD_PRELOAD=libcollstudy.so -x COLL_RULES={(folder / f'coll-{name}.rules').resolve()} ./program",
-            "",
-            f"Intel MPI: `. intel-{name}.sh`; MPICH: `. mpich-{name}.sh`. Neither was checked or verified here: their",
-            "algorithms of the same name are other code.",
-            "",
-        ]
-    return "\n".join(lines)

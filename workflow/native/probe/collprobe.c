@@ -72,8 +72,8 @@ static void call_reduce_scatter(int bytes, char *send, char *receive, bool block
     for (int i = 0; counts != NULL && i < processes; i++)
         counts[i] = bytes / processes + (i < bytes % processes);
     CHECK(counts == NULL ? MPI_ERR_NO_MEM
-          : blocking     ? MPI_Reduce_scatter(send, receive, counts, MPI_CHAR, MPI_SUM, MPI_COMM_WORLD)
-                         : MPI_Ireduce_scatter(send, receive, counts, MPI_CHAR, MPI_SUM, MPI_COMM_WORLD, &request));
+          : blocking     ? MPI_Reduce_scatter(send, receive, counts, MPI_SIGNED_CHAR, MPI_SUM, MPI_COMM_WORLD)
+                     : MPI_Ireduce_scatter(send, receive, counts, MPI_SIGNED_CHAR, MPI_SUM, MPI_COMM_WORLD, &request));
     CHECK(MPI_Wait(&request, MPI_STATUS_IGNORE));
     free(counts);
 }
@@ -83,7 +83,7 @@ static void call_non_blocking(const char *collective, int bytes, char *send, cha
     if (strcmp(collective, "ibcast") == 0)
         CHECK(MPI_Ibcast(send, bytes, MPI_CHAR, 0, MPI_COMM_WORLD, &request));
     else if (strcmp(collective, "iallreduce") == 0)
-        CHECK(MPI_Iallreduce(send, receive, bytes, MPI_CHAR, MPI_SUM, MPI_COMM_WORLD, &request));
+        CHECK(MPI_Iallreduce(send, receive, bytes, MPI_SIGNED_CHAR, MPI_SUM, MPI_COMM_WORLD, &request));
     else if (strcmp(collective, "ireduce_scatter") == 0)
         call_reduce_scatter(bytes, send, receive, false);
     else
@@ -91,18 +91,16 @@ static void call_non_blocking(const char *collective, int bytes, char *send, cha
     CHECK(MPI_Wait(&request, MPI_STATUS_IGNORE));
 }
 
-/* One call with `bytes` per rank (per block where the collective has blocks). */
+/* One call with `bytes` per rank (per block where the collective has blocks); reductions add bytes. */
 static void call(const char *collective, int bytes, char *send, char *receive) {
-    int doubles = bytes / (int)sizeof(double) > 0 ? bytes / (int)sizeof(double) : 1;
-
     if (strcmp(collective, "bcast") == 0) {
         CHECK(MPI_Bcast(send, bytes, MPI_CHAR, 0, MPI_COMM_WORLD));
     } else if (strcmp(collective, "barrier") == 0) {
         CHECK(MPI_Barrier(MPI_COMM_WORLD));
     } else if (strcmp(collective, "reduce") == 0) {
-        CHECK(MPI_Reduce(send, receive, doubles, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD));
+        CHECK(MPI_Reduce(send, receive, bytes, MPI_SIGNED_CHAR, MPI_SUM, 0, MPI_COMM_WORLD));
     } else if (strcmp(collective, "allreduce") == 0) {
-        CHECK(MPI_Allreduce(send, receive, doubles, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD));
+        CHECK(MPI_Allreduce(send, receive, bytes, MPI_SIGNED_CHAR, MPI_SUM, MPI_COMM_WORLD));
     } else if (strcmp(collective, "gather") == 0) {
         CHECK(MPI_Gather(send, bytes, MPI_CHAR, receive, bytes, MPI_CHAR, 0, MPI_COMM_WORLD));
     } else if (strcmp(collective, "scatter") == 0) {
@@ -138,7 +136,7 @@ int main(int argc, char **argv) {
     CHECK(MPI_Pcontrol(1)); /* libmessages.so watches from here */
     for (int i = 2; i < argc; i++) {
         int bytes = atoi(argv[i]);
-        size_t room = ((size_t)bytes + sizeof(double)) * (size_t)processes;
+        size_t room = ((size_t)bytes + 1) * (size_t)processes;
         char *send = calloc(room, 1), *receive = calloc(room, 1);
         if (send == NULL || receive == NULL) {
             fprintf(stderr, "collprobe: out of memory for %zu bytes on rank %d\n", 2 * room, rank);
