@@ -1,10 +1,11 @@
 """Verification: which cells, which arms, what the verdicts are, and what is withdrawn."""
 
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from collstudy import tune, tuning
+from collstudy import openmpi, tune, tuning
 from collstudy.cells import expand
 from collstudy.config import ROOT, Configuration, Study
 from collstudy.tuning import Rule
@@ -42,6 +43,12 @@ def test_arms_are_cells_of_their_own_and_the_content_of_the_file_is_part_of_them
     assert tune.arms(cell, {"library": "a", "own": "x"}, 1)[1].digest == tuned.digest
     real = replace(cell, machine={**cell.machine, "kind": "local"}, selection={})
     assert tune.arms(real, {"library": "a", "own": "b"}, 1)[1].selection["rules"]["text"] == "b"
+    several = tune.arms(real, {"library": "a", "own": "b", "han": "h"}, 1)[1]
+    told = openmpi.selection_arguments(several, None)
+    assert [
+        Path(told[told.index(f"coll_{name}_dynamic_rules_filename") + 1]).read_text() for name in ("tuned", "han")
+    ] == ["b", "h"]
+    assert "coll" not in told and several.digest != tune.arms(real, {"library": "a", "own": "b"}, 1)[1].digest
 
 
 def verified(placement, processes, size, default, tuned):

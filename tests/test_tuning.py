@@ -1,13 +1,17 @@
 """Decisions to rules files: merging, units, every format, and the check of what the library does with them."""
 
 import json
+import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from collstudy import mpich, rulescheck, tuning
+from collstudy import emission, hydra, mpich, proof, rulescheck, tuning
 from collstudy.config import ROOT, Configuration
 from collstudy.errors import StudyError
-from collstudy.rulesfile import exported, rules_selection
+from collstudy.patterns import PATTERNS
+from collstudy.rulesfile import exported, rules_arguments, rules_selection
+from collstudy.toolchain import mpis
 from collstudy.tuning import Decision, Rule, placements, selected
 
 CONFIG = Configuration(ROOT / "config")
@@ -89,6 +93,136 @@ def test_json_has_only_what_differs_from_the_default():
             ]
         },
     }
+
+
+STUDY = {
+    "name": "few", "title": "Few", "simulated": False, "machine": {"label": "A machine"},
+    "collectives": {"bcast": {"processes": [4]}},
+    "how": {
+        "suite": "collbench", "suite_version": "1", "mpi": "openmpi", "mpi_version": "5.0.11", "simulator": "",
+        "simulator_version": "",
+    },
+}  # fmt: skip
+
+
+def emitted(folder, nodes, mpi=None):
+    """Write the tuning files of a study that measured an installed MPI library; returns the placement."""
+    mpi = mpi or mpis()["openmpi"]
+    how = {**STUDY["how"], "mpi": mpi.name, "mpi_version": mpi.version}
+    (found,) = placements(decisions({4: {1: "pipeline", 1024: "default"}}, nodes=nodes))
+    library = rulescheck.library(mpi, CATALOGUE, tuning.NUMBERS)
+    emission.emit(
+        {**STUDY, "how": how}, [found], CATALOGUE, CONFIG.machine("thin"), folder, None, library.write, mpi.build
+    )
+    return found
+
+
+def pasted(folder, word):
+    """The lines of README.md to paste: those that set variables, and the command that names *word*."""
+    lines = [line.strip() for line in (folder / "README.md").read_text().splitlines() if line.startswith("    ")]
+    return [line for line in lines if line.startswith("export") or word in line]
+
+
+def run_pasted(tmp_path, mpi, word, *more):
+    """Paste the lines in a copy of the folder, then start a broadcast of 64 bytes with four ranks somewhere else."""
+    (tmp_path / "else where").mkdir()
+    program = tmp_path / "else where" / "program"
+    program.write_text(f'#!/bin/sh\nexec "{mpis()[mpi].build}/probe/collprobe" bcast 64\n')
+    program.chmod(0o755)
+    *exports, command = pasted(tmp_path / "a copy", word)
+    command = command.replace("mpirun", " ".join(["mpirun", "-n", "4", *more]), 1)
+    # With its monitoring switched on Open MPI crashes where the component is left out.
+    command = command.replace("libnbc,self", "libnbc,self,monitoring")
+    script = "\n".join([f"cd '{tmp_path}/a copy'", *exports, f"cd '{tmp_path}/else where'", command])
+    environment = {**mpis()[mpi].environment(), "COLL_VERBOSE": "1"}
+    return subprocess.run(
+        ["bash", "-ec", script], capture_output=True, text=True, env=environment, check=True, timeout=60
+    )
+
+
+HERE = ["--map-by", "core:OVERSUBSCRIBE", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
+
+
+def test_the_readmes_command_works_in_a_copy_of_the_folder(tmp_path):
+    emitted(tmp_path / "tuning", 1)
+    (tmp_path / "tuning").rename(tmp_path / "a copy")
+    monitoring = ["--mca", "pml_monitoring_enable", "2", "--mca", "pml_monitoring_enable_output", "3"]
+    monitoring += ["--mca", "pml_monitoring_filename", str(tmp_path / "messages")]
+    run_pasted(
+        tmp_path, "openmpi", "openmpi-core-n1.rules", *HERE, *monitoring, "--mca", "coll_monitoring_priority", "0"
+    )
+    assert proof.message_pairs(tmp_path) == PATTERNS["pipeline"](4, {})
+
+
+def test_the_readmes_command_for_the_collectives_library_works(tmp_path):
+    emitted(tmp_path / "tuning", 1)
+    (tmp_path / "tuning").rename(tmp_path / "a copy")
+    done = run_pasted(tmp_path, "openmpi", "COLL_RULES", *HERE, "-x", "COLL_VERBOSE")
+    assert "libcollstudy: bcast: 1 calls, 0 left to the MPI library" in done.stdout + done.stderr
+
+
+def test_the_readmes_command_for_mpich_works(tmp_path):
+    if "mpich" not in mpis():
+        pytest.skip("mpich is not installed (./study test installs it in .study/mpich)")
+    emitted(tmp_path / "tuning", 1, mpis()["mpich"])
+    (tmp_path / "tuning").rename(tmp_path / "a copy")
+    watching = [f"'{word}'" for word in map(str, hydra.watching(mpis()["mpich"].build / "probe", tmp_path))]
+    run_pasted(tmp_path, "mpich", "SELECTION_TUNING", *watching)
+    assert proof.message_pairs(tmp_path) == PATTERNS["pipeline"](4, {})
+
+
+def test_han_rules_by_hand():
+    (found,) = placements(decisions({1: {1: "linear"}, 4: {1: "linear", 8: "chain", 64: "default"}}))
+    assert numbers_in(tuning.han_rules(found, "han", ["why"])) == [
+        ["1"], ["bcast"], ["1"], ["global_communicator"], ["3"],
+        ["1"], ["2"], ["0", "tuned"], ["2", "han"],
+        ["4"], ["2"], ["0", "tuned"], ["64", "han"],
+        ["5"], ["1"], ["0", "han"],
+    ]  # fmt: skip
+
+
+def test_han_is_the_default_of_an_open_mpi_5_on_several_nodes_only():
+    one, two = (placements(decisions({4: {1: "linear"}}, nodes=nodes))[0] for nodes in (1, 2))
+    old = {"how": {**STUDY["how"], "mpi_version": "4.1.4"}}
+    simulated = {"how": {**STUDY["how"], "mpi": "smpi-openmpi", "mpi_version": "SimGrid 3.32"}}
+    assert [tuning.han_default(STUDY, place) for place in (one, two)] == [None, "han"]
+    assert [tuning.han_default(study, two) for study in (old, simulated)] == ["tuned", "tuned"]
+
+
+def test_on_several_nodes_the_rules_act_through_coll_han_and_not_without_it(tmp_path):
+    """Emulated nodes of the installed Open MPI 5; tests/slurm has real ones."""
+    mpi = mpis()["openmpi"]
+    if not rulescheck.emulates_nodes(mpi):
+        pytest.skip("needs Open MPI 5 and permission for namespaces")
+    placement = emitted(tmp_path, 2)
+    rules, han = emission.rules_path(tmp_path, "openmpi", placement), emission.han_path(tmp_path, placement)
+
+    def pairs(size, *arguments):
+        return rulescheck.on_two_nodes(mpi, list(arguments), "bcast", 4, size)
+
+    both = rules_arguments(rules, han=han)
+    pipeline = PATTERNS["pipeline"](4, {})
+    assert pairs(1023, *both) == pipeline
+    alone = pairs(1024)
+    assert pairs(1024, *both) == alone != pipeline
+    # coll/tuned's rules alone: coll/han goes on as if they were not there.
+    assert pairs(1023, *rules_arguments(rules)[3:]) == alone
+
+
+def test_a_file_of_han_that_is_not_followed_is_named(tmp_path, monkeypatch):
+    (found,) = placements(decisions({4: {1: "pipeline", 8: "default"}}))
+
+    def deaf(mpi, arguments, collective, processes, size):
+        return frozenset({(0, 99)})
+
+    monkeypatch.setattr(rulescheck, "on_two_nodes", deaf)
+    mpi = SimpleNamespace(version="5.x")
+    findings = rulescheck.check_han(found, tmp_path / "a", tmp_path / "h.rules", "han", CATALOGUE, mpi, tuning.NUMBERS)
+    with pytest.raises(
+        StudyError, match=r"two emulated nodes does not follow .*\n *h\.rules: bcast, entry for 4 processes, 1 B"
+    ):
+        rulescheck.complain(findings)
+    assert all(one.agrees for one in findings if one.rule == "default")
 
 
 def test_intel_ranges_and_what_it_lacks():

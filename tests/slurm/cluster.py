@@ -284,9 +284,9 @@ class Cluster:
         """Starts a command on the login node. The process is the command itself: its pid can be killed."""
         return subprocess.Popen(self._on("login", command, options), **options)
 
-    def submit(self, script: str, *options: str) -> int:
-        """Submits a batch script and returns the job's number."""
-        answer = self.run(["sbatch", "--parsable", *options], input=f"#!/bin/bash\n{script}\n").stdout
+    def submit(self, script: str, *options: str, **how: Any) -> int:
+        """Submits a batch script and returns the job's number; *how* goes to `run`."""
+        answer = self.run(["sbatch", "--parsable", *options], input=f"#!/bin/bash\n{script}\n", **how).stdout
         return int(answer.strip().split(";")[0])
 
     def job(self, number: int) -> dict[str, str]:

@@ -12,7 +12,12 @@ import time
 from pathlib import Path
 
 import pytest
+from collstudy import emission
+from collstudy.patterns import PATTERNS
+from collstudy.proof import message_pairs
+from collstudy.toolchain import Mpi, identify
 from conftest import ROOT
+from test_tuning import emitted, pasted
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from cluster import Cluster  # noqa: E402
@@ -79,18 +84,23 @@ def test_from_the_question_to_the_report(two, cluster) -> None:
     assert "Nothing to be done" in study.run_all() and len(study.jobs()) == 1, output
 
 
-def test_two_nodes_with_open_mpi_5(two, cluster) -> None:
-    hosts_only(cluster)
+def use_open_mpi_5(study) -> Mpi:
+    """Let the study use the Open MPI of .study/openmpi; pytest may run with 4.1 in its own folder's way."""
     folder = ROOT / ".study" / "openmpi" / "bin"
     if not (folder / "mpirun").exists():
         pytest.fail("no Open MPI 5 in .study/openmpi: ./study test installs it")
-    study = two(mappings="core, BFNF")
     study.environment["PATH"] = f"{Path(sys.executable).parent}:{folder}:{os.environ['PATH']}"
-    # pytest may run with 4.1 in its own folder's way.
     built = study.cluster.run(
         [sys.executable, "-m", "collstudy", "build"], check=False, cwd=study.folder, env=study.environment
     )
     assert built.returncode == 0, built.stderr
+    return identify(folder)
+
+
+def test_two_nodes_with_open_mpi_5(two, cluster) -> None:
+    hosts_only(cluster)
+    study = two(mappings="core, BFNF")
+    use_open_mpi_5(study)
     study.run()
     study.assert_complete({}, 2)
     document = json.loads(next((study.folder / "results" / "cells").rglob("*BFNF*.json")).read_text())
@@ -99,6 +109,35 @@ def test_two_nodes_with_open_mpi_5(two, cluster) -> None:
     assert [(b["host"], b["cores"]) for b in document["proof"]["binding"]][:3] == [
         ("thin001", [0]), ("thin002", [0]), ("thin001", [1])
     ]  # fmt: skip
+
+
+def test_tuning_files_of_several_nodes_act_on_two_nodes(two, cluster, tmp_path) -> None:
+    """The command of tuning/README.md in a job: below 1 KiB a pipeline, which coll/han would not do; from there on coll/han."""
+    hosts_only(cluster)
+    study = two()
+    mpi = use_open_mpi_5(study)
+    placement = emitted(tmp_path / "tuning", 2, mpi=mpi)
+    *exports, command = pasted(tmp_path / "tuning", emission.han_path(Path(), placement).name)
+    lines = [
+        f"cd {tmp_path}/tuning",
+        *exports,
+        "export OMPI_MCA_pml_monitoring_enable=2 OMPI_MCA_pml_monitoring_enable_output=3",
+    ]
+    seen = {}
+    for name, size, words in (
+        ("small", 1023, command),
+        ("large", 1024, command),
+        ("default", 1024, "mpirun ./program"),
+    ):
+        seen[name] = tmp_path / name
+        seen[name].mkdir()
+        words = words.replace("./program", f"{mpi.build}/probe/collprobe bcast {size}")
+        lines.append(f"OMPI_MCA_pml_monitoring_filename={seen[name]}/messages {words}")
+    output = tmp_path / "output"
+    number = cluster.submit("\n".join(lines), "-N2", "--ntasks-per-node=2", f"-o{output}", env=study.environment)
+    assert cluster.wait(number) == "COMPLETED", output.read_text()
+    assert message_pairs(seen["small"]) == PATTERNS["pipeline"](4, {})
+    assert message_pairs(seen["large"]) == message_pairs(seen["default"]) != PATTERNS["pipeline"](4, {})
 
 
 @pytest.mark.long

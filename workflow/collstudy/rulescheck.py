@@ -18,14 +18,18 @@ from pathlib import Path
 from typing import Any
 
 from . import hydra, mpich, openmpi
-from .config import Catalogue
+from .config import ROOT, Catalogue
 from .errors import StudyError
 from .patterns import PATTERNS
 from .proof import message_pairs
 from .rulesfile import rules_arguments
 from .toolchain import Mpi, mpi_environment
-from .tuning import Placement, Rule, Table, openmpi_rules, selected, told
+from .tuning import HAN, Placement, Rule, Table, components_of, han_rules, openmpi_rules, selected, told
 
+#: The default of Open MPI's coll/tuned, whose rules a file has.
+ONLY_TUNED = ["--mca", "coll", "tuned,basic,libnbc,self,monitoring"]
+#: Starts a command as if on another node of this computer.
+AS_NODE = ROOT / "workflow" / "scripts" / "as_node.sh"
 #: As many ranks as are started, on few cores: enough to tell chain, trees and linear apart.
 MOST_RANKS = 8
 LAUNCH_LIMIT_S = 60
@@ -85,23 +89,30 @@ def library(mpi: Mpi, catalogue: Catalogue, numbers: dict[str, dict[str, int]]) 
 
 def _openmpi_probe(mpi: Mpi, catalogue: Catalogue) -> Probe:
     def probe(choice: Path | Rule | None, collective: str, processes: int, size: int) -> Pairs:
-        with tempfile.TemporaryDirectory(prefix="rulescheck-") as folder:
-            arguments = ["--mca", "coll", "tuned,basic,libnbc,self,monitoring"]
-            if isinstance(choice, Path):
-                arguments = rules_arguments(choice, monitored=True)
-            elif choice:
-                arguments = openmpi.forcing_arguments(
-                    collective, told(catalogue, collective, choice, "openmpi"), mpi, choice.text, monitored=True
-                )
-            command = [
-                mpi.mpirun, "-n", processes, "--map-by", "core:OVERSUBSCRIBE", "--bind-to", "none",
-                "--mca", "mpi_yield_when_idle", "1", *arguments, "--mca", "pml_monitoring_enable", "2",
-                "--mca", "pml_monitoring_enable_output", "3", "--mca", "pml_monitoring_filename", f"{folder}/messages",
-                mpi.build / "probe" / "collprobe", collective, size,
-            ]  # fmt: skip
-            return _pairs_of(command, mpi_environment(), Path(folder))
+        arguments = ONLY_TUNED
+        if isinstance(choice, Path):
+            arguments = rules_arguments(choice, monitored=True)
+        elif choice:
+            arguments = _forcing(mpi, catalogue, collective, choice)
+        return _monitored(mpi, ["--map-by", "core:OVERSUBSCRIBE", *arguments], collective, processes, size)
 
     return probe
+
+
+def _forcing(mpi: Mpi, catalogue: Catalogue, collective: str, rule: Rule) -> list[str]:
+    chosen = told(catalogue, collective, rule, "openmpi")
+    return openmpi.forcing_arguments(collective, chosen, mpi, rule.text, monitored=True)
+
+
+def _monitored(mpi: Mpi, arguments: list[Any], collective: str, processes: int, size: int) -> Pairs:
+    """Pairs of ranks that exchange messages in one call under Open MPI's monitoring component."""
+    with tempfile.TemporaryDirectory(prefix="rulescheck-") as folder:
+        command = [
+            mpi.mpirun, "-n", processes, *arguments, "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1",
+            "--mca", "pml_monitoring_enable", "2", "--mca", "pml_monitoring_enable_output", "3",
+            "--mca", "pml_monitoring_filename", f"{folder}/messages", mpi.build / "probe" / "collprobe", collective, size,
+        ]  # fmt: skip
+        return _pairs_of(command, mpi_environment(), Path(folder))
 
 
 def _mpich_probe(mpi: Mpi, catalogue: Catalogue) -> Probe:
@@ -183,6 +194,65 @@ def check_placement(
                         Finding(
                             library.label, path.name, collective, entry, processes, size, rule.text, seen == expected,
                             bool(others) and expected not in others,
+                        )
+                    )  # fmt: skip
+    return findings
+
+
+def emulates_nodes(mpi: Mpi) -> bool:
+    """Whether this computer can start *mpi* as if on two nodes: Open MPI 5, and a host name of its own for each."""
+    if mpi.name != "openmpi" or int(mpi.version.split(".")[0]) < 5:
+        return False
+    done = subprocess.run([AS_NODE, "node", "true"], capture_output=True, timeout=LAUNCH_LIMIT_S, check=False)
+    return done.returncode == 0
+
+
+def on_two_nodes(mpi: Mpi, arguments: list[Any], collective: str, processes: int, size: int) -> Pairs:
+    """The same pairs with the ranks on two emulated nodes, in blocks; no component is left out unless *arguments* say so."""
+    hosts = f"nodea:{(processes + 1) // 2},nodeb:{processes // 2}"
+    where = ["--prtemca", "plm_ssh_agent", AS_NODE, "--host", hosts, "--map-by", "slot"]
+    return _monitored(mpi, [*where, *arguments], collective, processes, size)
+
+
+def check_han(
+    placement: Placement, path: Path, han: Path, default: str, catalogue: Catalogue, mpi: Mpi,
+    numbers: dict[str, dict[str, int]],
+) -> list[Finding]:  # fmt: skip
+    """Check that on several nodes coll/han and coll/tuned together do what their two files say.
+
+    Only the sizes at which the component changes are looked at: what coll/tuned does is `check_placement`'s. Two emulated
+    nodes of at most MOST_RANKS ranks stand for those of the placement.
+    """
+    findings, done = [], set()
+    for collective, table in placement.tables.items():
+        for entry, rules in table.items():
+            processes = min(max(entry, 2), MOST_RANKS)
+            components = components_of(rules, default)
+            if collective not in HAN or (collective, processes, components) in done:
+                continue
+            done.add((collective, processes, components))
+            with tempfile.TemporaryDirectory(prefix="rulescheck-") as folder:
+                files, seen_table = (path, han), table
+                if entry > MOST_RANKS:
+                    seen_table = {0: rules}
+                    copy = replace(placement, tables={collective: seen_table})
+                    files = (Path(folder) / path.name, Path(folder) / han.name)
+                    files[0].write_text(openmpi_rules(copy, catalogue, [], numbers), encoding="utf-8")
+                    files[1].write_text(han_rules(copy, default, []), encoding="utf-8")
+                for size in [1] if collective == "barrier" else boundaries(components) or [1]:
+                    call = (collective, processes, size)
+                    rule, alone = selected(seen_table, processes, size), on_two_nodes(mpi, [], *call)
+                    expected: Pairs | None = alone
+                    if rule.algorithm != "default":
+                        expected = expected_pairs(catalogue, collective, rule, processes, "openmpi")
+                        expected = expected or on_two_nodes(mpi, _forcing(mpi, catalogue, collective, rule), *call)
+                    elif default == "tuned":
+                        expected = on_two_nodes(mpi, ONLY_TUNED, *call)
+                    seen = on_two_nodes(mpi, rules_arguments(files[0], han=files[1]), *call)
+                    findings.append(
+                        Finding(
+                            f"Open MPI {mpi.version}, two emulated nodes", han.name, collective, entry, processes, size,
+                            rule.text, seen == expected, rule.algorithm == "default" or expected != alone,
                         )
                     )  # fmt: skip
     return findings

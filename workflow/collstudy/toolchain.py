@@ -137,7 +137,7 @@ def spack_lock() -> Path | None:
     return next((lock for lock in locks if lock.exists()), None)
 
 
-def _identify(folder: Path) -> Mpi | None:
+def identify(folder: Path) -> Mpi | None:
     """Return the MPI library whose mpirun is in *folder*."""
     mpirun = folder / "mpirun"
     if not mpirun.exists() or not (folder / "mpicc").exists():
@@ -163,7 +163,7 @@ def mpis() -> dict[str, Mpi]:
     folders += [SETUP / name / "bin" for name in ("openmpi", "mpich", "impi")]
     found: dict[str, Mpi] = {}
     for folder in folders:
-        mpi = _identify(folder)
+        mpi = identify(folder)
         if mpi:
             found.setdefault(mpi.name, mpi)
     return found

@@ -162,12 +162,26 @@ class Tuner:
                         and old.tables[one.collective][one.entry] == placement.tables[one.collective].get(one.entry)
                     ]
                 findings += rulescheck.check_placement(placement, file.resolve(), self.catalogue, self.library, old)
+            findings += self._check_han(found)
         else:
             print("no MPI library here that shows what it does: the rules files are not checked")
         self.findings = findings
         write_atomically(path, rulescheck.to_csv(findings))
         rulescheck.complain(findings)
         print(f"{len(findings)} boundaries checked, {sum(one.tells_apart for one in findings)} of them conclusive")
+
+    def _check_han(self, found: list[Placement]) -> list[rulescheck.Finding]:
+        """Ask an Open MPI 5 on emulated nodes; nothing where this computer or the library has none."""
+        folder, findings = self.folder / "tuning", []
+        for placement in found:
+            default = tuning.han_default(self.document, placement)
+            own = emission.rules_path(folder, self.mpi, placement).resolve()
+            if default and self.installed and rulescheck.emulates_nodes(self.installed):
+                findings += rulescheck.check_han(
+                    placement, own, emission.han_path(folder, placement).resolve(), default, self.catalogue, self.installed,
+                    {**tuning.NUMBERS, **self.numbers()},
+                )  # fmt: skip
+        return findings
 
     def verify(self, found: list[Placement], log: Path) -> list[Verified]:
         """Measure default and tuned cells side by side."""

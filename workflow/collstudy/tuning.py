@@ -268,7 +268,9 @@ def han_rules(placement: Placement, default: str, header: list[str]) -> str:
     tables = {collective: table for collective, table in placement.tables.items() if collective in HAN}
     lines = [f"# {text}" for text in header] + [f"{len(tables)} # collectives"]
     for collective, table in tables.items():
-        configurations = _merge_counts({count: _components(rules, default) for count, rules in table.items()}, "")
+        # The smallest number that the format knows is 1: from there on an entry for 1 process holds, not that for 0.
+        by_count = {max(count, 1): components_of(rules, default) for count, rules in sorted(table.items())}
+        configurations = _merge_counts(by_count, "")
         lines += [
             collective,
             "1 # topologic levels",
@@ -276,12 +278,12 @@ def han_rules(placement: Placement, default: str, header: list[str]) -> str:
             f"{len(configurations)} # communicator sizes",
         ]
         for count, rules in configurations.items():
-            lines += [f"{max(count, 1)} # processes and more", f"{len(rules)} # message sizes"]
+            lines += [f"{count} # processes and more", f"{len(rules)} # message sizes"]
             lines += [f"{rule.size} {rule.algorithm}" for rule in rules]
     return "\n".join(lines) + "\n"
 
 
-def _components(rules: tuple[Rule, ...], default: str) -> tuple[Rule, ...]:
+def components_of(rules: tuple[Rule, ...], default: str) -> tuple[Rule, ...]:
     """The rules with a component in place of each algorithm, neighbours that say the same merged."""
     found: list[Rule] = []
     for rule in rules:
