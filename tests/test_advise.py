@@ -18,6 +18,7 @@ def folder(tmp_path):
         "name": "toy",
         "simulated": False,
         "machine": {"label": "Toy"},
+        "how": {"mpi": "mpich"},
         "collectives": {"bcast": {"algorithms": [{"name": "default"}, {"name": "chain"}]}},
     }
     (tmp_path / "study.json").write_text(json.dumps(document))
@@ -46,7 +47,7 @@ def test_a_measured_cell(folder):
     assert known
     assert "use: chain" in text and "10 us, [9.5, 10.5] us over 3 launches" in text
     assert "gain over the default (12 us): 20.0 %" in text and "measured, at 8 processes" in text
-    assert "not verified" in text
+    assert "not verified" in text and "tuning/mpich-core-n2.json" in text
 
 
 def test_between_measured_counts(folder):

@@ -67,8 +67,10 @@ rank 2 of 3 host vm cpus 2
 """
 
 
-def judged(cell: Cell, folder: Path, winner: str, pairs: str, text: str = LINES) -> dict:
-    lines = [f"I\t{a}\t{b}\t100 bytes\t1 msgs sent\t0,1" for a, b in (pair.split(">") for pair in pairs.split())]
+def judged(cell: Cell, folder: Path, winner: str, pairs: str, text: str = LINES, messages: int = 1) -> dict:
+    lines = [
+        f"I\t{a}\t{b}\t100 bytes\t{messages} msgs sent\t0,1" for a, b in (pair.split(">") for pair in pairs.split())
+    ]
     (folder / "messages.0.prof").write_text(
         "# POINT TO POINT\n" + "\n".join(lines) + "\nI\t2\t0\t0 bytes\t0 msgs sent\t0\n"
     )
@@ -88,6 +90,15 @@ def test_another_component_won(cell: Cell, tmp_path: Path) -> None:
 def test_other_messages_than_the_algorithms(cell: Cell, tmp_path: Path) -> None:
     proof = judged(cell, tmp_path, "tuned", "0>1 1>2")
     assert proof["used"] is False and "not those of linear" in proof["detail"]
+
+
+def test_other_segments_than_asked_for(cell: Cell, tmp_path: Path) -> None:
+    chain = {"algorithm": "chain", "fanout": 1, "segment_bytes": 256}
+    cell = dataclasses.replace(cell, selection={"openmpi": chain}, pattern="chain", sizes=(1, 1024))
+    # One byte is one message, 1024 bytes are four.
+    assert judged(cell, tmp_path, "tuned", "0>1 1>2", messages=5)["used"] is True
+    proof = judged(cell, tmp_path, "tuned", "0>1 1>2", messages=2)
+    assert proof["used"] is False and "5 messages between two ranks expected, 2 seen" in proof["detail"]
 
 
 def test_the_default_forces_nothing(cell: Cell, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Verification: which cells, which arms, what the verdicts are, and what is withdrawn."""
 
+import csv
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -49,6 +50,75 @@ def test_arms_are_cells_of_their_own_and_the_content_of_the_file_is_part_of_them
         Path(told[told.index(f"coll_{name}_dynamic_rules_filename") + 1]).read_text() for name in ("tuned", "han")
     ] == ["b", "h"]
     assert "coll" not in told and several.digest != tune.arms(real, {"library": "a", "own": "b"}, 1)[1].digest
+
+
+VARIANTS = """
+title: Variants
+question: Which segments, how many chains?
+machine: thin
+chapter: tuning
+sweeps:
+  - collective: bcast
+    algorithms:
+      - default
+      - {name: chain, fanout: 4, segment_bytes: 8192}
+      - {name: chain, fanout: 2, segment_bytes: 65536}
+    mappings: [core]
+    processes: [8]
+    sizes: {from: 131072, to: 524288}
+    iterations: 1
+    warmup: 1
+analysis:
+  tuning: {}
+"""
+
+
+def test_segments_and_fan_out_are_candidates_from_the_decision_to_the_advice(checkout):
+    checkout.write("config/studies/tiny.yaml", VARIANTS)
+    done = checkout.snakemake("--cores", "2", "--", "results/tiny/tuning/README.md")
+    assert done.returncode == 0, done.stdout + done.stderr
+    folder = checkout.folder / "results" / "tiny"
+
+    def rows(name):
+        with open(folder / name, newline="") as stream:
+            return list(csv.DictReader(stream))
+
+    # Which variant wins where is the simulator's: each row below must say the same one.
+    variants = {
+        int(row["size_bytes"]): row["algorithm"]
+        for row in rows("tuning/decisions.csv")
+        if row["algorithm"] != "default"
+    }
+    assert len(set(variants.values())) == 2, variants
+    texts = {
+        size: tuning.library_text({"algorithm": "chain", **dict(tuning.parse_algorithm(name)[1])})
+        for size, name in variants.items()
+    }
+    own = {row["size_bytes"]: row for row in rows("tables/tuning-verification.csv") if row["on_grid"] == "TRUE"}
+    checked = {
+        row["rule"] for row in rows("tuning/check.csv") if (row["agrees"], row["tells_apart"]) == ("TRUE", "TRUE")
+    }
+    classic = (folder / "tuning" / "openmpi-core-n2.rules").read_text()
+    for size, text in texts.items():
+        parameters = dict(tuning.parse_algorithm(variants[size])[1])
+        assert f" 2 {parameters['fanout']} {parameters['segment_bytes']} # {text}" in classic
+        assert f"-> ompi_{text} " in (folder / "tuning" / "coll-core-n2.rules").read_text()
+        assert text in checked
+        assert own[str(size)]["rule"] == text and own[str(size)]["verdict"] == "faster"
+        # A fresh simulation of the rules file is one of the variant itself.
+        measured = [
+            row["latency_us"]
+            for row in rows("measurements.csv")
+            if (row["size_bytes"], row["parameters"]) == (str(size), variants[size].partition("[")[2].rstrip("]"))
+        ]
+        assert [own[str(size)]["tuned_us"]] == measured
+        asked = ["--collective", "bcast", "--nodes", "2", "--ppn", "4", "--mapping", "core", "--size", str(size)]
+        answer = checkout.collstudy("advise", *asked)
+        assert f"use: {variants[size]} " in answer.stdout, answer.stdout + answer.stderr
+        assert (
+            "verified on fresh launches: faster" in answer.stdout
+            and f"{folder.name}/tuning/openmpi-core-n2.rules" in answer.stdout
+        )
 
 
 def verified(placement, processes, size, default, tuned):

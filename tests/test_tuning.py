@@ -151,7 +151,7 @@ def test_the_readmes_command_works_in_a_copy_of_the_folder(tmp_path):
     run_pasted(
         tmp_path, "openmpi", "openmpi-core-n1.rules", *HERE, *monitoring, "--mca", "coll_monitoring_priority", "0"
     )
-    assert proof.message_pairs(tmp_path) == PATTERNS["pipeline"](4, {})
+    assert set(proof.messages(tmp_path)) == PATTERNS["pipeline"](4, {})
 
 
 def test_the_readmes_command_for_the_collectives_library_works(tmp_path):
@@ -168,7 +168,7 @@ def test_the_readmes_command_for_mpich_works(tmp_path):
     (tmp_path / "tuning").rename(tmp_path / "a copy")
     watching = [f"'{word}'" for word in map(str, hydra.watching(mpis()["mpich"].build / "probe", tmp_path))]
     run_pasted(tmp_path, "mpich", "SELECTION_TUNING", *watching)
-    assert proof.message_pairs(tmp_path) == PATTERNS["pipeline"](4, {})
+    assert set(proof.messages(tmp_path)) == PATTERNS["pipeline"](4, {})
 
 
 def test_han_rules_by_hand():
@@ -198,7 +198,7 @@ def test_on_several_nodes_the_rules_act_through_coll_han_and_not_without_it(tmp_
     rules, han = emission.rules_path(tmp_path, "openmpi", placement), emission.han_path(tmp_path, placement)
 
     def pairs(size, *arguments):
-        return rulescheck.on_two_nodes(mpi, list(arguments), "bcast", 4, size)
+        return frozenset(rulescheck.on_two_nodes(mpi, list(arguments), "bcast", 4, size))
 
     both = rules_arguments(rules, han=han)
     pipeline = PATTERNS["pipeline"](4, {})
@@ -213,7 +213,7 @@ def test_a_file_of_han_that_is_not_followed_is_named(tmp_path, monkeypatch):
     (found,) = placements(decisions({4: {1: "pipeline", 8: "default"}}))
 
     def deaf(mpi, arguments, collective, processes, size):
-        return frozenset({(0, 99)})
+        return {(0, 99): 1}
 
     monkeypatch.setattr(rulescheck, "on_two_nodes", deaf)
     mpi = SimpleNamespace(version="5.x")
@@ -267,7 +267,8 @@ def obedient(table):
 
     def probe(path, collective, processes, size):
         rule = selected(table, processes, size) if path else Rule(0, "default")
-        return rulescheck.expected_pairs(CATALOGUE, collective, rule, processes, "openmpi") or frozenset({(0, 99)})
+        pairs = rulescheck.expected_pairs(CATALOGUE, collective, rule, processes, "openmpi") or {(0, 99)}
+        return dict.fromkeys(pairs, rulescheck.expected_number(CATALOGUE, collective, rule, size, "openmpi") or 1)
 
     return rulescheck.Library("Open MPI x", "openmpi", probe, lambda placement, path: None)
 
@@ -279,7 +280,7 @@ def test_messages_of_no_known_pattern_are_compared_with_those_of_the_forced_algo
     def probe(choice, collective, processes, size):
         asked.append(choice)
         rule = selected(found.tables["reduce"], processes, size) if isinstance(choice, Path) else choice
-        return frozenset({(0, hash(rule.text if rule and rule.algorithm != "default" else None))})
+        return {(0, hash(rule.text if rule and rule.algorithm != "default" else None)): 1}
 
     library = rulescheck.Library("Open MPI x", "openmpi", probe, lambda placement, path: None)
     rulescheck.complain(rulescheck.check_placement(found, tmp_path / "a.rules", CATALOGUE, library))
@@ -296,6 +297,22 @@ def test_check_names_file_rule_and_size_of_a_mismatch(tmp_path):
     late = {**table, 6: (Rule(0, "linear"), Rule(9, "chain"), Rule(16, "default"))}
     wrong = rulescheck.check_placement(found, tmp_path / "a.rules", CATALOGUE, obedient(late))
     with pytest.raises(StudyError, match=r"a\.rules: bcast, entry for 6 processes, 8 B: the file says chain"):
+        rulescheck.complain(wrong)
+
+
+def test_a_rule_that_is_cut_in_other_segments_is_a_mismatch(tmp_path):
+    names = {1: "chain [segment_bytes=8]", 64: "chain [fanout=2;segment_bytes=8]", 512: "chain [segment_bytes=16]"}
+    (found,) = placements(decisions({6: names}))
+    table = found.tables["bcast"]
+    assert [rule.text for rule in table[6]] == [
+        "chain:segment_bytes=8", "chain:fanout=2:segment_bytes=8", "chain:segment_bytes=16", "default"
+    ]  # fmt: skip
+    right = rulescheck.check_placement(found, tmp_path / "a.rules", CATALOGUE, obedient(table))
+    rulescheck.complain(right)
+    assert all(one.tells_apart for one in right if one.size_bytes > 16)
+    other = {**table, 6: (*table[6][:2], Rule(512, "chain", (("segment_bytes", 8),)), table[6][3])}
+    wrong = rulescheck.check_placement(found, tmp_path / "a.rules", CATALOGUE, obedient(other))
+    with pytest.raises(StudyError, match="512 B: the file says chain:segment_bytes=16"):
         rulescheck.complain(wrong)
 
 

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .emission import rules_path
 from .errors import StudyError
 from .project import Project
 from .statistics import median, median_interval
+from .tuning import Placement
 
 UNITS = {"": 1, "b": 1, "k": 1024, "kib": 1024, "m": 1 << 20, "mib": 1 << 20, "kb": 1000, "mb": 1_000_000, "g": 1 << 30,
          "gib": 1 << 30}  # fmt: skip
@@ -76,7 +78,8 @@ def answer(folder: Path, question: Question) -> tuple[bool, list[str]]:
     lines = [head, f"  use: {row['algorithm']}" + (f" ({row['reason']})" if row["reason"] else "")]
     lines += _expectation(folder, question, row, size, kind)
     if row["algorithm"] != "default":
-        lines.append(f"  rules file: {folder / 'tuning' / f'openmpi-{question.mapping}-n{question.nodes}.rules'}")
+        file = rules_path(folder / "tuning", document["how"]["mpi"], Placement(question.mapping, question.nodes, {}))
+        lines.append(f"  rules file: {file} (README.md beside it says how to use it)")
     return True, lines
 
 

@@ -16,7 +16,7 @@ from .cells import Cell
 from .config import APPLICATIONS, POINT_TO_POINT, Machine
 from .errors import StudyError
 from .placement import Core
-from .proof import message_pairs, other_messages, placed_as_asked
+from .proof import messages, other_messages, placed_as_asked, probed_sizes
 from .rulesfile import exported, rules_file
 from .store import write_atomically
 from .toolchain import Mpi, mpis, preloadable, suite
@@ -85,9 +85,8 @@ def proof_command(
     command = launcher(machine, cell, placement, folder, hosts)
     if watched(cell):
         command += watching(build, folder)
-    sizes = sorted({cell.sizes[0], cell.size_list[-1]}) if cell.sizes else [1]
     called = "barrier" if cell.collective in (*POINT_TO_POINT, *APPLICATIONS) else cell.collective
-    return [*command, build / "collprobe", called, *map(str, sizes)]
+    return [*command, build / "collprobe", called, *map(str, probed_sizes(cell))]
 
 
 def watched(cell: Cell) -> bool:
@@ -113,8 +112,8 @@ def judge(
     placed, problems, binding = placed_as_asked(cell, output, placement, hosts, bound)
     used = None
     if watched(cell) and cell.processes > 1:
-        if message_pairs(folder):
-            wrong = other_messages(cell.pattern, cell.processes, cell.selection["mpich"], folder)
+        if messages(folder):
+            wrong = other_messages(cell.pattern, cell.processes, cell.selection["mpich"], probed_sizes(cell), folder)
             used = not wrong
             problems += wrong
         else:

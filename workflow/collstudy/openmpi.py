@@ -18,7 +18,7 @@ from .cells import Cell
 from .config import APPLICATIONS, NON_BLOCKING, POINT_TO_POINT, Machine
 from .errors import StudyError, allowed
 from .placement import Core
-from .proof import other_messages, placed_as_asked
+from .proof import other_messages, placed_as_asked, probed_sizes
 from .rulesfile import han_file, rules_arguments, rules_file
 from .store import write_atomically
 from .toolchain import Mpi, embedded, mpi_environment, mpis, suite
@@ -161,7 +161,6 @@ def proof_command(
 ) -> list[str | Path]:
     """The command of the untimed launch that shows component, messages and binding."""
     mpi = library()
-    sizes = sorted({cell.sizes[0], cell.size_list[-1]}) if cell.sizes else [1]
     arguments = [
         *selection_arguments(cell, mpi, monitored=True), "--mca", "coll_base_verbose", "20",
         "--mca", "pml_monitoring_enable", "2", "--mca", "pml_monitoring_enable_output", "3",
@@ -172,7 +171,7 @@ def proof_command(
         command.insert(1, "--report-bindings")
     # Without an algorithm, where the ranks are is all there is to prove.
     called = "barrier" if cell.collective in (*POINT_TO_POINT, *APPLICATIONS) else cell.collective
-    return [*command, mpi.build / "probe" / "collprobe", called, *map(str, sizes)]
+    return [*command, mpi.build / "probe" / "collprobe", called, *map(str, probed_sizes(cell))]
 
 
 def watched(cell: Cell) -> bool:
@@ -198,7 +197,7 @@ def judge(
         if not used:
             problems.append(f"component {component} ran the {cell.collective}, not tuned")
         if used and cell.pattern:
-            wrong = other_messages(cell.pattern, cell.processes, cell.selection["openmpi"], folder)
+            wrong = other_messages(cell.pattern, cell.processes, cell.selection["openmpi"], probed_sizes(cell), folder)
             used = not wrong
             problems += wrong
     return {

@@ -134,6 +134,16 @@ def mpich_recursive_doubling(p: int, _: Mapping[str, int]) -> Edges:
     return frozenset(edges)
 
 
+#: Patterns along whose edges a message goes in segments where the algorithm has some.
+SEGMENTED = ("chain", "pipeline", "binary", "binomial", "kary")
+
+
+def messages_an_edge(pattern: str, parameters: Mapping[str, int], size: int) -> int | None:
+    """How many messages of *size* bytes' broadcast take each edge of a segmented pattern; None where it is not known."""
+    segment = parameters.get("segment_bytes", 0)
+    return -(-size // segment) if segment > 0 and pattern in SEGMENTED else None
+
+
 PATTERNS: dict[str, Callable[[int, Mapping[str, int]], Edges]] = {
     "linear": linear,
     "chain": chain,

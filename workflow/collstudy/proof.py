@@ -9,31 +9,41 @@ from typing import Any
 
 from . import bindings
 from .cells import Cell
-from .patterns import PATTERNS
+from .patterns import PATTERNS, messages_an_edge
 from .placement import Core
 
 
-def other_messages(pattern: str, processes: int, parameters: Mapping[str, Any], folder: Path) -> list[str]:
-    """What is wrong with the messages in *folder* when they should be those of *pattern*; nothing where they are."""
-    expected, seen = PATTERNS[pattern](processes, parameters), message_pairs(folder)
-    odd = sorted(seen ^ expected)
-    if not odd:
-        return []
-    return [f"the messages are not those of {pattern}: {len(odd)} pairs differ, such as {odd[:6]}"]
+def probed_sizes(cell: Cell) -> list[int]:
+    """The message sizes that the untimed launch calls the collective with: the smallest and the largest."""
+    return sorted({cell.sizes[0], cell.size_list[-1] or 0}) if cell.sizes else [1]
 
 
-def message_pairs(folder: Path) -> frozenset[tuple[int, int]]:
-    """Pairs (sender, receiver) from the files of Open MPI's monitoring component, or of libmessages.so (MPICH).
+def other_messages(
+    pattern: str, processes: int, parameters: Mapping[str, Any], sizes: Sequence[int | None], folder: Path
+) -> list[str]:
+    """What is wrong with the messages in *folder* when they should be those of *pattern*, called once for each of *sizes*."""
+    expected, seen = PATTERNS[pattern](processes, parameters), messages(folder)
+    odd = sorted(set(seen) ^ expected)
+    if odd:
+        return [f"the messages are not those of {pattern}: {len(odd)} pairs differ, such as {odd[:6]}"]
+    segments = [messages_an_edge(pattern, parameters, size or 0) for size in sizes]
+    wrong = sorted({number for number in seen.values() if None not in segments and number != sum(segments)})
+    return [f"segments: {sum(segments)} messages between two ranks expected, {wrong[0]} seen"] if wrong else []
+
+
+def messages(folder: Path) -> dict[tuple[int, int], int]:
+    """How many messages each pair (sender, receiver) exchanged, from the files of Open MPI's monitoring component or libmessages.so.
 
     Lines `I sender receiver bytes bytes messages msgs sent`; other lines are not of the collective on MPI_COMM_WORLD.
     """
-    pairs = set()
+    seen: dict[tuple[int, int], int] = {}
     for path in folder.glob("messages.*.prof"):
         for line in path.read_text().splitlines():
             fields = line.split()
             if fields[:1] == ["I"] and int(fields[5]) > 0:
-                pairs.add((int(fields[1]), int(fields[2])))
-    return frozenset(pairs)
+                pair = int(fields[1]), int(fields[2])
+                seen[pair] = seen.get(pair, 0) + int(fields[5])
+    return seen
 
 
 def placed_as_asked(

@@ -20,11 +20,11 @@ from typing import Any
 from . import hydra, mpich, openmpi
 from .config import ROOT, Catalogue
 from .errors import StudyError
-from .patterns import PATTERNS
-from .proof import message_pairs
+from .patterns import PATTERNS, messages_an_edge
+from .proof import messages
 from .rulesfile import rules_arguments
 from .toolchain import Mpi, mpi_environment
-from .tuning import HAN, Placement, Rule, Table, components_of, han_rules, openmpi_rules, selected, told
+from .tuning import HAN, Placement, Rule, components_of, han_rules, openmpi_rules, selected, selected_rules, told
 
 #: The default of Open MPI's coll/tuned, whose rules a file has.
 ONLY_TUNED = ["--mca", "coll", "tuned,basic,libnbc,self,monitoring"]
@@ -35,9 +35,11 @@ MOST_RANKS = 8
 LAUNCH_LIMIT_S = 60
 
 Pairs = frozenset[tuple[int, int]]
-#: Starts the probe: (what chooses the algorithm, collective, processes, bytes) -> pairs of ranks that exchanged messages. What
-#: chooses is a rules file, a rule that is forced, or None: the library.
-Probe = Callable[[Path | Rule | None, str, int, int], Pairs]
+#: How many messages each pair of ranks (sender, receiver) exchanged.
+Messages = dict[tuple[int, int], int]
+#: Starts the probe: (what chooses the algorithm, collective, processes, bytes) -> messages. What chooses is a rules file, a rule
+#: that is forced, or None: the library.
+Probe = Callable[[Path | Rule | None, str, int, int], Messages]
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ def library(mpi: Mpi, catalogue: Catalogue, numbers: dict[str, dict[str, int]]) 
 
 
 def _openmpi_probe(mpi: Mpi, catalogue: Catalogue) -> Probe:
-    def probe(choice: Path | Rule | None, collective: str, processes: int, size: int) -> Pairs:
+    def probe(choice: Path | Rule | None, collective: str, processes: int, size: int) -> Messages:
         arguments = ONLY_TUNED
         if isinstance(choice, Path):
             arguments = rules_arguments(choice, monitored=True)
@@ -104,19 +106,19 @@ def _forcing(mpi: Mpi, catalogue: Catalogue, collective: str, rule: Rule) -> lis
     return openmpi.forcing_arguments(collective, chosen, mpi, rule.text, monitored=True)
 
 
-def _monitored(mpi: Mpi, arguments: list[Any], collective: str, processes: int, size: int) -> Pairs:
-    """Pairs of ranks that exchange messages in one call under Open MPI's monitoring component."""
+def _monitored(mpi: Mpi, arguments: list[Any], collective: str, processes: int, size: int) -> Messages:
+    """The messages of one call under Open MPI's monitoring component."""
     with tempfile.TemporaryDirectory(prefix="rulescheck-") as folder:
         command = [
             mpi.mpirun, "-n", processes, *arguments, "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1",
             "--mca", "pml_monitoring_enable", "2", "--mca", "pml_monitoring_enable_output", "3",
             "--mca", "pml_monitoring_filename", f"{folder}/messages", mpi.build / "probe" / "collprobe", collective, size,
         ]  # fmt: skip
-        return _pairs_of(command, mpi_environment(), Path(folder))
+        return _messages_of(command, mpi_environment(), Path(folder))
 
 
 def _mpich_probe(mpi: Mpi, catalogue: Catalogue) -> Probe:
-    def probe(choice: Path | Rule | None, collective: str, processes: int, size: int) -> Pairs:
+    def probe(choice: Path | Rule | None, collective: str, processes: int, size: int) -> Messages:
         with tempfile.TemporaryDirectory(prefix="rulescheck-") as folder:
             environment = mpi.environment()
             if isinstance(choice, Path):
@@ -127,19 +129,19 @@ def _mpich_probe(mpi: Mpi, catalogue: Catalogue) -> Probe:
                 mpi.mpirun, "-n", processes, *hydra.watching(mpi.build / "probe", Path(folder)),
                 mpi.build / "probe" / "collprobe", collective, size,
             ]  # fmt: skip
-            return _pairs_of(command, environment, Path(folder))
+            return _messages_of(command, environment, Path(folder))
 
     return probe
 
 
-def _pairs_of(command: list[Any], environment: dict[str, str], folder: Path) -> Pairs:
+def _messages_of(command: list[Any], environment: dict[str, str], folder: Path) -> Messages:
     words = [str(word) for word in command]
     done = subprocess.run(
         words, capture_output=True, text=True, timeout=LAUNCH_LIMIT_S, env=environment, cwd=folder, check=False
     )
     if done.returncode != 0:
         raise StudyError(f"{' '.join(words)} failed:\n{(done.stdout + done.stderr)[-1000:]}")
-    return message_pairs(folder)
+    return messages(folder)
 
 
 def expected_pairs(catalogue: Catalogue, collective: str, rule: Rule, processes: int, mpi: str) -> Pairs | None:
@@ -148,6 +150,16 @@ def expected_pairs(catalogue: Catalogue, collective: str, rule: Rule, processes:
     if rule.algorithm == "default" or pattern is None:
         return None
     return PATTERNS[pattern](processes, told(catalogue, collective, rule, mpi))
+
+
+def expected_number(catalogue: Catalogue, collective: str, rule: Rule, size: int, mpi: str) -> int | None:
+    """How many messages a rule's segments make of one between each of its pairs; None where that is not known."""
+    pattern = catalogue.pattern(collective, rule.algorithm, mpi)
+    return messages_an_edge(pattern, told(catalogue, collective, rule, mpi), size) if pattern else None
+
+
+def _agree(seen: Messages, expected: Pairs, number: int | None) -> bool:
+    return frozenset(seen) == expected and (number is None or set(seen.values()) <= {number})
 
 
 def check_placement(
@@ -186,14 +198,22 @@ def check_placement(
                         key = (collective, processes, size, rule.text)
                         if key not in references:
                             forced = None if rule.algorithm == "default" else rule
-                            references[key] = library.probe(forced, collective, processes, size)
+                            references[key] = frozenset(library.probe(forced, collective, processes, size))
                         expected = references[key]
                     seen = library.probe(file, collective, processes, size)
-                    others = _other_pairs(catalogue, collective, seen_table, processes, rule, library.mpi)
+                    number = expected_number(catalogue, collective, rule, size, library.mpi)
+                    others = [
+                        (
+                            expected_pairs(catalogue, collective, other, processes, library.mpi),
+                            expected_number(catalogue, collective, other, size, library.mpi),
+                        )
+                        for other in selected_rules(seen_table, processes)
+                        if (other.algorithm, other.parameters) != (rule.algorithm, rule.parameters)
+                    ]
                     findings.append(
                         Finding(
-                            library.label, path.name, collective, entry, processes, size, rule.text, seen == expected,
-                            bool(others) and expected not in others,
+                            library.label, path.name, collective, entry, processes, size, rule.text,
+                            _agree(seen, expected, number), bool(others) and (expected, number) not in others,
                         )
                     )  # fmt: skip
     return findings
@@ -207,11 +227,14 @@ def emulates_nodes(mpi: Mpi) -> bool:
     return done.returncode == 0
 
 
-def on_two_nodes(mpi: Mpi, arguments: list[Any], collective: str, processes: int, size: int) -> Pairs:
-    """The same pairs with the ranks on two emulated nodes, in blocks; no component is left out unless *arguments* say so."""
+def on_two_nodes(mpi: Mpi, arguments: list[Any], collective: str, processes: int, size: int) -> Messages:
+    """The same with the ranks on two emulated nodes, in blocks; no component is left out unless *arguments* say so."""
     hosts = f"nodea:{(processes + 1) // 2},nodeb:{processes // 2}"
-    where = ["--prtemca", "plm_ssh_agent", AS_NODE, "--host", hosts, "--map-by", "slot"]
-    return _monitored(mpi, [*where, *arguments], collective, processes, size)
+    with tempfile.TemporaryDirectory(prefix="rulescheck-") as folder:
+        agent = Path(folder) / AS_NODE.name  # Open MPI cuts the agent's path at blanks
+        agent.symlink_to(AS_NODE)
+        where = ["--prtemca", "plm_ssh_agent", agent, "--host", hosts, "--map-by", "slot"]
+        return _monitored(mpi, [*where, *arguments], collective, processes, size)
 
 
 def check_han(
@@ -241,33 +264,23 @@ def check_han(
                     files[1].write_text(han_rules(copy, default, []), encoding="utf-8")
                 for size in [1] if collective == "barrier" else boundaries(components) or [1]:
                     call = (collective, processes, size)
-                    rule, alone = selected(seen_table, processes, size), on_two_nodes(mpi, [], *call)
+                    rule, alone = selected(seen_table, processes, size), frozenset(on_two_nodes(mpi, [], *call))
                     expected: Pairs | None = alone
                     if rule.algorithm != "default":
                         expected = expected_pairs(catalogue, collective, rule, processes, "openmpi")
-                        expected = expected or on_two_nodes(mpi, _forcing(mpi, catalogue, collective, rule), *call)
+                        expected = expected or frozenset(
+                            on_two_nodes(mpi, _forcing(mpi, catalogue, collective, rule), *call)
+                        )
                     elif default == "tuned":
-                        expected = on_two_nodes(mpi, ONLY_TUNED, *call)
+                        expected = frozenset(on_two_nodes(mpi, ONLY_TUNED, *call))
                     seen = on_two_nodes(mpi, rules_arguments(files[0], han=files[1]), *call)
                     findings.append(
                         Finding(
                             f"Open MPI {mpi.version}, two emulated nodes", han.name, collective, entry, processes, size,
-                            rule.text, seen == expected, rule.algorithm == "default" or expected != alone,
+                            rule.text, frozenset(seen) == expected, rule.algorithm == "default" or expected != alone,
                         )
                     )  # fmt: skip
     return findings
-
-
-def _other_pairs(
-    catalogue: Catalogue, collective: str, table: Table, processes: int, rule: Rule, mpi: str
-) -> list[Pairs | None]:
-    """Messages of the other algorithms of the same entry: where one is the same, agreeing proves little."""
-    rules = table[max(count for count in table if count <= processes)]
-    return [
-        expected_pairs(catalogue, collective, other, processes, mpi)
-        for other in rules
-        if other.algorithm != rule.algorithm
-    ]
 
 
 def complain(findings: list[Finding]) -> None:

@@ -195,10 +195,14 @@ def _merge_counts(table: Table, collective: str) -> Table:
     return kept
 
 
+def selected_rules(table: Table, processes: int) -> tuple[Rule, ...]:
+    """The rules for all sizes that a library uses: those of the last entry not above the number of processes."""
+    return table[max(count for count in table if count <= processes)]
+
+
 def selected(table: Table, processes: int, size: int) -> Rule:
     """What a library that reads these rules uses: the last entry not above, for processes and then for size."""
-    rules = table[max(count for count in table if count <= processes)]
-    return [rule for rule in rules if rule.size <= size][-1]
+    return [rule for rule in selected_rules(table, processes) if rule.size <= size][-1]
 
 
 def in_unit(collective: str, size: int, processes: int) -> int:
