@@ -6,8 +6,14 @@ import csv
 import json
 import re
 from collections import defaultdict
+from dataclasses import replace
 
 import pytest
+from collstudy.blocks import Block, Task
+from collstudy.config import Policy
+from collstudy.project import Project
+from collstudy.rulesfile import rules_selection
+from collstudy.runner import run_block
 from conftest import Checkout
 
 STUDY = """
@@ -22,7 +28,7 @@ sweeps:
     mappings: [block, random]
     nodes: [8, 16]
     processes_per_node: [2]
-    sizes: {from: 65536, to: 262144}
+    sizes: {from: 64, to: 262144, factor: 8}
     iterations: 1
     warmup: 1
   - <<: *grid
@@ -88,3 +94,58 @@ def test_the_library_follows_the_learned_rules(study: Checkout) -> None:
     assert all(line.startswith("#") or re.fullmatch(r"\w+ \d+ \d+ (\d+|\*) -> \w+", line) for line in lines)
     chosen = {tuple(line.split()[:3]): line.split()[-1] for line in lines if line[0] != "#" and " * " in line}
     assert set(chosen) == {("bcast", "8", "2"), ("bcast", "16", "2"), ("alltoallv", "4", "2")}
+
+
+def test_at_every_leaf_a_run_does_what_the_tree_says(study: Checkout) -> None:
+    """A simulation of the same cells with COLL_RULES gives the numbers of the algorithms that the file names."""
+    results = study.folder / "results"
+    text = (results / "aware/tables/decision-rules.txt").read_text()
+    decided: dict[tuple[str, str], list[list[str]]] = defaultdict(list)
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            collective, nodes, ppn, most, _, algorithm = line.split()
+            assert ppn == "2"
+            decided[collective, nodes].append([most, algorithm])
+    assert (
+        len(
+            {
+                algorithm
+                for (collective, _), leaves in decided.items()
+                if collective == "bcast"
+                for _, algorithm in leaves
+            }
+        )
+        > 1
+    )
+    measured = {
+        (row["collective"], row["nodes"], row["size_bytes"], row["algorithm"]): float(row["max_latency_us"])
+        for row in rows(study)
+        if row["mapping"] == "random"
+    }
+    # What the study measured as the default of a broadcast in the simulator is the library's copy of Open MPI's.
+    own = re.sub(r"^(bcast .*-> )default$", r"\1ompi_default", text, flags=re.MULTILINE)
+    project = Project(study.folder / "config", results)
+    question = project.study("aware")
+    asked = []
+    for cell in project.cells(question):
+        if cell.algorithm == "default" and cell.mapping == "random":
+            library = {"COLL_BARRIER": cell.selection["library"]["COLL_BARRIER"], "COLL_BASE": "ompi"}
+            chosen = rules_selection(own, project.versions.library) | {"library": library}
+            asked.append(replace(cell, algorithm="learned", selection=chosen))
+    for cell in asked:
+        block = Block(question.machine, cell.mpi["name"], cell.nodes, (Task(cell, Policy(1, 1, 5)),))
+        assert run_block(block, results, results / "learned.log") == {}
+        seen = set()
+        for sample in project.store.read(cell).launches[0]["samples"]:
+            # Bytes of an all-to-all are all that a rank sends.
+            size = sample["size_bytes"]
+            bytes_ = size * (cell.processes if cell.collective == "alltoallv" else 1)
+            leaves = decided[cell.collective, str(cell.nodes)]
+            leaf = next(leaf for leaf in leaves if leaf[0] == "*" or bytes_ <= int(leaf[0]))
+            seen.add(tuple(leaf))
+            of = {name: measured[cell.collective, str(cell.nodes), str(size), name] for _, name in leaves}
+            # To the skew that the sizes before it, by another algorithm, leave among the ranks.
+            near = [name for name, value in of.items() if sample["max_latency_us"] == pytest.approx(value, rel=1e-3)]
+            assert near == [leaf[1]], (size, leaves)
+        assert len(seen) == len(leaves)
+    assert {(cell.collective, str(cell.nodes)) for cell in asked} == set(decided)

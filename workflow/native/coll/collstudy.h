@@ -108,6 +108,8 @@ void coll_select_free(void);
 /* A number that differs, most likely, when two processes were given different settings. */
 unsigned coll_select_digest(void);
 bool coll_select_needs_placement(enum coll_op kind);
+/* Whether the size of a message matters to the rules for a placement. */
+bool coll_select_needs_size(enum coll_op kind, int nodes, int ppn);
 struct choice coll_select(enum coll_op kind, int nodes, int ppn, size_t bytes);
 size_t coll_memory_limit(void);
 bool coll_verbose(void);

@@ -129,10 +129,10 @@ static bool take_type(struct call *call, int count, MPI_Datatype type) {
     return call->bytes > 0;
 }
 
-/* The ranks have to agree on the size of an alltoallv: the most that any sends. */
-static int decide_size(const struct call *call, size_t *bytes) {
+/* The ranks have to agree on the size of an alltoallv, where rules differ by size: the most that any sends. */
+static int decide_size(const struct call *call, int nodes, int ppn, size_t *bytes) {
     unsigned long long mine = call->bytes, most = mine;
-    if (call->kind == COLL_ALLTOALLV)
+    if (call->kind == COLL_ALLTOALLV && coll_select_needs_size(call->kind, nodes, ppn))
         TRY(PMPI_Allreduce(&mine, &most, 1, MPI_UNSIGNED_LONG_LONG, MPI_MAX, call->comm));
     *bytes = (size_t)most;
     return MPI_SUCCESS;
@@ -143,9 +143,9 @@ static int run_chosen(struct call *call) {
     size_t bytes = call->bytes;
     if (coll_select_needs_placement(call->kind)) {
         TRY(coll_placement(call->cache));
-        TRY(decide_size(call, &bytes));
         nodes = call->cache->placement.nodes;
         ppn = call->cache->placement.ppn;
+        TRY(decide_size(call, nodes, ppn, &bytes));
     }
     struct choice choice = coll_select(call->kind, nodes, ppn, bytes);
     if (choice.algorithm == NULL)

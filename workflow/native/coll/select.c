@@ -351,17 +351,27 @@ static bool applies(long pattern, long value) {
     return pattern < 0 || pattern == value;
 }
 
-/* The first rule that fits. */
-struct choice coll_select(enum coll_op kind, int nodes, int ppn, size_t bytes) {
-    if (is_chosen[kind])
-        return chosen[kind];
+/* The first rule that fits; NULL: none. */
+static const struct rule *first_rule(enum coll_op kind, int nodes, int ppn, size_t bytes) {
     for (int i = 0; i < n_rules; i++) {
         const struct rule *rule = &rules[i];
         if (rule->kind == kind && applies(rule->nodes, nodes) && applies(rule->ppn, ppn) &&
             (rule->max_bytes < 0 || bytes <= (size_t)rule->max_bytes))
-            return rule->choice;
+            return rule;
     }
-    return (struct choice){.algorithm = NULL};
+    return NULL;
+}
+
+bool coll_select_needs_size(enum coll_op kind, int nodes, int ppn) {
+    const struct rule *of_smallest = first_rule(kind, nodes, ppn, 0);
+    return of_smallest != NULL && of_smallest->max_bytes >= 0;
+}
+
+struct choice coll_select(enum coll_op kind, int nodes, int ppn, size_t bytes) {
+    if (is_chosen[kind])
+        return chosen[kind];
+    const struct rule *rule = first_rule(kind, nodes, ppn, bytes);
+    return rule == NULL ? (struct choice){.algorithm = NULL} : rule->choice;
 }
 
 size_t coll_memory_limit(void) {
