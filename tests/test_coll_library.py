@@ -365,6 +365,48 @@ def same_order(launch: Run, program: Path, ranks: int, row: dict[str, str]) -> N
     agrees(done)
 
 
+# Of each collective the algorithm of this library, and coll/libnbc's number for it (4.1 and 5.0); ireduce_scatter has one.
+LIBNBC = [
+    {"bcast": ("binomial", 2), "allreduce": ("ring", 1), "reduce_scatter": ("binomial", None)},
+    {"bcast": ("chain", 3), "allreduce": ("binomial", 2)},
+    {"allreduce": ("recursive_doubling", 4)},
+]
+
+
+def name_libnbc(row: dict[str, tuple[str, int | None]]) -> str:
+    return "+".join(f"i{collective}={name}" for collective, (name, _) in row.items())
+
+
+def same_starts(launch: Run, program: Path, ranks: int, row: dict[str, tuple[str, int | None]]) -> None:
+    """What Open MPI's non-blocking collectives start, in the same order; when they wait is up to their progress."""
+    numbers = {collective: number for collective, (_, number) in row.items() if number}
+    options = [part for c, number in numbers.items() for part in ("--mca", f"coll_libnbc_i{c}_algorithm", number)]
+    variables = {f"COLL_{collective.upper()}": f"libnbc_{name}:segments=1" for collective, (name, _) in row.items()}
+    done = launch(ranks, variables, "--mca", "coll", "tuned,basic,libnbc,self", *options, program)
+    if done.returncode == 77:
+        pytest.skip("neither Open MPI 4.1 nor 5.0")
+    agrees(done)
+
+
+@pytest.mark.parametrize("row", LIBNBC, ids=name_libnbc)
+def test_starts_as_open_mpi(launch: Run, built: Path, row: dict[str, tuple[str, int | None]]) -> None:
+    same_starts(launch, built / "test_order", 7, row)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("ranks", range(2, 18))
+@pytest.mark.parametrize("row", LIBNBC, ids=name_libnbc)
+def test_starts_as_open_mpi_2_to_17_ranks(
+    launch: Run, built: Path, row: dict[str, tuple[str, int | None]], ranks: int
+) -> None:
+    same_starts(launch, built / "test_order", ranks, row)
+
+
+def test_starts_see_a_difference(launch: Run, built: Path) -> None:
+    options = ["--mca", "coll", "tuned,basic,libnbc,self", "--mca", "coll_libnbc_ibcast_algorithm", 3]
+    assert launch(4, {"COLL_BCAST": "libnbc_binomial"}, *options, built / "test_order").returncode in (1, 77)
+
+
 @pytest.mark.parametrize("row", compared(), ids=name_row)
 def test_order_as_open_mpi(launch: Run, built: Path, row: dict[str, str]) -> None:
     same_order(launch, built / "test_order", 7, row)

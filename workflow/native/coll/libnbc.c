@@ -216,17 +216,21 @@ static int recursive_doubling(struct schedules *all, int i, const struct part *p
     return add_copy(s, mine, part->recv, n);
 }
 
-/* The root's children in round k are those of ranks below 2^k; ranks are those of the communicator shifted by the root.
- */
+/* Ranks are those of the communicator with the root in the place of rank 0, and rank 0 in the root's. */
+static int swapped(int r, int root) {
+    return r == 0 ? root : r == root ? 0 : r;
+}
+
+/* The root's children in round k are those of ranks below 2^k. */
 static int binomial_bcast(struct schedules *all, int i, const struct part *part, int root) {
     struct schedule *s = &all->list[i];
-    int p = all->call->size, r = floor_mod(all->call->rank - root, p);
+    int p = all->call->size, r = swapped(all->call->rank, root);
     for (int bit = 1; bit < p; bit *= 2)
         if (r >= bit && r < 2 * bit)
-            TRY(add_receive(s, part->recv, part->count, (r - bit + root) % p, true));
+            TRY(add_receive(s, part->recv, part->count, swapped(r - bit, root), true));
     for (int bit = 1; bit < p; bit *= 2)
         if (r < bit && r + bit < p)
-            TRY(add_send(s, part->recv, part->count, (r + bit + root) % p, false));
+            TRY(add_send(s, part->recv, part->count, swapped(r + bit, root), false));
     return MPI_SUCCESS;
 }
 
@@ -272,16 +276,16 @@ static int binomial(struct schedules *all, int i, const struct part *part) {
 /* bcast_sched_chain(): 16 KiB a fragment where the chain is forced. */
 static int chain(struct schedules *all, int i, const struct part *part) {
     struct schedule *s = &all->list[i];
-    int p = all->call->size, root = all->call->root, r = floor_mod(all->call->rank - root, p);
+    int p = all->call->size, root = all->call->root, r = swapped(all->call->rank, root);
     size_t bytes = (size_t)part->count * (size_t)all->extent.size;
     int fragments = (int)((bytes + 16383) / 16384), each = part->count / (fragments > 0 ? fragments : 1);
     for (int f = 0; f < fragments; f++) {
         void *at = coll_at(part->recv, (MPI_Aint)f * each, all->extent.extent);
         int count = f == fragments - 1 ? part->count - f * each : each;
         if (r != 0)
-            TRY(add_receive(s, at, count, (r - 1 + root) % p, true));
+            TRY(add_receive(s, at, count, swapped(r - 1, root), true));
         if (r != p - 1)
-            TRY(add_send(s, at, count, (r + 1 + root) % p, r == 0));
+            TRY(add_send(s, at, count, swapped(r + 1, root), r == 0));
     }
     return MPI_SUCCESS;
 }

@@ -6,7 +6,9 @@
  *
  *   mpirun --mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_bcast_algorithm chain test_order
  *
- * with COLL_BCAST=ompi_chain. Exits with 77 when the tables are not there (another MPI library).
+ * with COLL_BCAST=ompi_chain. For algorithms libnbc_* it is the non-blocking PMPI_I<collective> (coll/libnbc), of which
+ * only what is started counts: who waits is its progress function. Exits with 77 when the tables are not there (another
+ * MPI library).
  */
 #define _GNU_SOURCE
 #include <mpi.h>
@@ -171,6 +173,10 @@ static int is_set(const char *variable) {
     return getenv(variable) != NULL;
 }
 
+static int is_libnbc(const char *variable) {
+    return is_set(variable) && strncmp(getenv(variable), "libnbc_", strlen("libnbc_")) == 0;
+}
+
 static void begin(struct notes *which) {
     memset(which, 0, sizeof which->n + sizeof which->events);
     notes = which;
@@ -186,13 +192,41 @@ static void begin(struct notes *which) {
         differences += compare(name, count, root);                                                                     \
     } while (0)
 
+#define COMPARE_NON_BLOCKING(name, function, arguments, non_blocking, arguments_and_request)                           \
+    do {                                                                                                               \
+        MPI_Request request;                                                                                           \
+        begin(&own);                                                                                                   \
+        CHECK(MPI_##function arguments);                                                                               \
+        begin(&theirs);                                                                                                \
+        CHECK(PMPI_##non_blocking arguments_and_request);                                                              \
+        CHECK(PMPI_Wait(&request, MPI_STATUS_IGNORE));                                                                 \
+        notes = NULL;                                                                                                  \
+        differences += compare(name, count, root);                                                                     \
+    } while (0)
+
+static int compare_non_blocking(int *in, int *out, int count, int root) {
+    int differences = 0, counts[size];
+    for (int i = 0; i < size; i++)
+        counts[i] = count / size + (i < count % size);
+    if (is_libnbc("COLL_BCAST"))
+        COMPARE_NON_BLOCKING("ibcast", Bcast, (in, count, MPI_INT, root, MPI_COMM_WORLD), Ibcast,
+                             (in, count, MPI_INT, root, MPI_COMM_WORLD, &request));
+    if (is_libnbc("COLL_ALLREDUCE"))
+        COMPARE_NON_BLOCKING("iallreduce", Allreduce, (in, out, count, MPI_INT, MPI_SUM, MPI_COMM_WORLD), Iallreduce,
+                             (in, out, count, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request));
+    if (is_libnbc("COLL_REDUCE_SCATTER"))
+        COMPARE_NON_BLOCKING("ireduce_scatter", Reduce_scatter, (in, out, counts, MPI_INT, MPI_SUM, MPI_COMM_WORLD),
+                             Ireduce_scatter, (in, out, counts, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request));
+    return differences;
+}
+
 static int compare_all(int *in, int *out, int count, int root) {
-    int differences = 0;
-    if (is_set("COLL_BCAST"))
+    int differences = compare_non_blocking(in, out, count, root);
+    if (is_set("COLL_BCAST") && !is_libnbc("COLL_BCAST"))
         COMPARE("bcast", Bcast, (in, count, MPI_INT, root, MPI_COMM_WORLD));
     if (is_set("COLL_REDUCE"))
         COMPARE("reduce", Reduce, (in, out, count, MPI_INT, MPI_SUM, root, MPI_COMM_WORLD));
-    if (is_set("COLL_ALLREDUCE"))
+    if (is_set("COLL_ALLREDUCE") && !is_libnbc("COLL_ALLREDUCE"))
         COMPARE("allreduce", Allreduce, (in, out, count, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
     if (is_set("COLL_BARRIER"))
         COMPARE("barrier", Barrier, (MPI_COMM_WORLD));
@@ -210,6 +244,7 @@ int main(int argc, char *argv[]) {
     CHECK(MPI_Bcast(in, 1, MPI_INT, 0, MPI_COMM_WORLD));
     CHECK(MPI_Reduce(in, in + MOST, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD));
     CHECK(MPI_Allreduce(in, in + MOST, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+    CHECK(MPI_Reduce_scatter_block(in, in + MOST, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
     CHECK(MPI_Barrier(MPI_COMM_WORLD));
     if (!hook())
         exit(EXIT_SKIP);
