@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from collstudy.cells import Cell, Versions, expand
 from collstudy.config import Configuration
 from collstudy.errors import StudyError
 from collstudy.proof import messages
+from collstudy.rulesfile import rules_selection
 from collstudy.toolchain import mpis
 from collstudy.tuning import Placement, placements
 from conftest import ROOT, Checkout
@@ -120,6 +122,40 @@ def proof(cell: Cell, folder: Path, nodes: tuple[str, str] = ("MPIR_CVAR_NOLOCAL
     done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return hydra.judge(cell, done.stdout, folder, [], [], bound=False)
+
+
+@pytest.mark.parametrize("name", ["mpich", "impi"])
+def test_where_the_ranks_are_is_proved(tmp_path: Path, name: str) -> None:
+    installed(name)
+    machine = Configuration(ROOT / "config").machine("this-machine")
+    if machine.cores_per_node < 2:
+        pytest.skip("one core")
+    cell = Cell(
+        {"name": "this-machine", "kind": "local", "levels": []}, {}, {"name": name, "version": mpis()[name].version},
+        "bcast", "default", (), {}, "core", (), 1, 2, None, (1, 8), 1, 0,
+    )  # fmt: skip
+    placement, hosts = cell.place(machine), [platform.node()]
+    words = [str(word) for word in hydra.proof_command(machine, cell, placement, tmp_path, hosts)]
+
+    def told(*words: str) -> str:
+        environment = mpis()[name].environment()
+        return subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60, check=True).stdout
+
+    bound = told(*words)
+    seen = hydra.judge(cell, bound, tmp_path, placement, hosts)
+    assert (seen["used"], seen["placed"], seen["detail"]) == (None, True, "")
+    assert hydra.judge(cell, bound, tmp_path, placement, ["elsewhere"])["placed"] is False
+    words[:3] = [words[0], *(["-genv", "I_MPI_PIN", "0"] if name == "impi" else []), "-n", "2"]
+    at = words.index("-bind-to" if name == "mpich" else "I_MPI_PIN_PROCESSOR_LIST") - (name == "impi")
+    del words[at : at + (2 if name == "mpich" else 3)]
+    unbound = hydra.judge(cell, told(*words), tmp_path, placement, hosts)
+    assert unbound["placed"] is False and "not bound to one core" in unbound["detail"]
+
+
+def test_intel_is_told_its_ranges(checkout: Checkout) -> None:
+    cell = next(cell for cell in cells_of(checkout) if cell.mpi["name"] == "impi")
+    cell = replace(cell, selection=rules_selection("export I_MPI_ADJUST_IALLREDUCE='1:0-7@4-4'\n"))
+    assert hydra.selection_environment(cell) == {"I_MPI_ADJUST_IALLREDUCE": "1:0-7@4-4"}
 
 
 CATALOGUE = Configuration(ROOT / "config").catalogue.algorithms

@@ -140,6 +140,14 @@ def run_pasted(tmp_path, mpi, word, *more):
     )
 
 
+def test_a_study_of_intel_mpi_gets_what_intel_mpi_reads_and_nothing_else(tmp_path):
+    found = placements(decisions({4: {1: "preset_2", 8: "default"}}, collective="iallreduce"))
+    study = {**STUDY, "collectives": {"iallreduce": {"processes": [4]}}, "how": {**STUDY["how"], "mpi": "impi"}}
+    emission.emit(study, found, CATALOGUE, CONFIG.machine("thin"), tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"README.md", "intel-core-n2.sh"}
+    assert pasted(tmp_path, "mpirun") == ['export TUNING="$PWD"', '. "$TUNING/intel-core-n2.sh" && mpirun ./program']
+
+
 HERE = ["--map-by", "core:OVERSUBSCRIBE", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
 
 
@@ -193,7 +201,7 @@ def test_on_several_nodes_the_rules_act_through_coll_han_and_not_without_it(tmp_
     """Emulated nodes of the installed Open MPI 5; tests/slurm has real ones."""
     mpi = mpis()["openmpi"]
     if not rulescheck.emulates_nodes(mpi):
-        pytest.skip("needs Open MPI 5 and permission for namespaces")
+        pytest.skip("namespaces are not permitted, or no Open MPI 5")
     placement = emitted(tmp_path, 2)
     rules, han = emission.rules_path(tmp_path, "openmpi", placement), emission.han_path(tmp_path, placement)
 

@@ -16,6 +16,7 @@ from .tuning import (
     Placement,
     han_default,
     han_rules,
+    in_library,
     intel_variables,
     library_rules,
     openmpi_json,
@@ -32,6 +33,10 @@ def rules_path(folder: Path, mpi: str, placement: Placement) -> Path:
 def han_path(folder: Path, placement: Placement) -> Path:
     """The file of Open MPI's coll/han, of a placement that has one."""
     return folder / f"openmpi-han-{placement.name}.rules"
+
+
+def _library_path(folder: Path, placement: Placement) -> Path:
+    return folder / f"coll-{placement.name}.rules"
 
 
 def header_of(study: dict[str, Any], placement: Placement) -> list[str]:
@@ -69,11 +74,9 @@ def emit(
         own = rules_path(folder, mpi, placement)
         counts = {name: sorted(study["collectives"][name]["processes"]) for name in placement.tables}
         default = "ompi_default" if study["simulated"] else "default"
-        texts = {
-            folder / f"coll-{placement.name}.rules": library_rules(
-                placement, catalogue, header, machine, counts, default
-            )
-        }
+        texts = {}
+        if (ours := in_library(catalogue, placement)).tables:
+            texts[_library_path(folder, placement)] = library_rules(ours, catalogue, header, machine, counts, default)
         if mpi == "mpich" and write_trees:
             write_trees(placement, own)
         elif mpi == "impi":
@@ -92,12 +95,13 @@ def emit(
                 texts[han_path(folder, placement)] = han_rules(placement, component, header)
         for path, text in texts.items():
             write_atomically(path, text.encode())
-    write_atomically(folder / "README.md", readme(study, found, built).encode())
+    write_atomically(folder / "README.md", readme(study, found, catalogue, built).encode())
 
 
-def readme(study: dict[str, Any], found: list[Placement], built: Path | None) -> str:
+def readme(study: dict[str, Any], found: list[Placement], catalogue: Catalogue, built: Path | None) -> str:
     """How to use the files, with the exact commands."""
     library = built / "coll" / "libcollstudy.so" if built else "libcollstudy.so"
+    ours = {placement.name: list(in_library(catalogue, placement).tables) for placement in found}
     lines = [
         f"# Tuning files of study {study['name']}",
         "",
@@ -107,7 +111,7 @@ def readme(study: dict[str, Any], found: list[Placement], built: Path | None) ->
         "In this folder, or in a copy of it that all nodes see:",
         "",
         '    export TUNING="$PWD"',
-        f'    export COLLSTUDY="{library}"  # where ./study setup built it; on another machine build it there',
+        *([f'    export COLLSTUDY="{library}"  # where ./study setup built it; on another machine build it there'] if any(ours.values()) else []),
         "",
         "Then, in the same shell and in any folder, with your program in place of `./program`:",
         "",
@@ -121,11 +125,15 @@ def readme(study: dict[str, Any], found: list[Placement], built: Path | None) ->
             f"{', '.join(placement.tables)}: {len(rules)} rules, {changed} of them other than the default.",
             "",
             *_commands(study, placement),
-            "This project's collectives library:",
-            "",
-            "    " + _with_library(study["how"]["mpi"], placement),
-            "",
         ]
+        if ours[placement.name]:
+            words = _with_library(study["how"]["mpi"], placement)
+            lines += [
+                f"This project's collectives library, for {', '.join(ours[placement.name])}:",
+                "",
+                f"    {words}",
+                "",
+            ]
     return "\n".join(lines)
 
 
@@ -164,7 +172,7 @@ def _commands(study: dict[str, Any], placement: Placement) -> list[str]:
 
 
 def _with_library(mpi: str, placement: Placement) -> str:
-    rules = f'"$TUNING/coll-{placement.name}.rules"'
+    rules = f'"{_library_path(Path("$TUNING"), placement)}"'
     if mpi in ("mpich", "impi"):
         return f'mpirun -genv LD_PRELOAD "$COLLSTUDY" -genv COLL_RULES {rules} ./program'
     return f'mpirun -x LD_PRELOAD="$COLLSTUDY" -x COLL_RULES={rules} ./program'

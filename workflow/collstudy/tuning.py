@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,10 @@ INTEL = {
 }
 #: Collectives that Open MPI's coll/han can hand to another component (coll_han_dynamic.c, 5.0).
 HAN = ("allgather", "allreduce", "barrier", "bcast", "gather", "reduce", "scatter")
+
+
+#: Collectives of this project's collectives library (workflow/native/coll/catalogue.c).
+LIBRARY = ("bcast", "barrier", "reduce", "allreduce", "gather", "alltoallv", "reduce_scatter")
 
 
 @dataclass(frozen=True)
@@ -386,6 +390,21 @@ def library_rules(
                 name = own_default if rule.algorithm == "default" else _library_name(catalogue, collective, rule)
                 lines.append(f"{collective} {scope[0]} {scope[1]} {most} -> {name} # {count} processes{_gain(rule)}")
     return "\n".join(lines) + "\n"
+
+
+def in_library(catalogue: Catalogue, placement: Placement) -> Placement:
+    """The placement with the collectives only that the collectives library has, with every algorithm that is used."""
+
+    def known(collective: str, rule: Rule) -> bool:
+        entry = catalogue.algorithms[collective][rule.algorithm]
+        return rule.algorithm == "default" or bool({"simulated", "library"} & set(entry))
+
+    kept = {
+        collective: table
+        for collective, table in placement.tables.items()
+        if collective in LIBRARY and all(known(collective, rule) for rules in table.values() for rule in rules)
+    }
+    return replace(placement, tables=kept)
 
 
 def _library_name(catalogue: Catalogue, collective: str, rule: Rule) -> str:
