@@ -23,6 +23,8 @@ from .tuning import (
     openmpi_rules,
 )
 
+BUILT = "where ./study setup built it; on another machine build it there"
+
 
 def rules_path(folder: Path, mpi: str, placement: Placement) -> Path:
     """The file that a study's own MPI library follows, and that is checked and verified."""
@@ -111,7 +113,7 @@ def readme(study: dict[str, Any], found: list[Placement], catalogue: Catalogue, 
         "In this folder, or in a copy of it that all nodes see:",
         "",
         '    export TUNING="$PWD"',
-        *([f'    export COLLSTUDY="{library}"  # where ./study setup built it; on another machine build it there'] if any(ours.values()) else []),
+        *([f'    export COLLSTUDY="{library}"  # {BUILT}'] if any(ours.values()) else []),
         "",
         "Then, in the same shell and in any folder, with your program in place of `./program`:",
         "",
