@@ -123,7 +123,8 @@ class Tuner:
         #: The installed library that the files are for: that of the study, and Open MPI for simulated and imported ones.
         self.installed = mpis().get(self.mpi if self.mpi in ("mpich", "impi") else "openmpi")
         asked = self.installed if self.installed and self.installed.name != "impi" else None
-        self.library = rulescheck.library(asked, self.catalogue, self.numbers()) if asked else None
+        numbers = {**tuning.NUMBERS, **self.numbers()}
+        self.library = rulescheck.library(asked, self.catalogue, numbers) if asked else None
 
     def numbers(self) -> dict[str, dict[str, int]]:
         """Algorithm numbers of the installed Open MPI, for the collectives of the study."""
@@ -162,7 +163,7 @@ class Tuner:
                         and old.tables[one.collective][one.entry] == placement.tables[one.collective].get(one.entry)
                     ]
                 findings += rulescheck.check_placement(placement, file.resolve(), self.catalogue, self.library, old)
-            findings += self._check_han(found)
+            findings += self._check_han(found, before or [])
         else:
             print("no MPI library here that shows what it does: the rules files are not checked")
         self.findings = findings
@@ -170,22 +171,25 @@ class Tuner:
         rulescheck.complain(findings)
         print(f"{len(findings)} boundaries checked, {sum(one.tells_apart for one in findings)} of them conclusive")
 
-    def _check_han(self, found: list[Placement]) -> list[rulescheck.Finding]:
-        """Ask an Open MPI 5 on emulated nodes; nothing where this computer or the library has none."""
+    def _check_han(self, found: list[Placement], before: list[Placement]) -> list[rulescheck.Finding]:
+        """Ask an Open MPI 5 on emulated nodes, of placements whose rules for coll/han are not those of *before*."""
         folder, findings = self.folder / "tuning", []
-        asked = [(placement, tuning.han_default(self.document, placement)) for placement in found]
-        asked = [(placement, default) for placement, default in asked if default]
-        if not asked or not self.installed:
-            return []
-        if not rulescheck.emulates_nodes(self.installed):
-            print(
-                "the rules of coll/han are not checked: that needs an Open MPI 5, and permission to name emulated nodes"
-            )
-            return []
-        for placement, default in asked:
+        for placement in found:
+            default = tuning.han_default(self.document, placement)
+            if not default or not self.installed:
+                continue
+            if not rulescheck.emulates_nodes(self.installed):
+                print(
+                    "coll/han's rules are not checked: that needs an Open MPI 5, and permission to name emulated nodes"
+                )
+                return []
+            own, han = emission.rules_path(folder, self.mpi, placement), emission.han_path(folder, placement)
+            old = next((one for one in before if one.name == placement.name), None)
+            if old and tuning.han_rules(old, default, []) == tuning.han_rules(placement, default, []):
+                findings += [one for one in self.findings if one.file == han.name]
+                continue
             findings += rulescheck.check_han(
-                placement, emission.rules_path(folder, self.mpi, placement).resolve(),
-                emission.han_path(folder, placement).resolve(), default, self.catalogue, self.installed,
+                placement, own.resolve(), han.resolve(), default, self.catalogue, self.installed,
                 {**tuning.NUMBERS, **self.numbers()},
             )  # fmt: skip
         return findings
@@ -230,7 +234,7 @@ class Tuner:
         if self.mpi == "mpich":
             trees = [json.loads(path.read_text(encoding="utf-8")) for path in (own, mpich.device_file(own))]
             texts["own"] = json.dumps(trees)
-        elif tuning.han_default(self.document, placement):
+        elif tuning.han_default(self.document, placement) == "han":
             texts["han"] = _bare(emission.han_path(folder, placement))
         return texts
 
