@@ -167,8 +167,8 @@ def _commands(study: dict[str, Any], placement: Placement) -> list[str]:
     name = placement.name
     return [
         *lines,
-        f"Intel MPI: `. intel-{name}.sh`; MPICH: `. mpich-{name}.sh`. Neither was checked or verified here: their",
-        "algorithms of the same name are other code.",
+        f'Intel MPI: `. "$TUNING/intel-{name}.sh"`; MPICH: `. "$TUNING/mpich-{name}.sh"`. Neither was checked or verified',
+        "here: their algorithms of the same name are other code.",
         "",
     ]
 
