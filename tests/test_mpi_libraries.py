@@ -271,10 +271,22 @@ def test_ranks_on_several_nodes(checkout: Checkout, tmp_path: Path) -> None:
     cell = cell_from(identity | {"mpi": {"name": "mpich", "version": "1"}})
     command = [str(part) for part in hydra.prepare(machine, cell, cell.place(machine), tmp_path, ["a", "b"])]
     assert command[command.index("-bind-to") + 1] == "user:0,12"
-    assert Path(command[command.index("-machinefile") + 1]).read_text().split() == ["a:1", "b:1", "a:1", "b:1"]
+    assert Path(command[command.index("-machinefile") + 1]).read_text().split() == ["a:1", "b:1"]
     uneven = cell_from(identity | {"mpi": cell.mpi, "hosts": {"shuffle": "core", "seed": 2}})
     with pytest.raises(StudyError, match="their order differs from node to node"):
         hydra.prepare(machine, uneven, uneven.place(machine), tmp_path, ["a", "b"])
+
+
+def test_no_host_is_listed_twice_where_one_round_says_the_same() -> None:
+    for order, lines in (
+        ("aabb", "a:2 b:2"),
+        ("ababa", "a:1 b:1"),
+        ("aabbaab", "a:2 b:2"),
+        ("aaa", "a:3"),
+        ("abba", "a:1 b:2"),
+        ("abaab", "a:1 b:1 a:2 b:1"),
+    ):
+        assert hydra.host_file(list(order)).split() == lines.split()
 
 
 def test_three_libraries_in_one_study(checkout: Checkout) -> None:

@@ -15,7 +15,7 @@ import pytest
 from collstudy import emission
 from collstudy.patterns import PATTERNS
 from collstudy.proof import messages
-from collstudy.toolchain import Mpi, identify
+from collstudy.toolchain import Mpi, identify, mpis
 from conftest import ROOT
 from test_tuning import emitted, pasted
 
@@ -138,6 +138,34 @@ def test_tuning_files_of_several_nodes_act_on_two_nodes(two, cluster, tmp_path) 
     assert cluster.wait(number) == "COMPLETED", output.read_text()
     assert set(messages(seen["small"])) == PATTERNS["pipeline"](4, {})
     assert set(messages(seen["large"])) == set(messages(seen["default"])) != PATTERNS["pipeline"](4, {})
+
+
+def test_two_nodes_with_mpich_and_intel_mpi(two, cluster, tmp_path) -> None:
+    """Ranks dealt to the nodes in turn, in an allocation of one's own; what MPICH ran is proved between the nodes."""
+    hosts_only(cluster)
+    if not {"mpich", "impi"} <= set(mpis()):
+        pytest.fail("no MPICH or Intel MPI in .study: ./study test installs them")
+    study = two(mappings="node", launches=1)
+    libraries = "mpi: [mpich, impi], algorithms: [default]"
+    text = study.study.replace("algorithms: [linear, binomial]", libraries)
+    sweep = text[text.index("  - {") :].replace(
+        libraries, "mpi: [mpich], algorithms: [{name: pipeline, segment_bytes: 16}]"
+    )
+    study.checkout.write("config/studies/two.yaml", text + sweep)
+    output = tmp_path / "output"
+    script = f"cd {study.folder}; snakemake --cores 2 -- {MEASURED}"
+    number = cluster.submit(script, "-N2", "--exclusive", "--ntasks-per-node=24", f"-o{output}", env=study.environment)
+    assert cluster.wait(number) == "COMPLETED", output.read_text() + study.logs()
+    assert {row["status"] for row in study.cells()} == {"measured"} and len(study.cells()) == 3
+    files = (study.folder / "results" / "cells").rglob("*.json")
+    proofs = {"_".join(path.name.split("_")[1:3]): json.loads(path.read_text())["proof"] for path in files}
+    assert {name: (proof["used"], proof["placed"]) for name, proof in proofs.items()} == {
+        "mpich_default": (None, True), "mpich_pipeline": (True, True), "impi_default": (None, True)
+    }  # fmt: skip
+    for proof in proofs.values():
+        assert [(place["host"], place["cpus"]) for place in proof["binding"]] == [
+            ("thin001", "0"), ("thin002", "0"), ("thin001", "12"), ("thin002", "12")
+        ]  # fmt: skip
 
 
 @pytest.mark.long

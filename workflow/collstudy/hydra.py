@@ -7,6 +7,8 @@ its messages take ways that cannot be watched. Of both the placement is proved.
 
 from __future__ import annotations
 
+import itertools
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ from .placement import Core
 from .proof import messages, other_messages, placed_as_asked, probed_sizes
 from .rulesfile import exported, rules_file
 from .store import write_atomically
-from .toolchain import Mpi, mpis, preloadable, suite
+from .toolchain import SETUP, Mpi, mpis, preloadable, suite
 
 
 def library(name: str) -> Mpi:
@@ -55,10 +57,11 @@ def launcher(machine: Machine, cell: Cell, placement: list[Core], folder: Path, 
     """
     mpi = library(cell.mpi["name"])
     file = folder / f"hosts-{cell.digest[:16]}.txt"
-    write_atomically(file, "".join(f"{hosts[core.node]}:1\n" for core in placement).encode())
+    write_atomically(file, host_file([hosts[core.node] for core in placement]).encode())
     command: list[str | Path] = [mpi.mpirun, "-n", str(cell.processes)]
     if machine.kind == "slurm":
-        command += ["-machinefile", file]
+        # The scratch folder, in which it is started, is of one node only; MPICH's proxies give up where theirs is missing.
+        command += ["-machinefile", file, "-wdir", SETUP]
     if not machine.oversubscribe:
         cores = cores_of_nodes(cell, placement)
         if mpi.name == "impi":
@@ -96,8 +99,9 @@ def watched(cell: Cell) -> bool:
 
 def watching(build: Path, folder: Path) -> list[str | Path]:
     """Arguments of Hydra's mpirun under which every rank writes the messages that it receives to *folder*."""
+    own = preloadable(build / "libmessages.so", folder)
     settings = {
-        "LD_PRELOAD": preloadable(build / "libmessages.so", folder),
+        "LD_PRELOAD": ":".join([str(own), *filter(None, [os.environ.get("LD_PRELOAD")])]),
         "COLLPROBE_MESSAGES": folder / "messages",
         # Ranks of one node too talk by the network's library, which is what can be watched.
         "MPIR_CVAR_NOLOCAL": "1",
@@ -126,6 +130,22 @@ def judge(
         "pattern": cell.pattern,
         "binding": binding,
     }
+
+
+def host_file(host_of_rank: list[str]) -> str:
+    """Lines `host:ranks` that Hydra deals its ranks to, from the first line again after the last.
+
+    A host that comes twice would be started twice, for which Slurm's srun has no second node: so round-robin orders are one round.
+    """
+    blocks = [(host, len(list(ranks))) for host, ranks in itertools.groupby(host_of_rank)]
+    for size in range(1, len(blocks)):
+        dealt = [
+            host for host, ranks in itertools.islice(itertools.cycle(blocks[:size]), len(blocks)) for _ in range(ranks)
+        ]
+        if dealt[: len(host_of_rank)] == host_of_rank:
+            blocks = blocks[:size]
+            break
+    return "".join(f"{host}:{ranks}\n" for host, ranks in blocks)
 
 
 def cores_of_nodes(cell: Cell, placement: list[Core]) -> str:

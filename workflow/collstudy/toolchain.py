@@ -59,6 +59,12 @@ class Mpi:
         environment = mpi_environment(base)
         if self.name == "impi":
             environment["I_MPI_ROOT"] = str(self.bin.parent)
+            # Between nodes it loads libfabric, which in a wheel is not where it looks.
+            libraries = self.bin.parent / "lib"
+            if (libraries / "libfabric.so.1").exists():
+                known = environment.get("LD_LIBRARY_PATH")
+                environment["LD_LIBRARY_PATH"] = f"{libraries}{os.pathsep}{known}" if known else str(libraries)
+                environment.setdefault("FI_PROVIDER_PATH", str(libraries))
         environment["PATH"] = os.pathsep.join([str(self.bin), environment.get("PATH", os.defpath)])
         return environment
 
