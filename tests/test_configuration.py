@@ -71,6 +71,16 @@ def test_mapping_needs_its_level(checkout: Checkout) -> None:
     assert "socket needs level 'socket', machine thin has none; known: core, node" in done.stderr
 
 
+def test_tuning_is_of_one_mpi_library(checkout: Checkout) -> None:
+    text = (
+        TINY.replace("    warmup: 1", "    warmup: 1\n    mpi: [smpi-openmpi, smpi-mpich]") + "analysis: {tuning: {}}\n"
+    )
+    checkout.write("config/studies/tiny.yaml", text)
+    done = checkout.collstudy("status", "tiny")
+    assert done.returncode == 2
+    assert "analysis.tuning: files are for one MPI library, the sweeps have smpi-openmpi, smpi-mpich" in done.stderr
+
+
 def test_unknown_study(checkout: Checkout) -> None:
     done = checkout.collstudy("status", "tyni")
     assert done.returncode == 2

@@ -411,6 +411,13 @@ class Configuration:
             for index, entry in enumerate(raw.get("sweeps", ()))
         )
         self._check_analysis(raw.get("analysis", {}), f"{shown(path)}: analysis")
+        tuned = (
+            dict.fromkeys(mpi for sweep in sweeps for mpi in sweep.mpis) if "tuning" in raw.get("analysis", {}) else {}
+        )
+        if len(tuned) > 1:
+            raise StudyError(
+                f"{shown(path)}: analysis.tuning: files are for one MPI library, the sweeps have {', '.join(tuned)}; make a study of each"
+            )
         return Study(
             name, raw["title"], raw["question"], machine, policy, sweeps, raw.get("import", {}), raw.get("analysis", {}),
             raw.get("chapter") or _chapter(sweeps),
