@@ -136,12 +136,17 @@ def _mpich_probe(mpi: Mpi, catalogue: Catalogue) -> Probe:
 
 def _messages_of(command: list[Any], environment: dict[str, str], folder: Path) -> Messages:
     words = [str(word) for word in command]
-    done = subprocess.run(
-        words, capture_output=True, text=True, timeout=LAUNCH_LIMIT_S, env=environment, cwd=folder, check=False
-    )
-    if done.returncode != 0:
-        raise StudyError(f"{' '.join(words)} failed:\n{(done.stdout + done.stderr)[-1000:]}")
-    return messages(folder)
+    for _ in range(2):  # a launch that hangs (seen once in 600, on a busy computer) says nothing of the file
+        try:
+            done = subprocess.run(
+                words, capture_output=True, text=True, timeout=LAUNCH_LIMIT_S, env=environment, cwd=folder, check=False
+            )
+        except subprocess.TimeoutExpired:
+            continue
+        if done.returncode != 0:
+            raise StudyError(f"{' '.join(words)} failed:\n{(done.stdout + done.stderr)[-1000:]}")
+        return messages(folder)
+    raise StudyError(f"{' '.join(words)}: no end after {LAUNCH_LIMIT_S} s, twice")
 
 
 def expected_pairs(catalogue: Catalogue, collective: str, rule: Rule, processes: int, mpi: str) -> Pairs | None:
