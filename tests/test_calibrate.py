@@ -103,6 +103,18 @@ def test_the_simulated_thin_machine_costs_what_its_file_says(level: str, tmp_pat
         assert found["latency", "default", MAPPINGS[level], 2, size] == pytest.approx(expected, rel=0.02, abs=0.002)
 
 
+def test_what_messages_share_does_not_depend_on_how_simgrid_updates_it(tmp_path: Path) -> None:
+    configuration = Configuration(ROOT / "config")
+    lazy = configuration.machine("thin")
+    full = dataclasses.replace(lazy, simulation={**lazy.simulation, "smpi": {"network/optim": "Full"}})
+    request = Request("allreduce", "recursive_doubling", "core", 48, (16384, 16384))
+    found = []
+    for name, machine in (("lazy", lazy), ("full", full)):
+        (tmp_path / name).mkdir()
+        found += Simulator(configuration, 1).one(machine, request, tmp_path / name).values()
+    assert found[0] == pytest.approx(found[1], rel=1e-6)
+
+
 def test_the_file_keeps_its_comments_and_is_read_back(checkout: Checkout) -> None:
     path = checkout.folder / "config" / "machines" / "thin.yaml"
     configuration = Configuration(checkout.folder / "config")

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(shutil.which("smpirun") is None, reason="smpirun
 def test_bandwidth_by_level(
     tmp_path: Path, other: str, latency_us: float, gb_s: float, core_gb_s: float | None
 ) -> None:
-    (tmp_path / "platform.xml").write_text(platform_xml(LEVELS, core_gb_s, by_level=True))
+    (tmp_path / "platform.xml").write_text(platform_xml(LEVELS, core_gb_s, "level"))
     (tmp_path / "hosts.txt").write_text(f"c-0-0-0\n{other}\n")
     model = [
         "simulate-computation:no",

@@ -16,6 +16,8 @@ from .placement import Core, nodes_of_pairs, place
 
 #: Raise it when the meaning of a cell's fields changes: old files then no longer count as measured.
 IDENTITY_VERSION = 1
+#: The same for calibrated machines: what `levels.so` makes of their values. 2: no FATPIPE links; outer levels forward.
+CALIBRATED_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,8 @@ def machine_identity(machine: Machine, host: dict[str, str]) -> dict[str, Any]:
     identity = {"name": machine.name, "kind": machine.kind, "levels": levels}
     if machine.kind == "simulated":
         identity["simulation"] = machine.simulation
+        if "delay_us" in machine.simulation:
+            identity["model"] = CALIBRATED_VERSION
     if machine.kind == "local":
         identity["host"] = host
     if machine.groups:

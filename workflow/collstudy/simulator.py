@@ -23,7 +23,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from xml.sax.saxutils import quoteattr
 
 from . import applications
@@ -46,19 +46,28 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
-def platform_xml(levels: tuple[Level, ...], core_gb_s: float | None = None, by_level: bool = False) -> str:
+#: GB/s of a link that limits nothing.
+UNLIMITED = 1e6
+
+
+def platform_xml(
+    levels: tuple[Level, ...],
+    core_gb_s: float | None = None,
+    bounds: Literal["crossed", "level", "apart"] = "crossed",
+) -> str:
     """Platform description for SimGrid 3.32: one host a core, one zone a unit of each level above the core.
 
-    With *core_gb_s* it is that of a calibrated machine: `bandwidth_gb_s` limits each message, `core_gb_s` and `shared_gb_s`
-    all messages together, in each direction. *by_level*: a message has the bandwidth of its level also where a level inside of it
-    is slower (two cores of a node exchange less than its network carries); the units of a level are then joined pair by pair.
+    With *core_gb_s*, `bandwidth_gb_s` limits each message, `core_gb_s` and `shared_gb_s` all messages together, in each
+    direction. *bounds* says what limits a message: the slowest level that it crosses; its own level, also where one inside of it
+    is slower (two cores of a node exchange less than its network carries), the units of a level are then joined pair by pair; or
+    nothing here: `levels.so` does that of a calibrated machine.
     """
     lines = [
         "<?xml version='1.0'?>",
         '<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">',
         '<platform version="4.1">',
     ]
-    lines += _zone(levels, 0, (), "  ", core_gb_s, by_level)
+    lines += _zone(levels, 0, (), "  ", core_gb_s, bounds)
     return "\n".join(lines + ["</platform>", ""])
 
 
@@ -69,7 +78,7 @@ def _link(identifier: str, bandwidth_gb_s: float, latency_us: float, indent: str
 
 
 def _zone(
-    levels: tuple[Level, ...], depth: int, at: tuple[int, ...], indent: str, core_gb_s: float | None, by_level: bool
+    levels: tuple[Level, ...], depth: int, at: tuple[int, ...], indent: str, core_gb_s: float | None, bounds: str
 ) -> list[str]:
     """The zone of one unit: its children (cores, or zones) hang on its router like the rays of a star.
 
@@ -85,14 +94,14 @@ def _zone(
         if innermost:
             lines.append(f'{inside}<host id="c-{child}" speed="1Gf"/>')
         else:
-            lines += _zone(levels, depth + 1, (*at, index), inside, core_gb_s, by_level)
+            lines += _zone(levels, depth + 1, (*at, index), inside, core_gb_s, bounds)
     router = f'<router id="r{name}"/>'
     lines.append(inside + (router if innermost else f'<zone id="zr{name}" routing="None">{router}</zone>'))
-    pairs = list(itertools.combinations(children, 2)) if by_level and depth > 0 else []
-    lines += _links(levels, depth, name, children, inside, core_gb_s, by_level)
+    pairs = list(itertools.combinations(children, 2)) if bounds == "level" and depth > 0 else []
+    lines += _links(levels, depth, name, children, inside, core_gb_s, bounds)
     lines += [_pair_link(levels, depth, pair, inside) for pair in pairs]
     for child in children:
-        lines += _routes(level, name, child, innermost, inside, core_gb_s)
+        lines += _routes(level, name, child, innermost, inside, core_gb_s, bounds)
     for pair in pairs:
         lines += _pair_routes(level, name, pair, innermost, inside, core_gb_s)
     lines.append(f"{indent}</zone>")
@@ -126,14 +135,14 @@ def _pair_routes(
 
 
 def _routes(
-    level: Level, name: str, child: str, innermost: bool, indent: str, core_gb_s: float | None
+    level: Level, name: str, child: str, innermost: bool, indent: str, core_gb_s: float | None, bounds: str
 ) -> Iterator[str]:
-    """The route between a child and the router of its zone; in a calibrated machine one for each direction."""
+    """The route between a child and the router of its zone; with *core_gb_s* one for each direction."""
     for direction in ("u", "d") if core_gb_s else ("",):
-        crossed = [f"l{child}"]
+        crossed = [] if bounds == "apart" else [f"l{child}"]
         if core_gb_s and innermost:
             crossed.append(f"{direction}{child}")
-        if level.shared_gb_s:
+        if level.shared_gb_s or (bounds == "apart" and not innermost):
             crossed.append(f"s{name}" if innermost else f"s{direction}{child}")
         ends = [f"c-{child}", f"r{name}"] if innermost else [f"z{child}", f"zr{name}"]
         gateways = [] if innermost else [f"r{child}", f"r{name}"]
@@ -157,16 +166,21 @@ def _links(
     children: list[str],
     indent: str,
     core_gb_s: float | None,
-    by_level: bool,
+    bounds: str,
 ) -> list[str]:
     """Links of a zone: one a child, and what its messages share. They must come before the zone's first route."""
     level = levels[depth]
     innermost = depth == len(levels) - 1
     latency = (level.latency_us - (0.0 if innermost else levels[depth + 1].latency_us)) / 2
+    if bounds == "apart":
+        # No FATPIPE link: the lazy updates of SimGrid 3.32 give other numbers with them than its full ones, and take much longer.
+        prefix, carried = ("", core_gb_s) if innermost else ("s", level.shared_gb_s or UNLIMITED)
+        lines = [_link(f"{prefix}{way}{child}", carried, latency, indent) for child in children for way in "ud"]
+        return lines + ([_link(f"s{name}", level.shared_gb_s, 0, indent)] if innermost and level.shared_gb_s else [])
     duplex = "SPLITDUPLEX" if level.full_duplex and not core_gb_s else ""
     policy = "FATPIPE" if core_gb_s else duplex
     # A message on its way out is as fast as the level that it crosses.
-    speed = max(outer.bandwidth_gb_s for outer in levels[: depth + 1]) if by_level else level.bandwidth_gb_s
+    speed = max(outer.bandwidth_gb_s for outer in levels[: depth + 1]) if bounds == "level" else level.bandwidth_gb_s
     lines = [_link(f"l{child}", speed, latency, indent, policy) for child in children]
     if core_gb_s and innermost:
         lines += [_link(f"{way}{child}", core_gb_s, 0, indent) for child in children for way in "ud"]
@@ -197,10 +211,15 @@ def costs_text(machine: Machine) -> str:
     lines = []
     for key, word in (("send_us", "send"), ("receive_us", "receive")):
         lines += [f"{word} {size} {us * 1e-6:.9g}" for size, us in values[key]]
-    for depth, level in enumerate(machine.levels):
+    forward = None
+    for depth in reversed(range(len(machine.levels))):
+        level = machine.levels[depth]
         lines += [f"delay {depth} {n} {us * 1e-6:.9g}" for n, us in delays(machine, depth)]
-        if level.name in values.get("forward_gb_s", {}):
-            lines.append(f"forward {depth} {values['forward_gb_s'][level.name] * 1e9:.9g}")
+        lines.append(f"rate {depth} {level.bandwidth_gb_s * 1e9:.9g}")
+        # A level that was not calibrated forwards as the level inside of it does.
+        forward = values.get("forward_gb_s", {}).get(level.name, forward)
+        if forward:
+            lines.append(f"forward {depth} {forward * 1e9:.9g}")
     node = 1 + max((depth for depth, level in enumerate(machine.levels) if level.name in ("group", "node")), default=-1)
     lines.append(f"poll {node} {values.get('poll_us', 0) * 1e-6:.9g}")
     lines.append(f"forward_from {values['eager_limit_bytes']}")
@@ -245,10 +264,9 @@ def platform(machine: Machine, hosts: Path, folder: Path) -> tuple[Path, dict[st
         return built / "fattree.so", {"COLLSTUDY_FATTREE": tree.name, "COLLSTUDY_HOSTS": hosts.name}
     described = folder / "platform.xml"
     if not described.exists():
-        by_level = machine.simulation.get("bandwidth_by_level", False)
-        write_atomically(
-            described, platform_xml(machine.levels, machine.simulation.get("core_gb_s"), by_level).encode()
-        )
+        by_level = "level" if machine.simulation.get("bandwidth_by_level") else "crossed"
+        bounds = "apart" if calibrated(machine) else by_level
+        write_atomically(described, platform_xml(machine.levels, machine.simulation.get("core_gb_s"), bounds).encode())
     if not calibrated(machine):
         return described, {}
     costs = folder / "costs.txt"

@@ -42,7 +42,7 @@ class Curve {
 struct Costs {
     Curve send, receive;
     std::map<int, Curve> delay;
-    std::map<int, double> forward;
+    std::map<int, double> rate, forward; /* bytes per second of one message */
     double poll = 0;
     size_t node_parts = 0;
     double forward_from = std::numeric_limits<double>::infinity();
@@ -120,13 +120,15 @@ double latency_factor(double size, const simgrid::s4u::Host *from, const simgrid
 
 double bandwidth_factor(double size, const simgrid::s4u::Host *from, const simgrid::s4u::Host *to, const Links &links,
                         const Zones &) {
-    auto rate = costs.forward.find(level(from, to));
-    if (rate == costs.forward.end() || !forwards(size, from))
-        return 1;
+    int depth = level(from, to);
+    auto own = costs.rate.find(depth), forwarded = costs.forward.find(depth);
+    double rate = own == costs.rate.end() ? std::numeric_limits<double>::infinity() : own->second;
+    if (forwarded != costs.forward.end() && forwards(size, from))
+        rate = std::min(rate, forwarded->second);
     double slowest = std::numeric_limits<double>::infinity();
     for (const auto *link : links)
         slowest = std::min(slowest, link->get_bandwidth());
-    return std::min(1.0, rate->second / slowest);
+    return std::min(1.0, rate / slowest);
 }
 
 void read_costs() {
@@ -143,6 +145,8 @@ void read_costs() {
             costs.receive.add(size, value);
         else if (what == "delay" && words >> depth >> size >> value)
             costs.delay[depth].add(size, value);
+        else if (what == "rate" && words >> depth >> value)
+            costs.rate[depth] = value;
         else if (what == "forward" && words >> depth >> value)
             costs.forward[depth] = value;
         else if (what == "poll" && words >> depth >> value)
