@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from pathlib import Path
 
 import pytest
 from collstudy import calibrate
-from collstudy.calibrate import LONG, SHORT, Data, Request, Simulator, fitted_machine, line, misfit, read_ladder, search
+from collstudy.calibrate import (
+    LONG,
+    SHORT,
+    Data,
+    Request,
+    Simulator,
+    fitted_machine,
+    ladder_of,
+    line,
+    misfit,
+    read_rows,
+    search,
+)
 from collstudy.config import Configuration, Level, Machine
 from collstudy.errors import StudyError
 from conftest import ROOT, Checkout
@@ -61,7 +74,7 @@ def test_the_costs_of_a_level_add_up_to_its_ladder(level: str) -> None:
 def test_the_ladder_is_the_median_over_the_pairs_of_a_level(tmp_path: Path) -> None:
     rows = ["Core 1,Core 2,Size,Latency", "0,0,1,99", "0,1,1,0.2", "2,3,1,0.4", "1,0,1,0.3", "0,2,1,0.5", "0,9,1,7", ""]
     (tmp_path / "ladder.csv").write_text("\n".join(rows))
-    assert read_ladder(tmp_path / "ladder.csv", MACHINE) == {"core": {1: 0.3}, "socket": {1: 0.5}}
+    assert ladder_of(read_rows(tmp_path / "ladder.csv"), MACHINE) == {"core": {1: 0.3}, "socket": {1: 0.5}}
 
 
 def test_the_search_repeats_and_finds_the_minimum() -> None:
@@ -101,6 +114,69 @@ def test_the_simulated_thin_machine_costs_what_its_file_says(level: str, tmp_pat
         expected = line(costs["send_us"], size) + line(costs["receive_us"], size)
         expected += line(delays, size + HEADER) + size / rate * 1e-3
         assert found["latency", "default", MAPPINGS[level], 2, size] == pytest.approx(expected, rel=0.02, abs=0.002)
+
+
+def calibrate_plain(checkout: Checkout, machine: str) -> Machine:
+    checkout.write("config/machines/plain.yaml", machine)
+    configuration = Configuration(checkout.folder / "config")
+    calibrate.calibrate(configuration, "plain", checkout.folder / "results")
+    return configuration.machine("plain")
+
+
+PLAIN = """
+kind: simulated
+label: Plain
+levels:
+  - {name: node, count: 2, latency_us: 9, bandwidth_gb_s: 10, shared_gb_s: 12, full_duplex: true}
+  - {name: core, count: 2, latency_us: 0.1, bandwidth_gb_s: 20}
+calibration:
+  ladder: [[0, 1, 2, 0.3], [0, 2, 2, 1.5], [1, 3, 2, 1.7]]
+simulation: {send_overhead_us: 0.05, receive_overhead_us: 0.05}
+"""
+
+
+def test_a_ladder_of_one_size_gives_latencies_and_says_that_it_gives_no_bandwidth(checkout: Checkout) -> None:
+    fitted = calibrate_plain(checkout, PLAIN)
+    assert [level.bandwidth_gb_s for level in fitted.levels] == [10, 20] and fitted.levels[0].full_duplex
+    found = Simulator(Configuration(checkout.folder / "config"), 1).all(
+        fitted, [Request("latency", "default", f"level-{name}", 2, (2, 2)) for name in ("node", "core")]
+    )
+    assert list(found.values()) == pytest.approx([1.6, 0.3], abs=2e-4)
+    path = checkout.folder / "config/machines/plain.yaml"
+    written = path.read_text()
+    said = calibrate.read_yaml(path, "machine")["calibration"]["fitted"]
+    assert said["not_fitted"] == ["bandwidth_gb_s (node core)", "shared_gb_s", "simulation"]
+    assert said["abs_error_pct"] == {"node": 0, "core": 0}
+    assert calibrate_plain(checkout, written) == fitted and path.read_text() == written
+
+
+def test_two_long_sizes_of_a_ladder_give_a_bandwidth(checkout: Checkout) -> None:
+    long = "[0, 1, 65536, 9], [0, 1, 1048576, 107.304], [0, 2, 2, 1.5]"
+    fitted = calibrate_plain(checkout, PLAIN.replace("[0, 2, 2, 1.5]", long))
+    assert [level.bandwidth_gb_s for level in fitted.levels] == [10, pytest.approx(10, rel=1e-3)]
+
+
+@pytest.mark.parametrize(
+    ("ladder", "message"),
+    [
+        ("[[0, 1, 2, 0.3]]", "plain.yaml: calibration.ladder has no pair of cores that differ first at node"),
+        ("[[0, 1, 2, 0.05], [0, 2, 2, 1]]", "core is faster than the overheads of the simulation"),
+        ("[[0, 1, 2]]", "calibration.ladder"),
+        ("nowhere.csv", "nowhere.csv does not exist"),
+    ],
+)
+def test_a_ladder_that_does_not_do_is_named(checkout: Checkout, ladder: str, message: str) -> None:
+    with pytest.raises(StudyError, match=message):
+        calibrate_plain(checkout, re.sub("ladder: .*", f"ladder: {ladder}", PLAIN))
+
+
+def test_the_epyc_machine_is_what_its_ladder_gives(checkout: Checkout) -> None:
+    path = checkout.folder / "config/machines/orfeo-epyc.yaml"
+    committed = Configuration(checkout.folder / "config").machine("orfeo-epyc")
+    path.write_text(re.sub(r"latency_us: [\d.]+", "latency_us: 0.5", path.read_text()))
+    configuration = Configuration(checkout.folder / "config")
+    calibrate.calibrate(configuration, "orfeo-epyc", checkout.folder / "results")
+    assert configuration.machine("orfeo-epyc").levels == committed.levels
 
 
 def test_what_messages_share_does_not_depend_on_how_simgrid_updates_it(tmp_path: Path) -> None:

@@ -342,6 +342,7 @@ show_rest <- function(study) {
   tables <- others(study$tables)
   if (nrow(figures) + nrow(tables) == 0) return(invisible(NULL))
   emit("## Further results {#sec-", study$id, "-further}")
+  say_sentences(study, describe("describe_simulation_cost", study), label_of("tbl", study, "simulation-cost"))
   for (i in seq_len(nrow(figures))) show_figure(study, figures[i, ])
   for (i in seq_len(nrow(tables))) show_table(study, tables[i, ])
 }

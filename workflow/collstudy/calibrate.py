@@ -8,6 +8,9 @@ study with measured collectives, of which only the algorithms and numbers of pro
 2. Search. The overheads of sending and receiving and what messages share (`SHORT`, `LONG`) by coordinate search from fixed
    starting values with fixed steps, no random numbers: each step simulates the cells and keeps what lowers the mean
    |log(simulated / measured)|. What step 1 fixed is computed again for each trial.
+
+With a ladder alone, and no study, there is no search: each level gets the latency with which the simulated ping-pong takes what
+the ladder says of the smallest message, and the bandwidth of the two largest where these are long enough. All else stays.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from __future__ import annotations
 import csv
 import datetime
 import hashlib
+import json
 import math
 import os
 import re
@@ -49,6 +53,8 @@ LONG = {
     "forward_core": 5.0, "forward_between": 3.0, "forward_nic": 11.0,
 }  # fmt: skip
 STEPS = (1.4, 1.15)
+#: Bytes from which on two sizes of a ladder tell a bandwidth.
+LONG_BYTES = 65536
 
 
 @dataclass(frozen=True)
@@ -59,22 +65,23 @@ class Data:
     cells: dict[Key, float]
 
 
-def read_ladder(path: Path, machine: Machine) -> dict[str, dict[int, float]]:
-    """Median over the pairs of cores of each level, by size. Columns: core, core, size in bytes, latency in microseconds."""
-    inside = [level for level in machine.levels if level.name not in ("group", "node")]
-    cores = cores_in_order(tuple(inside), [])
-    samples: dict[str, dict[int, list[float]]] = {}
+def read_rows(path: Path) -> list[list[float]]:
+    """The rows of a ladder's file. Columns: core, core, size in bytes, latency in microseconds."""
     with open(path, newline="", encoding="utf-8-sig") as stream:
         rows = csv.reader(stream)
         next(rows, None)
-        for row in rows:
-            if len(row) != 4:
-                continue
-            one, other, size, latency = int(row[0]), int(row[1]), int(row[2]), float(row[3])
-            if one == other or max(one, other) >= len(cores):
-                continue
-            level = first_difference(tuple(inside), cores[one], cores[other])
-            samples.setdefault(str(level), {}).setdefault(size, []).append(latency)
+        return [[*map(int, row[:3]), float(row[3])] for row in rows if len(row) == 4]
+
+
+def ladder_of(rows: Iterable[Iterable[float]], machine: Machine) -> dict[str, dict[int, float]]:
+    """Median over the pairs of cores of each level, by size. Cores are numbered over the whole machine."""
+    cores = cores_in_order(machine.levels, [])
+    samples: dict[str, dict[int, list[float]]] = {}
+    for one, other, size, latency in rows:
+        if one == other or max(one, other) >= len(cores):
+            continue
+        level = first_difference(machine.levels, cores[one], cores[other])
+        samples.setdefault(str(level), {}).setdefault(size, []).append(latency)
     return {
         level: {size: statistics.median(values) for size, values in sorted(of.items())} for level, of in samples.items()
     }
@@ -170,9 +177,10 @@ class Simulator:
         self.workers = workers
 
     def _cell(self, machine: Machine, request: Request) -> Cell:
+        levels = (request.mapping.removeprefix("level-"),) if request.mapping.startswith("level-") else ()
         sweep = Sweep(
             request.collective, (Choice(request.algorithm),), (request.mapping,), (machine.mpi,), (machine.nodes,),
-            (request.processes,), False, request.sizes, 1, 1,
+            (request.processes,), False, request.sizes, 1, 1, levels,
         )  # fmt: skip
         study = Study("calibration", "", "", machine, Policy(), (sweep,), {}, {})
         return expand(study, self.catalogue, self.versions)[0]
@@ -258,16 +266,22 @@ def calibrate(configuration: Configuration, name: str, results: Path, say: Calla
     if not block:
         raise StudyError(f"{shown(path)}: no `calibration` that names ladder and study; see config/README.md")
     machine = configuration.machine(name)
-    ladder = Path(block["ladder"].replace("${STUDY_REFERENCE_DATA}", data_folder()))
-    measured = results / block["study"] / "measurements.csv"
-    for needed in (ladder, measured):
-        if not needed.exists():
-            raise StudyError(
-                f"{shown(path)}: calibration: {needed} does not exist (./study run {block['study']} makes a study's)"
-            )
-    data = Data(read_ladder(ladder, machine), read_cells(measured))
-    short, long = requests_for(machine, block)
     simulator = Simulator(configuration, max(1, (os.cpu_count() or 2)))
+    listed = isinstance(block["ladder"], list)
+    file = None if listed else _existing(path, block["ladder"])
+    ladder = ladder_of(block["ladder"] if listed else read_rows(file), machine)
+    content = json.dumps(block["ladder"]).encode() if listed else file.read_bytes()
+    about = {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "ladder_sha256": hashlib.sha256(content).hexdigest()[:16],
+    }
+    if "study" not in block:
+        fitted, said = fit_ladder(machine, ladder, simulator, shown(path))
+        write_fit(path, fitted, block, about | said)
+        return
+    measured = _existing(path, str(results / block["study"] / "measurements.csv"))
+    data = Data(ladder, read_cells(measured))
+    short, long = requests_for(machine, block)
     eager = block["eager_limit_bytes"]
     values = SHORT | LONG
     most = block.get("evaluations", {})
@@ -277,7 +291,64 @@ def calibrate(configuration: Configuration, name: str, results: Path, say: Calla
         values |= search(dict(which), cost, most=most.get(kind, 10**6))
     fitted = fitted_machine(machine, data, values, eager)
     simulated = simulator.all(fitted, short + long)
-    write_fit(path, fitted, block, summary(simulated, data.cells, ladder, measured))
+    write_fit(path, fitted, block, about | summary(simulated, data.cells, measured))
+
+
+def _existing(machine: Path, named: str) -> Path:
+    path = Path(named.replace("${STUDY_REFERENCE_DATA}", data_folder()))
+    if not path.exists():
+        raise StudyError(f"{shown(machine)}: calibration: {path} does not exist (./study run STUDY makes a study's)")
+    return path
+
+
+def fit_ladder(
+    machine: Machine, ladder: dict[str, dict[int, float]], simulator: Simulator, where: str
+) -> tuple[Machine, dict[str, Any]]:
+    """The machine whose simulated ping-pong takes what the ladder says, and what `calibration.fitted` says of that.
+
+    Raises StudyError where the ladder lacks a level, or is faster there than the machine's overheads allow.
+    """
+    levels = [level.name for level in machine.levels if level.count > 1]
+    if lacking := [name for name in levels if name not in ladder]:
+        raise StudyError(f"{where}: calibration.ladder has no pair of cores that differ first at {', '.join(lacking)}")
+    wanted = {name: ladder[name][min(ladder[name])] for name in levels}
+    rates = {name: rate for name in levels if (rate := _rate(ladder[name]))}
+
+    def with_latencies(us: dict[str, float]) -> Machine:
+        changed = [
+            replace(
+                level, latency_us=us.get(level.name, level.latency_us),
+                bandwidth_gb_s=rates.get(level.name, level.bandwidth_gb_s),
+            )
+            for level in machine.levels
+        ]  # fmt: skip
+        return replace(machine, levels=tuple(changed))
+
+    def simulate(trial: Machine) -> dict[str, float]:
+        sizes = {name: min(ladder[name]) for name in levels}
+        asked = [Request("latency", "default", f"level-{name}", 2, (sizes[name], sizes[name])) for name in levels]
+        found = simulator.all(trial, asked)
+        return {name: found["latency", "default", f"level-{name}", 2, sizes[name]] for name in levels}
+
+    # A message takes its level's latency and something more: from the same start every time, whatever the file says.
+    latencies = {name: round(2 * wanted[name] - us, 4) for name, us in simulate(with_latencies(wanted)).items()}
+    if too_fast := [name for name in levels if latencies[name] < 0]:
+        raise StudyError(
+            f"{where}: calibration.ladder: {', '.join(too_fast)} is faster than the overheads of the simulation"
+        )
+    fitted = with_latencies(latencies)
+    unknown = [name for name in levels if name not in rates]
+    return fitted, {
+        "points": len(levels) + 2 * len(rates),
+        "abs_error_pct": {name: round(100 * abs(us / wanted[name] - 1), 1) for name, us in simulate(fitted).items()},
+        "not_fitted": [*([f"bandwidth_gb_s ({' '.join(unknown)})"] if unknown else []), "shared_gb_s", "simulation"],
+    }
+
+
+def _rate(of: dict[int, float]) -> float | None:
+    """GB/s from the two largest sizes of a level's ladder; None where these are too short to tell."""
+    sizes = [size for size in of if size >= LONG_BYTES][-2:]
+    return round((sizes[1] - sizes[0]) / (of[sizes[1]] - of[sizes[0]]) * 1e-3, 3) if len(sizes) == 2 else None
 
 
 @dataclass(frozen=True)
@@ -299,15 +370,13 @@ class _Cost:
         return found
 
 
-def summary(simulated: dict[Key, float], measured: dict[Key, float], ladder: Path, study: Path) -> dict[str, Any]:
-    """What `calibration.fitted` says: when, from which data, how well."""
+def summary(simulated: dict[Key, float], measured: dict[Key, float], study: Path) -> dict[str, Any]:
+    """What `calibration.fitted` says of a fit to a study: from which data, how well."""
     both = sorted((key for key in simulated if key in measured), key=str)
     errors: dict[str, list[float]] = {}
     for key in both:
         errors.setdefault(f"{key[0]} {key[1]}", []).append(abs(simulated[key] / measured[key] - 1) * 100)
     return {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "ladder_sha256": hashlib.sha256(ladder.read_bytes()).hexdigest()[:16],
         "study_sha256": hashlib.sha256(study.read_bytes()).hexdigest()[:16],
         "points": len(both),
         "median_abs_error_pct": {what: round(statistics.median(of), 1) for what, of in sorted(errors.items())},
@@ -332,11 +401,14 @@ def _wrapped(name: str, points: list, indent: str) -> str:
     return "\n".join([*lines, current])
 
 
+LEVEL_KEYS = ("name", "count", "latency_us", "bandwidth_gb_s", "shared_gb_s", "full_duplex")
+
+
 def write_fit(path: Path, machine: Machine, block: dict[str, Any], fitted: dict[str, Any]) -> None:
     """Replace levels, simulation and calibration in the file; everything else, comments included, stays as it is."""
     levels = ["levels:"]
     for level in machine.levels:
-        entry = {key: getattr(level, key) for key in ("name", "count", "latency_us", "bandwidth_gb_s", "shared_gb_s")}
+        entry = {key: getattr(level, key) for key in LEVEL_KEYS}
         levels.append(f"  - {_flow({key: value for key, value in entry.items() if value is not None})}")
     simulation = ["simulation:"]
     for key, value in machine.simulation.items():

@@ -26,6 +26,7 @@ MEASUREMENT_COLUMNS = [
 FURTHER_COLUMNS = ["from_rank", "to_rank", "comm_us", "sweeps", "flops", "residual"]
 CELL_COLUMNS = [
     "study", "collective", "algorithm", "parameters", "mapping", "nodes", "processes", "status", "reason", "launches", "stop", "cell",
+    "seconds", "peak_memory_mb",
 ]  # fmt: skip
 
 
@@ -71,6 +72,7 @@ def describe(
             "levels": [{k: v for k, v in asdict(level).items() if v is not None} for level in machine.levels],
         },
         "collectives": _collectives(study, catalogue, account),
+        "decisions": _decisions(study, catalogue),
         "mappings": {
             name: {key: value for key, value in {"label": name, **entry}.items() if key != "description"}
             for name, entry in catalogue.mappings.items()
@@ -107,10 +109,15 @@ def _collectives(study: Study, catalogue: Catalogue, account: dict[str, Any] | N
             _extend(entry["sizes"], list(swept(sweep.sizes)))
         entry["processes"].sort()
         entry["sizes"].sort()
-        chosen = catalogue.algorithms[sweep.collective]["default"].get("simulated", {}).get("algorithm")
-        if sweep.mpis == ("smpi-openmpi",) and chosen == "ompi_default":
-            entry["decisions"] = decisions(sweep.collective)
     return found
+
+
+def _decisions(study: Study, catalogue: Catalogue) -> dict[str, list[dict[str, Any]]]:
+    """decisions() of each collective that a study of the simulated Open MPI has, and of those that it is made of."""
+    names = [sweep.collective for sweep in study.sweeps if sweep.mpis == ("smpi-openmpi",)]
+    names += ["reduce", "bcast"] * ("allreduce" in names)
+    default = {name: catalogue.algorithms[name]["default"].get("simulated", {}) for name in names}
+    return {name: decisions(name) for name, entry in default.items() if entry.get("algorithm") == "ompi_default"}
 
 
 def decisions(collective: str) -> list[dict[str, Any]]:
@@ -194,6 +201,8 @@ def collect_study(study: Study, cells: list[Cell], store: Store, folder: Path) -
                 "reason": reason,
                 "launches": len(record.launches),
                 "stop": record.stop(cell, study.policy),
+                "seconds": _largest(record, "seconds"),
+                "peak_memory_mb": _largest(record, "peak_memory_mb"),
             }
         )
         for launch in record.launches:
@@ -202,6 +211,13 @@ def collect_study(study: Study, cells: list[Cell], store: Store, folder: Path) -
     # measurements.csv last: its presence says that both are there.
     write_atomically(folder / "cells.csv", to_csv(CELL_COLUMNS, cell_rows))
     write_atomically(folder / "measurements.csv", to_csv(_columns_of(rows), rows))
+
+
+def _largest(record: Record, key: str) -> float | None:
+    """The largest of what the launches' provenance says; launches of an earlier version may not say it."""
+    return max(
+        (value for launch in record.launches if (value := launch["provenance"].get(key)) is not None), default=None
+    )
 
 
 def _columns_of(rows: list[dict[str, Any]]) -> list[str]:

@@ -13,13 +13,14 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 from . import applications, hydra, openmpi, output, simulator
 from .blocks import Block, Task, left
@@ -83,8 +84,20 @@ def allocation(block: Block) -> Allocation:
     return Allocation(hosts, environment, {"slurm": slurm, "nodes": nodes})
 
 
-def execute(command: list[str | Path], limit_s: float, log: TextIO, environment: dict[str, str], folder: Path) -> str:
-    """Run *command* in *folder* and return its standard output; all it prints goes to the log as well.
+class Ended(NamedTuple):
+    """A command that came to its end: what it printed, its exit status as the system gives it, and its memory.
+
+    `peak_memory_mb` is the largest resident set (MB) of any one process of the command here: of the simulator, which is one
+    process, all that it used; of a launcher and its ranks, that of the largest.
+    """
+
+    printed: str
+    status: int
+    peak_memory_mb: float
+
+
+def execute(command: list[str | Path], limit_s: float, log: TextIO, environment: dict[str, str], folder: Path) -> Ended:
+    """Run *command* in *folder*, standard output and errors together; all it prints goes to the log as well.
 
     The whole process group is ended when the time limit is reached or this process is interrupted.
     Raises LaunchFailed with the reason.
@@ -96,33 +109,44 @@ def execute(command: list[str | Path], limit_s: float, log: TextIO, environment:
         words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True, errors="replace",
         start_new_session=True, env=environment, cwd=folder,
     )  # fmt: skip
+    ended: list[Ended] = []
+    # A thread, because only a wait without a time limit tells the memory, and a wait that looks again and again is noise.
+    watch = threading.Thread(target=lambda: ended.append(_wait(process)), daemon=True)
+    watch.start()
     try:
-        printed, _ = process.communicate(timeout=limit_s)
-    except subprocess.TimeoutExpired:
-        printed = _end(process)
-        log.write(printed)
-        raise LaunchFailed(f"time limit: no end after {limit_s:g} s") from None
-    except BaseException:
-        _end(process)
-        raise
+        watch.join(limit_s)
+    finally:
+        late = watch.is_alive()
+        if late:
+            _end(process.pid, watch)
+    printed = ended[0].printed if ended else ""
     log.write(printed)
-    if process.returncode != 0:
-        how = f"signal {-process.returncode}" if process.returncode < 0 else f"exit status {process.returncode}"
+    if late:
+        raise LaunchFailed(f"time limit: no end after {limit_s:g} s")
+    code = os.waitstatus_to_exitcode(ended[0].status)
+    if code != 0:
+        how = f"signal {-code}" if code < 0 else f"exit status {code}"
         launcher = next(word for word in words if word != "env" and "=" not in word)
         raise LaunchFailed(f"crash: {Path(launcher).name} ended with {how}{applications.complaint(printed)}")
-    return printed
+    return ended[0]
 
 
-def _end(process: subprocess.Popen[str]) -> str:
-    """End the process group, politely and then for good; return what it had printed."""
-    for number, patience in ((signal.SIGTERM, 3), (signal.SIGKILL, 3)):
+def _wait(process: subprocess.Popen[str]) -> Ended:
+    with process.stdout:
+        printed = process.stdout.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return Ended(printed, status, usage.ru_maxrss / 1024)
+
+
+def _end(group: int, watch: threading.Thread) -> None:
+    """End a process group, politely and then for good."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, number)
-        try:
-            return process.communicate(timeout=patience)[0] or ""
-        except subprocess.TimeoutExpired:
-            continue
-    return ""
+            os.killpg(group, number)
+        watch.join(3)
+        if not watch.is_alive():
+            return
 
 
 class BlockRunner:
@@ -252,7 +276,7 @@ class BlockRunner:
             library = library_of(cell)
             command = library.proof_command(machine, cell, placement, Path(name), hosts)
             environment = self._told_environment(cell, self.place.environment)
-            printed = execute(command, machine.launch_time_limit_s, self.log, environment, Path(name))
+            printed = execute(command, machine.launch_time_limit_s, self.log, environment, Path(name)).printed
             written = sum(path.stat().st_size > 0 for path in Path(name).glob("messages.*.prof"))
             if library.watched(cell) and written < cell.processes:
                 # A full disk would otherwise look like another algorithm.
@@ -271,8 +295,9 @@ class BlockRunner:
             command += ["-m", ":".join(map(str, cell.sizes))]
         started, clock = _now(), time.monotonic()
         environment = self._environment(cell, scratch)
-        printed = execute(command, self.block.machine.launch_time_limit_s, self.log, environment, scratch)
+        ended = execute(command, self.block.machine.launch_time_limit_s, self.log, environment, scratch)
         seconds = time.monotonic() - clock
+        printed = ended.printed
         self._launches += 1
         try:
             samples = applications.parse(printed) if application else output.parse(printed, cell.row_sizes)
@@ -293,6 +318,7 @@ class BlockRunner:
                 "environment": {k: v for k, v in environment.items() if k.startswith(KEPT_ENVIRONMENT)},
                 "started": started,
                 "seconds": round(seconds, 3),
+                "peak_memory_mb": round(ended.peak_memory_mb),
                 "exit_status": 0,
                 "host": platform.node(),
                 "hosts": self.place.hosts,

@@ -417,7 +417,7 @@ def _trace_once(trace: Trace, stage: Path, log: TextIO) -> dict[str, Any]:
                 execute(
                     ["bash", "-euc", application.prepare], machine.launch_time_limit_s, log, place_.environment, work
                 )
-            printed = execute(command, machine.launch_time_limit_s, log, environment, work)
+            printed = execute(command, machine.launch_time_limit_s, log, environment, work).printed
         except LaunchFailed as problem:
             failure = str(problem)
         seconds = time.monotonic() - clock

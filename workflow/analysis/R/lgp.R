@@ -90,7 +90,7 @@ knomial_parents <- function(rank, radix) {
 #' The algorithm that the library's default is for each size, where the study knows the library's table
 #' @noRd
 decide_default <- function(study, collective, processes, size) {
-  table <- study$collectives[[collective]]$decisions
+  table <- study$decisions[[collective]]
   if (NROW(table) == 0) return(NULL)
   table <- table[table$ranks > processes, ]
   chosen <- table$algorithm[vapply(size, function(bytes) which(table$bytes > bytes)[1], 1L)]
@@ -113,6 +113,7 @@ parameter_of <- function(algorithm, name, default) {
 #' LogGP, shared: the same, and all messages that enter or leave a unit (core, socket, node, ...) share the bandwidth
 #' that one of them has at that level. A broadcast's call is not faster than the busiest unit; in a reduce, from which
 #' most ranks leave early, the messages of subtrees of the same height share, one for each receiver.
+#' In an allreduce the steps follow each other; the messages of one step share, and each rank waits for its own.
 #' The result is what OSU benchmarks print: the mean over ranks of the time that each spends in the call.
 #'
 #' @param study List from [read_study()].
@@ -121,27 +122,35 @@ parameter_of <- function(algorithm, name, default) {
 #' @param size Vector of message sizes (B).
 #' @param costs List from [message_costs()].
 #' @param form "hockney", "loggp" or "shared".
+#' @param seen Function of the time of each rank (us, one row per size and one column per rank): what is wanted of it.
 #' @return Latency in us for each size; NULL where it is not known how the algorithm sends. The default is what the
 #'   library's table chooses (`decisions` in study.json); NA where that has no model.
 #' @export
 model_messages <- function(study, collective, algorithm, mapping, processes, size, costs,
-                           form = c("loggp", "hockney", "shared")) {
+                           form = c("loggp", "hockney", "shared"), seen = rowMeans) {
   form <- match.arg(form)
   name <- base_name(algorithm)
-  if (!collective %in% c("bcast", "reduce")) return(NULL)
-  if (name == "default") return(model_default(study, collective, mapping, processes, size, costs, form))
+  if (!collective %in% modelled_collectives) return(NULL)
+  if (name == "default") return(model_default(study, collective, mapping, processes, size, costs, form, seen))
   if (form == "hockney") costs <- utils::modifyList(costs, list(overhead = 0, eager = -1))
-  if (collective == "reduce" && name == "rabenseifner") {
-    return(time_rabenseifner(study, mapping, processes, size, costs, form))
+  if (collective == "allreduce") return(time_allreduce(study, algorithm, mapping, processes, size, costs, form))
+  place <- place_ranks(study, mapping, processes)
+  tree <- function(size, algorithm) {
+    parent <- sending_tree(collective, algorithm, processes)
+    if (!is.null(parent)) time_tree(place, collective, algorithm, parent, size, costs, form, seen)
   }
-  parent <- sending_tree(collective, algorithm, processes)
-  if (is.null(parent)) return(NULL)
-  time_tree(place_ranks(study, mapping, processes), collective, algorithm, parent, size, costs, form)
+  if (collective == "bcast" || name != "rabenseifner") return(tree(size, algorithm))
+  # Fewer bytes (elements of MPI_CHAR) than the largest power of two up to P: the linear algorithm, as in Open MPI.
+  by_size(size, size < largest_power(processes), function(size) tree(size, "linear"), function(size) {
+    seen(time_halving(place, collective, size, costs, form))
+  })
 }
+
+modelled_collectives <- c("bcast", "reduce", "allreduce")
 
 #' An algorithm that is a tree: its first segment down or up the tree, and the others behind it
 #' @noRd
-time_tree <- function(place, collective, algorithm, parent, size, costs, form) {
+time_tree <- function(place, collective, algorithm, parent, size, costs, form, seen) {
   segment <- parameter_of(algorithm, "segment_bytes", 0)
   piece <- if (segment > 0) pmin(size, segment) else size
   level <- pair_level(place, seq_along(parent), parent)
@@ -149,7 +158,7 @@ time_tree <- function(place, collective, algorithm, parent, size, costs, form) {
   gap <- costs$gap_byte[level]
   walk <- if (collective == "bcast") walk_down else walk_up
   if (form == "shared" && collective == "reduce") gap <- shared_gaps(place, parent, costs)
-  time <- walk(parent, alpha, gap, piece, costs, form == "hockney", descending = base_name(algorithm) == "linear")
+  time <- seen(walk(parent, alpha, gap, piece, costs, form == "hockney", base_name(algorithm) == "linear"))
   # Further segments follow the first at the pace of the rank with the most to send (or receive).
   pace <- 0 * size
   for (of in split(seq_along(parent), parent)) {
@@ -189,12 +198,12 @@ shared_gaps <- function(place, parent, costs) {
 
 #' The default: the model of the algorithm that it chooses; NA for one without a model, NULL without a known table
 #' @noRd
-model_default <- function(study, collective, mapping, processes, size, costs, form) {
+model_default <- function(study, collective, mapping, processes, size, costs, form, seen) {
   chosen <- decide_default(study, collective, processes, size)
   if (is.null(chosen)) return(NULL)
   time <- rep(NA_real_, length(size))
   for (at in split(seq_along(size), chosen)) {
-    found <- model_messages(study, collective, chosen[at[1]], mapping, processes, size[at], costs, form)
+    found <- model_messages(study, collective, chosen[at[1]], mapping, processes, size[at], costs, form, seen)
     if (!is.null(found)) time[at] <- found
   }
   time
@@ -221,7 +230,7 @@ busy_units <- function(place, from, to, costs) {
   busiest
 }
 
-#' Broadcast: mean over ranks of when each has received and sent all it has to
+#' Broadcast: when each rank has received and sent all it has to
 #' @noRd
 walk_down <- function(parent, alpha, gap, size, costs, blocking, descending) {
   processes <- length(parent) + 1
@@ -243,10 +252,10 @@ walk_down <- function(parent, alpha, gap, size, costs, blocking, descending) {
     }
     done[, rank + 1] <- pmax(ended, here[, rank + 1])
   }
-  rowMeans(done)
+  done
 }
 
-#' Reduce: mean over ranks of when each has combined what it gets and passed it on
+#' Reduce: when each rank has combined what it gets and passed it on
 #' @noRd
 walk_up <- function(parent, alpha, gap, size, costs, blocking, descending) {
   processes <- length(parent) + 1
@@ -272,7 +281,7 @@ walk_up <- function(parent, alpha, gap, size, costs, blocking, descending) {
     ready[, rank + 1] <- time
   }
   done[, 1] <- ready[, 1]
-  rowMeans(done)
+  done
 }
 
 #' The children of each rank in the order in which they are served
@@ -288,58 +297,21 @@ order_of_depth <- function(parent) {
   order(depth) - 1
 }
 
-#' Rabenseifner's reduce: halve and exchange, then gather the parts along a binomial tree
-#'
-#' Fewer bytes (elements of MPI_CHAR) than the largest power of two up to P: the linear algorithm, as in Open MPI.
-#' @noRd
-time_rabenseifner <- function(study, mapping, processes, size, costs, form) {
-  power <- 2^floor(log2(processes))
-  extra <- processes - power
-  place <- place_ranks(study, mapping, processes)
-  cost <- function(from, to, bytes, both) {
-    level <- pair_level(place, from, to)
-    gap <- costs$gap_byte[level]
-    if (form == "shared") gap <- if (both) busy_units(place, c(from, to), c(to, from), costs)[seq_along(from)]
-      else busy_units(place, from, to, costs)
-    outer(bytes, unname(gap)) + rep(unname(costs$latency[level]), each = length(bytes))
-  }
-  # Of the first 2 * extra ranks the odd ones hand over to the even ones; the others have a place of their own.
-  at <- c(seq_len(extra) * 2 - 2, seq_len(processes - 2 * extra) + 2 * extra - 1)
-  time <- matrix(0, length(size), power)
-  if (extra > 0) {
-    pairs <- seq_len(extra)
-    time[, pairs] <- cost(at[pairs], at[pairs] + 1, size / 2, TRUE) + cost(at[pairs] + 1, at[pairs], size / 2, FALSE)
-  }
-  folded <- rowSums(time)
-  index <- seq_len(power) - 1
-  for (step in seq_len(log2(power)) - 1) {
-    other <- bitwXor(index, 2^step)
-    # Every rank is in this list, so both directions of each exchange are too.
-    time <- pmax(time, time[, other + 1, drop = FALSE]) + cost(at, at[other + 1], size / 2^(step + 1), FALSE)
-  }
-  done <- time
-  for (step in rev(seq_len(log2(power)) - 1)) {
-    giver <- index[bitwAnd(index, 2^step) > 0 & index < 2^(step + 1)] + 1
-    taker <- giver - 2^step
-    bytes <- size / 2^(step + 1)
-    sent <- pmax(time[, giver, drop = FALSE], time[, taker, drop = FALSE]) + cost(at[giver], at[taker], bytes, FALSE)
-    done[, giver] <- ifelse(matrix(bytes > costs$eager, length(size), length(giver)), sent, time[, giver] +
-      costs$overhead)
-    done[, taker] <- time[, taker] <- sent
-  }
-  linear <- model_messages(study, "reduce", "linear", mapping, processes, size, costs, form)
-  ifelse(size < power, linear, (rowSums(done) + folded) / processes)
-}
-
 #' The least that any algorithm takes, mean over ranks
 #'
 #' Broadcast: whatever the path, some message crosses the outermost level between the root and a rank, and all bytes
-#' cross it. Reduce: only the root must wait, for the farthest rank.
+#' cross it. Reduce: only the root must wait, for the farthest rank. Allreduce: across the outermost level that is used,
+#' a result of all bytes must reach every rank.
 #'
 #' @inheritParams model_messages
 #' @return Latency in us for each size.
 #' @export
 bound_latency <- function(study, collective, mapping, processes, size, costs) {
+  if (collective == "allreduce") {
+    place <- place_ranks(study, mapping, processes)
+    outermost <- which(map_lgl(seq_len(ncol(place)), function(l) any(place[, l] != place[1, l])))[1]
+    return(costs$latency[[outermost]] + size * costs$gap_byte[[outermost]])
+  }
   level <- level_matrix(study, mapping, processes)[1, -1]
   each <- outer(size, costs$gap_byte[level]) + rep(costs$latency[level], each = length(size))
   if (collective == "reduce") return(apply(each, 1, max) / processes)
@@ -371,8 +343,8 @@ messages_of <- function(rows, context, costs, form) {
   pmax(predicted, 1e-3)
 }
 
-#' The shared LogGP model with factors fitted for one algorithm: on latency, time a byte, overhead, and for a reduce the
-#' time that combining a byte takes, which no ladder knows (zero in the simulator, which computes in no time)
+#' The shared LogGP model with factors fitted for one algorithm: on latency, time a byte, overhead, and where ranks
+#' reduce the time that combining a byte takes, which no ladder knows (zero in the simulator, which computes in no time)
 #' @noRd
 predict_messages_fitted <- function(train, test, context) {
   fitted <- fit_messages(train, context)
@@ -390,7 +362,7 @@ fit_messages <- function(train, context) {
     mean((log(predicted) - log(rows$latency_us))^2, na.rm = TRUE)
   }
   if (is.nan(miss(c(0, 0, 0)))) return(NULL)
-  first <- c(0, 0, 0, if (context$collective == "reduce") log(start$overhead / max(rows$size_bytes)))
+  first <- c(0, 0, 0, if (context$collective != "bcast") log(start$overhead / max(rows$size_bytes)))
   found <- stats::optim(first, miss, control = list(maxit = 40, reltol = 1e-3))
   scale_costs(start, found$par)
 }
@@ -407,7 +379,7 @@ scale_costs <- function(costs, factors) {
 #' Seed 003's latency model as a predictor
 #' @noRd
 predict_seed003 <- function(train, test, context) {
-  if (context$costs$source == "none") return(NULL)
+  if (context$costs$source == "none" || context$collective == "allreduce") return(NULL)
   counts <- unique(test$processes)
   found <- map_dbl(counts, function(count) {
     known <- context$costs$pairs %||% context$costs$latency

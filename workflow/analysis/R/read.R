@@ -9,6 +9,7 @@ read_study <- function(folder) {
   study$folder <- folder
   study$simulated <- isTRUE(study$simulated)
   study$collectives <- map(study$collectives, read_collective)
+  study$decisions <- map(study$decisions, read_decisions)
   study$algorithms <- bind_rows(no_algorithms(), map_dfr(study$collectives, "algorithms", .id = "collective"))
   study$analysis <- complete_analysis(study$analysis, study)
   study
@@ -26,11 +27,14 @@ read_collective <- function(collective) {
     algorithms = algorithms[c("algorithm", "label")],
     mappings = as.character(unlist(collective$mappings)),
     processes = sort(as.numeric(unlist(collective$processes))),
-    sizes = sort(as.numeric(unlist(collective$sizes))),
-    decisions = map_dfr(collective$decisions, function(row) {
-      tibble(ranks = as.numeric(row$ranks %||% Inf), bytes = as.numeric(row$bytes %||% Inf), algorithm = row$algorithm)
-    })
+    sizes = sort(as.numeric(unlist(collective$sizes)))
   )
+}
+
+read_decisions <- function(rows) {
+  map_dfr(rows, function(row) {
+    tibble(ranks = as.numeric(row$ranks %||% Inf), bytes = as.numeric(row$bytes %||% Inf), algorithm = row$algorithm)
+  })
 }
 
 #' The analysis section of a study with defaults computed from its own grid

@@ -30,7 +30,8 @@ write_tables <- function(results, folder = results$study$folder) {
     ),
     tables_accuracy(results),
     tables_of_ladder(results),
-    tables_of_scaling(results)
+    tables_of_scaling(results),
+    tables_of_simulation_cost(results)
   )
   write_listed(tables, folder, "tables")
 }

@@ -69,9 +69,9 @@ test_that("links with a bandwidth in each direction carry an exchange in half th
 
 test_that("the default is the model of what its table chooses, NA without one", {
   decided <- flat
-  decided$collectives <- list(bcast = list(decisions = tibble::tibble(
+  decided$decisions <- list(bcast = tibble::tibble(
     ranks = c(4, Inf, Inf), bytes = c(Inf, 64, Inf), algorithm = c("linear", "knomial", "scatter_allgather")
-  )))
+  ))
   default <- function(processes, size) {
     model_messages(decided, "bcast", "default", "core", processes, size, costs, "loggp")
   }
@@ -119,4 +119,39 @@ test_that("every study has the two files, with and without a ladder", {
   expect_named(comparison, c("collective", "algorithm", "mapping", "model", "held_out_cells", "held_out_mape_pct"))
   expect_true("loggp_fitted" %in% comparison$model)
   expect_false("hockney" %in% comparison$model)
+})
+
+test_that("allreduce by hand: doubling, a ring, and pairs that are left over", {
+  # Two steps of 0.5 + 0.1 us each; with a rank more a message before and one after.
+  expect_equal(of("allreduce", "recursive_doubling", 4, 1000, "loggp"), 2 * 0.6)
+  expect_equal(of("allreduce", "recursive_doubling", 3, 2000, "hockney"), mean(c(3, 2, 3)) * 0.7)
+  # 2 (P - 1) steps with a quarter of the bytes each; fewer bytes than ranks are doubled instead.
+  expect_equal(of("allreduce", "ring", 4, 4000, "loggp"), 6 * 0.6)
+  expect_equal(of("allreduce", "ring", 4, 2, "loggp"), of("allreduce", "recursive_doubling", 4, 2, "loggp"))
+  expect_equal(of("allreduce", "segmented_ring", 4, 4000, "loggp"), of("allreduce", "ring", 4, 4000, "loggp"))
+  # Halves, then quarters, and back.
+  expect_equal(of("allreduce", "rabenseifner", 4, 4000, "loggp"), 4 * 0.5 + 2 * (0.2 + 0.1))
+  # In a step of halving 8 messages leave each node and 8 enter: 16 times the gap.
+  expect_equal(of("allreduce", "recursive_doubling", 16, 1e6, "shared"), 3 * (2 * 100 + 0.5) + 16e3 + 2)
+})
+
+test_that("an allreduce made of two: the root reduces, then broadcasts to ranks that wait", {
+  reduced <- model_messages(flat, "reduce", "linear", "core", 4, 8, costs, "loggp", function(time) time[, 1])
+  expect_equal(of("allreduce", "linear", 4, 8, "loggp"), reduced + of("bcast", "linear", 4, 8, "loggp"))
+  expect_equal(of("allreduce", "rabenseifner", 4, 2, "loggp"), of("allreduce", "linear", 4, 2, "loggp"))
+  expect_true(is.na(of("allreduce", "nonoverlapping", 4, 8, "loggp")))
+  decided <- flat
+  row <- function(algorithm) tibble::tibble(ranks = Inf, bytes = Inf, algorithm = algorithm)
+  decided$decisions <- list(reduce = row("linear"), bcast = row("linear"), allreduce = row("nonoverlapping"))
+  for (name in c("nonoverlapping", "default")) {
+    found <- model_messages(decided, "allreduce", name, "core", 4, 8, costs, "loggp")
+    expect_equal(found, of("allreduce", "linear", 4, 8, "loggp"))
+  }
+})
+
+test_that("no model of an allreduce is below the bound", {
+  for (algorithm in c("recursive_doubling", "ring", "rabenseifner", "linear")) {
+    found <- of("allreduce", algorithm, 16, c(64, 1e5), "shared")
+    expect_true(all(found >= bound_latency(flat, "allreduce", "core", 16, c(64, 1e5), costs)))
+  }
 })

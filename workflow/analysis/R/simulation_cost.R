@@ -1,0 +1,66 @@
+# What simulating the cells of a study took.
+
+#' Seconds and memory of the simulator, by number of processes
+#'
+#' @param results List from [read_results()].
+#' @return Tibble, one row per collective and number of processes: collective, processes, cells (algorithm x mapping),
+#'   median_seconds and max_seconds (wall time of a cell, all its message sizes), costliest (the algorithm that took the
+#'   longest), peak_memory_mb (largest resident set of the simulator). No rows where nothing was simulated.
+#' @export
+summarise_simulation_cost <- function(results) {
+  none <- tibble(
+    collective = character(), processes = numeric(), cells = integer(), median_seconds = numeric(),
+    max_seconds = numeric(), costliest = character(), peak_memory_mb = numeric()
+  )
+  path <- file.path(results$study$folder, "cells.csv")
+  if (!results$study$simulated || !file.exists(path)) return(none)
+  cells <- readr::read_csv(path, show_col_types = FALSE, progress = FALSE)
+  # A results folder of an earlier version lacks the columns.
+  if (!all(c("seconds", "peak_memory_mb") %in% names(cells))) return(none)
+  found <- cells |>
+    filter(!is.na(.data$seconds), !.data$collective %in% c(point_to_point, applications)) |>
+    # A study may ask for the sizes of a cell in parts: the parts together are what it cost.
+    group_by(.data$collective, .data$algorithm, .data$mapping, .data$processes) |>
+    summarise(
+      seconds = sum(.data$seconds), memory = suppressWarnings(max(.data$peak_memory_mb, na.rm = TRUE)),
+      .groups = "drop"
+    ) |>
+    group_by(.data$collective, .data$processes) |>
+    summarise(
+      cells = n(), median_seconds = median(.data$seconds), max_seconds = max(.data$seconds),
+      costliest = .data$algorithm[which.max(.data$seconds)],
+      peak_memory_mb = if (any(is.finite(.data$memory))) max(.data$memory) else NA_real_, .groups = "drop"
+    )
+  arrange(bind_rows(none, found), match(.data$collective, names(results$study$collectives)), .data$processes)
+}
+
+tables_of_simulation_cost <- function(results) {
+  cost <- summarise_simulation_cost(results)
+  if (nrow(cost) == 0) return(NULL)
+  list(list(id = "simulation-cost", data = cost, seed = NA, caption = paste(
+    "What simulating took, by number of processes: wall time (s) of a cell with all its message sizes, whatever else",
+    "the computer did then, and the largest resident set (MB) of the simulator, in which all ranks are one process."
+  )))
+}
+
+#' What simulating took, in a sentence
+#'
+#' @inheritParams summarise_simulation_cost
+#' @return Character vector; empty where nothing was simulated.
+#' @export
+describe_simulation_cost <- function(results) {
+  cost <- summarise_simulation_cost(results)
+  most <- filter(cost, .data$processes == suppressWarnings(max(.data$processes)))
+  if (nrow(most) == 0) return(character())
+  costliest <- pmap(most[c("costliest", "collective", "max_seconds")], function(costliest, collective, max_seconds) {
+    paste0(
+      format_number(max_seconds), " s (", collective_word(collective), ", ",
+      label_algorithm(costliest, results$study, collective), ")"
+    )
+  })
+  paste0(
+    "Simulating a cell of ", format_number(most$processes[1], 6), " processes took at most ",
+    and_list(unlist(costliest)),
+    if (!anyNA(most$peak_memory_mb)) paste0(", and ", format_number(max(most$peak_memory_mb) / 1000), " GB"), "."
+  )
+}
