@@ -282,7 +282,8 @@ describe_latency <- function(results, collective) {
   }
   c(
     paste0("Latencies", simulated_note(results$study), " reach from ", say(low), " to ", say(high), "."),
-    describe_mappings(results, collective, rows)
+    describe_mappings(results, collective, rows),
+    describe_claims(results, collective)
   )
 }
 

@@ -37,12 +37,15 @@ write_tables <- function(results, folder = results$study$folder) {
 }
 
 tables_with_sizes <- function(results, collective) {
-  list(
-    listed(
-      collective, "default-vs-best", summarise_default_vs_best(results, collective),
-      caption_default_vs_best(results, collective), seed = 1
+  c(
+    list(
+      listed(
+        collective, "default-vs-best", summarise_default_vs_best(results, collective),
+        caption_default_vs_best(results, collective), seed = 1
+      ),
+      listed(collective, "winners", decide_winners(results, collective), caption_winners(results, collective))
     ),
-    listed(collective, "winners", decide_winners(results, collective), caption_winners(results, collective))
+    tables_of_claims(results, collective)
   )
 }
 

@@ -1,0 +1,155 @@
+# What seed 003 says of its machine, held against the cells of a study of it.
+
+# Each claim: the seed's words, what counts as holding, the cells that it speaks of, and whether it holds in each of
+# them. `d` has one row per number of processes and size, a column for each algorithm (us), and `model`, a list of the
+# seed's own models (us) by algorithm. "Similar", "agrees" and "higher" need a number; the seed gives none.
+claim <- function(words, counted, cells, holds) list(words = words, counted = counted, cells = cells, holds = holds)
+
+least <- function(d, names) do.call(pmin, d[names])
+most <- function(d, names) do.call(pmax, d[names])
+near <- function(a, b, share) abs(a / b - 1) <= share
+every <- function(d) rep(TRUE, nrow(d))
+tiny <- function(d) d$size_bytes == 2
+small <- function(d) d$size_bytes <= 1024
+large <- function(d) d$size_bytes >= 16384
+
+claims_seed003 <- list(
+  bcast = list(
+    claim(
+      "Default consistently has the lowest latency, for larger messages", "no other is 2 % faster; 16 KiB and more",
+      large, function(d) d$default <= 1.02 * least(d, c("linear", "pipeline", "chain", "binomial"))
+    ),
+    claim(
+      "Chain and Binomial show similar performance", "within 25 % of each other; all cells", every,
+      function(d) near(d$chain, d$binomial, 0.25)
+    ),
+    claim(
+      "Basic linear and Pipeline have higher latency as the processes grow",
+      "both are slower than Chain and Binomial; 32 processes and more", function(d) d$processes >= 32,
+      function(d) least(d, c("linear", "pipeline")) > most(d, c("chain", "binomial"))
+    ),
+    claim(
+      "From 32 processes on Pipeline has the highest latency", "no other is slower", function(d) d$processes >= 32,
+      function(d) d$pipeline >= most(d, c("default", "linear", "chain", "binomial"))
+    ),
+    claim(
+      "Binomial achieves the lowest latency of Pipeline, Binomial and Chain at 2 bytes", "neither of the two is faster",
+      tiny, function(d) d$binomial <= least(d, c("pipeline", "chain"))
+    ),
+    claim(
+      "Pipeline grows linearly with the processes at 2 bytes", "within 20 % of a straight line", tiny,
+      function(d) near(d$pipeline, fitted(lm(d$pipeline ~ d$processes)), 0.2)
+    ),
+    claim(
+      "Chain is better than Pipeline, particularly at larger scales, at 2 bytes", "Chain is faster; 32 processes and more",
+      function(d) tiny(d) & d$processes >= 32, function(d) d$chain < d$pipeline
+    ),
+    claim(
+      "Model and measurement of Pipeline agree well at 2 bytes", "within 20 %", tiny,
+      function(d) near(d$model$pipeline, d$pipeline, 0.2)
+    ),
+    claim(
+      "The model of parallel chains captures the latency at 2 bytes", "within 20 %", tiny,
+      function(d) near(d$model$chain, d$chain, 0.2)
+    )
+  ),
+  reduce = list(
+    claim(
+      "For small messages Binomial and Default scale best", "no other is 2 % faster; up to 1 KiB, 32 processes and more",
+      function(d) small(d) & d$processes >= 32,
+      function(d) least(d, c("binomial", "default")) <= 1.02 * least(d, c("linear", "binary", "rabenseifner"))
+    ),
+    claim(
+      "As messages grow Linear and Binary have higher latency than Binomial and Default",
+      "both are slower than both; 16 KiB and more, above 16 processes", function(d) large(d) & d$processes > 16,
+      function(d) least(d, c("linear", "binary")) > most(d, c("binomial", "default"))
+    ),
+    claim(
+      "Rabenseifner becomes one of the better for large data", "one of the two fastest of five; 1 MiB",
+      function(d) d$size_bytes == 2^20,
+      function(d) rowSums(d[c("default", "linear", "binary", "binomial")] < d$rabenseifner) < 2
+    ),
+    claim(
+      "Rabenseifner tends to have the highest latency for small messages", "no other is slower; up to 1 KiB", small,
+      function(d) d$rabenseifner >= most(d, c("default", "linear", "binary", "binomial"))
+    ),
+    claim(
+      "Binomial has the lowest latency of Binary, Binomial and Rabenseifner at 2 bytes", "neither of the two is faster",
+      tiny, function(d) d$binomial <= least(d, c("binary", "rabenseifner"))
+    ),
+    claim(
+      "Binary has significantly higher latency than Binomial beyond 128 processes, at 2 bytes", "by 25 % at least",
+      function(d) tiny(d) & d$processes > 128, function(d) d$binary >= 1.25 * d$binomial
+    ),
+    claim(
+      "The model of Rabenseifner closely follows the measurement at 2 bytes", "within 20 %", tiny,
+      function(d) near(d$model$rabenseifner, d$rabenseifner, 0.2)
+    )
+  )
+)
+
+#' Seed 003's statements about a collective, counted over the cells of a study of its machine
+#'
+#' The seed printed figures and sentences, no latencies of collectives, so there is no error to give: only whether what
+#' it says of order and shape holds here too.
+#'
+#' @param results List from [read_results()].
+#' @param collective bcast or reduce.
+#' @return Tibble: statement (the seed's), counted (what counts as holding), cells (that it speaks of), holds_pct (of
+#'   them), verdict (holds: in 80 % or more; in part: in half or more; not here). No rows for other machines, or where
+#'   an algorithm is missing.
+#' @export
+judge_seed003 <- function(results, collective) {
+  none <- tibble(
+    statement = character(), counted = character(), cells = integer(), holds_pct = numeric(), verdict = character()
+  )
+  claims <- claims_seed003[[collective]]
+  asked <- c("default", "linear", "binomial", if (collective == "bcast") c("pipeline", "chain") else
+    c("binary", "rabenseifner"))
+  if (!identical(results$study$machine$name, "orfeo-epyc") || is.null(claims)) return(none)
+  d <- rows_to_fit(results, collective) |>
+    filter(.data$mapping == "core", .data$algorithm %in% asked) |>
+    select("processes", "size_bytes", "algorithm", "latency_us") |>
+    pivot_wider(names_from = "algorithm", values_from = "latency_us")
+  if (!all(asked %in% names(d))) return(none)
+  d <- d[stats::complete.cases(d), ]
+  costs <- message_costs(results)
+  counts <- unique(d$processes)
+  d$model <- as_tibble(map(setNames(asked[-(1:2)], asked[-(1:2)]), function(algorithm) {
+    map_dbl(counts, function(count) {
+      model_seed003(algorithm, latency_matrix(results$study, costs$pairs %||% costs$latency, "core", count))
+    })[match(d$processes, counts)]
+  }))
+  found <- map_dfr(claims, function(claim) {
+    holds <- claim$holds(d[claim$cells(d), ])
+    tibble(statement = claim$words, counted = claim$counted, cells = length(holds), holds_pct = 100 * mean(holds))
+  })
+  filter(found, .data$cells > 0) |>
+    mutate(verdict = c("not here", "in part", "holds")[1 + (.data$holds_pct >= 50) + (.data$holds_pct >= 80)])
+}
+
+tables_of_claims <- function(results, collective) {
+  judged <- judge_seed003(results, collective)
+  if (nrow(judged) == 0) return(NULL)
+  list(listed(collective, "seed003", judged, paste0(
+    capitalised(collective_word(collective)), simulated_note(results$study), ": what seed 003 says, and in how many ",
+    "of the cells that it speaks of it holds here. Its words are qualitative; `counted` says what they were taken to ",
+    "mean. No latency of a collective on these nodes was printed or is at hand, so this is no error of the simulation."
+  )))
+}
+
+#' Seed 003's statements in a sentence
+#' @noRd
+describe_claims <- function(results, collective) {
+  judged <- judge_seed003(results, collective)
+  if (nrow(judged) == 0) return(NULL)
+  of <- function(verdict) judged$statement[judged$verdict == verdict]
+  quoted <- function(words) and_list(paste0("\u201c", words, "\u201d"))
+  paste0(
+    "Of the ", nrow(judged), " statements of seed 003 that can be counted, ", length(of("holds")),
+    " hold in at least 80 % of the cells that they speak of",
+    if (length(of("in part")) > 0) paste0(", ", length(of("in part")), " in at least half of them"),
+    if (length(of("not here")) > 0) paste0("; not here: ", quoted(of("not here"))),
+    ". The measurements themselves are not at hand, so how far the latencies are off cannot be said."
+  )
+}

@@ -1,0 +1,35 @@
+# Two EPYC nodes in small: a study of that name, with a law for each algorithm of P and m.
+epyc <- function(laws, counts = c(16, 32, 256), sizes = c(2, 1024, 2^20), name = "orfeo-epyc") {
+  levels <- list(
+    list(name = "node", count = 2, latency_us = 1.7, bandwidth_gb_s = 11),
+    list(name = "core", count = 128, latency_us = 0.1, bandwidth_gb_s = 8)
+  )
+  grid <- expand.grid(processes = counts, size_bytes = sizes)
+  rows <- purrr::map_dfr(names(laws), function(algorithm) {
+    toy_rows("bcast", algorithm, grid$processes, grid$size_bytes, laws[[algorithm]](grid$processes, grid$size_bytes))
+  })
+  results <- read_results(make_study(rows, simulated = TRUE, levels = levels))
+  results$study$machine$name <- name
+  results
+}
+
+laws <- list(
+  default = function(p, m) 1 + 0 * p, binomial = function(p, m) 2 + 0 * p, chain = function(p, m) 2.2 + 0 * p,
+  linear = function(p, m) 3 + 0 * p, pipeline = function(p, m) p
+)
+
+test_that("each statement is counted over the cells that it speaks of", {
+  judged <- judge_seed003(epyc(laws), "bcast")
+  of <- function(words) judged[grepl(words, judged$statement), ]
+  expect_equal(of("Default consistently")[c("cells", "holds_pct")], tibble::tibble(cells = 3L, holds_pct = 100))
+  expect_equal(of("From 32")$cells, 6)
+  expect_true(all(judged$holds_pct[!grepl("[Mm]odel", judged$statement)] == 100))
+  slow <- utils::modifyList(laws, list(default = function(p, m) ifelse(p > 16 & m > 1024, 9, 1)))
+  expect_equal(judge_seed003(epyc(slow), "bcast")$verdict[1], "not here")
+  expect_match(describe_claims(epyc(slow), "bcast"), "not here: \u201cDefault consistently.*cannot be said")
+})
+
+test_that("other machines are not judged, nor a study that lacks an algorithm", {
+  expect_equal(nrow(judge_seed003(epyc(laws, name = "other"), "bcast")), 0)
+  expect_equal(nrow(judge_seed003(epyc(laws[-1]), "bcast")), 0)
+})
