@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 from collstudy.cells import Cell, Versions, expand
+from collstudy.collect import describe
 from collstudy.config import Configuration, Level, Machine, expand_integers
 from collstudy.errors import StudyError
 from collstudy.placement import place
@@ -31,6 +32,18 @@ def test_expansion_is_the_product(checkout: Checkout) -> None:
     cells = cells_of(checkout)
     assert [(c.algorithm, c.processes) for c in cells] == [("default", 2), ("default", 4), ("linear", 2), ("linear", 4)]
     assert cells[0].size_list == [2**k for k in range(11)]
+
+
+def test_study_json_has_the_tables_of_every_default_that_runs(checkout: Checkout) -> None:
+    # A non-overlapping allreduce is whatever reduce and broadcast their own tables choose.
+    for text, names in ((TINY, ["bcast"]), (TINY.replace("bcast", "allreduce"), ["allreduce", "reduce", "bcast"])):
+        text = text.replace("[default, linear]", "[default]")
+        cells = cells_of(checkout, text)
+        configuration = Configuration(checkout.folder / "config")
+        tables = describe(configuration.study("tiny"), configuration.catalogue, cells)["decisions"]
+        assert list(tables) == names
+        # The last row decides what no other did.
+        assert all(rows[-1]["ranks"] is rows[-1]["bytes"] is None for rows in tables.values())
 
 
 def test_same_question_same_file_and_changed_question_new_file(checkout: Checkout) -> None:

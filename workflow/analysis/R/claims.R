@@ -41,7 +41,7 @@ claims_seed003 <- list(
       function(d) near(d$pipeline, fitted(lm(d$pipeline ~ d$processes)), 0.2)
     ),
     claim(
-      "Chain is better than Pipeline, particularly at larger scales, at 2 bytes", "Chain is faster; 32 processes and more",
+      "Chain is better than Pipeline, particularly at larger scales, at 2 bytes", "Chain is faster; from 32 processes",
       function(d) tiny(d) & d$processes >= 32, function(d) d$chain < d$pipeline
     ),
     claim(
@@ -55,7 +55,7 @@ claims_seed003 <- list(
   ),
   reduce = list(
     claim(
-      "For small messages Binomial and Default scale best", "no other is 2 % faster; up to 1 KiB, 32 processes and more",
+      "For small messages Binomial and Default scale best", "no other is 2 % faster; up to 1 KiB, from 32 processes",
       function(d) small(d) & d$processes >= 32,
       function(d) least(d, c("binomial", "default")) <= 1.02 * least(d, c("linear", "binary", "rabenseifner"))
     ),
