@@ -94,6 +94,8 @@ predict_smooth <- function(train, test, context) {
   sizes <- n_distinct(train$size_bytes)
   if (counts < 5) return(NULL)
   k <- c(min(12, sizes), min(7, counts - 1))
+  # A study may have asked for some of the sizes only where there are many processes.
+  if (sizes >= 5 && prod(k) > nrow(train)) return(NULL)
   formula <- if (anyNA(train$size_bytes)) {
     log(latency_us) ~ s(processes, k = k[2])
   } else if (sizes >= 5) {

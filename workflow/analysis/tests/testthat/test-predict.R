@@ -45,3 +45,12 @@ test_that("hop costs are never negative and name their terms", {
   expect_true(all(costs$cost_us > 0))
   expect_true(all(grepl("^(constant|hops_|messages_|crowd_|sync_)", costs$term)))
 })
+
+test_that("a study with fewer sizes at many processes is judged without the model that needs them all", {
+  rows <- lawful(c(default = 1.1, chain = 1.3), counts = 2 * 1:9, sizes = 4^(0:6)) |>
+    dplyr::filter(.data$collective == "bcast", .data$processes <= 8 | .data$size_bytes >= 1024)
+  detail <- summarise_model_detail(read_results(make_study(rows, levels = thin_levels)), "bcast")
+  extrapolated <- unique(detail$model[detail$held_out == "extrapolation"])
+  expect_true("interpolation" %in% extrapolated)
+  expect_false("smooth" %in% extrapolated)
+})
