@@ -116,6 +116,15 @@ def test_the_simulated_thin_machine_costs_what_its_file_says(level: str, tmp_pat
         assert found["latency", "default", MAPPINGS[level], 2, size] == pytest.approx(expected, rel=0.02, abs=0.002)
 
 
+def test_a_switch_outside_of_the_calibrated_nodes_adds_its_latency(tmp_path: Path) -> None:
+    configuration = Configuration(ROOT / "config")
+    machine = configuration.machine("thin-fat-tree")
+    outer, inner = machine.levels[:2]
+    asked = [Request("latency", "default", f"level-{level.name}", 2, (8, 8)) for level in (outer, inner)]
+    across, within = (us for us in Simulator(configuration, 1).all(machine, asked).values())
+    assert across - within == pytest.approx(outer.latency_us - inner.latency_us, abs=1e-3)
+
+
 def calibrate_plain(checkout: Checkout, machine: str) -> Machine:
     checkout.write("config/machines/plain.yaml", machine)
     configuration = Configuration(checkout.folder / "config")

@@ -67,8 +67,18 @@ def platform_xml(
         '<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">',
         '<platform version="4.1">',
     ]
-    lines += _zone(levels, 0, (), "  ", core_gb_s, bounds)
+    outer = 0
+    if bounds == "apart":
+        # Outer levels whose link carries all that the units inside of them can send limit nothing, and would join in one system of
+        # equations what has nothing to do with each other.
+        while outer < len(levels) - 2 and _carries_all(levels[outer], levels[outer + 1]):
+            outer += 1
+    lines += _zone(levels, outer, (), "  ", core_gb_s, bounds)
     return "\n".join(lines + ["</platform>", ""])
+
+
+def _carries_all(level: Level, inner: Level) -> bool:
+    return bool(inner.shared_gb_s and (level.shared_gb_s or UNLIMITED) >= inner.count * inner.shared_gb_s)
 
 
 def _link(identifier: str, bandwidth_gb_s: float, latency_us: float, indent: str, policy: str = "") -> str:
@@ -80,21 +90,23 @@ def _link(identifier: str, bandwidth_gb_s: float, latency_us: float, indent: str
 def _zone(
     levels: tuple[Level, ...], depth: int, at: tuple[int, ...], indent: str, core_gb_s: float | None, bounds: str
 ) -> list[str]:
-    """The zone of one unit: its children (cores, or zones) hang on its router like the rays of a star.
+    """The zone of unit *at*: its children at *depth* (cores, or zones) hang on its router like the rays of a star.
 
     A route between zones must end in a zone, so the router of a zone of zones sits in a zone of its own (zr...).
     """
     level = levels[depth]
     name = "-".join(map(str, at))
     innermost = depth == len(levels) - 1
-    children = ["-".join(map(str, (*at, index))) for index in range(level.count)]
+    counts = [level.count for level in levels[len(at) : depth + 1]]
+    units = [(*at, *more) for more in itertools.product(*map(range, counts))]
+    children = ["-".join(map(str, unit)) for unit in units]
     inside = indent + "  "
     lines = [f'{indent}<zone id="z{name}" routing="Floyd">']
-    for index, child in enumerate(children):
+    for unit, child in zip(units, children, strict=True):
         if innermost:
             lines.append(f'{inside}<host id="c-{child}" speed="1Gf"/>')
         else:
-            lines += _zone(levels, depth + 1, (*at, index), inside, core_gb_s, bounds)
+            lines += _zone(levels, depth + 1, unit, inside, core_gb_s, bounds)
     router = f'<router id="r{name}"/>'
     lines.append(inside + (router if innermost else f'<zone id="zr{name}" routing="None">{router}</zone>'))
     pairs = list(itertools.combinations(children, 2)) if bounds == "level" and depth > 0 else []
