@@ -146,10 +146,9 @@ describe_claims <- function(results, collective) {
   of <- function(verdict) judged$statement[judged$verdict == verdict]
   quoted <- function(words) and_list(paste0("\u201c", words, "\u201d"))
   paste0(
-    "Of the ", nrow(judged), " statements of seed 003 that can be counted, ", length(of("holds")),
-    " hold in at least 80 % of the cells that they speak of",
-    if (length(of("in part")) > 0) paste0(", ", length(of("in part")), " in at least half of them"),
-    if (length(of("not here")) > 0) paste0("; not here: ", quoted(of("not here"))),
+    "Seed 003's statements that can be counted: ", nrow(judged), "; true in at least 80 % of the cells that they speak ",
+    "of: ", length(of("holds")), "; in at least half of them: ", length(of("in part")),
+    if (length(of("not here")) > 0) paste0("; in fewer: ", quoted(of("not here"))),
     ". The measurements themselves are not at hand, so how far the latencies are off cannot be said."
   )
 }
