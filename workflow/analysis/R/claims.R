@@ -146,8 +146,8 @@ describe_claims <- function(results, collective) {
   of <- function(verdict) judged$statement[judged$verdict == verdict]
   quoted <- function(words) and_list(paste0("\u201c", words, "\u201d"))
   paste0(
-    "Seed 003's statements that can be counted: ", nrow(judged), "; true in at least 80 % of the cells that they speak ",
-    "of: ", length(of("holds")), "; in at least half of them: ", length(of("in part")),
+    "Seed 003's statements that can be counted: ", nrow(judged), "; true in at least 80 % of the cells that they ",
+    "speak of: ", length(of("holds")), "; in at least half of them: ", length(of("in part")),
     if (length(of("not here")) > 0) paste0("; in fewer: ", quoted(of("not here"))),
     ". The measurements themselves are not at hand, so how far the latencies are off cannot be said."
   )
