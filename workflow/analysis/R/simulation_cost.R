@@ -3,9 +3,9 @@
 #' Seconds and memory of the simulator, by number of processes
 #'
 #' @param results List from [read_results()].
-#' @return Tibble, one row per collective and number of processes: collective, processes, cells (algorithm x mapping),
-#'   median_seconds and max_seconds (wall time of a cell, all its message sizes), costliest (the algorithm that took the
-#'   longest), peak_memory_mb (largest resident set of the simulator). No rows where nothing was simulated.
+#' @return Tibble, one row per collective and number of processes: collective, processes, cells, median_seconds and
+#'   max_seconds (wall time of a cell with the message sizes that the study asks for together), costliest (the algorithm
+#'   that took the longest), peak_memory_mb (largest resident set of the simulator). No rows where nothing was simulated.
 #' @export
 summarise_simulation_cost <- function(results) {
   none <- tibble(
@@ -19,18 +19,13 @@ summarise_simulation_cost <- function(results) {
   if (!all(c("seconds", "peak_memory_mb") %in% names(cells))) return(none)
   found <- cells |>
     filter(!is.na(.data$seconds), !.data$collective %in% c(point_to_point, applications)) |>
-    # A study may ask for the sizes of a cell in parts: the parts together are what it cost.
-    group_by(.data$collective, .data$algorithm, .data$mapping, .data$processes) |>
-    summarise(
-      seconds = sum(.data$seconds), memory = suppressWarnings(max(.data$peak_memory_mb, na.rm = TRUE)),
-      .groups = "drop"
-    ) |>
     group_by(.data$collective, .data$processes) |>
     summarise(
       cells = n(), median_seconds = median(.data$seconds), max_seconds = max(.data$seconds),
       costliest = .data$algorithm[which.max(.data$seconds)],
-      peak_memory_mb = if (any(is.finite(.data$memory))) max(.data$memory) else NA_real_, .groups = "drop"
+      peak_memory_mb = max(c(.data$peak_memory_mb, -Inf), na.rm = TRUE), .groups = "drop"
     )
+  found$peak_memory_mb[found$peak_memory_mb < 0] <- NA # launches of an earlier version do not say it
   arrange(bind_rows(none, found), match(.data$collective, names(results$study$collectives)), .data$processes)
 }
 
@@ -38,8 +33,9 @@ tables_of_simulation_cost <- function(results) {
   cost <- summarise_simulation_cost(results)
   if (nrow(cost) == 0) return(NULL)
   list(list(id = "simulation-cost", data = cost, seed = NA, caption = paste(
-    "What simulating took, by number of processes: wall time (s) of a cell with all its message sizes, whatever else",
-    "the computer did then, and the largest resident set (MB) of the simulator, in which all ranks are one process."
+    "What simulating took, by number of processes: wall time (s) of a cell with the message sizes that the study",
+    "asks for together, whatever else the computer did then, and the largest resident set (MB) of the simulator, in",
+    "which all ranks are one process."
   )))
 }
 

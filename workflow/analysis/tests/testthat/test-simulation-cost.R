@@ -9,14 +9,14 @@ study_with_cells <- function(simulated = TRUE) {
   read_results(folder)
 }
 
-test_that("the parts of a cell count together, point-to-point tests do not, real machines have no such cost", {
+test_that("the cost of the cells of a collective; point-to-point tests do not count, real machines have no such cost", {
   cost <- summarise_simulation_cost(study_with_cells())
   expect_equal(cost$collective, c("barrier", "bcast"))
   bcast <- cost[cost$collective == "bcast", ]
   expect_equal(bcast[c("cells", "median_seconds", "max_seconds", "costliest", "peak_memory_mb")], tibble::tibble(
-    cells = 2L, median_seconds = 5.5, max_seconds = 6, costliest = "chain", peak_memory_mb = 300
+    cells = 3L, median_seconds = 4, max_seconds = 5, costliest = "linear", peak_memory_mb = 300
   ))
   said <- describe_simulation_cost(study_with_cells())
-  expect_match(said, "24 processes took at most .*6 s \\(broadcast, CHAIN\\), and 0.3 GB")
+  expect_match(said, "24 processes took at most .*5 s \\(broadcast, LINEAR\\), and 0.3 GB")
   expect_equal(nrow(summarise_simulation_cost(study_with_cells(simulated = FALSE))), 0)
 })
