@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import os
 import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from collstudy.runner import execute
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ROOT / "workflow" / "native" / "bench"
@@ -443,3 +446,12 @@ def test_sources_are_formatted():
     command = ["clang-format", "--dry-run", "--Werror", *sources]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_buffers_are_as_large_as_the_largest_message_that_is_sent(
+    programs: Path, platform: Path, tmp_path: Path
+) -> None:
+    # 8 bytes, and then 512 MiB, which is above the limit of 256 MiB.
+    sizes = ["-m", "8:268435456:67108864", "-M", str(2**30), "-i", "1", "-x", "0"]
+    command = ["smpirun", "-np", "4", "-platform", platform, *SIMULATION, programs / "collbench_allreduce", *sizes]
+    assert execute(command, 60, io.StringIO(), dict(os.environ), tmp_path).peak_memory_mb < 500

@@ -5,7 +5,8 @@
 #' @param results List from [read_results()].
 #' @return Tibble, one row per collective and number of processes: collective, processes, cells, median_seconds and
 #'   max_seconds (wall time of a cell with the message sizes that the study asks for together), costliest (the algorithm
-#'   that took the longest), peak_memory_mb (largest resident set of the simulator). No rows where nothing was simulated.
+#'   that took the longest), peak_memory_mb (largest resident set of the simulator). No rows where nothing was
+#'   simulated.
 #' @export
 summarise_simulation_cost <- function(results) {
   none <- tibble(

@@ -37,18 +37,27 @@ static char *allocate(const struct world *world, const char *what, size_t bytes,
     return memory;
 }
 
+/* The last size of the sweep, which may be far below its limit. */
+static size_t largest_message(const struct options *options) {
+    size_t size = options->min_size;
+    while (size <= options->max_size / options->size_factor)
+        size *= options->size_factor;
+    return size;
+}
+
 struct buffers allocate_buffers(const struct world *world, const struct options *options) {
     struct buffers buffers = {NULL, NULL};
     if (!benchmark.sized)
         return buffers;
     const struct collective *collective = benchmark.collective;
+    size_t bytes = largest_message(options);
     bool sends = !collective || !collective->root_sends || world->rank == ROOT;
     bool receives = !collective || !collective->root_receives || world->rank == ROOT;
-    buffers.recv = allocate(world, "receive", options->max_size * recv_blocks(world), receives, 0);
+    buffers.recv = allocate(world, "receive", bytes * recv_blocks(world), receives, 0);
     if (collective && collective->in_place)
         buffers.send = buffers.recv;
     else
-        buffers.send = allocate(world, "send", options->max_size * send_blocks(world), sends, 1);
+        buffers.send = allocate(world, "send", bytes * send_blocks(world), sends, 1);
     return buffers;
 }
 
