@@ -188,13 +188,16 @@ def test_the_epyc_machine_is_what_its_ladder_gives(checkout: Checkout) -> None:
     assert configuration.machine("orfeo-epyc").levels == committed.levels
 
 
-def test_what_messages_share_does_not_depend_on_how_simgrid_updates_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "algorithm"), [("thin", "recursive_doubling"), ("csews", "rabenseifner")])
+def test_what_messages_share_does_not_depend_on_how_simgrid_updates_it(
+    name: str, algorithm: str, tmp_path: Path
+) -> None:
     configuration = Configuration(ROOT / "config")
-    lazy = configuration.machine("thin")
-    full = dataclasses.replace(lazy, simulation={**lazy.simulation, "smpi": {"network/optim": "Full"}})
-    request = Request("allreduce", "recursive_doubling", "core", 48, (16384, 16384))
+    own = dataclasses.replace(configuration.machine(name), kind="simulated", mpi="smpi-openmpi")
+    full = dataclasses.replace(own, simulation={**own.simulation, "smpi": {"network/optim": "Full"}})
+    request = Request("allreduce", algorithm, "core", 48, (16384, 16384))
     found = []
-    for name, machine in (("lazy", lazy), ("full", full)):
+    for name, machine in (("own", own), ("full", full)):
         (tmp_path / name).mkdir()
         found += Simulator(configuration, 1).one(machine, request, tmp_path / name).values()
     assert found[0] == pytest.approx(found[1], rel=1e-6)

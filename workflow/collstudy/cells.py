@@ -16,8 +16,8 @@ from .placement import Core, nodes_of_pairs, place
 
 #: Raise it when the meaning of a cell's fields changes: old files then no longer count as measured.
 IDENTITY_VERSION = 1
-#: The same for calibrated machines: what `levels.so` makes of their values. 2: no FATPIPE links; outer levels forward.
-CALIBRATED_VERSION = 2
+#: The same for simulated machines with `core_gb_s`, calibrated ones among them. 2: lazy updates no longer meet FATPIPE links.
+CORE_LINKS_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -123,8 +123,8 @@ def machine_identity(machine: Machine, host: dict[str, str]) -> dict[str, Any]:
     identity = {"name": machine.name, "kind": machine.kind, "levels": levels}
     if machine.kind == "simulated":
         identity["simulation"] = machine.simulation
-        if "delay_us" in machine.simulation:
-            identity["model"] = CALIBRATED_VERSION
+        if "core_gb_s" in machine.simulation:
+            identity["model"] = CORE_LINKS_VERSION
     if machine.kind == "local":
         identity["host"] = host
     if machine.groups:
