@@ -337,7 +337,7 @@ def options_of(machine: Machine, mpi: str, algorithms: dict[str, str]) -> list[s
         settings["smpi/lat-factor"] = values["latency_factor"]
         settings["smpi/bw-factor"] = values["bandwidth_factor"]
         if "core_gb_s" in machine.simulation:
-            # With FATPIPE links, as platform_xml() makes them then, the lazy updates of SimGrid 3.32 are wrong by up to a tenth.
+            # With FATPIPE links, as platform_xml() makes them then, the lazy updates of SimGrid 3.32 are wrong by up to a fifth.
             settings["network/optim"] = "Full"
     settings |= values.get("smpi", {})
     settings |= {f"smpi/{collective}": name for collective, name in algorithms.items()}
