@@ -24,7 +24,8 @@ localrules:
     analyse_study,
     decide_tuning,
     replay_sampling,
-    tune_study,
+    emit_tuning,
+    keep_tuning,
     render_report,
     give_verdict,
 

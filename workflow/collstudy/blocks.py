@@ -13,7 +13,7 @@ from typing import Any
 from . import applications
 from .cells import Cell, canonical
 from .config import APPLICATIONS, Level, Machine, Policy
-from .store import Store, Summary, write_if_changed
+from .store import Store, Summary, write_atomically, write_if_changed
 
 #: Minutes between the start of a Slurm job and its first launch where the machine does not say `setup_minutes`.
 SETUP_MINUTES = 2.0
@@ -164,6 +164,30 @@ def write_block(block: Block, folder: Path) -> Path:
     path = folder / f"{block.name}.json"
     write_if_changed(path, json.dumps(block.document(), indent=1).encode() + b"\n")
     return path
+
+
+def marker(block: Block, folder: Path) -> Path:
+    """The file that says that a block was run. One that is there already is of an earlier run: its cells are lacking again."""
+    attempt = 1
+    kind = "here" if block.machine.kind == "local" else "done"
+    while (path := folder / f"{block.name}.{attempt}.{kind}").exists():
+        attempt += 1
+    return path
+
+
+def write_blocks(blocks: Iterable[Block], folder: Path) -> list[Path]:
+    """Write the files of blocks and return their markers: what Snakemake is asked for to have them measured."""
+    return [marker(block, write_block(block, folder).parent) for block in blocks]
+
+
+def write_pending(path: Path, markers: Iterable[Path]) -> None:
+    """Write the list of the markers that something waits for."""
+    write_atomically(path, "".join(f"{marker}\n" for marker in markers).encode())
+
+
+def read_pending(path: Path) -> list[Path]:
+    """Read what write_pending wrote."""
+    return [Path(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def read_block(path: Path) -> Block:

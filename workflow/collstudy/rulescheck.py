@@ -308,3 +308,15 @@ def to_csv(findings: list[Finding]) -> bytes:
     rows: list[dict[str, Any]] = [asdict(one) for one in findings]
     writer.writerows({k: str(v).upper() if isinstance(v, bool) else v for k, v in row.items()} for row in rows)
     return stream.getvalue().encode()
+
+
+def read_csv(path: Path) -> list[Finding]:
+    """Read what to_csv wrote."""
+    with open(path, newline="", encoding="utf-8") as stream:
+        return [
+            Finding(
+                row["mpi"], row["file"], row["collective"], int(row["entry"]), int(row["processes"]), int(row["size_bytes"]),
+                row["rule"], row["agrees"] == "TRUE", row["tells_apart"] == "TRUE",
+            )
+            for row in csv.DictReader(stream)
+        ]  # fmt: skip

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from .blocks import Block, left, pending, read_block
+from .blocks import Block, left, pending, read_block, read_pending
 from .errors import StudyError
 from .project import StudyState
 from .runner import clock
@@ -58,11 +58,10 @@ def block_states(results: Path, study: str, store: Store) -> dict[str, list[str]
     """Names of the blocks of a study's newest run: `done`, `running` (somebody holds the lock) or `queued`."""
     found: dict[str, list[str]] = {"queued": [], "running": [], "done": []}
     try:
-        markers = (results / study / "pending.txt").read_text().split("\n")
+        markers = read_pending(results / study / "pending.txt")
     except FileNotFoundError:
         return found
-    for marker in filter(None, markers):
-        path = Path(marker)
+    for path in markers:
         name = path.name.rsplit(".", 2)[0]
         state = "done" if path.exists() else "running" if store.block_runs(name) else "queued"
         found[state].append(name)

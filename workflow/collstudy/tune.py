@@ -1,7 +1,9 @@
-"""Emit, check, verify: `python -m collstudy.tune STUDY` after the analysis has decided (tuning/decisions.csv).
+"""Emit and check, verify, keep: what follows when the analysis has decided (tuning/decisions.csv).
 
-Verification measures new cells with fresh launches: the library's default and the rules file, interleaved in one block, on
-process counts and sizes that decided and on others. Rules that turn out slower are withdrawn and the files written again.
+`python -m collstudy.tune emit STUDY` writes the files, has the library read them, and asks for the blocks that verify them: new
+cells with fresh launches, the library's default and the rules file, interleaved in one block, on process counts and sizes that
+decided and on others. They are measured like all blocks. `keep` compares the two, withdraws rules that turned out slower and
+writes the files again.
 """
 
 from __future__ import annotations
@@ -17,14 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from . import emission, mpich, openmpi, rulescheck, tuning
-from .blocks import Block, Task
+from .blocks import pack, pending, write_blocks, write_pending
 from .cells import Cell
 from .collect import to_csv
 from .config import Policy, Study
 from .errors import StudyError
 from .project import Project
 from .rulesfile import rules_selection
-from .runner import run_block
 from .statistics import median, median_interval
 from .store import write_atomically
 from .toolchain import mpis
@@ -37,6 +38,18 @@ COLUMNS = [
     "best_known", "speedup", "speedup_low", "speedup_high", "launches", "verdict", "simulated",
 ]  # fmt: skip
 WITHDRAWN_COLUMNS = ["collective", "mapping", "nodes", "processes", "size_bytes", "rule", "speedup"]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The two cells that are compared: the default and the rules file of a placement."""
+
+    placement: Placement
+    collective: str
+    processes: int
+    on_grid: bool
+    default: Cell
+    tuned: Cell
 
 
 @dataclass(frozen=True)
@@ -144,12 +157,11 @@ class Tuner:
         )  # fmt: skip
         return found
 
-    def check(self, found: list[Placement], before: list[Placement] | None = None) -> None:
-        """Ask the installed Open MPI or MPICH; writes tuning/check.csv. Raises StudyError for a mismatch.
+    def check(self, found: list[Placement], name: str, before: list[Placement] | None = None) -> None:
+        """Ask the installed Open MPI or MPICH; writes its answers to tuning/*name*. Raises StudyError for a mismatch.
 
         *before* was checked already: only entries that it lacks are, and its findings are kept for the others.
         """
-        path = self.folder / "tuning" / "check.csv"
         findings: list[rulescheck.Finding] = []
         if self.library:
             for placement in found:
@@ -167,7 +179,7 @@ class Tuner:
         else:
             print("no MPI library here that shows what it does: the rules files are not checked")
         self.findings = findings
-        write_atomically(path, rulescheck.to_csv(findings))
+        write_atomically(self.folder / "tuning" / name, rulescheck.to_csv(findings))
         rulescheck.complain(findings)
         print(f"{len(findings)} boundaries checked, {sum(one.tells_apart for one in findings)} of them conclusive")
 
@@ -194,11 +206,10 @@ class Tuner:
             )  # fmt: skip
         return findings
 
-    def verify(self, found: list[Placement], log: Path) -> list[Verified]:
-        """Measure default and tuned cells side by side."""
+    def pairs(self, found: list[Placement]) -> list[Pair]:
+        """What verifies the files of *found*; nothing for an imported study, or where no default was measured."""
         cells = [cell for cell in self.project.cells(self.study) if cell.algorithm == "default"]
-        policy = self.study.policy
-        tasks, asked = [], []
+        pairs = []
         for placement in found:
             for collective in placement.tables:
                 like = [
@@ -206,23 +217,25 @@ class Tuner:
                     for c in cells
                     if (c.collective, c.mapping, c.nodes) == (collective, placement.mapping, placement.nodes)
                 ]
+                if not like:
+                    continue
                 texts = self._texts(placement)
                 for count, counted in verified_counts(sorted({cell.processes for cell in like})):
                     for sizes, sized in size_ranges(like[0].sizes):
                         cell = replace(like[0], processes=count, per_node=None, sizes=sizes)
-                        pair = arms(cell, texts, 1)
-                        tasks += [
-                            Task(one, Policy(policy.minimum, policy.minimum, policy.ci_width_pct)) for one in pair
-                        ]
-                        asked.append((placement, collective, count, counted and sized, *pair))
-        for nodes in sorted({task.cell.nodes for task in tasks}):
-            mine = tuple(task for task in tasks if task.cell.nodes == nodes)
-            failed = run_block(
-                Block(self.study.machine, mine[0].cell.mpi["name"], nodes, mine), self.project.results, log
-            )
-            for label, reason in failed.items():
-                print(f"failed: {label}: {reason}", file=sys.stderr)
-        return [row for one in asked for row in self._rows(*one)]
+                        pairs.append(Pair(placement, collective, count, counted and sized, *arms(cell, texts, 1)))
+        return pairs
+
+    def ask(self, found: list[Placement]) -> list[Path]:
+        """Write the blocks of what lacks launches to verify *found*; returns their markers."""
+        policy = Policy(self.study.policy.minimum, self.study.policy.minimum, self.study.policy.ci_width_pct)
+        cells = [cell for pair in self.pairs(found) for cell in (pair.default, pair.tuned)]
+        tasks = [
+            pending(cell, have, policy)
+            for cell, (have, _) in zip(cells, self.project.store.summaries(cells), strict=True)
+        ]
+        blocks = pack((self.study.machine, task) for task in tasks if task)
+        return write_blocks(blocks, self.project.results / "blocks")
 
     def _texts(self, placement: Placement) -> dict[str, str]:
         folder = self.folder / "tuning"
@@ -251,16 +264,18 @@ class Tuner:
         )  # fmt: skip
         return "".join(line.split(" #")[0] + "\n" for line in text.splitlines())
 
-    def _rows(
-        self, placement: Placement, collective: str, count: int, on_grid: bool, default: Cell, tuned: Cell
-    ) -> Iterable[Verified]:
-        records = [self.project.store.read(cell) for cell in (default, tuned)]
+    def rows(self, pair: Pair) -> Iterable[Verified]:
+        """What the launches of a pair say, for each size; nothing where one of the two has none."""
+        records = [self.project.store.read(cell) for cell in (pair.default, pair.tuned)]
+        for record, cell in zip(records, (pair.default, pair.tuned), strict=True):
+            if record.failure:
+                print(f"failed: {cell.label}: {record.failure['reason']}", file=sys.stderr)
         if not all(record.launches for record in records):
             return
-        for index, size in enumerate(default.size_list):
+        for index, size in enumerate(pair.default.size_list):
             values = [[launch["samples"][index]["latency_us"] for launch in record.launches] for record in records]
-            rule = selected(placement.tables[collective], count, size or 0)
-            yield Verified(placement, collective, count, size, on_grid, rule, *values)
+            rule = selected(pair.placement.tables[pair.collective], pair.processes, size or 0)
+            yield Verified(pair.placement, pair.collective, pair.processes, size, pair.on_grid, rule, *values)
 
     def best_known(self) -> dict[tuple, tuple[float, str]]:
         """The lowest median of the study's own measurements for each cell and size: biased low, it is the minimum of many."""
@@ -337,20 +352,28 @@ def _bare(path: Path) -> str:
     return "".join(line + "\n" for line in lines if line)
 
 
-def run(project: Project, name: str, log: Path) -> None:
-    """All steps; an imported study, which has nowhere to run, is emitted and checked."""
+def emit(project: Project, name: str) -> None:
+    """Write the files of what was decided, check them, and ask for what verifies them (tuning/pending.txt)."""
     tuner = Tuner(project, name)
     found = tuner.emit()
-    tuner.check(found)
-    rows: list[Verified] = []
-    if not tuner.study.imports:
-        rows = tuner.verify(found, log)
+    tuner.check(found, "check-emitted.csv")
+    write_pending(tuner.folder / "tuning" / "pending.txt", tuner.ask(found))
+
+
+def keep(project: Project, name: str) -> None:
+    """Judge the files that were verified; withdraw what is slower, and write and check them again."""
+    tuner = Tuner(project, name)
+    # Once more: a `keep` that was killed may have left others.
+    found = tuner.emit()
+    rows = [row for pair in tuner.pairs(found) for row in tuner.rows(pair)]
     tuner.withdraw(rows)
     tuner.write_verification(rows)
+    final = found
     if tuner.withdrawn:
-        again = tuner.emit()
+        final = tuner.emit()
         print(f"{len(tuner.withdrawn)} decisions withdrawn, the files are written again")
-        tuner.check(again, found)
+    tuner.findings = rulescheck.read_csv(tuner.folder / "tuning" / "check-emitted.csv")
+    tuner.check(final, "check.csv", before=found)
     changed = [row for row in rows if row.rule.algorithm != "default"]
     verdicts = [row.verdict(tuner.tie_pct) for row in changed]
     print(
@@ -360,14 +383,15 @@ def run(project: Project, name: str, log: Path) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Command line of the rule."""
+    """Command line of the rules."""
+    steps = {"emit": emit, "keep": keep}
     parser = argparse.ArgumentParser(prog="collstudy.tune", description=__doc__)
+    parser.add_argument("step", choices=steps)
     parser.add_argument("study")
     parser.add_argument("--results", type=Path)
-    parser.add_argument("--log", type=Path, required=True)
     arguments = parser.parse_args(argv)
     try:
-        run(Project(results=arguments.results), arguments.study, arguments.log)
+        steps[arguments.step](Project(results=arguments.results), arguments.study)
     except StudyError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -11,9 +11,15 @@ from snakemake.exceptions import WorkflowError
 from collstudy import tracing
 from collstudy.errors import StudyError
 from collstudy.project import Project, split_names
-from collstudy.blocks import read_block, slurm_resources, write_block
+from collstudy.blocks import (
+    read_block,
+    read_pending,
+    slurm_resources,
+    write_blocks,
+    write_pending,
+)
 from collstudy.status import Progress, explain, last_words, left_running, note_start
-from collstudy.store import Store, write_atomically
+from collstudy.store import Store
 
 # Jobs use the Python that runs Snakemake.
 os.environ.update(
@@ -71,9 +77,7 @@ def plan():
     for study in studies:
         state = states[study.name]
         project.write_description(study, list(state.cells))
-        for block in blocks[study.name]:
-            write_block(block, RESULTS / "blocks")
-        names[study.name] = [marker(block) for block in blocks[study.name]]
+        names[study.name] = write_blocks(blocks[study.name], RESULTS / "blocks")
         if study.applications:
             names[study.name], lines = tracing.plan(
                 project.jobs(study)[0], study.name, RESULTS
@@ -82,25 +86,13 @@ def plan():
         if names[study.name]:
             # A missing input is no reason for Snakemake to run the job that makes it; one that is newer and says something
             # else (the markers' numbers never come twice) is.
-            write_atomically(
-                pending_file(study.name),
-                "".join(f"{path}\n" for path in names[study.name]).encode(),
-            )
+            write_pending(pending_file(study.name), names[study.name])
     return states, names
 
 
 def pending_file(study):
     """The blocks that the newest run of a study had to measure."""
     return RESULTS / study / "pending.txt"
-
-
-def marker(block):
-    """The file that says that a block was run. One that is there already is of an earlier run: its cells are lacking again."""
-    attempt = 1
-    kind = "here" if block.machine.kind == "local" else "done"
-    while (path := RESULTS / "blocks" / f"{block.name}.{attempt}.{kind}").exists():
-        attempt += 1
-    return path
 
 
 try:
@@ -146,6 +138,12 @@ def get_imported(wildcards):
 
     study = STATES[wildcards.study].study
     return [path for _, path in files_of(study)] if study.imports else []
+
+
+def get_verification(wildcards):
+    """The blocks that verify a study's tuning files: known when these are written."""
+    emitted = checkpoints.emit_tuning.get(study=wildcards.study)
+    return [emitted.output.pending, *read_pending(Path(emitted.output.pending))]
 
 
 def get_resource(name):

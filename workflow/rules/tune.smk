@@ -36,20 +36,36 @@ rule replay_sampling:
         "Rscript {input.script:q} sample {params.folder:q} > {log:q} 2>&1"
 
 
-# One job: what is verified decides what is written. Fresh launches go to the cell store like all others. All cores, because
-# nothing else may disturb a measurement.
-rule tune_study:
+# Which blocks verify the files follows from the files, so Snakemake looks again when these are written. All cores, because
+# the library that reads them is started with several ranks, and nothing else may be measured meanwhile.
+checkpoint emit_tuning:
     input:
         decisions=RESULTS / "{study}" / "tuning" / "decisions.csv",
+    output:
+        check=RESULTS / "{study}" / "tuning" / "check-emitted.csv",
+        pending=RESULTS / "{study}" / "tuning" / "pending.txt",
+    log:
+        "logs/tune/{study}-emit.log",
+    threads: workflow.cores
+    params:
+        results=RESULTS,
+    shell:
+        "python -m collstudy.tune --results {params.results:q} emit {wildcards.study:q} 2>&1 | tee {log:q}"
+
+
+rule keep_tuning:
+    input:
+        check=RESULTS / "{study}" / "tuning" / "check-emitted.csv",
+        verified=get_verification,
     output:
         readme=RESULTS / "{study}" / "tuning" / "README.md",
         check=RESULTS / "{study}" / "tuning" / "check.csv",
         verification=RESULTS / "{study}" / "tables" / "tuning-verification.csv",
         withdrawn=RESULTS / "{study}" / "tables" / "tuning-withdrawn.csv",
     log:
-        "logs/tune/{study}.log",
+        "logs/tune/{study}-keep.log",
     threads: workflow.cores
     params:
         results=RESULTS,
     shell:
-        "python -m collstudy.tune --results {params.results:q} {wildcards.study:q} --log {log:q}"
+        "python -m collstudy.tune --results {params.results:q} keep {wildcards.study:q} 2>&1 | tee {log:q}"
