@@ -9,6 +9,7 @@ configfile: "config/config.yaml"
 
 include: "workflow/rules/common.smk"
 include: "workflow/rules/measure.smk"
+include: "workflow/rules/sample.smk"
 include: "workflow/rules/applications.smk"
 include: "workflow/rules/analyse.smk"
 include: "workflow/rules/tune.smk"
@@ -20,6 +21,8 @@ localrules:
     all,
     collect_measurements,
     measure_here,
+    ask_points,
+    collect_round,
     trace_here,
     analyse_study,
     decide_tuning,

@@ -57,6 +57,17 @@ def test_between_measured_counts(folder):
     assert "at 8 and 10 processes" in text and "1500 B was not measured" in text
 
 
+def test_a_sampled_study_rests_on_its_model(folder):
+    document = json.loads((folder / "study.json").read_text())
+    (folder / "study.json").write_text(json.dumps({**document, "sampling": {"rounds": 2}}))
+    with open(folder / "tuning" / "decisions.csv", "a") as stream:
+        stream.write("bcast,core,2,11,1024,default,no default arm,interpolated,,,,,unknown\n")
+    text = "\n".join(answer(folder, Question("bcast", "core", 2, 9, 1024))[1])
+    assert "11 us, interpolated\n" in text and "rests on: a model of 3 points measured in rounds" in text
+    text = "\n".join(answer(folder, Question("bcast", "core", 2, 11, 1024))[1])
+    assert "use: default (no default arm)" in text and "expected latency: not known" in text
+
+
 @pytest.mark.parametrize("processes, size", [(48, 1024), (8, 4096)])
 def test_it_does_not_know(folder, processes, size):
     known, lines = answer(folder, Question("bcast", "core", 2, processes, size))

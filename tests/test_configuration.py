@@ -64,6 +64,24 @@ def test_wrong_machine(checkout: Checkout, old: str, new: str, expected: list[st
         assert text in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("sampling: {}\n", "sampling asks for what could change a decision: it needs analysis: {tuning: {}}"),
+        ("sampling: {rounds: 0}\nanalysis: {tuning: {}}\n", "tiny.yaml, line 13: sampling.rounds"),
+        ("sampling: {first: 1}\nanalysis: {tuning: {}}\n", "line 13: unknown key 'first' in sampling; known: budget_node_minutes"),
+        (
+            "  - {collective: latency, levels: [node], sizes: {from: 1, to: 8}}\nsampling: {}\nanalysis: {tuning: {}}\n",
+            "sweeps.1: sampling chooses between algorithms; latency has none",
+        ),
+    ],
+)  # fmt: skip
+def test_wrong_sampling(checkout: Checkout, text: str, expected: str) -> None:
+    checkout.write("config/studies/tiny.yaml", TINY + text)
+    done = checkout.collstudy("status", "tiny")
+    assert done.returncode == 2 and expected in done.stderr, done.stderr
+
+
 def test_mapping_needs_its_level(checkout: Checkout) -> None:
     checkout.write("config/machines/thin.yaml", THIN)
     checkout.write("config/studies/tiny.yaml", TINY.replace("[core]", "[socket]"))

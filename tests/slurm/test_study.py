@@ -4,6 +4,7 @@
 # ruff: noqa: F811
 from __future__ import annotations
 
+import csv
 import json
 import os
 import shutil
@@ -69,19 +70,45 @@ def test_only_what_changed(two, cluster) -> None:
     assert "cells 6 done, 0 failed, 0 left of 6" in study.collstudy("status").stdout
 
 
+SAMPLED = """
+sampling: {rounds: 2, first_pct: 50, round_pct: 100, target_regret_pct: 0}
+analysis: {tuning: {}}
+chapter: tuning
+"""
+
+
 def test_from_the_question_to_the_report(two, cluster) -> None:
-    """`snakemake --profile slurm` and nothing else: measured on the nodes; tables, report and verdict on the login node."""
+    """`snakemake --profile slurm` and nothing else: a study that is sampled in rounds, decided, and verified, all of that on the
+    nodes; tables, tuning files, report and verdict on the login node.
+    """
     hosts_only(cluster)
-    study = two(launches=1)
+    study = two(launches=1, mappings="core")
+    text = study.study.replace("[linear, binomial]", "[default, linear]") + SAMPLED
+    study.checkout.write("config/studies/two.yaml", text)
     output = study.run_all()
-    assert len(study.jobs()) == 1
     study.assert_complete({}, 1)
-    page = (study.folder / "results" / "report" / "index.html").read_text()
-    assert "Two nodes" in page and "Two test nodes" in page
-    assert (study.folder / "results" / "report" / "report.pdf").read_bytes().startswith(b"%PDF")
-    assert (study.folder / "results" / "two" / "tables" / "index.csv").exists()
+    results = study.folder / "results"
+    # Each round that asked, and the verification, is a Slurm job.
+    rounds = [row for row in read(results / "two" / "tables" / "sampling-rounds.csv") if row["points"] != "0"]
+    jobs = [job["id"] for job in study.jobs()]
+    assert len(jobs) == len(rounds) + 1 and len(rounds) == 2, output
+    launched = {name: one[0]["provenance"]["slurm"]["job"] for name, one in study.launches().items()}
+    tuned = {job for name, job in launched.items() if "_tuned_" in name}
+    assert tuned == {jobs[-1]} and set(launched.values()) == set(jobs)
+    measured = read(results / "two" / "measurements.csv")
+    assert all(float(row["seconds"]) > 0 for row in measured)
+    verified = read(results / "two" / "tables" / "tuning-verification.csv")
+    assert {row["verdict"] for row in verified} <= {"faster", "tie", "slower"} and verified
+    page = (results / "report" / "index.html").read_text()
+    assert "Two nodes" in page and "Two test nodes" in page and "Sampled in rounds" in page
+    assert (results / "report" / "report.pdf").read_bytes().startswith(b"%PDF")
     # Nothing is left to do.
-    assert "Nothing to be done" in study.run_all() and len(study.jobs()) == 1, output
+    assert "Nothing to be done" in study.run_all() and len(study.jobs()) == len(jobs), output
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    with open(path, newline="") as stream:
+        return list(csv.DictReader(stream))
 
 
 def use_open_mpi_5(study) -> Mpi:

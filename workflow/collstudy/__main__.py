@@ -7,7 +7,7 @@ import errno
 import sys
 from pathlib import Path
 
-from . import advise, native, probe, publish, toolchain, tracing
+from . import advise, native, probe, publish, sampling, toolchain, tracing
 from .blocks import read_block
 from .config import ROOT
 from .errors import StudyError
@@ -66,8 +66,19 @@ def command_application(arguments: argparse.Namespace) -> int:
 
 
 def command_collect(arguments: argparse.Namespace) -> int:
-    """Write cells.csv and measurements.csv of a study."""
-    Project(results=arguments.results).collect(arguments.study)
+    """Write cells.csv and measurements.csv of a study, or of a sampled one until the end of a round."""
+    project = Project(results=arguments.results)
+    if arguments.round:
+        sampling.collect(project, project.study(arguments.study), arguments.round)
+    else:
+        project.collect(arguments.study)
+    return 0
+
+
+def command_ask(arguments: argparse.Namespace) -> int:
+    """Write the blocks of what a round of a sampled study asks for."""
+    project = Project(results=arguments.results)
+    sampling.ask(project, project.study(arguments.study), arguments.round)
     return 0
 
 
@@ -189,7 +200,12 @@ def main(argv: list[str] | None = None) -> int:
     application.set_defaults(run=command_application)
     collecting = commands.add_parser("collect", help="write a study's measurements.csv")
     collecting.add_argument("study")
+    collecting.add_argument("--round", type=int, help="until the end of this round of a sampled study")
     collecting.set_defaults(run=command_collect)
+    asking = commands.add_parser("ask", help="write the blocks of a round of a sampled study")
+    asking.add_argument("study")
+    asking.add_argument("round", type=int)
+    asking.set_defaults(run=command_ask)
     status = commands.add_parser("status", help="how far the studies are")
     status.add_argument("studies", nargs="*")
     status.set_defaults(run=command_status)

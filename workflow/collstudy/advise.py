@@ -76,7 +76,7 @@ def answer(folder: Path, question: Question) -> tuple[bool, list[str]]:
     row = next(row for row in at_count if _integer(row["size_bytes"]) == size)
     row = _after_verification(folder, row)
     lines = [head, f"  use: {row['algorithm']}" + (f" ({row['reason']})" if row["reason"] else "")]
-    lines += _expectation(folder, question, row, size, kind)
+    lines += _expectation(folder, question, row, size, kind, "sampling" in document)
     if row["algorithm"] != "default":
         file = rules_path(folder / "tuning", document["how"]["mpi"], Placement(question.mapping, question.nodes, {}))
         lines.append(f"  rules file: {file} (README.md beside it says how to use it)")
@@ -92,12 +92,17 @@ def _after_verification(folder: Path, row: dict[str, str]) -> dict[str, str]:
     return row
 
 
-def _expectation(folder: Path, question: Question, row: dict[str, str], size: int | None, kind: str) -> list[str]:
-    """Expected latency with its interval, gain, and the cells behind both."""
+def _expectation(
+    folder: Path, question: Question, row: dict[str, str], size: int | None, kind: str, sampled: bool
+) -> list[str]:
+    """Expected latency with its interval, gain, and the cells behind both; of a sampled study all of them, through its model."""
     name, _, parameters = row["algorithm"].partition(" [")
     samples: dict[str, dict[int, list[float]]] = {}
+    points = set()
     for found in _rows(folder / "measurements.csv"):
         same = (found["collective"], found["mapping"]) == (question.collective, question.mapping)
+        if same:
+            points.add((found["algorithm"], found["parameters"], found["processes"], found["size_bytes"]))
         if same and int(found["nodes"]) == question.nodes and _integer(found["size_bytes"]) == size:
             key = found["algorithm"] + (f" [{found['parameters']}]" if found["parameters"] else "")
             samples.setdefault(key, {}).setdefault(int(found["processes"]), []).append(float(found["latency_us"]))
@@ -118,13 +123,16 @@ def _expectation(folder: Path, question: Question, row: dict[str, str], size: in
         counts = sorted(own)
         basis = [p for p in counts if p < question.processes][-1:] + [p for p in counts if p > question.processes][:1]
         ends = sorted(median(own[p]) for p in basis)
-        spread = f"between the neighbours' {ends[0]:.4g} and {ends[-1]:.4g} us" if ends else ""
-        lines.append(f"  expected latency: {float(row['expected_us']):.4g} us, {row['basis']}, {spread}")
+        spread = f", between the neighbours' {ends[0]:.4g} and {ends[-1]:.4g} us" if ends and not sampled else ""
+        expected = f"{float(row['expected_us']):.4g} us, {row['basis']}" if row["expected_us"] else "not known"
+        lines.append(f"  expected latency: {expected}{spread}")
     if row["algorithm"] != "default":
         lines.append(f"  gain over the default ({float(row['default_us']):.4g} us): {float(row['gain_pct']):.1f} %")
         lines += _verified(folder, question, size)
     lines.append(
-        f"  rests on: {name}{' ' + parameters.rstrip(']') if parameters else ''} and {len(samples) - 1} other algorithms, "
+        f"  rests on: a model of {len(points)} points {kind} in rounds"
+        if sampled
+        else f"  rests on: {name}{' ' + parameters.rstrip(']') if parameters else ''} and {len(samples) - 1} other algorithms, "
         f"{kind}, at {' and '.join(map(str, basis))} processes" + (f", {size} B" if size is not None else "")
     )
     if question.size is not None and size != question.size:

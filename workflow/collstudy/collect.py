@@ -22,8 +22,9 @@ MEASUREMENT_COLUMNS = [
     "size_bytes", "launch", "latency_us", "min_latency_us", "max_latency_us", "bandwidth_mb_s", "iterations", "proved", "cell",
     "setup_us", "left_pct",
 ]  # fmt: skip
-#: Columns that only some studies have: the ranks of a pair, and what an application says of its run.
-FURTHER_COLUMNS = ["from_rank", "to_rank", "comm_us", "sweeps", "flops", "residual"]
+#: Columns that only some studies have: the ranks of a pair, what an application says of its run, and of a sampled study
+#: how long the launch took (s), where that is time of the machine.
+FURTHER_COLUMNS = ["from_rank", "to_rank", "comm_us", "sweeps", "flops", "residual", "seconds"]
 CELL_COLUMNS = [
     "study", "collective", "algorithm", "parameters", "mapping", "nodes", "processes", "status", "reason", "launches", "stop", "cell",
     "seconds", "peak_memory_mb",
@@ -85,6 +86,8 @@ def describe(
         document["import"] = account
     if study.chapter:
         document["chapter"] = study.chapter
+    if study.sampling:
+        document["sampling"] = {key: value for key, value in asdict(study.sampling).items() if value is not None}
     return document
 
 
@@ -207,6 +210,8 @@ def collect_study(study: Study, cells: list[Cell], store: Store, folder: Path) -
         )
         for launch in record.launches:
             whole = {**launch.get("library", {}), "launch": launch["launch"], "proved": proved}
+            if study.sampling and not cell.deterministic:
+                whole["seconds"] = launch["provenance"]["seconds"]
             rows += [{**common, **sample, **whole} for sample in launch["samples"]]
     # measurements.csv last: its presence says that both are there.
     write_atomically(folder / "cells.csv", to_csv(CELL_COLUMNS, cell_rows))

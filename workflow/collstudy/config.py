@@ -130,6 +130,19 @@ class Policy:
 
 
 @dataclass(frozen=True)
+class Sampling:
+    """How a study measures only a part of its grid, in rounds; see config/README.md. Budgets in node-minutes, start-up in s."""
+
+    rounds: int = 5
+    first_pct: float = 1.0
+    round_pct: float = 2.0
+    target_regret_pct: float = 2.5
+    budget_node_minutes: float | None = None
+    startup_s: float = 1.0
+    seed: int = 1
+
+
+@dataclass(frozen=True)
 class Application:
     """A program that is traced: `mpirun -n ranks command`, in a folder of its own in which `prepare` (a shell command) was run.
 
@@ -174,6 +187,7 @@ class Study:
     companions: tuple[str, ...] = ()
     applications: tuple[Application, ...] = ()
     replay: ReplayPlan | None = None
+    sampling: Sampling | None = None
 
 
 def _key_lines(node: yaml.Node, path: tuple = ()) -> dict[tuple, int]:
@@ -423,6 +437,7 @@ class Configuration:
             raw.get("chapter") or _chapter(sweeps),
             tuple(companions),
             *self._applications(raw, machine, shown(path)),
+            _sampling(raw, sweeps, shown(path)),
         )  # fmt: skip
 
     def _applications(
@@ -576,6 +591,26 @@ def _chapter(sweeps: tuple[Sweep, ...]) -> str:
     if any(sweep.collective in APPLICATIONS for sweep in sweeps):
         return "svd"
     return "ladder" if sweeps and all(sweep.collective in POINT_TO_POINT for sweep in sweeps) else ""
+
+
+def _sampling(raw: dict[str, Any], sweeps: tuple[Sweep, ...], where: str) -> Sampling | None:
+    """How a study is sampled: it needs a decision that its points could change, and points of one kind."""
+    if "sampling" not in raw:
+        return None
+    if "tuning" not in raw.get("analysis", {}):
+        raise StudyError(
+            f"{where}: sampling asks for what could change a decision: it needs analysis: {{tuning: {{}}}}"
+        )
+    if not sweeps:
+        raise StudyError(f"{where}: sampling needs sweeps, whose points it chooses from")
+    for index, sweep in enumerate(sweeps):
+        if sweep.collective in (*POINT_TO_POINT, *APPLICATIONS):
+            raise StudyError(
+                f"{where}: sweeps.{index}: sampling chooses between algorithms; {sweep.collective} has none"
+            )
+        if sweep.mpis != sweeps[0].mpis or len(sweep.mpis) > 1:
+            raise StudyError(f"{where}: sweeps.{index}.mpi: sampling decides for one MPI library")
+    return Sampling(**raw["sampling"])
 
 
 def _check_fat_tree(simulation: dict[str, Any], levels: tuple[Level, ...], where: str) -> None:

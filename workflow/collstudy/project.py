@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import collect, importer, toolchain, tracing
+from . import collect, importer, sampling, toolchain, tracing
 from .blocks import Block, Task, pack, pending
 from .cells import Cell, Versions, expand
 from .config import ROOT, Configuration, Study, read_yaml
@@ -17,13 +17,14 @@ from .store import Store, write_if_changed
 
 @dataclass(frozen=True)
 class StudyState:
-    """A study with its cells and what the store has of each."""
+    """A study with its cells and what the store has of each; and the node hours that rounds to come of a sampled one may spend."""
 
     study: Study
     cells: tuple[Cell, ...]
     tasks: tuple[Task, ...]
     failed: int
     newest: Path | None
+    node_hours_ahead: float = 0.0
 
 
 class Project:
@@ -57,6 +58,10 @@ class Project:
         collect.check_placement(study, cells)
         return cells
 
+    def wanted(self, study: Study) -> list[Cell]:
+        """The cells that a study wants measured: all, or those that the rounds of a sampled one have asked for so far."""
+        return sampling.asked_until(self, study, study.sampling.rounds) if study.sampling else self.cells(study)
+
     def jobs(self, study: Study) -> tuple[list[tracing.Job], list[dict[str, str]]]:
         """Traces and replays of a study with applications, and what of them is left out."""
         return tracing.jobs(study, self.configuration.catalogue, self.versions)
@@ -65,7 +70,7 @@ class Project:
         """Compare what the study asks for with what the store has."""
         if study.applications:
             return StudyState(study, (), (), 0, tracing.newest(self.jobs(study)[0], self.results))
-        cells = self.cells(study)
+        cells = self.wanted(study)
         found = self.store.summaries(cells)
         tasks = (pending(cell, have, study.policy) for cell, (have, _) in zip(cells, found, strict=True))
         newest = max(
@@ -73,7 +78,7 @@ class Project:
         )
         return StudyState(
             study, tuple(cells), tuple(task for task in tasks if task), sum(have.failed for have, _ in found),
-            self.results / newest[1] if newest else None,
+            self.results / newest[1] if newest else None, sampling.node_hours_ahead(self, study),
         )  # fmt: skip
 
     def available(self, names: list[str], explicit: bool) -> tuple[list[Study], list[str]]:
@@ -118,10 +123,13 @@ class Project:
         return collect.describe(study, catalogue, cells, account)
 
     def write_description(self, study: Study, cells: list[Cell]) -> None:
-        """Write study.json if it says something new, and the Spack lock in use beside the results."""
+        """Write study.json (of a sampled study, also the grid) if it says something new, and the Spack lock in use beside it."""
         lock = toolchain.spack_lock()
         if lock:
             write_if_changed(self.results / "spack.lock", lock.read_bytes())
+        if study.sampling:
+            cells = self.cells(study)
+            write_if_changed(self.folder(study.name) / "sampling" / "grid.csv", sampling.grid(cells))
         path = self.folder(study.name) / "study.json"
         write_if_changed(path, collect.study_document(self.describe(study, cells)))
 
@@ -137,13 +145,18 @@ class Project:
             account["collectives"] = collect.grid_of(rows, catalogue)
             collect.collect_import(study, rows, account, folder)
         else:
-            collect.collect_study(study, self.cells(study), self.store, folder)
+            collect.collect_study(study, self.wanted(study), self.store, folder)
 
     def blocks(self, states: list[StudyState]) -> dict[str, list[Block]]:
         """Blocks of what each study still needs; a cell that two studies share is in the first one's block only."""
         taken: set[str] = set()
         blocks = {}
         for state in states:
+            if state.study.sampling:
+                # Each round has its own.
+                rounds = range(1, state.study.sampling.rounds + 1)
+                blocks[state.study.name] = [b for n in rounds for b in sampling.lacking(self, state.study, n)]
+                continue
             tasks = [task for task in state.tasks if task.cell.digest not in taken]
             taken |= {task.cell.digest for task in tasks}
             blocks[state.study.name] = pack((state.study.machine, task) for task in tasks)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import os
 import platform
 import subprocess
@@ -29,6 +30,7 @@ def explain(
     """What a run will measure, a line for each study that lacks something; raises StudyError above *limit* node hours."""
     lines, hours = [], 0.0
     for name, mine in blocks.items():
+        hours += states[name].node_hours_ahead
         if not mine:
             continue
         state = states[name]
@@ -41,6 +43,9 @@ def explain(
             + (f", {own:.2f} node hours" if own else "")
         )
     if limit is not None:
+        if hours == math.inf:
+            unlimited = ", ".join(name for name in blocks if states[name].node_hours_ahead == math.inf)
+            raise StudyError(f"{unlimited}: max_node_hours needs a sampled study to say sampling.budget_node_minutes")
         try:
             allowed = float(limit)
         except ValueError:

@@ -8,7 +8,7 @@ sys.path.insert(0, str(BASE / "workflow"))
 
 from snakemake.exceptions import WorkflowError
 
-from collstudy import tracing
+from collstudy import sampling, tracing
 from collstudy.errors import StudyError
 from collstudy.project import Project, split_names
 from collstudy.blocks import (
@@ -77,7 +77,10 @@ def plan():
     for study in studies:
         state = states[study.name]
         project.write_description(study, list(state.cells))
-        names[study.name] = write_blocks(blocks[study.name], RESULTS / "blocks")
+        if study.sampling:
+            names[study.name] = sampling.ask_again(project, study)
+        else:
+            names[study.name] = write_blocks(blocks[study.name], RESULTS / "blocks")
         if study.applications:
             names[study.name], lines = tracing.plan(
                 project.jobs(study)[0], study.name, RESULTS
@@ -122,14 +125,37 @@ onerror:
 
 
 def get_stored(wildcards):
-    """What measurements.csv of a study is made of: the blocks of this run, and the newest cell that is stored already."""
+    """What measurements.csv of a study is made of: the blocks of this run, and the newest cell that is stored already; of
+    a sampled study, also the last round.
+    """
     study = wildcards.study
     older = [
         path
         for path in (STATES[study].newest, pending_file(study))
         if path and path.exists()
     ]
-    return BLOCKS[study] + older
+    rounds = STATES.studies[study].sampling
+    return (
+        BLOCKS[study] + older + (round_blocks(study, rounds.rounds) if rounds else [])
+    )
+
+
+def round_blocks(study, number):
+    """The blocks of a round of a sampled study, known when it has asked."""
+    asked = checkpoints.ask_points.get(study=study, round=number)
+    return [asked.output.pending, *read_pending(Path(asked.output.pending))]
+
+
+def get_round(wildcards):
+    """The blocks of the round that is collected."""
+    return round_blocks(wildcards.study, wildcards.round)
+
+
+def get_round_before(wildcards):
+    """What was measured before a round asks; nothing before the first."""
+    before = int(wildcards.round) - 1
+    folder = RESULTS / wildcards.study / "sampling" / f"round-{before}"
+    return [folder / "measurements.csv"] if before else []
 
 
 def get_imported(wildcards):

@@ -1,9 +1,13 @@
 # Studies whose chapter asks a question of its own: their tables, figures and sentences are made here and in
-# topology_aware.R, pipelining.R and mapping_policies.R, in place of those of the general chapter.
+# topology_aware.R, pipelining.R and mapping_policies.R, in place of those of the general chapter. So are those of sampled
+# studies (rounds.R): most of their cells lack algorithms to compare.
 
 #' What a chapter of its own makes; NULL for the general chapters
 #' @noRd
 own_chapter <- function(results) {
+  if (!is.null(results$study$sampling)) {
+    return(list(tables = tables_of_rounds, figures = figures_of_rounds, answer = describe_rounds_answer))
+  }
   switch(results$study$chapter %||% "",
     topology = list(tables = tables_topology, figures = figures_topology, answer = describe_topology_answer),
     pipelining = list(tables = tables_pipelining, figures = figures_pipelining, answer = describe_pipelining_answer),

@@ -121,17 +121,20 @@ measurement_columns <- list(
 #' @return Tibble, one row per cell x message size x launch: collective, algorithm, mapping, processes, size_bytes (NA
 #'   where the collective has no message), launch, latency_us, min_latency_us, max_latency_us.
 #' @export
-read_measurements <- function(folder) {
-  path <- file.path(folder, "measurements.csv")
+read_measurements <- function(folder) split_variants(read_rows(file.path(folder, "measurements.csv")))
+
+#' Rows with a latency whose forced algorithm was used, as a file has them, with `further` columns (name and type)
+#' @noRd
+read_rows <- function(path, further = list()) {
   header <- trimws(strsplit(readLines(path, n = 1), ",", fixed = TRUE)[[1]])
-  wanted <- measurement_columns[names(measurement_columns) %in% header]
+  columns <- c(measurement_columns, further)
+  wanted <- columns[names(columns) %in% header]
   lacking <- setdiff(c("collective", "algorithm", "mapping", "processes", "latency_us"), header)
   if (length(lacking) > 0) stop(path, ": no column ", paste(lacking, collapse = ", "), call. = FALSE)
   types <- do.call(readr::cols_only, wanted)
   rows <- readr::read_csv(path, col_types = types, lazy = FALSE, progress = FALSE)
-  for (name in setdiff(names(measurement_columns), names(rows))) rows[[name]] <- NA
-  rows <- filter(rows, !is.na(.data$latency_us), is.na(.data$proved) | .data$proved)
-  split_variants(rows)
+  for (name in setdiff(names(columns), names(rows))) rows[[name]] <- NA
+  filter(rows, !is.na(.data$latency_us), is.na(.data$proved) | .data$proved)
 }
 
 split_variants <- function(rows) {

@@ -1,93 +1,173 @@
-#' Replay a study cell by cell, as if it were measured with as few cells as possible
+#' Which points to measure next
 #'
-#' For each mapping: a few random points (process count and size) are measured with all algorithms. Then, in rounds: a
-#' Gaussian process over log latency (a part that all algorithms share, and a part of each algorithm, over
-#' log2(P x depth of its tree) and log2(size)) predicts every cell with its uncertainty; the cells that are asked for
-#' next are those with the largest expected change of a decision, here and at correlated neighbours, per second of
-#' measuring.
-#' It ends when the expected regret is below `target_pct` or the budget is spent.
+#' A point is an algorithm on a number of processes at a message size. For each collective and mapping the first round
+#' draws process counts and, at each, a few sizes, with all algorithms. Then a Gaussian process over log latency (a part
+#' that all algorithms share, and a part of each algorithm, over log2(P x depth of its tree) and log2(size)) predicts
+#' every point with its uncertainty; the points that are asked for are those with the largest expected change of a
+#' decision, here and at correlated neighbours, for what measuring them costs. Nothing is asked for when the expected
+#' regret is below the target or the budget is spent.
 #'
-#' Time is that of the benchmark's loops: (iterations + warm-up) x latency, with OMB's default iterations (1000 + 100 up
-#' to 8 KiB, 100 + 10 above), plus `startup_s` for each launch of a round (an algorithm on a number of processes,
-#' whatever its sizes).
+#' Measuring costs node-seconds: calls (timed and untimed) x latency, as far as it is known or predicted, and a start-up
+#' for each launch. A launch sweeps neighbouring sizes, so sizes between two that are asked for are measured as well
+#' where that costs less than another launch.
 #'
-#' @param results List from [read_results()].
-#' @param collective Name of a collective.
-#' @param seed Seed of the first points.
-#' @param budgets_pct Share of the grid's measurement time after which each round ends.
-#' @param target_pct Stop when the expected mean regret is below.
-#' @param startup_s Seconds that each launch costs beside the loops.
-#' @return Tibble, one row per round: seed, share_of_time_pct, cells_pct, expected_regret_pct, mean_regret_pct (over all
-#'   cells of the grid, measured or not), max_regret_pct.
-#' @export
-replay_sampling <- function(results, collective, seed, budgets_pct = c(2, 4, 6, 8, 9.8), target_pct = 0,
-                            startup_s = 0) {
-  set.seed(seed)
-  counts <- tuning_counts(results$medians, collective)
-  rows <- results$medians[results$medians$collective == collective & results$medians$processes %in% counts, ]
-  parts <- map(split(rows, as.character(rows$mapping)), function(part) start_sampling(part, budgets_pct[1], startup_s))
-  rounds <- list()
-  for (budget in budgets_pct) {
-    parts <- map(parts, function(part) ask_cells(part, budget, startup_s, results$study))
-    rounds[[length(rounds) + 1]] <- judge_sampling(parts, seed, results$study$analysis$tie_pct / 100)
-    if (tail(rounds, 1)[[1]]$expected_regret_pct <= target_pct) break
-  }
-  bind_rows(rounds)
-}
-
-start_sampling <- function(rows, budget, startup_s) {
-  grid <- tuning_grid(rows)
-  truth <- exp(grid$latency)
-  loops <- ifelse(pmax(grid$sizes, 0) > 8192, 110, 1100)
-  seconds <- truth * rep(loops, each = prod(dim(truth)[1:2])) * 1e-6
-  launches <- sum(apply(is.finite(truth), 1:2, any))
-  part <- list(
-    grid = grid, truth = truth, seconds = seconds, loops = loops, known = array(FALSE, dim(truth)), spent = 0,
-    total = sum(seconds, na.rm = TRUE) + launches * startup_s
-  )
-  # All algorithms at random points, one from each slice of the sizes, until half of the first budget is spent.
-  n <- dim(truth)
-  repeat {
-    for (s in sample(n[3])) {
-      p <- sample(n[2], 1)
-      part <- measure_cells(part, cbind(seq_len(n[1]), p, s), startup_s)
-      if (part$spent > part$total * budget / 200) return(part)
-    }
-  }
-}
-
-measure_cells <- function(part, cells, startup_s) {
-  cells <- cells[is.finite(part$truth[cells]) & !part$known[cells], , drop = FALSE]
-  part$known[cells] <- TRUE
-  part$spent <- part$spent + sum(part$seconds[cells]) + startup_s * nrow(unique(cells[, 1:2, drop = FALSE]))
-  part
-}
-
-ask_cells <- function(part, budget, startup_s, study) {
-  limit <- part$total * budget / 100
-  part$model <- part$model %||% predict_process(part, study)
-  picked <- pick_cells(part, limit, startup_s)
-  # What a cell takes is known afterwards: the round ends with the cell that reaches its budget.
-  took <- cumsum(part$seconds[picked] + startup_s * !duplicated(picked[, 1:2, drop = FALSE]))
-  within <- c(TRUE, took < limit - part$spent)[seq_len(nrow(picked))]
-  part <- measure_cells(part, picked[within, , drop = FALSE], startup_s)
-  part$model <- predict_process(part, study)
-  part
-}
-
-#' Mean and standard deviation of each algorithm's own part, and the whole log latency, for every cell of the grid
+#' @param parts List of [sampling_part()]s, one for each collective and mapping.
+#' @param round Number of the round, from 1.
+#' @param rules List: first_pct and round_pct (share of the grid's cost that the first and each later round may add,
+#'   in percent),
+#'   target_regret_pct, budget_node_s, startup_s (of one launch).
+#' @param study Study from [read_study()].
+#' @return List of matrices (algorithm, count, size: indices into the part's grid), one for each part.
 #' @noRd
-predict_process <- function(part, study) {
+ask_points <- function(parts, round, rules, study) {
+  parts <- map(parts, model_part, study = study)
+  costs <- map(parts, point_cost, startup_s = rules$startup_s)
+  totals <- map_dbl(costs, "total")
+  left <- rules$budget_node_s - sum(map_dbl(parts, "spent"))
+  share <- (if (round == 1) rules$first_pct else rules$round_pct) / 100
+  done <- left <= 0 || expected_regret_pct(parts) <= rules$target_regret_pct
+  map(seq_along(parts), function(i) {
+    part <- parts[[i]]
+    limit <- min(share * totals[i], left * totals[i] / sum(totals))
+    if (done) return(matrix(integer(), 0, 3))
+    picked <- if (is.null(part$model)) draw_points(part, limit, costs[[i]]) else pick_points(part, limit, costs[[i]])
+    join_launches(part, picked, costs[[i]])
+  })
+}
+
+#' What is known of one collective and mapping
+#'
+#' @param points Tibble: algorithm, processes, nodes, size_bytes, calls, latency_us (NA where not measured), low_us,
+#'   high_us, launches, usable (FALSE: measuring it failed, it is no candidate).
+#' @param spent Node-seconds that were spent on it.
+#' @return List: grid (as in [decide_tuning()]), usable and calls (arrays on it), nodes (by count), spent.
+#' @noRd
+sampling_part <- function(points, spent = 0) {
+  grid <- tuning_grid(points)
+  usable <- put_on_grid(grid, points, points$usable)
+  list(
+    grid = grid, usable = usable & !is.na(usable), calls = put_on_grid(grid, points, points$calls),
+    nodes = points$nodes[match(grid$counts, points$processes)], spent = spent
+  )
+}
+
+known_points <- function(part) is.finite(part$grid$latency) & part$usable
+
+#' The part with its `model` ([predict_process()]); NULL while nothing is known
+#' @noRd
+model_part <- function(part, study) {
+  if (is.null(part$model) && any(known_points(part))) part$model <- predict_process(part, study)
+  part
+}
+
+#' Node-seconds of measuring each point, of each launch (by count), and of the whole grid
+#'
+#' Before anything is known a call takes as long as blocks.py estimates: 20 us x log2(P + 1) + P x bytes / 10 GB/s.
+#' @noRd
+point_cost <- function(part, startup_s) {
   grid <- part$grid
   n <- dim(grid$latency)
-  cell <- which(part$known, arr.ind = TRUE)
-  depth <- vapply(grid$names, function(name) log2(grid$counts * tree_depth(name, grid$counts)), numeric(n[2]))
-  size <- log2(pmax(grid$sizes, 1))
-  at <- function(i) {
-    list(a = i[, 1], x = depth[cbind(i[, 2], i[, 1])], p = log2(grid$counts[i[, 2]]), s = size[i[, 3]],
-      region = findInterval(grid$counts[i[, 2]], default_bounds(study)) * (grid$names[i[, 1]] == "default"))
+  guess <- outer(grid$counts, pmax(grid$sizes, 0), function(p, size) 20 * log2(p + 1) + p * size / 1e4)
+  latency <- if (is.null(part$model)) rep(guess, each = n[1]) else exp(part$model$whole)
+  point <- array(latency * part$calls * 1e-6 * rep(part$nodes, each = n[1]), n)
+  launch <- startup_s * part$nodes
+  launches <- apply(part$usable, 1:2, any)
+  list(point = point, launch = launch, total = sum(point[part$usable]) + sum(t(launches) * launch))
+}
+
+#' All algorithms at random process counts, at each in every third of the sizes, until `limit` is spent
+#' @noRd
+draw_points <- function(part, limit, cost) {
+  n <- dim(part$grid$latency)
+  thirds <- split(seq_len(n[3]), ceiling(3 * seq_len(n[3]) / n[3]))
+  drawn <- matrix(integer(), 0, 3)
+  spent <- 0
+  for (p in sample_from(seq_len(n[2]))) {
+    sizes <- map_dbl(thirds, function(third) sample_from(third)[1])
+    drawn <- rbind(drawn, as.matrix(expand.grid(seq_len(n[1]), p, unname(sizes))))
+    spent <- spent + n[1] * cost$launch[p] + sum(cost$point[, p, sizes], na.rm = TRUE)
+    if (spent >= limit) break
   }
-  known <- at(cell)
+  drawn[(part$usable & !known_points(part))[drawn], , drop = FALSE]
+}
+
+sample_from <- function(values) values[sample.int(length(values))]
+
+#' The points with the most expected gain for their cost, until `limit` is spent; one at least
+#' @noRd
+pick_points <- function(part, limit, cost) {
+  model <- part$model
+  open <- part$usable & !known_points(part)
+  gain <- expected_gain(model)
+  gain[!open] <- 0
+  n <- dim(gain)
+  near_s <- exp(-abs(outer(model$size, model$size, "-")) / 4)
+  near_p <- map(seq_len(n[1]), function(a) exp(-abs(outer(model$depth[, a], model$depth[, a], "-"))))
+  worth <- function(a) near_p[[a]] %*% matrix(gain[a, , ], n[2]) %*% near_s
+  value <- gain
+  for (a in seq_len(n[1])) value[a, , ] <- worth(a)
+  picked <- matrix(integer(), 0, 3)
+  launch <- array(rep(cost$launch, each = n[1]), n[1:2])
+  spent <- 0
+  repeat {
+    price <- cost$point + rep(launch, n[3])
+    score <- ifelse(open & (spent == 0 | spent + price <= limit), value / price, -Inf)
+    best <- which.max(score)
+    if (score[best] <= 0) return(picked)
+    cell <- arrayInd(best, n)
+    spent <- spent + price[best]
+    launch[cell[, 1:2, drop = FALSE]] <- 0
+    picked <- rbind(picked, cell)
+    open[best] <- FALSE
+    a <- cell[1]
+    # What this point tells about its neighbours need not be asked for again.
+    gain[a, , ] <- gain[a, , ] * (1 - 0.9 * outer(near_p[[a]][, cell[2]], near_s[, cell[3]]))
+    value[a, , ] <- worth(a)
+  }
+}
+
+#' Points in the order of their launches, with those between them that cost less than another launch
+#' @noRd
+join_launches <- function(part, cells, cost) {
+  cells <- cells[order(cells[, 1], cells[, 2], cells[, 3]), , drop = FALSE]
+  between <- map(seq_len(nrow(cells))[-1], function(i) {
+    from <- cells[i - 1, ]
+    if (any(from[1:2] != cells[i, 1:2]) || cells[i, 3] - from[3] < 2) return(NULL)
+    gap <- cbind(from[1], from[2], seq(from[3] + 1, cells[i, 3] - 1))
+    if (all(part$usable[gap]) && sum(cost$point[gap]) <= cost$launch[from[2]]) gap
+  })
+  cells <- do.call(rbind, c(list(cells), between))
+  cells[order(cells[, 1], cells[, 2], cells[, 3]), , drop = FALSE]
+}
+
+#' The launch of each point, numbered: neighbouring sizes of one algorithm and process count share one
+#' @noRd
+launch_of <- function(cells) {
+  if (nrow(cells) == 0) return(integer())
+  step <- diff(cells)
+  cumsum(c(TRUE, step[, 1] != 0 | step[, 2] != 0 | step[, 3] != 1))
+}
+
+#' What the Gaussian process says of every point of the grid, or of other process counts `at`
+#'
+#' @return List of arrays: mean and sd of each algorithm's own part (NA where it is no candidate), whole (log latency);
+#'   and level (count x size: the part that all share), size and depth (the process's coordinates).
+#' @noRd
+predict_process <- function(part, study, at = part$grid$counts) {
+  grid <- part$grid
+  n <- c(length(grid$names), length(at), length(grid$sizes))
+  known <- known_points(part)
+  cell <- which(known, arr.ind = TRUE)
+  depth_of <- function(counts) {
+    depths <- map(grid$names, function(name) log2(counts * tree_depth(name, counts)))
+    matrix(unlist(depths), length(counts))
+  }
+  size <- log2(pmax(grid$sizes, 1))
+  place <- function(i, counts) {
+    list(a = i[, 1], x = depth_of(counts)[i[, 2:1, drop = FALSE]], p = log2(counts[i[, 2]]), s = size[i[, 3]],
+      region = findInterval(counts[i[, 2]], default_bounds(study)) * (grid$names[i[, 1]] == "default"))
+  }
+  from <- place(cell, grid$counts)
   own <- function(u, v) {
     same <- outer(u$a, v$a, "==") * ifelse(outer(u$region, v$region, "=="), 1, 0.6)
     near <- exp(-abs(outer(u$x, v$x, "-")) / 2 - abs(outer(u$s, v$s, "-")) / 8)
@@ -97,25 +177,41 @@ predict_process <- function(part, study) {
     3^2 * exp(-abs(outer(u$p, v$p, "-")) / 10 - abs(outer(u$s, v$s, "-")) / 20)
   }
   middle <- mean(grid$latency[cell])
-  inverse <- chol2inv(chol(own(known, known) + shared(known, known) + diag(0.02^2, nrow(cell))))
+  inverse <- chol2inv(chol(own(from, from) + shared(from, from) + diag(0.02^2, nrow(cell))))
   weight <- drop(inverse %*% (grid$latency[cell] - middle))
+  # How far each known process count is from what the others say of it (squared, over the variance; Rasmussen and
+  # Williams 2006, 5.4.2): the process is as uncertain as that shows, and as if two more counts were as far as it says.
+  errors <- map_dbl(split(seq_len(nrow(cell)), cell[, 2]), function(i) {
+    mean(backsolve(chol(inverse[i, i, drop = FALSE]), weight[i], transpose = TRUE)^2)
+  })
+  scale <- sqrt((2 + sum(errors)) / (2 + length(errors)))
+  place_all <- function(a) place(as.matrix(expand.grid(a, seq_len(n[2]), seq_len(n[3]))), at)
+  level <- matrix(middle + shared(place_all(1), from) %*% weight, n[2])
   mean <- sd <- whole <- array(NA_real_, n)
   for (a in seq_len(n[1])) {
-    target <- as.matrix(expand.grid(a, seq_len(n[2]), seq_len(n[3])))
-    to <- at(target)
-    cross <- own(to, known)
-    mean[target] <- cross %*% weight
-    sd[target] <- sqrt(pmax(0.3^2 + 0.4^2 - rowSums((cross %*% inverse) * cross), 1e-6))
-    whole[target] <- middle + mean[target] + shared(to, known) %*% weight
+    # Only its own points correlate with an algorithm's own part.
+    same <- which(from$a == a)
+    cross <- own(place_all(a), map(from, function(coordinate) coordinate[same]))
+    mean[a, , ] <- cross %*% weight[same]
+    explained <- rowSums((cross %*% inverse[same, same, drop = FALSE]) * cross)
+    sd[a, , ] <- scale * sqrt(pmax(0.3^2 + 0.4^2 - explained, 1e-6))
+    whole[a, , ] <- mean[a, , ] + level
   }
-  mean[part$known] <- (grid$latency - (whole - mean))[part$known]
-  sd[part$known] <- 0.01
-  gone <- !is.finite(grid$latency)
-  mean[gone] <- NA
-  list(mean = mean, sd = sd, whole = whole, size = size, depth = depth)
+  column <- match(at, grid$counts)
+  measured <- known[, column, , drop = FALSE]
+  measured <- measured & !is.na(measured)
+  latency <- grid$latency[, column, , drop = FALSE][measured]
+  mean[measured] <- mean[measured] + latency - whole[measured]
+  whole[measured] <- latency
+  sd[measured] <- 0.01
+  # Between two counts of the grid an algorithm is a candidate where it is one at either.
+  below <- pmax(findInterval(at, grid$counts), 1)
+  above <- pmin(below + is.na(column), length(grid$counts))
+  mean[!(part$usable[, below, , drop = FALSE] | part$usable[, above, , drop = FALSE])] <- NA
+  list(mean = mean, sd = sd, whole = whole, level = level, size = size, depth = depth_of(at))
 }
 
-#' Expected loss that measuring each cell could avoid: that it beats the choice, or that the choice loses to the next
+#' Expected loss that measuring each point could avoid: that it beats the choice, or that the choice loses to the next
 #' @noRd
 expected_gain <- function(model) {
   gain <- apply(model$mean, 2:3, function(mu) {
@@ -128,54 +224,89 @@ expected_gain <- function(model) {
   gain
 }
 
-pick_cells <- function(part, limit, startup_s) {
-  model <- part$model
-  gain <- expected_gain(model)
-  gain[part$known] <- 0
-  cost <- exp(model$whole) * rep(part$loops, each = prod(dim(gain)[1:2])) * 1e-6
-  near_s <- exp(-abs(outer(model$size, model$size, "-")) / 4)
-  near_p <- map(seq_len(dim(gain)[1]), function(a) exp(-abs(outer(model$depth[, a], model$depth[, a], "-"))))
-  worth <- function(a) near_p[[a]] %*% matrix(gain[a, , ], dim(gain)[2]) %*% near_s
-  open <- !part$known & is.finite(part$truth)
-  value <- gain
-  for (a in seq_len(dim(gain)[1])) value[a, , ] <- worth(a)
-  picked <- matrix(integer(), 0, 3)
-  started <- array(FALSE, dim(gain)[1:2])
-  spent <- part$spent
-  repeat {
-    score <- value / (cost + startup_s * rep(!started, dim(gain)[3]))
-    score[!open | spent + cost + startup_s * rep(!started, dim(gain)[3]) > limit] <- -Inf
-    best <- which.max(score)
-    if (!is.finite(score[best]) || score[best] <= 0) return(picked)
-    cell <- arrayInd(best, dim(gain))
-    spent <- spent + cost[best] + if (started[cell[, 1:2, drop = FALSE]]) 0 else startup_s
-    started[cell[, 1:2, drop = FALSE]] <- TRUE
-    picked <- rbind(picked, cell)
-    open[best] <- FALSE
-    a <- cell[1]
-    # What this cell tells about its neighbours need not be asked for again.
-    gain[a, , ] <- gain[a, , ] * (1 - 0.9 * outer(near_p[[a]][, cell[2]], near_s[, cell[3]]))
-    value[a, , ] <- worth(a)
-  }
+#' Mean over all process counts and sizes of what a better choice could gain (%); Inf while nothing is known of a part
+#' @noRd
+expected_regret_pct <- function(parts) {
+  if (any(map_lgl(parts, function(part) is.null(part$model)))) return(Inf)
+  100 * mean(c(numeric(), unlist(map(parts, function(part) apply(expected_gain(part$model), 2:3, max)))))
 }
 
-judge_sampling <- function(parts, seed, tie) {
-  regret <- unlist(map(parts, function(part) {
-    best <- apply(part$truth, 2:3, min, na.rm = TRUE)
-    map(seq_len(dim(part$truth)[2]), function(p) {
-      picked <- shortest_path(matrix(part$model$mean[, p, ], dim(part$truth)[1]), tie)
-      part$truth[cbind(picked, p, seq_along(picked))] / best[p, ] - 1
+#' How much slower than the best each choice of the models is (%): NA where the truth is not known
+#'
+#' @param truths Latencies of the whole grid, an array for each part.
+#' @noRd
+true_regret_pct <- function(parts, truths, tie) {
+  100 * unlist(map(seq_along(parts), function(i) {
+    truth <- truths[[i]]
+    if (all(is.na(truth))) return(NA_real_)
+    map(seq_len(dim(truth)[2]), function(p) {
+      picked <- shortest_path(matrix(parts[[i]]$model$mean[, p, ], dim(truth)[1]), tie)
+      best <- apply(matrix(truth[, p, ], dim(truth)[1]), 2, min, na.rm = TRUE)
+      truth[cbind(picked, p, seq_along(picked))] / best - 1
     })
   }))
-  tibble(
-    seed = seed, share_of_time_pct = 100 * sum(map_dbl(parts, "spent")) / sum(map_dbl(parts, "total")),
-    cells_pct = 100 * sum(map_dbl(parts, function(p) sum(p$known))) /
-      sum(map_dbl(parts, function(p) sum(is.finite(p$truth)))),
-    expected_regret_pct = 100 * mean(unlist(map(parts, function(part) apply(expected_gain(part$model), 2:3, max)))),
-    mean_regret_pct = 100 * mean(regret), max_regret_pct = 100 * max(regret)
-  )
 }
 
+#' Replay a study round by round, as if it were measured with as few points as possible
+#'
+#' A call takes OMB's default iterations (1000 + 100 up to 8 KiB, 100 + 10 above) on one node.
+#'
+#' @param results List from [read_results()].
+#' @param collective Name of a collective.
+#' @param seed Seed of the first points.
+#' @param rounds,first_pct,round_pct,target_regret_pct,startup_s As the keys of `sampling` in config/README.md.
+#' @return Tibble, one row per round: seed, share_of_time_pct (of the grid's measurement time), cells_pct (of its
+#'   points), expected_regret_pct, mean_regret_pct (over all cells of the grid, measured or not), max_regret_pct.
+#' @export
+replay_sampling <- function(results, collective, seed, rounds = 5, first_pct = 1, round_pct = 2, target_regret_pct = 0,
+                            startup_s = 0) {
+  set.seed(seed)
+  counts <- tuning_counts(results$medians, collective)
+  rows <- results$medians[results$medians$collective == collective & results$medians$processes %in% counts, ]
+  rows <- mutate(rows, nodes = 1, calls = ifelse(coalesce(.data$size_bytes, 0) > 8192, 110, 1100), usable = TRUE)
+  complete <- map(split(rows, as.character(rows$mapping)), sampling_part)
+  truths <- map(complete, function(part) exp(part$grid$latency))
+  parts <- map(complete, function(part) {
+    part$grid$latency[] <- NA
+    part
+  })
+  rules <- list(
+    first_pct = first_pct, round_pct = round_pct, target_regret_pct = target_regret_pct, budget_node_s = Inf,
+    startup_s = startup_s
+  )
+  price <- function(truth, part) point_cost(list_modify(part, model = list(whole = log(truth))), startup_s)
+  costs <- pmap(list(truths, parts), price)
+  found <- list()
+  for (round in seq_len(rounds)) {
+    asked <- ask_points(parts, round, rules, results$study)
+    if (sum(map_dbl(asked, nrow)) == 0) break
+    parts <- pmap(list(parts, asked, truths, costs), measure_points)
+    parts <- map(parts, model_part, study = results$study)
+    found[[round]] <- judge_round(parts, truths, costs, results$study)
+  }
+  mutate(bind_rows(found), seed = .env$seed, .before = 1)
+}
+
+list_modify <- function(x, ...) utils::modifyList(x, list(...))
+
+measure_points <- function(part, cells, truth, cost) {
+  part$grid$latency[cells] <- log(truth[cells])
+  new <- !duplicated(launch_of(cells))
+  part$spent <- part$spent + sum(cost$point[cells]) + sum(cost$launch[cells[new, 2]])
+  part$model <- NULL
+  part
+}
+
+judge_round <- function(parts, truths, costs, study) {
+  regret <- true_regret_pct(parts, truths, study$analysis$tie_pct / 100)
+  tibble(
+    share_of_time_pct = 100 * sum(map_dbl(parts, "spent")) / sum(map_dbl(costs, "total")),
+    cells_pct = 100 * sum(map_dbl(parts, function(part) sum(known_points(part)))) /
+      sum(map_dbl(parts, function(part) sum(part$usable))),
+    expected_regret_pct = expected_regret_pct(parts), mean_regret_pct = mean_known(regret),
+    max_regret_pct = max_known(regret)
+  )
+}
 #' Replays from several seeds, averaged
 #'
 #' @param results List from [read_results()].

@@ -70,18 +70,28 @@ tuning_grid <- function(rows) {
   # Counts without the default cannot be compared with it; without any default all counts are kept, to be reported.
   counts <- sort(unique(rows$processes[rows$algorithm == "default" | !"default" %in% names]))
   sizes <- sort(unique(coalesce(rows$size_bytes, -1)))
-  rows <- rows[rows$processes %in% counts, ]
-  cell <- cbind(
-    match(rows$algorithm, names), match(rows$processes, counts), match(coalesce(rows$size_bytes, -1), sizes)
-  )
-  empty <- array(NA_real_, c(length(names), length(counts), length(sizes)), list(names, counts, sizes))
-  latency <- error <- empty
-  latency[cell] <- log(rows$latency_us)
-  error[cell] <- ifelse(rows$launches > 1, (rows$high_us - rows$low_us) / (2 * 1.96 * rows$latency_us), NA)
-  list(names = names, counts = counts, sizes = sizes, latency = latency, error = error)
+  grid <- list(names = names, counts = counts, sizes = sizes)
+  error <- ifelse(rows$launches > 1, (rows$high_us - rows$low_us) / (2 * 1.96 * rows$latency_us), NA)
+  c(grid, list(latency = put_on_grid(grid, rows, log(rows$latency_us)), error = put_on_grid(grid, rows, error)))
 }
 
-decide_mapping <- function(grid, collective, mapping, at, study) {
+#' Array algorithm x count x size of a value for each row; NA where there is none
+#' @noRd
+put_on_grid <- function(grid, rows, values) {
+  found <- array(values[NA_integer_], lengths(grid[1:3]), unname(grid[1:3]))
+  here <- rows$processes %in% grid$counts
+  rows <- rows[here, ]
+  cell <- cbind(
+    match(rows$algorithm, grid$names), match(rows$processes, grid$counts),
+    match(coalesce(rows$size_bytes, -1), grid$sizes)
+  )
+  found[cell] <- values[here]
+  found
+}
+
+#' @param predicted List of `relative` and `level` at each count of `at`: log latencies are their sums.
+#' @noRd
+decide_mapping <- function(grid, collective, mapping, at, study, predicted = NULL) {
   at <- sort(unique(at))
   shape <- c(length(grid$names), length(at), length(grid$sizes))
   why <- cannot_decide(grid)
@@ -89,8 +99,8 @@ decide_mapping <- function(grid, collective, mapping, at, study) {
   if (is.null(why) && is.na(noise$sd)) {
     why <- "one launch per cell and too few neighbouring cells: the noise is not known, the default stays"
   }
-  relative <- predict_relative(grid, at, study)
-  level <- predict_level(grid, at)
+  predicted <- predicted %||% list(relative = predict_relative(grid, at, study), level = predict_level(grid, at))
+  relative <- predicted$relative
   chosen <- if (is.null(why)) {
     choose_algorithms(relative, grid, noise$sd, study$analysis$tie_pct / 100)
   } else {
@@ -98,7 +108,7 @@ decide_mapping <- function(grid, collective, mapping, at, study) {
   }
   inside <- at >= min(grid$counts) & at <= max(grid$counts)
   cell <- expand.grid(at = seq_along(at), size = seq_along(grid$sizes))
-  pick <- function(a) exp(relative[cbind(a, cell$at, cell$size)] + level[cbind(cell$at, cell$size)])
+  pick <- function(a) exp(relative[cbind(a, cell$at, cell$size)] + predicted$level[cbind(cell$at, cell$size)])
   choice <- chosen$choice[cbind(cell$at, cell$size)]
   found <- tibble(
     collective = collective, mapping = mapping, processes = at[cell$at],
@@ -342,6 +352,7 @@ best_single <- function(medians, collective, counts) {
 #' @return Tibble from [decide_tuning()] for all collectives with two process counts or algorithms, with `nodes`.
 #' @export
 decide_all <- function(results) {
+  if (!is.null(results$study$sampling)) return(decide_sampled(results))
   found <- map(collectives_of(results), function(collective) {
     counts <- tuning_counts(results$medians, collective)
     if (length(counts) == 0) counts <- sort(unique(results$medians$processes[results$medians$collective == collective]))
@@ -373,7 +384,9 @@ fill_counts <- function(counts) {
 #' @return Paths.
 #' @export
 write_tuning <- function(results, folder = results$study$folder) {
-  regret <- bind_rows(no_regret(), map(collectives_of(results), function(name) summarise_regret(results, name)))
+  # A sampled study has too few cells with all algorithms to judge on: its rounds are, on a complete one (rounds.R).
+  judged <- if (is.null(results$study$sampling)) collectives_of(results)
+  regret <- bind_rows(no_regret(), map(judged, function(name) summarise_regret(results, name)))
   c(
     write_table(decide_all(results), file.path(folder, "tuning", "decisions.csv")),
     write_table(regret, file.path(folder, "tables", "tuning-regret.csv"))

@@ -9,26 +9,37 @@ noisy_grid <- function() {
 
 test_that("a replay stays within its budget and finds the crossing", {
   results <- noisy_grid()
-  run <- replay_sampling(results, "bcast", 1, budgets_pct = c(5, 15))
-  expect_true(all(run$share_of_time_pct <= c(5, 15) + 1))
+  run <- replay_sampling(results, "bcast", 1, rounds = 2, first_pct = 5, round_pct = 10)
+  expect_true(all(run$share_of_time_pct <= c(5, 15) + 3))
   expect_lt(run$mean_regret_pct[2], 3)
-  expect_identical(replay_sampling(results, "bcast", 1, budgets_pct = c(5, 15)), run)
+  expect_identical(replay_sampling(results, "bcast", 1, rounds = 2, first_pct = 5, round_pct = 10), run)
 })
 
 test_that("a replay ends when the expected regret is below the target", {
-  expect_equal(nrow(replay_sampling(noisy_grid(), "bcast", 1, budgets_pct = c(5, 15), target_pct = 1000)), 1)
+  expect_equal(nrow(replay_sampling(noisy_grid(), "bcast", 1, target_regret_pct = 1000)), 1)
 })
 
-test_that("what was not asked for does not reach the model", {
+test_that("what was not asked for does not reach the choice of points", {
   results <- noisy_grid()
   rows <- results$medians[results$medians$collective == "bcast", ]
-  set.seed(1)
-  part <- collanalysis:::start_sampling(rows, 5, 0)
-  other <- part
-  hidden <- !part$known
-  other$grid$latency[hidden] <- other$grid$latency[hidden] + rnorm(sum(hidden))
-  other$truth <- exp(other$grid$latency)
-  expect_equal(
-    collanalysis:::predict_process(other, results$study)$mean, collanalysis:::predict_process(part, results$study)$mean
-  )
+  whole <- collanalysis:::sampling_part(dplyr::mutate(rows, nodes = 1, calls = 10, usable = TRUE))
+  rules <- list(first_pct = 5, round_pct = 5, target_regret_pct = 0, budget_node_s = Inf, startup_s = 0)
+  run <- function(truth) {
+    set.seed(1)
+    parts <- list(whole)
+    parts[[1]]$grid$latency[] <- NA
+    cost <- collanalysis:::point_cost(c(whole, list(model = list(whole = log(truth)))), 0)
+    lapply(1:3, function(round) {
+      asked <- collanalysis:::ask_points(parts, round, rules, results$study)
+      parts[[1]] <<- collanalysis:::measure_points(parts[[1]], asked[[1]], truth, cost)
+      asked[[1]]
+    })
+  }
+  truth <- exp(whole$grid$latency)
+  asked <- run(truth)
+  hidden <- array(TRUE, dim(truth))
+  hidden[do.call(rbind, asked)] <- FALSE
+  expect_gt(sum(hidden), sum(!hidden))
+  truth[hidden] <- truth[hidden] * exp(rnorm(sum(hidden)))
+  expect_identical(run(truth), asked)
 })

@@ -1,0 +1,142 @@
+"""Sampled studies: from points to cells, rounds in the workflow, killed and started again, and cells that fail."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from collstudy import sampling
+from collstudy.cells import expand
+from collstudy.config import Configuration
+from conftest import TINY, Checkout
+from test_cells import VERSIONS
+from test_workflow import FAULTY, cell_files, rows, run
+
+SAMPLED = TINY.replace("[default, linear]", "[default, linear, chain]").replace("[2, 4]", "[4, 8, 12]") + (
+    "sampling: {rounds: 3, first_pct: 20, round_pct: 15, target_regret_pct: 0}\n"
+    "analysis: {tuning: {}, compare: {study: whole}}\n"
+)
+WHOLE = SAMPLED.partition("sampling:")[0]
+
+
+@pytest.fixture
+def sampled(checkout: Checkout) -> Checkout:
+    """The study `tiny` samples; the study `whole` has all of its grid."""
+    checkout.write("config/studies/tiny.yaml", SAMPLED)
+    checkout.write("config/studies/whole.yaml", WHOLE)
+    return checkout
+
+
+def points(checkout: Checkout, name: str) -> list[tuple[str, ...]]:
+    return [tuple(row[key] for key in sampling.POINT) for row in rows(checkout, name)]
+
+
+def test_neighbouring_sizes_are_one_cell(checkout: Checkout, tmp_path: Path) -> None:
+    checkout.write("config/studies/tiny.yaml", SAMPLED)
+    checkout.write("config/studies/whole.yaml", WHOLE)
+    configuration = Configuration(checkout.folder / "config")
+    study = configuration.study("tiny")
+    cells = expand(study, configuration.catalogue, VERSIONS)
+    project = SimpleNamespace(results=tmp_path, cells=lambda study: cells)
+    asked = [("linear", 4, 1), ("linear", 4, 2), ("linear", 4, 8), ("linear", 8, 16), ("chain", 8, 32), ("gone", 8, 1)]
+    lines = [f"bcast,{name},,core,2,{count},{size}" for name, count, size in asked]
+    path = sampling.folder_of(tmp_path, "tiny", 1) / "asked.csv"
+    path.parent.mkdir(parents=True)
+    path.write_text("\n".join([",".join(sampling.POINT), *lines]) + "\n")
+    found = sampling.asked(project, study, 1)
+    assert [(cell.algorithm, cell.processes, cell.sizes) for cell in found] == [
+        ("linear", 4, (1, 2)), ("linear", 4, (8, 8)), ("linear", 8, (16, 16)), ("chain", 8, (32, 32))
+    ]  # fmt: skip
+    assert len({cell.digest for cell in [*found, *cells]}) == len(found) + len(cells)
+    assert sampling.asked(project, study, 2) == []
+    listed = list(csv.DictReader(sampling.grid(cells).decode().splitlines()))
+    assert len(listed) == 3 * 3 * 11 and {row["iterations"] for row in listed} == {"3"}
+
+
+def test_rounds_killed_and_started_again(sampled: Checkout) -> None:
+    tuned, judged = "results/tiny/tuning/README.md", "results/tiny/tables/index.csv"
+    process = subprocess.Popen(
+        ["snakemake", tuned], cwd=sampled.folder, start_new_session=True, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": str(sampled.folder / "workflow")},
+    )  # fmt: skip
+    first = sampled.folder / "results" / "tiny" / "sampling" / "round-1" / "measurements.csv"
+    deadline = time.monotonic() + 120
+    while not first.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    time.sleep(1.5)  # launches that the kill left behind end by themselves
+    kept = cell_files(sampled)
+    assert kept
+    run(sampled, "--unlock")
+    run(sampled, tuned, judged)
+    assert kept.items() <= cell_files(sampled).items()
+    # What was measured is what the rounds asked for, each point once; a part of the grid.
+    asked = [point for n in (1, 2, 3) for point in points(sampled, f"results/tiny/sampling/round-{n}/asked.csv")]
+    grid = points(sampled, "results/tiny/sampling/grid.csv")
+    assert set(asked) < set(grid)
+    assert {row["status"] for row in rows(sampled, "results/tiny/cells.csv")} == {"measured"}
+    assert set(points(sampled, "results/tiny/measurements.csv")) == set(asked)
+    # Rounds were judged on the complete study, decisions verified on fresh cells.
+    rounds = rows(sampled, "results/tiny/tables/sampling-rounds.csv")
+    assert [row["round"] for row in rounds] == [str(n + 1) for n in range(len(rounds))]
+    assert all(float(row["node_minutes"]) > 0 and float(row["mean_regret_pct"]) >= 0 for row in rounds)
+    assert float(rounds[-1]["points_pct"]) == pytest.approx(100 * len(set(asked)) / len(grid))
+    assert {row["verdict"] for row in rows(sampled, "results/tiny/tables/tuning-verification.csv")} <= {
+        "faster", "tie", "slower"
+    }  # fmt: skip
+    assert any("tuned" in name for name in cell_files(sampled))
+    # Nothing is left to do, also without Snakemake's memory; a cell that is lost is measured again, alone.
+    shutil.rmtree(sampled.folder / ".snakemake")
+    before = cell_files(sampled)
+    run(sampled, tuned)
+    assert cell_files(sampled) == before
+    cell = rows(sampled, "results/tiny/cells.csv")[0]["cell"]
+    lost = next(name for name in before if cell in name)
+    Path(lost).unlink()
+    run(sampled, "results/tiny/measurements.csv")
+    after = cell_files(sampled)
+    assert set(after) == set(before) and [name for name in after if after[name] != before[name]] == [lost]
+
+
+def test_a_cell_that_fails_is_named_and_tried_again(sampled: Checkout) -> None:
+    launcher = sampled.write("bin/smpirun", FAULTY.format(real=shutil.which("smpirun")))
+    launcher.chmod(0o755)
+    text = SAMPLED.replace("[4, 8, 12]", "[4, 8]").replace("rounds: 3, first_pct: 20", "rounds: 1, first_pct: 60")
+    sampled.write("config/studies/tiny.yaml", text)
+    path = {"PATH": f"{sampled.folder / 'bin'}:{os.environ['PATH']}"}
+    measured = "results/tiny/measurements.csv"
+    run(sampled, measured, environment={**path, "FAULT": "crash"})
+    status = {row["processes"]: row["status"] for row in rows(sampled, "results/tiny/cells.csv")}
+    assert status == {"4": "failed", "8": "measured"}
+    before = cell_files(sampled)
+    failed = [name for name in before if json.loads(Path(name).read_text())["failure"]]
+    run(sampled, measured, environment=path)
+    after = cell_files(sampled)
+    assert {row["status"] for row in rows(sampled, "results/tiny/cells.csv")} == {"measured"}
+    assert {name for name in before if after[name] != before[name]} == set(failed)
+
+
+def test_status_counts_what_was_asked_for(sampled: Checkout) -> None:
+    assert "tiny: cells 0 done, 0 failed, 0 left of 0" in sampled.collstudy("status", "tiny").stdout
+
+
+def test_node_hours_of_rounds_to_come_are_limited(sampled: Checkout) -> None:
+    machine = "kind: slurm\nlabel: Two\nlike: thin\nmpi: openmpi\nslurm: {partition: THIN}\n"
+    sampled.write("config/machines/two.yaml", machine)
+    text = SAMPLED.replace("machine: thin", "machine: two").replace(", compare: {study: whole}", "")
+    sampled.write("config/studies/tiny.yaml", text)
+    limited = ("-n", "--config", "max_node_hours=1", "--", "results/tiny/measurements.csv")
+    done = sampled.snakemake(*limited)
+    assert done.returncode != 0 and "tiny: max_node_hours needs a sampled study to say" in done.stdout + done.stderr
+    sampled.write("config/studies/tiny.yaml", text.replace("rounds: 3", "rounds: 3, budget_node_minutes: 90"))
+    done = sampled.snakemake(*limited)
+    assert done.returncode != 0 and "about 1.50 node hours are needed" in done.stdout + done.stderr

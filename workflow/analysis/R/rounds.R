@@ -1,0 +1,270 @@
+# A study that measures only what is needed, round by round: ask_points() (sampling.R) decides, collstudy/sampling.py
+# turns points into cells. Files: `sampling/grid.csv` (every point of the grid), `sampling/round-<n>/asked.csv` (its
+# points that a round asked for) and `sampling/round-<n>/measurements.csv` (what was measured until its end).
+
+grid_columns <- list(
+  collective = "c", algorithm = "c", parameters = "c", mpi = "c", mapping = "c", nodes = "d", processes = "d",
+  size_bytes = "d", iterations = "d", warmup = "d"
+)
+further_columns <- list(cell = "c", seconds = "d")
+point_keys <- c("collective", "algorithm", "parameters", "mapping", "nodes", "processes", "size_bytes")
+
+#' The grid of a sampled study with what is measured of it
+#'
+#' @param study Study from [read_study()].
+#' @param rounds So many rounds have asked.
+#' @param measurements Path of the measurements; a file that is not there has none.
+#' @return List: `points` (tibble, one row per row of grid.csv: collective, algorithm, mapping as in
+#'   [read_measurements()], nodes, processes, size_bytes, calls (of all launches that a cell gets), asked (the first
+#'   round that asked for it, or NA), latency_us, low_us, high_us, launches, usable (FALSE: asked for, and not
+#'   measured)), `launches` (tibble: collective, mapping, round, node_s), `startup_s` (of all launches that a cell gets:
+#'   from the launches where they tell, as `sampling.startup_s` says elsewhere).
+#' @noRd
+read_sampled <- function(study, rounds = study$sampling$rounds,
+                         measurements = file.path(study$folder, "measurements.csv")) {
+  folder <- file.path(study$folder, "sampling")
+  types <- do.call(readr::cols_only, grid_columns)
+  grid <- readr::read_csv(file.path(folder, "grid.csv"), col_types = types, lazy = FALSE, progress = FALSE)
+  repeats <- study$how$launches$min %||% 1
+  points <- split_variants(mutate(grid, proved = NA)) |>
+    mutate(nodes = grid$nodes, calls = (.data$iterations + .data$warmup) * repeats, asked = NA_real_)
+  for (round in rev(seq_len(rounds))) {
+    path <- file.path(folder, paste0("round-", round), "asked.csv")
+    if (file.exists(path)) {
+      asked <- readr::read_csv(path, col_types = do.call(readr::cols_only, grid_columns[point_keys]), progress = FALSE)
+      at <- vctrs::vec_match(asked[point_keys], grid[point_keys])
+      points$asked[at[!is.na(at)]] <- round
+    }
+  }
+  rows <- if (file.exists(measurements)) read_rows(measurements, further_columns) else mutate(
+    grid[0, ], launch = integer(), latency_us = numeric(), min_latency_us = numeric(), max_latency_us = numeric(),
+    cell = character(), seconds = numeric()
+  )
+  at <- vctrs::vec_match(rows[point_keys], grid[point_keys])
+  rows <- rows[!is.na(at), ]
+  at <- at[!is.na(at)]
+  launched <- bind_cols(points[at, cell_keys], rows[c("launch", "latency_us", "min_latency_us", "max_latency_us")])
+  medians <- select(summarise_launches(launched), all_of(cell_keys), "launches", "latency_us", "low_us", "high_us")
+  points <- left_join(points, medians, by = cell_keys) |>
+    mutate(usable = is.na(.data$asked) | !is.na(.data$latency_us))
+  launches <- summarise_cost(bind_cols(
+    points[at, c("collective", "mapping", "nodes", "asked", "calls")],
+    rows[c("cell", "launch", "latency_us", "seconds")]
+  ), repeats)
+  startup <- median(launches$startup_s, na.rm = TRUE)
+  startup <- if (is.na(startup)) study$sampling$startup_s else startup
+  launches$node_s <- launches$nodes * coalesce(launches$seconds, launches$loops_s + startup)
+  list(points = points, launches = launches, startup_s = startup * repeats)
+}
+
+#' One row per launch: loops (timed and untimed calls x latency), and what the launch took beside them where it is known
+#' @noRd
+summarise_cost <- function(rows, repeats) {
+  rows |>
+    group_by(.data$collective, .data$mapping, .data$nodes, .data$cell, .data$launch) |>
+    summarise(
+      round = max(0, .data$asked), loops_s = sum(.data$calls / repeats * .data$latency_us) * 1e-6,
+      seconds = .data$seconds[1], .groups = "drop"
+    ) |>
+    mutate(startup_s = pmax(0, .data$seconds - .data$loops_s))
+}
+
+#' The parts of a sampled study ([sampling_part()]) as they were after a round, named by collective and mapping
+#' @noRd
+parts_after <- function(sampled, round = Inf) {
+  points <- sampled$points
+  late <- is.na(points$asked) | points$asked > round
+  points[late, c("latency_us", "low_us", "high_us", "launches")] <- NA
+  points$usable <- points$usable | late
+  points$row <- seq_len(nrow(points))
+  map(split(points, paste(points$collective, points$mapping, sep = "\r")), function(rows) {
+    launches <- semi_join(sampled$launches, rows, by = c("collective", "mapping"))
+    part <- sampling_part(rows, sum(launches$node_s[launches$round <= round]))
+    row <- put_on_grid(part$grid, rows, rows$row)
+    c(part, list(collective = rows$collective[1], mapping = rows$mapping[1], row = row))
+  })
+}
+
+sampling_rules <- function(sampling, startup_s) {
+  list(
+    first_pct = sampling$first_pct, round_pct = sampling$round_pct, target_regret_pct = sampling$target_regret_pct,
+    budget_node_s = 60 * (sampling$budget_node_minutes %||% Inf), startup_s = startup_s
+  )
+}
+
+#' Write what a round of a sampled study asks for: `sampling/round-<round>/asked.csv`
+#'
+#' Collectives and mappings in which nothing can be decided (no default, or no other algorithm) are not asked for.
+#'
+#' @param folder Folder `results/<study>` with `study.json` and `sampling/`.
+#' @param round Number of the round; its predecessor is measured.
+#' @return The path.
+#' @export
+write_asked <- function(folder, round) {
+  study <- read_study(folder)
+  where <- function(round, file) file.path(folder, "sampling", paste0("round-", round), file)
+  sampled <- read_sampled(study, round - 1, where(round - 1, "measurements.csv"))
+  parts <- Filter(function(part) is.null(cannot_decide(part$grid)), parts_after(sampled))
+  set.seed(study$sampling$seed)
+  asked <- ask_points(parts, round, sampling_rules(study$sampling, sampled$startup_s), study)
+  rows <- unlist(map(seq_along(parts), function(i) parts[[i]]$row[asked[[i]]]))
+  types <- do.call(readr::cols_only, grid_columns[point_keys])
+  grid <- readr::read_csv(file.path(folder, "sampling", "grid.csv"), col_types = types, progress = FALSE)
+  write_table(grid[rows, point_keys], where(round, "asked.csv"))
+}
+
+#' Decisions of a sampled study: those of decide_tuning(), with the model's predictions where nothing was measured
+#' @noRd
+decide_sampled <- function(results) {
+  study <- results$study
+  parts <- parts_after(read_sampled(study))
+  bind_rows(no_decisions(), map(unname(parts), function(part) {
+    at <- fill_counts(part$grid$counts)
+    part <- model_part(part, study)
+    shape <- c(length(part$grid$names), length(at), length(part$grid$sizes))
+    unknown <- list(relative = array(NA_real_, shape), level = matrix(NA_real_, shape[2], shape[3]))
+    model <- if (!is.null(part$model)) predict_process(part, study, at)
+    predicted <- if (is.null(model)) unknown else list(relative = model$mean, level = model$level)
+    found <- decide_mapping(part$grid, part$collective, part$mapping, at, study, predicted)
+    at_grid <- cbind(match(found$processes, part$grid$counts), match(coalesce(found$size_bytes, -1), part$grid$sizes))
+    known <- function(names) known_points(part)[cbind(match(names, part$grid$names), at_grid)] %in% TRUE
+    mutate(found,
+      basis = ifelse(known(.data$algorithm) & known("default"), "measured", "interpolated"),
+      nodes = max(part$nodes), mapping = sub(" on [0-9]+ nodes", "", .data$mapping), .after = "mapping"
+    )
+  }))
+}
+
+#' What each round asked for, what it cost, and how good the choice was after it
+#'
+#' @param results List from [read_results()] of a sampled study.
+#' @return Tibble, one row per round that asked for something: round, points (algorithm x processes x size, in this
+#'   round), launches, node_minutes, and until its end: points_pct (of the grid), share_of_time_pct (of what the whole
+#'   grid would cost), expected_regret_pct (by the model), and over all cells of the complete study that
+#'   `analysis.compare` names (NA without one): mean_regret_pct, max_regret_pct, default_regret_pct (its mean).
+#' @export
+summarise_rounds <- function(results) {
+  study <- results$study
+  sampled <- read_sampled(study)
+  complete <- read_compared(results)$medians %||% results$medians[0, ]
+  none <- tibble(
+    round = integer(), points = integer(), launches = integer(), node_minutes = numeric(), points_pct = numeric(),
+    share_of_time_pct = numeric(), expected_regret_pct = numeric(), mean_regret_pct = numeric(),
+    max_regret_pct = numeric(), default_regret_pct = numeric()
+  )
+  rounds <- sort(unique(sampled$points$asked))
+  bind_rows(none, map(rounds, function(round) {
+    parts <- Filter(function(part) is.null(cannot_decide(part$grid)), parts_after(sampled, round))
+    parts <- map(parts, model_part, study = study)
+    truths <- map(parts, function(part) {
+      rows <- filter(complete, .data$collective == part$collective, .data$mapping == part$mapping)
+      put_on_grid(part$grid, rows, rows$latency_us)
+    })
+    costs <- pmap(list(parts, truths), function(part, truth) {
+      if (!anyNA(truth)) part$model <- list(whole = log(truth))
+      point_cost(part, sampled$startup_s)
+    })
+    judged <- judge_round(parts, truths, costs, study)
+    mine <- filter(sampled$launches, .data$round == .env$round)
+    transmute(judged,
+      round = round, points = sum(sampled$points$asked %in% round), launches = nrow(mine),
+      node_minutes = sum(mine$node_s) / 60, points_pct = .data$cells_pct, .data$share_of_time_pct,
+      .data$expected_regret_pct, .data$mean_regret_pct, .data$max_regret_pct,
+      default_regret_pct = mean(unlist(map(truths, function(truth) {
+        100 * (truth[1, , ] / apply(truth, 2:3, min) - 1)
+      })))
+    )
+  }))
+}
+
+tables_of_rounds <- function(results) {
+  list(list(
+    id = "sampling-rounds", data = summarise_rounds(results), seed = NA, caption = paste(
+      "What each round asked for and what it cost; points and time are shares of the whole grid until then. Expected",
+      "regret is the model's own,", regret_note(results)
+    )
+  ))
+}
+
+regret_note <- function(results) {
+  name <- results$study$analysis$compare$study
+  if (is.null(read_compared(results))) return("nobody measured the whole grid, so the true one is not known.")
+  paste0("the others are those of the model's choice (and of the default) over all cells of the complete ", name, ".")
+}
+
+figures_of_rounds <- function(results) {
+  rounds <- summarise_rounds(results)
+  if (nrow(rounds) == 0) return(list())
+  list(figure(
+    "sampling", "regret", plot_rounds(results, rounds), paste(
+      "Mean regret after each round against the share of the grid's cost that was spent. Dotted: the target.",
+      "Expected regret is the model's own,", regret_note(results)
+    ), width = 7, height = 4
+  ))
+}
+
+#' Regret after each round against what was spent
+#'
+#' @param results List from [read_results()].
+#' @param rounds Tibble from [summarise_rounds()].
+#' @return A ggplot.
+#' @export
+plot_rounds <- function(results, rounds) {
+  words <- c(
+    expected_regret_pct = "expected by the model", mean_regret_pct = "true, of the model's choice",
+    default_regret_pct = "true, of the default"
+  )
+  rows <- pivot_longer(rounds[c("share_of_time_pct", names(words))], names(words)) |>
+    filter(!is.na(.data$value)) |>
+    mutate(what = factor(words[.data$name], words))
+  ggplot(rows, aes(.data$share_of_time_pct, .data$value, colour = .data$what)) +
+    geom_hline(yintercept = results$study$sampling$target_regret_pct, linetype = "dotted", colour = "grey40") +
+    geom_line(linewidth = 0.6) +
+    geom_point(size = 1.8) +
+    scale_colour_manual(values = setNames(c("#0072B2", "#D55E00", "grey40"), words)) +
+    expand_limits(x = 0, y = 0) +
+    labs(
+      x = "Share of the grid's cost (%)", y = "Mean regret over the whole grid (%)", colour = NULL,
+      title = "Measuring only what could change a decision"
+    ) +
+    tag_simulated(results$study) +
+    theme_study()
+}
+
+#' What sampling in rounds spent and reached, in sentences
+#'
+#' @param results List from [read_results()] of a sampled study with `tables/sampling-rounds.csv`.
+#' @param part Not used: the study is one part.
+#' @return Character vector.
+#' @export
+describe_rounds <- function(results, part = NULL) {
+  study <- results$study
+  path <- file.path(study$folder, "tables", "sampling-rounds.csv")
+  rounds <- readr::read_csv(path, show_col_types = FALSE, progress = FALSE)
+  if (nrow(rounds) == 0) return("No round asked for anything: there was nothing to decide.")
+  last <- tail(rounds, 1)
+  spent <- sum(rounds$node_minutes)
+  ended <- if (last$expected_regret_pct <= study$sampling$target_regret_pct) {
+    paste0("not above the target of ", format_number(study$sampling$target_regret_pct), " %")
+  } else if (spent >= (study$sampling$budget_node_minutes %||% Inf)) {
+    paste0("and the budget of ", format_number(study$sampling$budget_node_minutes), " node-minutes was spent")
+  } else {
+    "and no round or no share of the cost was left"
+  }
+  c(
+    paste0(
+      "In ", nrow(rounds), " rounds ", format_number(last$points_pct), " % of the grid's points were ",
+      if (study$simulated) "simulated" else "measured", ", in ", sum(rounds$launches), " launches that cost ",
+      format_number(spent), " node-minutes, ", format_number(last$share_of_time_pct),
+      " % of what the whole grid costs; the expected regret was then ", format_number(last$expected_regret_pct), " %, ",
+      ended, "."
+    ),
+    if (!is.na(last$mean_regret_pct)) paste0(
+      "Over all cells of the complete study ", study$analysis$compare$study, " the model's choice is then on average ",
+      format_number(last$mean_regret_pct), " % slower than the best algorithm of the cell (at most ",
+      format_number(last$max_regret_pct), " %), the default ", format_number(last$default_regret_pct), " %."
+    )
+  )
+}
+
+describe_rounds_answer <- function(results) paste0(study_name(results), ": ", lower_first(describe_rounds(results)))

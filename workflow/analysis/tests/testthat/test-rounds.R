@@ -1,0 +1,159 @@
+# A sampled study of the toy law: grid.csv and study.json as Python writes them.
+sampled_study <- function(rows, sampling = list(), simulated = TRUE, iterations = 3) {
+  folder <- make_study(rows, simulated = simulated)
+  path <- file.path(folder, "study.json")
+  study <- jsonlite::read_json(path)
+  study$sampling <- utils::modifyList(
+    list(rounds = 3, first_pct = 10, round_pct = 10, target_regret_pct = 0.5, startup_s = 1, seed = 1), sampling
+  )
+  study$how <- list(mpi = "smpi-openmpi", launches = list(min = 1, max = 1))
+  jsonlite::write_json(study, path, auto_unbox = TRUE)
+  dir.create(file.path(folder, "sampling"))
+  grid <- dplyr::mutate(rows, mpi = "smpi-openmpi", iterations = iterations, warmup = 1)
+  columns <- c(names(collanalysis:::grid_columns))
+  readr::write_csv(grid[columns], file.path(folder, "sampling", "grid.csv"), na = "")
+  file.remove(file.path(folder, "measurements.csv"))
+  folder
+}
+
+read_asked <- function(folder, round) {
+  types <- do.call(readr::cols_only, collanalysis:::grid_columns[collanalysis:::point_keys])
+  readr::read_csv(file.path(folder, "sampling", paste0("round-", round), "asked.csv"), col_types = types)
+}
+
+# What Python does between two rounds: everything asked for so far (but for `failing`) is measured as `rows` say.
+measure_round <- function(folder, rows, round, failing = "none", file = NULL) {
+  asked <- dplyr::distinct(dplyr::bind_rows(lapply(seq_len(round), function(n) read_asked(folder, n))))
+  asked$parameters <- ""
+  found <- dplyr::inner_join(rows, asked, by = collanalysis:::point_keys)
+  found <- dplyr::mutate(
+    found[found$algorithm != failing, ], cell = paste(.data$collective, .data$algorithm, .data$mapping, .data$processes)
+  )
+  path <- if (is.null(file)) file.path(folder, "sampling", paste0("round-", round), "measurements.csv") else file
+  readr::write_csv(found, path, na = "")
+}
+
+run_rounds <- function(folder, rows, rounds = 3, ...) {
+  for (round in seq_len(rounds)) {
+    write_asked(folder, round)
+    measure_round(folder, rows, round, ...)
+  }
+  measure_round(folder, rows, rounds, ..., file = file.path(folder, "measurements.csv"))
+  read_results(folder)
+}
+
+broadcast <- function(...) dplyr::filter(lawful(...), .data$collective == "bcast")
+
+test_that("the first round draws points with all algorithms, the same ones again", {
+  rows <- broadcast()
+  folder <- sampled_study(rows)
+  write_asked(folder, 1)
+  asked <- read_asked(folder, 1)
+  expect_setequal(unique(asked$algorithm), c("default", "linear", "chain"))
+  expect_equal(dplyr::n_distinct(table(asked$algorithm)), 1)
+  expect_lt(nrow(asked), nrow(rows) / 2)
+  expect_equal(nrow(dplyr::anti_join(asked, rows, by = c("algorithm", "processes", "size_bytes"))), 0)
+  write_asked(folder, 1)
+  expect_equal(read_asked(folder, 1), asked)
+})
+
+test_that("sampled decisions are those of the law, and say what was measured", {
+  rows <- broadcast(c(default = 1.3, linear = 1, chain = 1.6))
+  results <- run_rounds(sampled_study(rows), rows)
+  found <- decide_all(results)
+  expect_equal(unique(found$algorithm), "linear")
+  expect_setequal(unique(found$processes), 2:24)
+  expect_setequal(unique(found$basis), c("measured", "interpolated"))
+  measured <- paste(found$processes, found$size_bytes)[found$basis == "measured"]
+  known <- results$medians[results$medians$algorithm == "linear", ]
+  expect_true(all(measured %in% paste(known$processes, known$size_bytes)))
+  at <- found$processes == 8 & found$size_bytes == 1024
+  expect_equal(found$expected_us[at], 4, tolerance = 0.2)
+})
+
+test_that("a round asks for nothing when the target is reached or the budget is spent", {
+  rows <- broadcast()
+  reached <- sampled_study(rows, list(target_regret_pct = 1000))
+  spent <- sampled_study(rows, list(budget_node_minutes = 0.001))
+  for (folder in c(reached, spent)) {
+    run_rounds(folder, rows)
+    expect_equal(nrow(read_asked(folder, 2)), 0)
+    expect_equal(nrow(read_asked(folder, 3)), 0)
+  }
+  results <- read_results(reached)
+  rounds <- summarise_rounds(results)
+  expect_equal(rounds$round, 1)
+  write_tables(results)
+  expect_match(describe_rounds(results)[1], "not above the target of 1,000 %")
+})
+
+test_that("what failed is not asked for again, and is no candidate", {
+  rows <- broadcast()
+  folder <- sampled_study(rows, list(target_regret_pct = 0))
+  results <- run_rounds(folder, rows, failing = "linear")
+  first <- read_asked(folder, 1)
+  again <- dplyr::bind_rows(read_asked(folder, 2), read_asked(folder, 3))
+  keys <- c("algorithm", "processes", "size_bytes")
+  expect_equal(nrow(dplyr::semi_join(first[first$algorithm == "linear", ], again, by = keys)), 0)
+  expect_gt(sum(first$algorithm == "linear"), 0)
+  found <- decide_all(results)
+  failed <- paste(found$processes, found$size_bytes) %in%
+    with(first[first$algorithm == "linear", ], paste(processes, size_bytes))
+  expect_false(any(found$algorithm[failed] == "linear"))
+})
+
+test_that("where nothing can be decided nothing is measured, and the default stays", {
+  for (algorithms in list(c(linear = 1, chain = 1.2), c(default = 1))) {
+    rows <- broadcast(algorithms)
+    folder <- sampled_study(rows)
+    results <- run_rounds(folder, rows)
+    expect_equal(nrow(read_asked(folder, 1)), 0)
+    found <- decide_all(results)
+    expect_equal(unique(found$algorithm), "default")
+    why <- if ("default" %in% names(algorithms)) "only the default" else "no default arm"
+    expect_match(found$reason, why, all = TRUE)
+    write_tables(results)
+    expect_match(describe_rounds(results), "nothing to decide")
+    expect_length(collanalysis:::figures_of_rounds(results), 0)
+  }
+})
+
+test_that("one real launch a cell: the noise is not known, and the default stays", {
+  rows <- broadcast(c(default = 1.3, linear = 1), counts = c(4, 8, 16), sizes = 4^(0:3))
+  results <- run_rounds(sampled_study(rows, simulated = FALSE), rows)
+  found <- decide_all(results)
+  expect_equal(unique(found$algorithm), "default")
+  expect_match(found$reason, "one launch per cell", all = TRUE)
+})
+
+test_that("rounds by hand: points, launches, node-minutes, and the true regret in the complete study", {
+  rows <- broadcast(c(default = 1.3, linear = 1))
+  folder <- sampled_study(rows, list(rounds = 1, startup_s = 2))
+  complete <- make_study(rows, folder = file.path(dirname(folder), "complete"))
+  path <- file.path(folder, "study.json")
+  study <- jsonlite::read_json(path)
+  study$analysis <- list(compare = list(study = "complete"))
+  jsonlite::write_json(study, path, auto_unbox = TRUE)
+  results <- run_rounds(folder, rows, rounds = 1)
+  found <- summarise_rounds(results)
+  asked <- read_asked(folder, 1)
+  expect_equal(found$points, nrow(asked))
+  expect_equal(found$points_pct, 100 * nrow(asked) / nrow(rows))
+  expect_equal(found$launches, nrow(dplyr::distinct(asked, .data$algorithm, .data$processes)))
+  loops <- 4 * 1e-6 * sum(dplyr::semi_join(rows, asked, by = c("algorithm", "processes", "size_bytes"))$latency_us)
+  expect_equal(found$node_minutes, (loops + 2 * found$launches) / 60)
+  whole <- (4 * 1e-6 * sum(rows$latency_us) + 2 * 24) / 60
+  expect_equal(found$share_of_time_pct, 100 * found$node_minutes / whole)
+  expect_equal(found$default_regret_pct, 30)
+  expect_equal(found$mean_regret_pct, 0)
+  unlink(complete, recursive = TRUE)
+})
+
+test_that("a launch sweeps the sizes between two where that costs less than another launch", {
+  part <- list(usable = array(TRUE, c(1, 1, 6)))
+  cells <- cbind(1, 1, c(1, 3, 6))
+  cost <- list(point = array(c(1, 1, 1, 5, 5, 1), c(1, 1, 6)), launch = 2)
+  joined <- collanalysis:::join_launches(part, cells, cost)
+  expect_equal(joined[, 3], c(1, 2, 3, 6))
+  expect_equal(collanalysis:::launch_of(joined), c(1, 1, 1, 2))
+})

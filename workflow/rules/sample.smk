@@ -1,0 +1,44 @@
+# A sampled study: rounds that ask for points, from what is measured so far. Their blocks are measured like all others, and the
+# store knows what is measured already. A round that asks for nothing has no blocks.
+
+
+checkpoint ask_points:
+    input:
+        script="workflow/scripts/tune.R",
+        study=RESULTS / "{study}" / "study.json",
+        grid=RESULTS / "{study}" / "sampling" / "grid.csv",
+        measured=get_round_before,
+    output:
+        asked=RESULTS / "{study}" / "sampling" / "round-{round}" / "asked.csv",
+        pending=RESULTS / "{study}" / "sampling" / "round-{round}" / "pending.txt",
+    log:
+        "logs/sample/{study}-{round}.log",
+    wildcard_constraints:
+        round="[0-9]+",
+    params:
+        results=RESULTS,
+        folder=lambda wildcards: RESULTS / wildcards.study,
+    shell:
+        "{{ Rscript {input.script:q} ask {params.folder:q} {wildcards.round}"
+        " && python -m collstudy --results {params.results:q} ask {wildcards.study:q} {wildcards.round}; }} > {log:q} 2>&1"
+
+
+rule collect_round:
+    input:
+        blocks=get_round,
+    output:
+        measurements=RESULTS
+        / "{study}"
+        / "sampling"
+        / "round-{round}"
+        / "measurements.csv",
+        cells=RESULTS / "{study}" / "sampling" / "round-{round}" / "cells.csv",
+    log:
+        "logs/sample/{study}-{round}-collect.log",
+    wildcard_constraints:
+        round="[0-9]+",
+    params:
+        results=RESULTS,
+    shell:
+        "python -m collstudy --results {params.results:q} collect {wildcards.study:q} --round {wildcards.round}"
+        " > {log:q} 2>&1"
