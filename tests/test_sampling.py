@@ -125,6 +125,15 @@ def test_a_cell_that_fails_is_named_and_tried_again(sampled: Checkout) -> None:
     assert {name for name in before if after[name] != before[name]} == set(failed)
 
 
+def test_where_nothing_can_be_decided_nothing_is_measured_and_the_default_stays(sampled: Checkout) -> None:
+    sampled.write("config/studies/tiny.yaml", SAMPLED.replace("[default, linear, chain]", "[linear, chain]"))
+    run(sampled, "results/tiny/tuning/README.md", "results/tiny/tables/index.csv", "results/tiny/figures/index.csv")
+    assert rows(sampled, "results/tiny/cells.csv") == rows(sampled, "results/tiny/tables/tuning-verification.csv") == []
+    decided = rows(sampled, "results/tiny/tuning/decisions.csv")
+    assert {(row["algorithm"], row["reason"].partition(":")[0]) for row in decided} == {("default", "no default arm")}
+    assert "0 of them other than the default" in (sampled.folder / "results/tiny/tuning/README.md").read_text()
+
+
 def test_status_counts_what_was_asked_for(sampled: Checkout) -> None:
     assert "tiny: cells 0 done, 0 failed, 0 left of 0" in sampled.collstudy("status", "tiny").stdout
 

@@ -121,6 +121,12 @@ def test_segments_and_fan_out_are_candidates_from_the_decision_to_the_advice(che
         )
 
 
+def test_without_a_default_arm_there_is_nothing_to_verify(cell):
+    cells = [replace(cell, algorithm="linear")]
+    fake = SimpleNamespace(project=SimpleNamespace(cells=lambda study: cells), study=None)
+    assert tune.Tuner.pairs(fake, tuning.placements(decisions({8: {1: "default"}}))) == []
+
+
 def verified(placement, processes, size, default, tuned):
     table = placement.tables["bcast"]
     rule = tuning.selected(table, processes, size)
