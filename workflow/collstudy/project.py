@@ -36,6 +36,7 @@ class Project:
         self.default_studies = split_names(raw["studies"])
         self.results = Path(results or raw.get("results", "results"))
         self.store = Store(self.results)
+        self._cells: dict[str, list[Cell]] = {}
 
     @functools.cached_property
     def versions(self) -> Versions:
@@ -54,9 +55,11 @@ class Project:
         """All cells of a measured or simulated study; raises StudyError where one cannot run."""
         if not study.sweeps:
             return []
-        cells = expand(study, self.configuration.catalogue, self.versions)
-        collect.check_placement(study, cells)
-        return cells
+        if study.name not in self._cells:
+            cells = expand(study, self.configuration.catalogue, self.versions)
+            collect.check_placement(study, cells)
+            self._cells[study.name] = cells
+        return self._cells[study.name]
 
     def wanted(self, study: Study) -> list[Cell]:
         """The cells that a study wants measured: all, or those that the rounds of a sampled one have asked for so far."""

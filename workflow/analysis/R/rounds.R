@@ -108,8 +108,9 @@ write_asked <- function(folder, round) {
   set.seed(study$sampling$seed)
   asked <- ask_points(parts, round, sampling_rules(study$sampling, sampled$startup_s), study)
   rows <- unlist(map(seq_along(parts), function(i) parts[[i]]$row[asked[[i]]]))
-  types <- do.call(readr::cols_only, grid_columns[point_keys])
-  grid <- readr::read_csv(file.path(folder, "sampling", "grid.csv"), col_types = types, progress = FALSE)
+  # As text: what Python wrote is what it reads again (100000, not 1e5).
+  text <- readr::cols(.default = "c")
+  grid <- readr::read_csv(file.path(folder, "sampling", "grid.csv"), col_types = text, progress = FALSE)
   write_table(grid[rows, point_keys], where(round, "asked.csv"))
 }
 

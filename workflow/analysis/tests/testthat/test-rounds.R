@@ -57,6 +57,15 @@ test_that("the first round draws points with all algorithms, the same ones again
   expect_equal(read_asked(folder, 1), asked)
 })
 
+test_that("points are written as the grid has them", {
+  rows <- broadcast(counts = c(2, 4), sizes = 1e5 * 2^(0:3))
+  folder <- sampled_study(rows, list(first_pct = 100))
+  path <- file.path(folder, "sampling", "grid.csv")
+  writeLines(gsub("1e5", "100000", readLines(path)), path)
+  write_asked(folder, 1)
+  expect_match(readLines(file.path(folder, "sampling", "round-1", "asked.csv")), "100000$", all = FALSE)
+})
+
 test_that("sampled decisions are those of the law, and say what was measured", {
   rows <- broadcast(c(default = 1.3, linear = 1, chain = 1.6))
   results <- run_rounds(sampled_study(rows), rows)
