@@ -21,7 +21,7 @@ from test_cells import VERSIONS
 from test_workflow import FAULTY, cell_files, rows, run
 
 SAMPLED = TINY.replace("[default, linear]", "[default, linear, chain]").replace("[2, 4]", "[4, 8, 12]") + (
-    "sampling: {rounds: 3, first_pct: 20, round_pct: 15, target_regret_pct: 0}\n"
+    "sampling: {rounds: 2, first_pct: 20, round_pct: 30, target_regret_pct: 0}\n"
     "analysis: {tuning: {}, compare: {study: whole}}\n"
 )
 WHOLE = SAMPLED.partition("sampling:")[0]
@@ -80,7 +80,7 @@ def test_rounds_killed_and_started_again(sampled: Checkout) -> None:
     run(sampled, tuned, judged)
     assert kept.items() <= cell_files(sampled).items()
     # What was measured is what the rounds asked for, each point once; a part of the grid.
-    asked = [point for n in (1, 2, 3) for point in points(sampled, f"results/tiny/sampling/round-{n}/asked.csv")]
+    asked = [point for n in (1, 2) for point in points(sampled, f"results/tiny/sampling/round-{n}/asked.csv")]
     grid = points(sampled, "results/tiny/sampling/grid.csv")
     assert set(asked) < set(grid)
     assert {row["status"] for row in rows(sampled, "results/tiny/cells.csv")} == {"measured"}
@@ -110,7 +110,7 @@ def test_rounds_killed_and_started_again(sampled: Checkout) -> None:
 def test_a_cell_that_fails_is_named_and_tried_again(sampled: Checkout) -> None:
     launcher = sampled.write("bin/smpirun", FAULTY.format(real=shutil.which("smpirun")))
     launcher.chmod(0o755)
-    text = SAMPLED.replace("[4, 8, 12]", "[4, 8]").replace("rounds: 3, first_pct: 20", "rounds: 1, first_pct: 60")
+    text = SAMPLED.replace("[4, 8, 12]", "[4, 8]").replace("rounds: 2, first_pct: 20", "rounds: 1, first_pct: 60")
     sampled.write("config/studies/tiny.yaml", text)
     path = {"PATH": f"{sampled.folder / 'bin'}:{os.environ['PATH']}"}
     measured = "results/tiny/measurements.csv"
@@ -127,7 +127,7 @@ def test_a_cell_that_fails_is_named_and_tried_again(sampled: Checkout) -> None:
 
 def test_where_nothing_can_be_decided_nothing_is_measured_and_the_default_stays(sampled: Checkout) -> None:
     sampled.write("config/studies/tiny.yaml", SAMPLED.replace("[default, linear, chain]", "[linear, chain]"))
-    run(sampled, "results/tiny/tuning/README.md", "results/tiny/tables/index.csv", "results/tiny/figures/index.csv")
+    run(sampled, "results/tiny/tuning/README.md")
     assert rows(sampled, "results/tiny/cells.csv") == rows(sampled, "results/tiny/tables/tuning-verification.csv") == []
     decided = rows(sampled, "results/tiny/tuning/decisions.csv")
     assert {(row["algorithm"], row["reason"].partition(":")[0]) for row in decided} == {("default", "no default arm")}
@@ -146,6 +146,6 @@ def test_node_hours_of_rounds_to_come_are_limited(sampled: Checkout) -> None:
     limited = ("-n", "--config", "max_node_hours=1", "--", "results/tiny/measurements.csv")
     done = sampled.snakemake(*limited)
     assert done.returncode != 0 and "tiny: max_node_hours needs a sampled study to say" in done.stdout + done.stderr
-    sampled.write("config/studies/tiny.yaml", text.replace("rounds: 3", "rounds: 3, budget_node_minutes: 90"))
+    sampled.write("config/studies/tiny.yaml", text.replace("rounds: 2", "rounds: 2, budget_node_minutes: 90"))
     done = sampled.snakemake(*limited)
     assert done.returncode != 0 and "about 1.50 node hours are needed" in done.stdout + done.stderr
