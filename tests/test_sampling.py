@@ -149,3 +149,12 @@ def test_node_hours_of_rounds_to_come_are_limited(sampled: Checkout) -> None:
     sampled.write("config/studies/tiny.yaml", text.replace("rounds: 2", "rounds: 2, budget_node_minutes: 90"))
     done = sampled.snakemake(*limited)
     assert done.returncode != 0 and "about 1.50 node hours are needed" in done.stdout + done.stderr
+
+
+def test_replays_on_complete_data_are_made_where_asked_for(checkout: Checkout) -> None:
+    """A plan, not a run: what is replayed is tested in workflow/analysis/tests."""
+    plan = ["--config", "studies=tiny", "--dry-run", "--", "results/complete.txt"]
+    assert "replay_sampling" not in checkout.snakemake(*plan).stdout
+    checkout.write("config/studies/tiny.yaml", TINY + "analysis: {replay_sampling: {}}\n")
+    done = checkout.snakemake(*plan)
+    assert done.returncode == 0 and "replay_sampling" in done.stdout, done.stdout + done.stderr

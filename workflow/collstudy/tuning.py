@@ -109,13 +109,15 @@ class Placement:
 
 
 def wanted_files(results: Path, studies: dict[str, Study]) -> list[Path]:
-    """What a run makes: studies with `analysis.tuning` are tuned; imported collectives are judged on held-out cells."""
+    """What a run makes: tuning files, judgements of imported collectives on held-out cells, replays of sampling."""
     found = []
     for name, study in studies.items():
         if "tuning" in study.analysis:
             found.append(results / name / "tuning" / "README.md")
         elif any(entry["collective"] not in POINT_TO_POINT for entry in study.imports.get("files", ())):
             found.append(results / name / "tables" / "tuning-regret.csv")
+        if "replay_sampling" in study.analysis:
+            found.append(results / name / "tables" / "sampling.csv")
     return found
 
 
