@@ -138,6 +138,21 @@ def test_two_nodes_with_open_mpi_5(two, cluster) -> None:
     ]  # fmt: skip
 
 
+def test_the_collectives_library_on_two_nodes(two, cluster) -> None:
+    """It reaches the ranks of both nodes, makes its communicators there, and runs every call itself."""
+    hosts_only(cluster)
+    study = two(mappings="node", launches=1)
+    use_open_mpi_5(study)
+    names = {"node", "node_group_chain"}
+    study.checkout.write("config/studies/two.yaml", study.study.replace("[linear, binomial]", f"[{', '.join(names)}]"))
+    study.run()
+    study.assert_complete({}, 1)
+    with open(study.folder / MEASURED, newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert {row["algorithm"] for row in rows} == names
+    assert all(float(row["setup_us"]) > 0 and float(row["left_pct"]) == 0 for row in rows)
+
+
 def test_tuning_files_of_several_nodes_act_on_two_nodes(two, cluster, tmp_path) -> None:
     """The command of tuning/README.md in a job: below 1 KiB a pipeline, which coll/han would not do; from there on coll/han."""
     hosts_only(cluster)
