@@ -106,8 +106,6 @@ def version_of(command: list[str | Path], pattern: str, programs: Path | None = 
 def mpi_environment(base: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment for MPI programs (this process's, or *base*): as root, Open MPI has to be told that this is meant."""
     environment = dict(os.environ if base is None else base)
-    # Closing this transport of one-sided calls sleeps a second in every launch (opal/mca/btl/ofi/btl_ofi_component.c).
-    environment.setdefault("OMPI_MCA_btl", "^ofi")
     if os.geteuid() == 0:
         for prefix in ("OMPI", "PRTE"):
             environment[f"{prefix}_ALLOW_RUN_AS_ROOT"] = environment[f"{prefix}_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
