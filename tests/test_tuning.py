@@ -257,8 +257,11 @@ def test_intel_by_the_catalogues_numbers_and_the_variables_of_a_cell():
 def test_mpich_only_where_one_algorithm_serves_all_sizes():
     one = mpich.variables(placements(decisions({4: {1: "binomial", 8: "binomial"}}))[0], CATALOGUE, [])
     assert "export MPIR_CVAR_BCAST_INTRA_ALGORITHM='binomial'" in one
-    two = mpich.variables(placements(decisions({4: {1: "binomial", 8: "chain"}}))[0], CATALOGUE, [])
-    assert "export" not in two
+    for sizes in ({1: "binomial", 8: "chain"}, {1: "binomial", 8: "default"}, {1: "default", 8: "default"}):
+        table = {2: {1: "binomial", 8: "binomial"}, 4: sizes}
+        left = mpich.variables(placements(decisions(table))[0], CATALOGUE, [])
+        assert "export" not in left
+        assert "bcast: left to MPICH" in left
 
 
 def test_library_rules_say_where_ranks_are():

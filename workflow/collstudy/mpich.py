@@ -48,20 +48,21 @@ def forcing_environment(collective: str, chosen: dict[str, Any]) -> dict[str, st
 def variables(placement: Placement, catalogue: Catalogue, header: list[str]) -> str:
     """Without an MPICH at hand: CVARs, which hold for every size and number of processes.
 
-    Set is only what the largest measured number of processes uses for all its sizes.
+    Set is only what was decided for all measured sizes of the largest measured number of processes: full nodes.
     """
     lines = [f"# {text}" for text in header]
     lines.append(
-        "# MPICH's CVARs hold for all sizes and processes: set only where one algorithm was chosen for all sizes."
+        "# MPICH's CVARs hold for all sizes and processes: set only where one algorithm was decided for all sizes."
     )
     for collective, table in placement.tables.items():
-        largest = sorted(table)[-2] if len(table) > 1 else 0
-        used = {(rule.algorithm, rule.parameters) for rule in table[largest][: -1 if len(table[largest]) > 1 else None]}
-        name, parameters = next(iter(used))
-        chosen = catalogue.told(collective, name, dict(parameters), "mpich") if len(used) == 1 else None
+        measured = {count: [rule for rule in rules if not rule.beyond] for count, rules in table.items()}
+        largest = max(count for count, rules in measured.items() if rules)
+        used = {rule.text: rule for rule in measured[largest]}
+        rule = measured[largest][0]
+        alone = len(used) == 1 and rule.algorithm != "default"
+        chosen = catalogue.told(collective, rule.algorithm, dict(rule.parameters), "mpich") if alone else None
         if chosen is None:
-            names = ", ".join(sorted(name for name, _ in used))
-            lines.append(f"# {collective}: left to MPICH ({names} at {largest} processes)")
+            lines.append(f"# {collective}: left to MPICH ({', '.join(sorted(used))} from {largest} processes on)")
         else:
             lines += [f"export {key}='{value}'" for key, value in forcing_environment(collective, chosen).items()]
     return "\n".join(lines) + "\n"

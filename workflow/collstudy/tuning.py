@@ -77,12 +77,16 @@ class Decision:
 
 @dataclass(frozen=True)
 class Rule:
-    """From a message size (bytes of one rank, as the benchmark counts) on: an algorithm; `default` is the library's own."""
+    """From a message size (bytes of one rank, as the benchmark counts) on: an algorithm; `default` is the library's own.
+
+    *beyond*: for sizes or processes that were not measured.
+    """
 
     size: int
     algorithm: str
     parameters: tuple[tuple[str, int], ...] = ()
     gain_pct: float | None = None
+    beyond: bool = False
 
     @property
     def text(self) -> str:
@@ -162,8 +166,9 @@ def placements(decisions: Iterable[Decision], withdrawn: set[tuple] = frozenset(
             table: Table = {}
             for count in sorted(by_count):
                 table[count] = _merge_sizes(by_count[count], withdrawn)
-            table[max(by_count) + 1] = (Rule(0, "default"),)
-            merged[collective] = _merge_counts({0: (Rule(0, "default"),), **table}, collective)
+            elsewhere = (Rule(0, "default", beyond=True),)
+            table[max(by_count) + 1] = elsewhere
+            merged[collective] = _merge_counts({0: elsewhere, **table}, collective)
         found.append(Placement(mapping, nodes, merged))
     return found
 
@@ -183,7 +188,7 @@ def _merge_sizes(rows: list[Decision], withdrawn: set[tuple]) -> tuple[Rule, ...
     means = [sum(values) / len(values) if values else None for values in gains]
     rules = [Rule(rule.size, rule.algorithm, rule.parameters, mean) for rule, mean in zip(rules, means, strict=True)]
     if rows[-1].size is not None and rules[-1].algorithm != "default":
-        rules.append(Rule(2 * rows[-1].size, "default"))
+        rules.append(Rule(2 * rows[-1].size, "default", beyond=True))
     return tuple(rules)
 
 
