@@ -11,6 +11,7 @@ include: "workflow/rules/common.smk"
 include: "workflow/rules/measure.smk"
 include: "workflow/rules/sample.smk"
 include: "workflow/rules/applications.smk"
+include: "workflow/rules/calibrate.smk"
 include: "workflow/rules/analyse.smk"
 include: "workflow/rules/tune.smk"
 include: "workflow/rules/report.smk"
@@ -24,6 +25,7 @@ localrules:
     ask_points,
     collect_round,
     trace_here,
+    calibrate,
     analyse_study,
     decide_tuning,
     replay_sampling,

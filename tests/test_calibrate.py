@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import math
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from collstudy import calibrate
@@ -15,19 +17,20 @@ from collstudy.calibrate import (
     Data,
     Request,
     Simulator,
+    fit_study,
     fitted_machine,
     ladder_of,
-    line,
     misfit,
-    read_rows,
     search,
 )
 from collstudy.config import Configuration, Level, Machine
 from collstudy.errors import StudyError
+from collstudy.simulator import line
 from conftest import ROOT, Checkout
 
 LEVELS = (Level("node", 2), Level("socket", 2), Level("core", 2))
 MACHINE = Machine("m", "simulated", "m", "smpi-openmpi", LEVELS)
+MACHINE_OF_FOUR = dataclasses.replace(MACHINE, levels=(Level("node", 2), Level("core", 2)))
 MAPPINGS = {"node": "node", "socket": "socket", "core": "core"}
 EAGER = 16384
 #: SMPI's messages are that much longer than what the program sends.
@@ -71,10 +74,9 @@ def test_the_costs_of_a_level_add_up_to_its_ladder(level: str) -> None:
         assert total == pytest.approx(one_way(level, size), rel=0.02, abs=0.002)
 
 
-def test_the_ladder_is_the_median_over_the_pairs_of_a_level(tmp_path: Path) -> None:
-    rows = ["Core 1,Core 2,Size,Latency", "0,0,1,99", "0,1,1,0.2", "2,3,1,0.4", "1,0,1,0.3", "0,2,1,0.5", "0,9,1,7", ""]
-    (tmp_path / "ladder.csv").write_text("\n".join(rows))
-    assert ladder_of(read_rows(tmp_path / "ladder.csv"), MACHINE) == {"core": {1: 0.3}, "socket": {1: 0.5}}
+def test_the_ladder_is_the_median_over_the_pairs_of_a_level() -> None:
+    rows = [[0, 0, 1, 99], [0, 1, 1, 0.2], [2, 3, 1, 0.4], [1, 0, 1, 0.3], [0, 2, 1, 0.5], [0, 9, 1, 7]]
+    assert ladder_of(rows, MACHINE) == {"core": {1: 0.3}, "socket": {1: 0.5}}
 
 
 def test_the_search_repeats_and_finds_the_minimum() -> None:
@@ -87,10 +89,20 @@ def test_the_search_repeats_and_finds_the_minimum() -> None:
     assert found["b"] == pytest.approx(0.2, rel=0.1)
 
 
-def test_the_search_ends_after_the_evaluations_that_it_may_have() -> None:
-    asked = []
-    search({"a": 1.0}, lambda at: asked.append(at["a"]) or abs(math.log(at["a"] / 100)), most=4)
-    assert len(asked) == 4
+def test_the_eager_limit_is_the_one_that_fits_best() -> None:
+    simulator = Simulator(Configuration(ROOT / "config"), 2)
+    truth = fitted_machine(MACHINE, data(), SHORT | LONG, 8192)
+    block = {
+        "algorithms": ["linear", "chain"], "barriers": ["default"], "mappings": ["core", "node"], "processes": [4, 8],
+        "largest_bytes": 1048576,
+    }  # fmt: skip
+    pairs = [Request("bcast", "linear", mapping, 2, (1, 1048576)) for mapping in MAPPINGS]
+    pairs += [Request("barrier", "default", mapping, 2, None) for mapping in MAPPINGS]
+    known = Data(data().ladder, simulator.all(truth, [*pairs, *sum(calibrate.requests_for(block, 8192), [])]))
+    said: list[str] = []
+    fitted, _ = fit_study(MACHINE, known, block, simulator, said.append)
+    assert fitted.simulation["eager_limit_bytes"] == 8192
+    assert "eager limit: 8192 bytes" in said
 
 
 def test_nothing_in_common_is_an_error() -> None:
@@ -104,16 +116,16 @@ def test_the_simulated_thin_machine_costs_what_its_file_says(level: str, tmp_pat
     machine = configuration.machine("thin")
     costs = machine.simulation
     found = Simulator(configuration, 1).one(
-        machine, Request("latency", "default", MAPPINGS[level], 2, (1, 8192)), tmp_path
+        machine, Request("latency", "default", MAPPINGS[level], 2, (1, 1048576)), tmp_path
     )
     of = next(entry for entry in machine.levels if entry.name == level)
     assert of.latency_us == pytest.approx(found["latency", "default", MAPPINGS[level], 2, 1], rel=0.05)
     delays = [tuple(point) for point in costs["delay_us"][level]]
-    for size in (2**k for k in range(13)):
-        rate = min(of.bandwidth_gb_s, costs["core_gb_s"])
-        expected = line(costs["send_us"], size) + line(costs["receive_us"], size)
-        expected += line(delays, size + HEADER) + size / rate * 1e-3
-        assert found["latency", "default", MAPPINGS[level], 2, size] == pytest.approx(expected, rel=0.02, abs=0.002)
+    for size in (2**k for k in range(21)):
+        rate = min(of.bandwidth_gb_s, costs["core_gb_s"], of.shared_gb_s)
+        expected = line(costs["send_us"], size) + line(delays, size + HEADER) + size / rate * 1e-3
+        expected += line(costs["receive_us"], size) if size < costs["eager_limit_bytes"] else 0
+        assert found["latency", "default", MAPPINGS[level], 2, size] == pytest.approx(expected, rel=0.03, abs=0.002)
 
 
 def test_a_switch_outside_of_the_calibrated_nodes_adds_its_latency(tmp_path: Path) -> None:
@@ -142,27 +154,73 @@ calibration:
   ladder: [[0, 1, 2, 0.3], [0, 2, 2, 1.5], [1, 3, 2, 1.7]]
 simulation: {send_overhead_us: 0.05, receive_overhead_us: 0.05}
 """
+#: A machine file before its first calibration: no costs at all, and a level with nothing to cross.
+UNKNOWN = """
+kind: simulated
+label: Unknown
+levels:
+  - {name: node, count: 2}
+  - {name: socket, count: 1}
+  - {name: core, count: 2}
+calibration:
+  ladder: rungs
+  eager_limit_bytes: 16384
+"""
 
 
-def test_a_ladder_of_one_size_gives_latencies_and_says_that_it_gives_no_bandwidth(checkout: Checkout) -> None:
+def fitted_of(checkout: Checkout, name: str) -> dict[str, Any]:
+    return calibrate.read_yaml(checkout.folder / f"config/machines/{name}.yaml", "machine")["calibration"]["fitted"]
+
+
+def test_a_ladder_of_one_size_gives_latencies_and_says_what_it_does_not_give(checkout: Checkout) -> None:
     fitted = calibrate_plain(checkout, PLAIN)
     assert [level.bandwidth_gb_s for level in fitted.levels] == [10, 20] and fitted.levels[0].full_duplex
     found = Simulator(Configuration(checkout.folder / "config"), 1).all(
         fitted, [Request("latency", "default", f"level-{name}", 2, (2, 2)) for name in ("node", "core")]
     )
     assert list(found.values()) == pytest.approx([1.6, 0.3], abs=2e-4)
+    said = fitted_of(checkout, "plain")
+    assert said["not_fitted"] == ["bandwidth_gb_s", "shared_gb_s", "simulation"]
+    assert said["median_abs_error_pct"] == {"node": 0, "core": 0}
     path = checkout.folder / "config/machines/plain.yaml"
     written = path.read_text()
-    said = calibrate.read_yaml(path, "machine")["calibration"]["fitted"]
-    assert said["not_fitted"] == ["bandwidth_gb_s (node core)", "shared_gb_s", "simulation"]
-    assert said["abs_error_pct"] == {"node": 0, "core": 0}
     assert calibrate_plain(checkout, written) == fitted and path.read_text() == written
 
 
-def test_two_long_sizes_of_a_ladder_give_a_bandwidth(checkout: Checkout) -> None:
-    long = "[0, 1, 65536, 9], [0, 1, 1048576, 107.304], [0, 2, 2, 1.5]"
-    fitted = calibrate_plain(checkout, PLAIN.replace("[0, 2, 2, 1.5]", long))
-    assert [level.bandwidth_gb_s for level in fitted.levels] == [10, pytest.approx(10, rel=1e-3)]
+def write_rungs(checkout: Checkout, sizes: list[int]) -> None:
+    """A ladder study's measurements: two launches of each size, and all pairs of one."""
+    rows = ["collective,mapping,size_bytes,from_rank,to_rank,latency_us"]
+    for level in ("node", "core"):
+        for size in sizes:
+            us = one_way(level, size)
+            rows += [f"latency,level-{level},{size},,,{us * factor}" for factor in (0.99, 1.01)]
+    rows += ["pairs,core,3,0,1,0.25", "pairs,core,3,2,3,0.35", "pairs,core,3,0,3,1.25"]
+    checkout.write("results/rungs/measurements.csv", "\n".join(rows) + "\n")
+
+
+def test_the_ladder_of_a_study_with_all_sizes_gives_every_cost_of_a_message(checkout: Checkout) -> None:
+    write_rungs(checkout, [2**k for k in range(21)])
+    fitted = calibrate_plain(checkout, UNKNOWN)
+    said = fitted_of(checkout, "plain")
+    assert said["not_fitted"] == ["eager_limit_bytes", "send_us", "receive_us", "shared_gb_s"]
+    assert max(said["median_abs_error_pct"].values()) < 1
+    rows = list(csv.DictReader((checkout.folder / "results/calibration/plain.csv").open()))
+    assert said["points"] == len(rows) == 42
+    for row in rows:
+        level, size = row["mapping"].removeprefix("level-"), int(row["size_bytes"])
+        assert float(row["measured_us"]) == pytest.approx(one_way(level, size))
+        assert float(row["simulated_us"]) == pytest.approx(one_way(level, size), rel=0.03)
+    assert fitted.levels[1].latency_us == fitted.levels[2].latency_us
+    configuration = Configuration(checkout.folder / "config")
+    everyone = Request("bcast", "binomial", "core", 4, (1, 1048576))
+    assert min(Simulator(configuration, 1).all(fitted, [everyone]).values()) > 0
+
+
+def test_pairs_of_a_study_are_part_of_its_ladder(checkout: Checkout) -> None:
+    write_rungs(checkout, [1, 2])
+    found = calibrate.ladder_of_study(checkout.folder / "results/rungs/measurements.csv", MACHINE_OF_FOUR)
+    assert found["core"] == pytest.approx({1: one_way("core", 1), 2: one_way("core", 2), 3: 0.3})
+    assert found["node"][3] == pytest.approx(1.25)
 
 
 @pytest.mark.parametrize(
@@ -171,12 +229,45 @@ def test_two_long_sizes_of_a_ladder_give_a_bandwidth(checkout: Checkout) -> None
         ("[[0, 1, 2, 0.3]]", "plain.yaml: calibration.ladder has no pair of cores that differ first at node"),
         ("[[0, 1, 2, 0.05], [0, 2, 2, 1]]", "core is faster than the overheads of the simulation"),
         ("[[0, 1, 2]]", "calibration.ladder"),
-        ("nowhere.csv", "nowhere.csv does not exist"),
+        ("nowhere", "nowhere/measurements.csv does not exist"),
+        ("{study: nowhere}", "calibration.ladder"),
     ],
 )
 def test_a_ladder_that_does_not_do_is_named(checkout: Checkout, ladder: str, message: str) -> None:
     with pytest.raises(StudyError, match=message):
         calibrate_plain(checkout, re.sub("ladder: .*", f"ladder: {ladder}", PLAIN))
+
+
+def test_short_messages_tell_no_bandwidth(checkout: Checkout) -> None:
+    write_rungs(checkout, [1, 2])
+    with pytest.raises(StudyError, match="tells no bandwidth: give bandwidth_gb_s of level node, core"):
+        calibrate_plain(checkout, UNKNOWN)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("fat-tree", "no `calibration`"),
+        ("csew", "no such file.*csews"),
+    ],
+)
+def test_a_machine_that_cannot_be_calibrated_is_said_before_anything_runs(
+    checkout: Checkout, name: str, message: str
+) -> None:
+    with pytest.raises(StudyError, match=message):
+        calibrate.calibrate(Configuration(checkout.folder / "config"), name, checkout.folder / "results")
+
+
+def test_calibrating_collects_the_study_that_it_takes(checkout: Checkout) -> None:
+    machine = checkout.folder / "config/machines/thin.yaml"
+    before = machine.read_text()
+    machine.write_text(before.replace("algorithms: [linear, chain]", "algorithms: [linear]").replace("[12, 40]", "[4]"))
+    done = checkout.snakemake("--config", "calibrate=thin", "--", "results/calibration/thin.csv")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "eager limit:" in done.stdout + done.stderr
+    assert (checkout.folder / "results/orfeo-thin/measurements.csv").exists()
+    assert "send_us" in machine.read_text() and machine.read_text() != before
+    assert "eager limit:" in (checkout.folder / "logs/calibrate/thin.log").read_text()
 
 
 def test_the_epyc_machine_is_what_its_ladder_gives(checkout: Checkout) -> None:

@@ -42,7 +42,8 @@ show_question <- function(studies) {
   if (length(simulated)) {
     callout("note", "Measured and simulated numbers", paste0(
       "The numbers of ", and_list(vapply(simulated, function(s) paste0("@sec-", s$id), "")),
-      " come from a simulator and are labelled as simulated everywhere; all others were measured on real machines."
+      " come from a simulator and are labelled as simulated everywhere",
+      if (length(simulated) < length(studies)) "; all others were measured on real machines", "."
     ))
   }
 }
@@ -198,11 +199,23 @@ repeat_sentence <- function(study) {
     range_words(how$warmup %||% 0), " for warm-up"
   )
   if (study$simulated) {
-    return(paste0("A latency is ", loop, ". The simulation is deterministic, so each cell is launched once."))
+    return(paste0(
+      "A latency is ", loop, ". ", barrier_sentence(unlist(how$barriers)),
+      "The simulation is deterministic, so each cell is launched once."
+    ))
   }
   launches <- unlist(how$launches %||% 1)
   paste0("A launch gives ", loop, "; a latency is the median over ", range_words(launches), " launches of its cell.",
          stop_sentence(study))
+}
+
+#' The barrier between calls, where it is not the library's default: it leaks into the number.
+barrier_sentence <- function(barriers) {
+  if (length(barriers) == 0) return(NULL)
+  paste0(
+    "The barrier between the calls is ", paste(gsub("_", " ", barriers), collapse = " or "), ", not the library's default",
+    if ("aligned" %in% barriers) ": all ranks start a call at the same instant", ". "
+  )
 }
 
 range_words <- function(values) {

@@ -162,6 +162,8 @@ def _how(study: Study, cells: list[Cell]) -> dict[str, Any]:
         "simulator_version": (simulator_version() or "") if simulated else "",
         "iterations": sorted({cell.iterations for cell in cells if cell.collective not in APPLICATIONS}),
         "warmup": sorted({cell.warmup for cell in cells if cell.collective not in APPLICATIONS}),
+        # Those that a study chose instead of the library's default.
+        "barriers": sorted({sweep.barrier for sweep in study.sweeps} - {"default"}),
         "launches": {"min": 1, "max": 1} if simulated else {"min": study.policy.minimum, "max": study.policy.maximum},
         "ci_width_pct": None if simulated else study.policy.ci_width_pct,
     }

@@ -321,9 +321,16 @@ class Configuration:
         """Names of all studies, in alphabetical order."""
         return sorted(p.stem for p in (self.folder / "studies").glob("*.yaml"))
 
-    def machine(self, name: str) -> Machine:
-        """Read `machines/<name>.yaml`; a local machine's levels are those of this computer."""
-        path = self.folder / "machines" / f"{name}.yaml"
+    def machine_path(self, name: str) -> Path:
+        """The file of a machine."""
+        return self.folder / "machines" / f"{name}.yaml"
+
+    def machine(self, name: str, fitting: bool = False) -> Machine:
+        """Read `machines/<name>.yaml`; a local machine's levels are those of this computer.
+
+        *fitting*: the costs of a simulated machine's levels may be missing.
+        """
+        path = self.machine_path(name)
         raw = self._like(path, read_yaml(path, "machine"))
         levels = tuple(Level(**level) for level in raw.get("levels", ()))
         kind = raw["kind"]
@@ -340,14 +347,14 @@ class Configuration:
         if kind == "simulated":
             _check_fat_tree(raw.get("simulation", {}), levels, shown(path))
             for level in levels:
-                if "fat_tree" not in raw.get("simulation", {}) and (
-                    level.latency_us is None or level.bandwidth_gb_s is None
-                ):
+                lacking = level.latency_us is None or level.bandwidth_gb_s is None
+                if lacking and not fitting and "fat_tree" not in raw.get("simulation", {}):
                     raise StudyError(
                         f"{shown(path)}: level {level.name} needs latency_us and bandwidth_gb_s to be simulated"
+                        " (./study calibrate fits them to a ladder)"
                     )
             for outer, inner in zip(levels, levels[1:], strict=False):
-                if (outer.latency_us or 0) < (inner.latency_us or 0):
+                if not fitting and (outer.latency_us or 0) < (inner.latency_us or 0):
                     raise StudyError(
                         f"{shown(path)}: latency_us of level {outer.name} is smaller than that of {inner.name}, which is inside of it"
                     )

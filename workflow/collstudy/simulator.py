@@ -11,8 +11,8 @@ then the receiver of an eager message is busy for `receive_us`. Flows have at mo
 in each direction, what a core carries (`core_gb_s`) and the `shared_gb_s` of each level: the memory of a socket, which a copy
 inside of the socket crosses twice, the link between sockets, the network interface of a node. A rank looks for messages of
 every rank on its node, which adds `poll_us` for each beyond the pair. A long message that its sender has just received flows
-at no more than `forward_gb_s`: its bytes are still modified in that core's cache. `workflow/native/simulator/levels.cpp` does
-what SimGrid has no option for.
+at no more than `forward_gb_s`: its bytes are still modified in that core's cache. Point-to-point tests send other bytes than they
+receive, so nothing is forwarded there. `workflow/native/simulator/levels.cpp` does what SimGrid has no option for.
 
 A fat tree (`simulation.fat_tree`) is not made of zones: `workflow/native/simulator/fattree.cpp` makes its switches, links and
 routes. Every link has the same bandwidth in each direction and the same latency.
@@ -21,14 +21,14 @@ routes. Every link has the same bandwidth in each direction and the same latency
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 from xml.sax.saxutils import quoteattr
 
 from . import applications
 from .cells import Cell, variable
-from .config import APPLICATIONS, Level, Machine
+from .config import APPLICATIONS, POINT_TO_POINT, Level, Machine
 from .placement import Core, cores_in_order
 from .store import write_atomically, write_if_changed
 from .toolchain import SETUP, SIMULATED, SIMULATED_WITH_LIBRARY, suite
@@ -217,7 +217,11 @@ def environment(machine: Machine, cell: Cell, placement: list[Core], folder: Pat
     return found
 
 
-def costs_text(machine: Machine) -> str:
+#: Tests in which a rank sends with MPI_Send and does nothing else meanwhile.
+BLOCKING = ("latency", "multi_lat", "pairs")
+
+
+def costs_text(machine: Machine, collective: str = "") -> str:
     """What a message costs at each level of a calibrated machine, as workflow/native/simulator/levels.cpp reads it."""
     values = machine.simulation
     lines = []
@@ -226,16 +230,29 @@ def costs_text(machine: Machine) -> str:
     forward = None
     for depth in reversed(range(len(machine.levels))):
         level = machine.levels[depth]
-        lines += [f"delay {depth} {n} {us * 1e-6:.9g}" for n, us in delays(machine, depth)]
+        for n, us in delays(machine, depth):
+            # SimGrid does not keep the sender of a blocking long message busy: the message takes longer by that time instead.
+            uncounted = line(values["send_us"], n) if collective in BLOCKING and n >= values["eager_limit_bytes"] else 0
+            lines.append(f"delay {depth} {n} {(us + uncounted) * 1e-6:.9g}")
         lines.append(f"rate {depth} {level.bandwidth_gb_s * 1e9:.9g}")
         # A level that was not calibrated forwards as the level inside of it does.
         forward = values.get("forward_gb_s", {}).get(level.name, forward)
-        if forward:
+        if forward and collective not in POINT_TO_POINT:
             lines.append(f"forward {depth} {forward * 1e9:.9g}")
     node = 1 + max((depth for depth, level in enumerate(machine.levels) if level.name in ("group", "node")), default=-1)
     lines.append(f"poll {node} {values.get('poll_us', 0) * 1e-6:.9g}")
     lines.append(f"forward_from {values['eager_limit_bytes']}")
     return "\n".join([*lines, ""])
+
+
+def line(points: Sequence[Sequence[float]], size: float) -> float:
+    """Linear interpolation between *points* (size, value); beyond them the last value."""
+    if size <= points[0][0]:
+        return points[0][1]
+    for (low, before), (high, after) in itertools.pairwise(points):
+        if size <= high:
+            return before + (after - before) * (size - low) / (high - low)
+    return points[-1][1]
 
 
 def delays(machine: Machine, depth: int) -> list[tuple[int, float]]:
@@ -264,7 +281,7 @@ def fat_tree_text(machine: Machine) -> str:
     return "\n".join([*lines, *(f"host {core.name}" for core in cores_in_order(machine.levels, [])), ""])
 
 
-def platform(machine: Machine, hosts: Path, folder: Path) -> tuple[Path, dict[str, str]]:
+def platform(machine: Machine, hosts: Path, folder: Path, collective: str = "") -> tuple[Path, dict[str, str]]:
     """Write what describes the machine to *folder*: the file that smpirun loads, and variables that it needs.
 
     The variables name files without their folder, in which the simulator runs: smpirun splits what it is told at blanks.
@@ -281,9 +298,9 @@ def platform(machine: Machine, hosts: Path, folder: Path) -> tuple[Path, dict[st
         write_atomically(described, platform_xml(machine.levels, machine.simulation.get("core_gb_s"), bounds).encode())
     if not calibrated(machine):
         return described, {}
-    costs = folder / "costs.txt"
+    costs = folder / (f"costs-{collective}.txt" if collective in POINT_TO_POINT else "costs.txt")
     if not costs.exists():
-        write_atomically(costs, costs_text(machine).encode())
+        write_atomically(costs, costs_text(machine, collective).encode())
     names = {"PLATFORM": described.name, "COSTS": costs.name, "HOSTS": hosts.name}
     return built / "levels.so", {f"COLLSTUDY_{key}": name for key, name in names.items()}
 
@@ -356,7 +373,7 @@ def prepare(machine: Machine, cell: Cell, placement: list[Core], folder: Path) -
     else:
         found = suite(SIMULATED_WITH_LIBRARY if "library" in cell.selection else SIMULATED)
         program = [found.program(cell.collective), "-d", "6"]
-    described, variables = platform(machine, hosts, folder)
+    described, variables = platform(machine, hosts, folder, cell.collective)
     command = [
         "smpirun",
         *wrapper(variables),

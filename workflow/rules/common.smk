@@ -8,7 +8,7 @@ sys.path.insert(0, str(BASE / "workflow"))
 
 from snakemake.exceptions import WorkflowError
 
-from collstudy import sampling, tracing
+from collstudy import calibrate, sampling, tracing
 from collstudy.errors import StudyError
 from collstudy.project import Project, split_names
 from collstudy.blocks import (
@@ -30,8 +30,14 @@ os.environ.update(
     R_LIBS=str(BASE / ".study" / "R"),
 )
 
-STUDIES = split_names(config["studies"])
 RESULTS = Path(config.get("results", "results"))
+
+
+def name_studies():
+    """The studies of this run: those that are asked for, or those that a machine is to be calibrated with."""
+    if "calibrate" not in config:
+        return split_names(config["studies"])
+    return calibrate.studies_of_machine(Project().configuration, config["calibrate"])
 
 
 wildcard_constraints:
@@ -60,8 +66,11 @@ def plan():
     Jobs (on a cluster, each reads this file again) do not plan: what they are to do is in their block's file.
     """
     project = Project(results=RESULTS)
-    explicit = STUDIES != project.default_studies
-    studies, left_out = project.available(STUDIES, explicit)
+    wanted = name_studies()
+    if not wanted and "calibrate" in config:
+        return {}, {}
+    explicit = wanted != project.default_studies
+    studies, left_out = project.available(wanted, explicit)
     states = StatesOnDemand(project, studies)
     if not workflow.is_main_process:
         return states, {name: [] for name in states}
@@ -156,6 +165,12 @@ def get_round_before(wildcards):
     before = int(wildcards.round) - 1
     folder = RESULTS / wildcards.study / "sampling" / f"round-{before}"
     return [folder / "measurements.csv"] if before else []
+
+
+def get_calibration(wildcards):
+    """What a machine is calibrated with, of this workflow's studies."""
+    names = calibrate.studies_of_machine(Project().configuration, wildcards.machine)
+    return [RESULTS / name / "measurements.csv" for name in names]
 
 
 def get_imported(wildcards):

@@ -40,6 +40,7 @@ static const struct algorithm barrier[] = {
     {"ompi_bruck", ompi_barrier_bruck, PLAIN},
     {"ompi_two_proc", ompi_barrier_two_proc, PLAIN},
     {"ompi_tree", ompi_barrier_tree, PLAIN},
+    {"aligned", aligned_barrier, PLAIN},
 };
 
 static const struct algorithm reduce[] = {

@@ -221,7 +221,7 @@ algorithm_function ompi_bcast_default, ompi_bcast_linear, ompi_bcast_chain, ompi
     ompi_bcast_split_binary, ompi_bcast_binary, ompi_bcast_binomial, ompi_bcast_knomial, ompi_bcast_scatter_allgather,
     ompi_bcast_scatter_allgather_ring;
 algorithm_function ompi_barrier_default, ompi_barrier_linear, ompi_barrier_double_ring, ompi_barrier_recursive_doubling,
-    ompi_barrier_bruck, ompi_barrier_two_proc, ompi_barrier_tree;
+    ompi_barrier_bruck, ompi_barrier_two_proc, ompi_barrier_tree, aligned_barrier;
 algorithm_function ompi_reduce_default, ompi_reduce_linear, ompi_reduce_chain, ompi_reduce_pipeline, ompi_reduce_binary,
     ompi_reduce_binomial, ompi_reduce_in_order_binary, ompi_reduce_rabenseifner;
 algorithm_function ompi_allreduce_default, ompi_allreduce_linear, ompi_allreduce_nonoverlapping,
