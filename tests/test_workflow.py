@@ -207,6 +207,19 @@ sweeps:
     assert {row["proved"] for row in rows(checkout, "results/local/measurements.csv")} == {"FALSE"}
 
 
+def test_after_an_aligned_barrier_all_ranks_start_together(checkout: Checkout) -> None:
+    """Then nobody has a message sooner than one takes (0.19 us); after a tree barrier late ranks find theirs there."""
+
+    def fastest(barrier: str) -> float:
+        study = TINY.replace("[default, linear]", "[linear]").replace("[2, 4]", "[16]")
+        checkout.write("config/studies/tiny.yaml", study + f"    barrier: {barrier}\n")
+        run(checkout, "--", MEASURED)
+        return min(float(row["min_latency_us"]) for row in rows(checkout))
+
+    assert fastest("tree") < 0.15
+    assert fastest("aligned") > 0.19
+
+
 def test_from_the_question_to_the_report(checkout: Checkout) -> None:
     """The whole path of a small study, with a cell that fails: the report shows it as missing, the run says so at the end."""
     barrier = "  - {collective: barrier, algorithms: [default, linear], mappings: [core], processes: [2, 4, 6], iterations: 3, warmup: 1}\n"
