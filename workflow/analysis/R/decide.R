@@ -1,19 +1,15 @@
 #' Which algorithm wins each cell, and what ties with it
 #'
 #' Every latency is an interval: that of the median over launches ([summarise_launches()]) or, if larger, +- half the
-#' tie
-#' width (`analysis.tie_pct`, default 2 %) and at least +- 0.005 us, half the digit that OSU benchmarks print.
-#' Algorithms
-#' whose interval overlaps the winner's are tied with it.
+#' tie width (`analysis.tie_pct`, default 2 %) and at least +- 0.005 us, half the digit that OSU benchmarks print.
+#' Algorithms whose interval overlaps the winner's are tied with it.
 #'
 #' @param results List from [read_results()].
 #' @param collective Name of a collective.
 #' @return Tibble, one row per mapping x processes x size with two algorithms or more: mapping, processes, size_bytes,
-#'   winner,
-#'   winner_us, tied (other algorithms within noise, separated by ";"), runner_up, runner_up_us, default_us,
+#'   winner, winner_us, tied (other algorithms within noise, separated by ";"), runner_up, runner_up_us, default_us,
 #'   default_regret_pct (how much slower than the winner the default is; 0 where it wins), default_is (best, tied,
-#'   slower,
-#'   or empty where there is no default).
+#'   slower, or empty where there is no default).
 #' @export
 decide_winners <- function(results, collective) {
   rows <- competing(results, collective)

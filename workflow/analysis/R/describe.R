@@ -177,6 +177,7 @@ describe_decision <- function(results, collective) {
       if (length(counts) > 0) paste0(": ", and_list(paste0(names(counts), " (", counts, ")"))), "; in ",
       sum(winners$tied != ""), " the fastest is tied."
     ),
+    describe_absent(results, collective, winners),
     paste0(
       "If one algorithm had to do everywhere, it would be ",
       and_list(paste0(
@@ -184,6 +185,20 @@ describe_decision <- function(results, collective) {
         format_pct(answer$best_single_regret_pct), ")"
       )), "; in brackets how much slower than the fastest that is on average."
     )
+  )
+}
+
+#' Which algorithms did not take part in every cell that has a winner
+#' @noRd
+describe_absent <- function(results, collective, winners) {
+  cells <- c("mapping", "processes", "size_bytes")
+  rows <- competing(results, collective) |> mutate(mapping = as.character(.data$mapping))
+  taking_part <- table(as.character(semi_join(rows, winners, by = cells)$algorithm))
+  absent <- nrow(winners) - taking_part[taking_part < nrow(winners)]
+  if (length(absent) == 0) return(NULL)
+  paste0(
+    "Not all algorithms have a latency in all of these cells, and the fastest is that of those that have: ",
+    and_list(paste0(label_algorithm(names(absent), results$study, collective), " lacks ", absent)), "."
   )
 }
 

@@ -20,6 +20,13 @@ test_that("overlapping intervals over launches are a tie, apart ones are not", {
   expect_equal(apart$tied, "")
 })
 
+test_that("an algorithm that did not take part everywhere is named", {
+  rows <- toy_rows("bcast", c("default", "linear", "chain", "default", "linear"), 2, c(1, 1, 1, 2, 2), 1:5)
+  text <- describe_decision(read_results(make_study(rows)), "bcast")
+  expect_match(text, "the fastest is that of those that have: CHAIN lacks 1\\.", all = FALSE)
+  expect_no_match(describe_decision(read_results(make_study(rows[rows$algorithm != "chain", ])), "bcast"), "lacks")
+})
+
 test_that("one algorithm alone wins nothing", {
   alone <- read_results(make_study(toy_rows("bcast", "linear", 2, c(1, 2), c(1, 2))))
   expect_equal(nrow(decide_winners(alone, "bcast")), 0)
