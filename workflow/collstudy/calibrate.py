@@ -287,7 +287,8 @@ def block_of(configuration: Configuration, name: str) -> dict[str, Any]:
 def studies_of_machine(configuration: Configuration, name: str) -> list[str]:
     """The studies that a machine is calibrated with. Raises StudyError."""
     block = block_of(configuration, name)
-    return [study for study in dict.fromkeys([block["ladder"], block.get("study")]) if isinstance(study, str)]
+    named = [data for data in (block["ladder"], block.get("study")) if isinstance(data, str)]
+    return list(dict.fromkeys(named))
 
 
 def calibrate(configuration: Configuration, name: str, results: Path, say: Callable[[str], None] = print) -> None:

@@ -68,7 +68,7 @@ def plan():
     project = Project(results=RESULTS)
     wanted = name_studies()
     if not wanted and "calibrate" in config:
-        return {}, {}
+        return StatesOnDemand(project, []), {}
     explicit = wanted != project.default_studies
     studies, left_out = project.available(wanted, explicit)
     states = StatesOnDemand(project, studies)
