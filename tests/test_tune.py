@@ -61,11 +61,11 @@ sweeps:
   - collective: bcast
     algorithms:
       - default
-      - {name: chain, fanout: 4, segment_bytes: 8192}
-      - {name: chain, fanout: 2, segment_bytes: 65536}
+      - {name: chain, fanout: 8, segment_bytes: 8192}
+      - {name: chain, fanout: 4, segment_bytes: 65536}
     mappings: [core]
-    processes: [8]
-    sizes: {from: 131072, to: 524288}
+    processes: [48]
+    sizes: {from: 32768, to: 524288}
     iterations: 1
     warmup: 1
 analysis:
@@ -112,7 +112,7 @@ def test_segments_and_fan_out_are_candidates_from_the_decision_to_the_advice(che
             if (row["size_bytes"], row["parameters"]) == (str(size), variants[size].partition("[")[2].rstrip("]"))
         ]
         assert [own[str(size)]["tuned_us"]] == measured
-        asked = ["--collective", "bcast", "--nodes", "2", "--ppn", "4", "--mapping", "core", "--size", str(size)]
+        asked = ["--collective", "bcast", "--nodes", "2", "--ppn", "24", "--mapping", "core", "--size", str(size)]
         answer = checkout.collstudy("advise", *asked)
         assert f"use: {variants[size]} " in answer.stdout, answer.stdout + answer.stderr
         assert (

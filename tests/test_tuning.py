@@ -262,6 +262,8 @@ def test_mpich_only_where_one_algorithm_serves_all_sizes():
         left = mpich.variables(placements(decisions(table))[0], CATALOGUE, [])
         assert "export" not in left
         assert "bcast: left to MPICH" in left
+    nothing = mpich.variables(placements(decisions({4: {1: "default", 8: "default"}}))[0], CATALOGUE, [])
+    assert "export" not in nothing and "left to MPICH (default)" in nothing
 
 
 def test_library_rules_say_where_ranks_are():

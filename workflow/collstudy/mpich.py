@@ -56,13 +56,15 @@ def variables(placement: Placement, catalogue: Catalogue, header: list[str]) -> 
     )
     for collective, table in placement.tables.items():
         measured = {count: [rule for rule in rules if not rule.beyond] for count, rules in table.items()}
-        largest = max(count for count, rules in measured.items() if rules)
-        used = {rule.text: rule for rule in measured[largest]}
-        rule = measured[largest][0]
+        # Where all that was decided is the default, it is one with what was not measured.
+        largest = max((count for count, rules in measured.items() if rules), default=0)
+        used = {rule.text for rule in measured[largest] or table[0]}
+        rule = table[largest][0]
         alone = len(used) == 1 and rule.algorithm != "default"
         chosen = catalogue.told(collective, rule.algorithm, dict(rule.parameters), "mpich") if alone else None
         if chosen is None:
-            lines.append(f"# {collective}: left to MPICH ({', '.join(sorted(used))} from {largest} processes on)")
+            where = f" from {largest} processes on" if largest else ""
+            lines.append(f"# {collective}: left to MPICH ({', '.join(sorted(used))}{where})")
         else:
             lines += [f"export {key}='{value}'" for key, value in forcing_environment(collective, chosen).items()]
     return "\n".join(lines) + "\n"

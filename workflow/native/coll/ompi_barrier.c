@@ -1,4 +1,4 @@
-/* The barriers of Open MPI's coll/tuned: the same messages in the same order as version 4.1. And one of the simulator's own. */
+/* The barriers of Open MPI's coll/tuned: the messages of version 4.1 in the same order; and one of the simulator. */
 #include "collstudy.h"
 
 #include <stdlib.h>
@@ -77,7 +77,7 @@ int ompi_barrier_two_proc(struct call *call) {
     return coll_sendrecv_empty(call, 1 - call->rank, 1 - call->rank);
 }
 
-/* Whom a rank meets at a bit, as long as its lower bits are zero; lower ranks are the parents. MPI_PROC_NULL: nobody. */
+/* Whom a rank meets at a bit, as long as its lower bits are zero, or MPI_PROC_NULL; lower ranks are the parents. */
 static int partner_at(const struct call *call, int bit) {
     int partner = call->rank ^ bit;
     return (partner & (bit - 1)) || partner >= call->size ? MPI_PROC_NULL : partner;
@@ -113,8 +113,8 @@ static int tell(struct call *call, int bit, double *start) {
 }
 #endif
 
-/* All ranks leave at the same instant, as windows on synchronised clocks let them (Hunold and Carpen-Amarie 2016): the simulator
- * has one clock. No barrier of a library does that, and what it leaves of skew is in the next call's time. */
+/* All ranks leave at the same instant, as windows on synchronised clocks let them (Hunold and Carpen-Amarie 2016): the
+ * simulator has one clock. No barrier of a library does that, and what it leaves of skew is in the next call's time. */
 int aligned_barrier(struct call *call) {
 #if COLL_SIMULATED
     int bit = 1;
