@@ -119,13 +119,15 @@ def test_the_simulated_thin_machine_costs_what_its_file_says(level: str, tmp_pat
         machine, Request("latency", "default", MAPPINGS[level], 2, (1, 1048576)), tmp_path
     )
     of = next(entry for entry in machine.levels if entry.name == level)
-    assert of.latency_us == pytest.approx(found["latency", "default", MAPPINGS[level], 2, 1], rel=0.06)
     delays = [tuple(point) for point in costs["delay_us"][level]]
+    # SMPI's header makes the smallest message one of 17 bytes, which the ladder has faster than one of 1.
+    parts = line(costs["send_us"], 1) + line(delays, 1) + line(costs["receive_us"], 1)
+    assert of.latency_us == pytest.approx(parts, abs=2e-4)
     for size in (2**k for k in range(21)):
         rate = min(of.bandwidth_gb_s, costs["core_gb_s"], of.shared_gb_s)
         expected = line(costs["send_us"], size) + line(delays, size + HEADER) + size / rate * 1e-3
         expected += line(costs["receive_us"], size) if size < costs["eager_limit_bytes"] else 0
-        assert found["latency", "default", MAPPINGS[level], 2, size] == pytest.approx(expected, rel=0.03, abs=0.002)
+        assert found["latency", "default", MAPPINGS[level], 2, size] == pytest.approx(expected, rel=0.02, abs=0.002)
 
 
 def test_a_switch_outside_of_the_calibrated_nodes_adds_its_latency(tmp_path: Path) -> None:

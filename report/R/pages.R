@@ -214,7 +214,7 @@ barrier_sentence <- function(barriers) {
   if (length(barriers) == 0) return(NULL)
   paste0(
     "The barrier between the calls is ", paste(gsub("_", " ", barriers), collapse = " or "), ", not the library's default",
-    if ("aligned" %in% barriers) ": all ranks start a call at the same instant", ". "
+    if ("aligned" %in% barriers) ": after it all ranks start at the same instant", ". "
   )
 }
 

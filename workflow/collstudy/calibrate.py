@@ -1,8 +1,8 @@
 """Fit a simulated machine to measurements: `./study calibrate MACHINE`, rule `calibrate` of the workflow.
 
-The machine's `calibration` block names the data: a ladder (latency of pairs of cores against size: a study that measured or imported
-it, or a list) and optionally a study with measured collectives, of which only the algorithms and numbers
-of processes named there are used.
+The machine's `calibration` block names the data: a ladder (latency of pairs of cores against size: a study that measured or
+imported it, or a list) and optionally a study with measured collectives, of which only the algorithms and numbers of processes
+named there, and two ranks, are used.
 
 1. Closed form. What a message takes between two cores: short messages from the ladder (median over the pairs of a level; a
    level that the ladder does not have: two ranks across it), long ones from a broadcast to one rank across that level.
@@ -464,6 +464,8 @@ def summary(both: dict[Key, tuple[float, float]]) -> dict[str, Any]:
     errors: dict[str, list[float]] = {}
     for key, (measured, simulated) in sorted(both.items(), key=str):
         what = key[2].removeprefix("level-") if key[0] in POINT_TO_POINT else f"{key[0]} {key[1]}"
+        if key[0] not in POINT_TO_POINT and key[3] == 2:
+            what += " of 2 ranks"  # step 1 took these as they are
         errors.setdefault(what, []).append(abs(simulated / measured - 1) * 100)
     return {
         "points": len(both),
