@@ -1,5 +1,5 @@
 /* The operations of a trace, by the name of the MPI function without MPI_ and in lower case. Their order is part of the
- * format. Collectives come last. workflow/collstudy/traces.py and the replay read this file as well. */
+ * format. Collectives come last. workflow/collstudy/sources/traces.py and the replay read this file as well. */
 #ifndef OPERATIONS_H
 #define OPERATIONS_H
 
