@@ -19,8 +19,11 @@ SCHEMAS = ROOT / "workflow" / "schemas"
 #: Benchmarks and what they need: collectives that sweep message sizes, and those without a size.
 SIZED = (
     "bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall", "alltoallv", "ibcast",
-    "iallreduce", "reduce_scatter", "ireduce_scatter", "latency", "bw", "multi_lat", "pairs",
+    "iallreduce", "reduce_scatter", "ireduce_scatter", "allgatherv", "reduce_scatter_block", "exscan", "scan", "latency", "bw",
+    "multi_lat", "pairs",
 )  # fmt: skip
+#: In the catalogue for imported data only: no suite that is used here measures them.
+IMPORTED_ONLY = ("allgatherv", "reduce_scatter_block", "exscan", "scan")
 UNSIZED = ("barrier",)
 NON_BLOCKING = ("ibcast", "iallreduce", "ireduce_scatter")
 #: Between two ranks; `pairs`, between each two of all ranks in turn, is in no suite but this project's.
@@ -518,6 +521,8 @@ class Configuration:
         collective = raw["collective"]
         if collective not in self.catalogue.algorithms:
             raise StudyError(f"{where}.collective: unknown {collective!r}" + allowed(self.catalogue.algorithms))
+        if collective in IMPORTED_ONLY:
+            raise StudyError(f"{where}.collective: {collective} can only be imported; no benchmark here measures it")
         if raw.get("levels") == "all-pairs":
             raw = _all_pairs(raw, machine, where)
             collective = raw["collective"]

@@ -10,9 +10,9 @@ from typing import Any
 from collstudy.launch.rulesfile import rules_arguments
 from collstudy.store.store import write_atomically
 from collstudy.study.config import Catalogue, Machine
+from collstudy.study.openmpi_numbers import NUMBERS
 from collstudy.tuning import mpich
 from collstudy.tuning.rules import (
-    NUMBERS,
     Placement,
     han_default,
     han_rules,

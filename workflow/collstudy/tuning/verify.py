@@ -29,6 +29,7 @@ from collstudy.sources.collect import to_csv
 from collstudy.store.store import write_atomically
 from collstudy.study.cells import Cell
 from collstudy.study.config import Policy, Study
+from collstudy.study.openmpi_numbers import NUMBERS
 from collstudy.tuning import check, emission, mpich, rules
 from collstudy.tuning.rules import Placement, Rule, selected
 
@@ -137,7 +138,7 @@ class Tuner:
         #: The installed library that the files are for: that of the study, and Open MPI for simulated and imported ones.
         self.installed = mpis().get(self.mpi if self.mpi in ("mpich", "impi") else "openmpi")
         asked = self.installed if self.installed and self.installed.name != "impi" else None
-        numbers = {**rules.NUMBERS, **self.numbers()}
+        numbers = {**NUMBERS, **self.numbers()}
         self.library = check.library(asked, self.catalogue, numbers) if asked else None
 
     def numbers(self) -> dict[str, dict[str, int]]:
@@ -203,7 +204,7 @@ class Tuner:
                 continue
             findings += check.check_han(
                 placement, own.resolve(), han.resolve(), default, self.catalogue, self.installed,
-                {**rules.NUMBERS, **self.numbers()},
+                {**NUMBERS, **self.numbers()},
             )  # fmt: skip
         return findings
 
