@@ -122,8 +122,8 @@ class Project:
             return collect.describe(study, catalogue, cells) | traced.describe(study, *self.jobs(study))
         if not study.imports:
             return collect.describe(study, catalogue, cells)
-        rows, account = imported.read_study(study, catalogue)
-        account["collectives"] = collect.grid_of(rows, catalogue)
+        rows, account = imported.read_study(study, catalogue, self.results / "imports")
+        account["collectives"] = collect.grid_of(rows, catalogue, study)
         return collect.describe(study, catalogue, cells, account)
 
     def write_description(self, study: Study, cells: list[Cell]) -> None:
@@ -145,8 +145,8 @@ class Project:
             traced.collect_study(study, self.jobs(study)[0], self.results, folder)
         elif study.imports:
             catalogue = self.configuration.catalogue
-            rows, account = imported.read_study(study, catalogue)
-            account["collectives"] = collect.grid_of(rows, catalogue)
+            rows, account = imported.read_study(study, catalogue, self.results / "imports")
+            account["collectives"] = collect.grid_of(rows, catalogue, study)
             collect.collect_import(study, rows, account, folder)
         else:
             collect.collect_study(study, self.wanted(study), self.store, folder)
