@@ -148,7 +148,9 @@ def _raw_rows(
         row = {**known, **by_row, **raw}
         for name, ours in entry.get("values", {}).items():
             if row.get(name) not in ours:
-                raise StudyError(f"{path}: line {line}: {name} is {row.get(name)!r}, which `values` does not name{allowed(ours)}")
+                raise StudyError(
+                    f"{path}: line {line}: {name} is {row.get(name)!r}, which `values` does not name{allowed(ours)}"
+                )
             row[name] = ours[row[name]]
         yield line, row
 
@@ -156,7 +158,9 @@ def _raw_rows(
 def _metadata_beside(path: Path) -> Path:
     found = sorted(path.parent.glob("*_metadata.csv"))
     if len(found) != 1:
-        raise StudyError(f"{path.parent}: {len(found)} files *_metadata.csv; `metadata` of the entry names the one to use")
+        raise StudyError(
+            f"{path.parent}: {len(found)} files *_metadata.csv; `metadata` of the entry names the one to use"
+        )
     return found[0]
 
 
@@ -187,7 +191,12 @@ def _check_entry(entry: dict[str, Any], path: Path, study: Study) -> None:
 
 
 def _convert(
-    raw: dict[str, Any], entry: dict[str, Any], path: Path, study: Study, catalogue: Catalogue, names: dict[tuple, dict[str, str]]
+    raw: dict[str, Any],
+    entry: dict[str, Any],
+    path: Path,
+    study: Study,
+    catalogue: Catalogue,
+    names: dict[tuple, dict[str, str]],
 ) -> dict[str, Any]:
     """One row with checked names and numbers; *names* keeps the file's names that are known already.
 
@@ -225,7 +234,9 @@ def _convert(
             row[name] = value if pico_row or value is None else value * factor
     for name in ("min_latency_us", "max_latency_us"):
         row.setdefault(name, None)
-    row["bandwidth_mb_s"] = positive(str(raw["bandwidth_mb_s"]), "bandwidth_mb_s", LARGEST) if _given(raw, "bandwidth_mb_s") else None
+    row["bandwidth_mb_s"] = (
+        positive(str(raw["bandwidth_mb_s"]), "bandwidth_mb_s", LARGEST) if _given(raw, "bandwidth_mb_s") else None
+    )
     if row["latency_us"] is None and row["bandwidth_mb_s"] is None:
         raise Refused("latency_us is empty")
     low, high = row["min_latency_us"], row["max_latency_us"]
@@ -236,6 +247,8 @@ def _convert(
         if row["from_rank"] == row["to_rank"]:
             raise Refused("core is paired with itself")
     ranks = "slowest_rank" if pico_row else entry.get("statistic", "mean_over_ranks")
+    if pico_row:
+        row["run"] = raw["run"]
     row["statistic"] = ranks + ("_median" if pico_row or entry.get("rows") == "iterations" else "")
     return row
 
@@ -342,7 +355,7 @@ def _leave_out(rows: list[dict[str, Any]], study: Study) -> list[dict[str, Any]]
                 row["left_out"] = entry["reason"]
                 count += 1
         if not count:
-            what = ", ".join(f"{name}: {value}" for name, value in wanted.items())
+            what = ", ".join(f"{name}: {value}" for name, value in entry.items() if name != "reason")
             raise StudyError(f"config/studies/{study.name}.yaml: analysis.leave_out: no row has {what}")
         told.append({**entry, "rows": count})
     return told
@@ -362,7 +375,9 @@ def _number_launches(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], 
     distinct = []
     shared = any("source" in row for row in rows)
     for row in rows:
-        content = tuple((key, value) for key, value in sorted(row.items()) if value is not None and key not in ("file", "line"))
+        content = tuple(
+            (key, value) for key, value in sorted(row.items()) if value is not None and key not in ("file", "line")
+        )
         if content in seen:
             continue
         seen.add(content)

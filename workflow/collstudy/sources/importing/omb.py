@@ -27,7 +27,9 @@ def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tupl
     for number, line in enumerate(lines, 1):
         found = CRASHED.search(line)
         if found:
-            raise StudyError(f"{path}: line {number}: the run did not end well ({found.group(0)!r}); its last sizes may be missing")
+            raise StudyError(
+                f"{path}: line {number}: the run did not end well ({found.group(0)!r}); its last sizes may be missing"
+            )
     numbered = [(number, found.group(1)) for number, line in enumerate(lines, 1) if (found := _ROW.match(line))]
     sized = entry["collective"] in SIZED
     sizes: list[int | None] = [int(size) for _, size in numbered] if sized else [None]

@@ -61,7 +61,13 @@ class Result:
 
 
 def rows(
-    path: Path, entry: dict[str, Any], problems: Problems, catalogue: Catalogue, metadata: Path, version: str, cache: Path | None
+    path: Path,
+    entry: dict[str, Any],
+    problems: Problems,
+    catalogue: Catalogue,
+    metadata: Path,
+    version: str,
+    cache: Path | None,
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Fields of each file of a run that the study asks for, times in us.
 
@@ -191,7 +197,9 @@ def _summary(path: Path, cache: Path | None) -> tuple[list[Result], dict[str, li
         text = json.dumps(kept)
         write_atomically(
             stored,
-            json.dumps({"of": digest, "version": VERSION, "kept": kept, "check": hashlib.sha256(text.encode()).hexdigest()}).encode(),
+            json.dumps(
+                {"of": digest, "version": VERSION, "kept": kept, "check": hashlib.sha256(text.encode()).hexdigest()}
+            ).encode(),
         )
     return results, allocations
 
