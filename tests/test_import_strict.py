@@ -23,8 +23,8 @@ import:
   files:
     - path: {folder}/*.csv
       collective: bcast
-      columns: {{algorithm: Algorithm, mapping: Mapping, processes: P, size_bytes: Size, latency_us: Avg,
-        min_latency_us: Min, max_latency_us: Max}}
+      columns: {{algorithm: Algorithm, mapping: Mapping,
+        processes: P, size_bytes: Size, latency_us: Avg, min_latency_us: Min, max_latency_us: Max}}
       algorithms: numbers
 """
 

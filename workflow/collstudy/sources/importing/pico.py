@@ -1,7 +1,7 @@
 """PICO's result archives (HLC-Lab/pico): a folder or a .tar.gz a run, `<test>/<count>_<algorithm>_<type>.csv`, one time a call.
 
 `highest` is the time of the slowest rank in ns. The count is that of the whole buffer (pico_core/pico_core_utils.c): a rank of an
-allgather, alltoall, gather or scatter has count / ranks elements. Which test measured what is in `<system>_metadata.csv`, beside
+allgather, alltoall, gather or scatter has count / ranks elements. The first fifth of the calls is warm-up. Which test measured what is in `<system>_metadata.csv`, beside
 the archives. Algorithms that end in `_ompi` are Open MPI's of that name; all others are PICO's own and are not imported.
 """
 
@@ -27,7 +27,9 @@ from collstudy.study.config import Catalogue
 from collstudy.study.openmpi_numbers import algorithm_of
 
 #: Goes up when what a cached summary holds changes.
-VERSION = 1
+VERSION = 2
+#: The first fifth of the calls is warm-up, as in the authors' own analysis (plot/summarize_data.py).
+WARM_UP = 0.2
 #: PICO's words for Open MPI's algorithms, in the order of coll/tuned's numbers (config/algorithms/MPI/Open-MPI/*.json).
 WORDS = {
     "allgather": "linear k_bruck recursive_doubling ring neighbor two_proc sparbit",
@@ -259,16 +261,15 @@ def _result(path: Path, name: str, test: str, parts: re.Match, content: bytes) -
         refused["line is cut"] = 1
     if len(columns) == 1 and not body.translate(None, b"0123456789\r\n"):
         values = np.fromstring(body, dtype=np.int64, sep="\n") if body.strip() else np.empty(0)
-        values = values.astype(float)
+        values = values[int(len(values) * WARM_UP) :].astype(float)
         for reason, wrong in (("time is zero", values <= 0), ("time is enormous", values > 1e12)):
             if wrong.any():
                 refused[reason] = int(wrong.sum())
                 values = values[~wrong]
     else:
         kept = []
-        for line in read_text(path / name, body).splitlines():
-            if not line.strip():
-                continue
+        lines = [line for line in read_text(path / name, body).splitlines() if line.strip()]
+        for line in lines[int(len(lines) * WARM_UP) :]:
             try:
                 fields = line.split(",")
                 if len(fields) != len(columns):
