@@ -92,10 +92,10 @@ def jobs(cluster: Cluster, folder: Path) -> None:
 
 def overhead(folder: Path) -> None:
     """Launch the same command bare and through the runner, one after the other, on this computer."""
-    from collstudy import runner
-    from collstudy.blocks import Block, pending
-    from collstudy.project import Project
-    from collstudy.store import Summary
+    from collstudy.launch import runner
+    from collstudy.plan.blocks import Block, pending
+    from collstudy.project.project import Project
+    from collstudy.store.store import Summary
 
     made = checkout(folder / "overhead", ["linear"], "core", "[2]")
     text = (made.folder / "config/studies/bench.yaml").read_text()
@@ -134,8 +134,8 @@ def noop(folder: Path) -> None:
     )
     code = """
 import os
-from collstudy.project import Project
-from collstudy.store import Record
+from collstudy.project.project import Project
+from collstudy.store.store import Record
 os.fsync = lambda *_: None
 project = Project(results="results")
 study = project.study("bench")

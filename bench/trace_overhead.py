@@ -19,9 +19,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "workflow"))
 
-from collstudy.config import Configuration  # noqa: E402
-from collstudy.toolchain import mpi_environment  # noqa: E402
-from collstudy.tracing import Trace, command_words, program_of, trace_command  # noqa: E402
+from collstudy.launch.toolchain import mpi_environment  # noqa: E402
+from collstudy.sources.traced import Trace, command_words, program_of, trace_command  # noqa: E402
+from collstudy.study.config import Configuration  # noqa: E402
 
 
 def launch(command: list[str], folder: Path) -> tuple[float, float]:

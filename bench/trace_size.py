@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "workflow"))
 
-from collstudy import traces  # noqa: E402
+from collstudy.sources import traces  # noqa: E402
 
 ANALYSE = """
 suppressPackageStartupMessages(library(collanalysis))

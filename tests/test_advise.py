@@ -4,8 +4,8 @@ import argparse
 import json
 
 import pytest
-from collstudy import advise
-from collstudy.advise import Question, answer, parse_size
+from collstudy.tuning import advise
+from collstudy.tuning.advise import Question, answer, parse_size
 
 HEADER = "collective,mapping,nodes,processes,size_bytes,algorithm,reason,basis,expected_us,default_us,gain_pct,noise_pct,noise_from\n"
 

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from collstudy import calibrate
-from collstudy.calibrate import (
+from collstudy.base.errors import StudyError
+from collstudy.calibration import calibrate
+from collstudy.calibration.calibrate import (
     LONG,
     SHORT,
     Data,
@@ -23,9 +24,8 @@ from collstudy.calibrate import (
     misfit,
     search,
 )
-from collstudy.config import Configuration, Level, Machine
-from collstudy.errors import StudyError
-from collstudy.simulator import line
+from collstudy.launch.simulator import line
+from collstudy.study.config import Configuration, Level, Machine
 from conftest import ROOT, Checkout
 
 LEVELS = (Level("node", 2), Level("socket", 2), Level("core", 2))

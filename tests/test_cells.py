@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from collstudy.cells import Cell, Versions, expand
-from collstudy.collect import describe
-from collstudy.config import Configuration, Level, Machine, expand_integers
-from collstudy.errors import StudyError
-from collstudy.placement import place
+from collstudy.base.errors import StudyError
+from collstudy.sources.collect import describe
+from collstudy.study.cells import Cell, Versions, expand
+from collstudy.study.config import Configuration, Level, Machine, expand_integers
+from collstudy.study.placement import place
 from conftest import TINY, Checkout
 
 VERSIONS = Versions(

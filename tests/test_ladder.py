@@ -7,12 +7,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from collstudy import cells as cells_module
-from collstudy import openmpi, output, toolchain
-from collstudy.cells import Cell, Versions, expand
-from collstudy.config import Configuration, Level, Machine
-from collstudy.errors import StudyError
-from collstudy.placement import first_difference, nodes_of_pairs, place
+from collstudy.base.errors import StudyError
+from collstudy.launch import openmpi, output, toolchain
+from collstudy.study import cells as cells_module
+from collstudy.study.cells import Cell, Versions, expand
+from collstudy.study.config import Configuration, Level, Machine
+from collstudy.study.placement import first_difference, nodes_of_pairs, place
 from conftest import Checkout
 
 VERSIONS = Versions(

@@ -13,15 +13,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from collstudy import hydra, mpich, rulescheck
-from collstudy.blocks import cell_from
-from collstudy.cells import Cell, Versions, expand
-from collstudy.config import Configuration
-from collstudy.errors import StudyError
-from collstudy.proof import messages
-from collstudy.rulesfile import rules_selection
-from collstudy.toolchain import mpis
-from collstudy.tuning import Placement, placements
+from collstudy.base.errors import StudyError
+from collstudy.launch import hydra
+from collstudy.launch.proof import messages
+from collstudy.launch.rulesfile import rules_selection
+from collstudy.launch.toolchain import mpis
+from collstudy.plan.blocks import cell_from
+from collstudy.study.cells import Cell, Versions, expand
+from collstudy.study.config import Configuration
+from collstudy.tuning import check, mpich
+from collstudy.tuning.rules import Placement, placements
 from conftest import ROOT, Checkout
 from test_tuning import decisions
 
@@ -185,13 +186,13 @@ def test_mpich_does_not_split_a_forced_algorithm_by_node(tmp_path: Path) -> None
     assert set(messages(tmp_path)) == {(0, 1), (2, 3)}  # by nodes it would be one message between first ranks
 
 
-def mpich_rules() -> tuple[rulescheck.Library, Placement]:
+def mpich_rules() -> tuple[check.Library, Placement]:
     """The installed MPICH, and a placement on one node whose sizes and numbers of ranks change the algorithm."""
     installed("mpich")
     rows = decisions({4: {1: "default", 64: "pipeline [segment_bytes=100]", 512: "binomial"}}, nodes=1)
     rows += decisions({3: {1: "rabenseifner", 512: "ring"}}, collective="allreduce", nodes=1)
     configuration = Configuration(ROOT / "config")
-    return rulescheck.library(mpis()["mpich"], configuration.catalogue, {}), placements(rows)[0]
+    return check.library(mpis()["mpich"], configuration.catalogue, {}), placements(rows)[0]
 
 
 def test_mpich_does_what_its_selection_file_says(tmp_path: Path) -> None:
@@ -199,8 +200,8 @@ def test_mpich_does_what_its_selection_file_says(tmp_path: Path) -> None:
     path = tmp_path / "mpich.json"
     library.write(placement, path)
     catalogue = Configuration(ROOT / "config").catalogue
-    found = rulescheck.check_placement(placement, path, catalogue, library)
-    rulescheck.complain(found)
+    found = check.check_placement(placement, path, catalogue, library)
+    check.complain(found)
     assert {one.collective for one in found if one.tells_apart} == {"bcast", "allreduce"}
     assert {one.size_bytes for one in found if one.collective == "bcast" and one.entry == 4} >= {
         63,
@@ -212,7 +213,7 @@ def test_mpich_does_what_its_selection_file_says(tmp_path: Path) -> None:
     }
     # A file of other rules is noticed.
     path.write_text(path.read_text().replace("avg_msg_size<=511", "avg_msg_size<=512"))
-    assert set(library.probe(path, "bcast", 4, 512)) == rulescheck.PATTERNS["pipeline"](4, {})
+    assert set(library.probe(path, "bcast", 4, 512)) == check.PATTERNS["pipeline"](4, {})
 
 
 def test_mpich_splits_by_node_where_nothing_was_decided_and_only_there(tmp_path: Path) -> None:
@@ -335,7 +336,7 @@ def test_an_mpi_without_headers_is_passed_over(tmp_path: Path) -> None:
     for name, answer in answers.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{answer}\n")
         (tmp_path / name).chmod(0o755)
-    code = "from collstudy.toolchain import mpis; print(mpis()['openmpi'].bin)"
+    code = "from collstudy.launch.toolchain import mpis; print(mpis()['openmpi'].bin)"
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert Path(done.stdout.strip()) == ROOT / ".study" / "openmpi" / "bin"

@@ -6,9 +6,9 @@ import dataclasses
 from pathlib import Path
 
 import pytest
-from collstudy import openmpi
-from collstudy.cells import Cell
-from collstudy.patterns import PATTERNS
+from collstudy.launch import openmpi
+from collstudy.launch.patterns import PATTERNS
+from collstudy.study.cells import Cell
 from conftest import Checkout
 from test_cells import cells_of
 

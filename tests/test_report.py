@@ -16,7 +16,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from collstudy import render
+from collstudy.publish.package import render
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -245,7 +245,7 @@ def made(request, tmp_path_factory) -> dict:
     make_study(results, "simulated-one", True, NASTY)
     make_study(results, "measured-one", False, "Plain title")
     output = ["--output", str(results / "report")]
-    command = [sys.executable, "-m", "collstudy.render", "--results", str(results), "--renderer", request.param,
+    command = [sys.executable, "-m", "collstudy.publish.render", "--results", str(results), "--renderer", request.param,
                "--studies", "simulated-one", "not-yet", "measured-one", *output]  # fmt: skip
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "workflow")}
     done = subprocess.run(

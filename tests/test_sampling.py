@@ -13,9 +13,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from collstudy import sampling
-from collstudy.cells import expand
-from collstudy.config import Configuration
+from collstudy.sources import sampled as sampling
+from collstudy.study.cells import expand
+from collstudy.study.config import Configuration
 from conftest import TINY, Checkout
 from test_cells import VERSIONS
 from test_workflow import FAULTY, cell_files, rows, run

@@ -8,11 +8,11 @@ import os
 from pathlib import Path
 
 import pytest
-from collstudy.cells import Cell, Versions, expand
-from collstudy.config import Configuration
-from collstudy.errors import StudyError
-from collstudy.project import Project
-from collstudy.runner import LaunchFailed, execute
+from collstudy.base.errors import StudyError
+from collstudy.launch.runner import LaunchFailed, execute
+from collstudy.project.project import Project
+from collstudy.study.cells import Cell, Versions, expand
+from collstudy.study.config import Configuration
 from conftest import Checkout
 
 STUDY = """

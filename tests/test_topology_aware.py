@@ -9,11 +9,11 @@ from collections import defaultdict
 from dataclasses import replace
 
 import pytest
-from collstudy.blocks import Block, Task
-from collstudy.config import Policy
-from collstudy.project import Project
-from collstudy.rulesfile import rules_selection
-from collstudy.runner import run_block
+from collstudy.launch.rulesfile import rules_selection
+from collstudy.launch.runner import run_block
+from collstudy.plan.blocks import Block, Task
+from collstudy.project.project import Project
+from collstudy.study.config import Policy
 from conftest import Checkout
 
 STUDY = """

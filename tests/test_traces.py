@@ -13,12 +13,12 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from collstudy import traces
-from collstudy.actions import read_calls
-from collstudy.config import Configuration
-from collstudy.errors import StudyError
-from collstudy.openmpi import library
-from collstudy.toolchain import mpi_environment
+from collstudy.base.errors import StudyError
+from collstudy.launch.openmpi import library
+from collstudy.launch.toolchain import mpi_environment
+from collstudy.sources import traces
+from collstudy.sources.actions import read_calls
+from collstudy.study.config import Configuration
 from conftest import Checkout
 
 TESTS = Path(__file__).resolve().parent

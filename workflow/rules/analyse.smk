@@ -1,5 +1,5 @@
 # Measurements to tables, models and figures.
-from collstudy.sources import note_sources
+from collstudy.base.digests import note_sources
 
 ANALYSIS_SOURCES = RESULTS / "sources" / "analysis.sha256"
 if workflow.is_main_process:

@@ -8,18 +8,25 @@ sys.path.insert(0, str(BASE / "workflow"))
 
 from snakemake.exceptions import WorkflowError
 
-from collstudy import calibrate, sampling, tracing
-from collstudy.errors import StudyError
-from collstudy.project import Project, split_names
-from collstudy.blocks import (
+from collstudy.calibration import calibrate
+from collstudy.sources import sampled, traced
+from collstudy.base.errors import StudyError
+from collstudy.project.project import Project, split_names
+from collstudy.plan.blocks import (
     read_block,
     read_pending,
     slurm_resources,
     write_blocks,
     write_pending,
 )
-from collstudy.status import Progress, explain, last_words, left_running, note_start
-from collstudy.store import Store
+from collstudy.project.status import (
+    Progress,
+    explain,
+    last_words,
+    left_running,
+    note_start,
+)
+from collstudy.store.store import Store
 
 # Jobs use the Python that runs Snakemake.
 os.environ.update(
@@ -87,11 +94,11 @@ def plan():
         state = states[study.name]
         project.write_description(study, list(state.cells))
         if study.sampling:
-            names[study.name] = sampling.ask_again(project, study)
+            names[study.name] = sampled.ask_again(project, study)
         else:
             names[study.name] = write_blocks(blocks[study.name], RESULTS / "blocks")
         if study.applications:
-            names[study.name], lines = tracing.plan(
+            names[study.name], lines = traced.plan(
                 project.jobs(study)[0], study.name, RESULTS
             )
             print(*lines, sep="\n", end="\n" * len(lines), file=sys.stderr)
@@ -175,7 +182,7 @@ def get_calibration(wildcards):
 
 def get_imported(wildcards):
     """The data files of an imported study."""
-    from collstudy.importer import files_of
+    from collstudy.sources.imported import files_of
 
     study = STATES[wildcards.study].study
     return [path for _, path in files_of(study)] if study.imports else []
@@ -202,7 +209,7 @@ def get_trace_resource(name):
 
     def get_application_resource(wildcards, attempt):
         request = RESULTS / "applications" / f"{wildcards.job}.json"
-        return tracing.slurm_resources(request, attempt).get(name)
+        return traced.slurm_resources(request, attempt).get(name)
 
     return get_application_resource
 
@@ -210,7 +217,7 @@ def get_trace_resource(name):
 def get_trace(wildcards):
     """The marker of the trace that a replay is of, where this run makes that trace."""
     request = RESULTS / "applications" / f"{wildcards.job}.json"
-    trace = tracing.read_request(request).trace.name
+    trace = traced.read_request(request).trace.name
     return [
         path
         for markers in BLOCKS.values()

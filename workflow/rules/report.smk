@@ -1,9 +1,9 @@
 # Everything to the report, and the verdict of the run.
-from collstudy.sources import note_sources
+from collstudy.base.digests import note_sources
 
 REPORT_SOURCES = RESULTS / "sources" / "report.sha256"
 if workflow.is_main_process:
-    note_sources(REPORT_SOURCES, ["report", "workflow/collstudy/render.py"])
+    note_sources(REPORT_SOURCES, ["report", "workflow/collstudy/publish/render.py"])
 
 
 rule render_report:
@@ -24,7 +24,7 @@ rule render_report:
     # The revision is asked for in the shell: as a parameter it would make every commit a reason to render again.
     shell:
         "revision=$(git -C {params.base:q} describe --always --dirty 2>> {log:q} || echo unknown) && "
-        "python -m collstudy.render --results {params.results:q} --studies {params.studies:q} --output {params.folder:q}"
+        "python -m collstudy.publish.render --results {params.results:q} --studies {params.studies:q} --output {params.folder:q}"
         " --revision $revision > {log:q} 2>&1"
 
 

@@ -1,5 +1,5 @@
 # Measurements to decisions, decisions to files that MPI libraries read, and what these gain on fresh launches.
-from collstudy.tuning import wanted_files
+from collstudy.tuning.rules import wanted_files
 
 
 rule decide_tuning:
@@ -50,7 +50,7 @@ checkpoint emit_tuning:
     params:
         results=RESULTS,
     shell:
-        "python -m collstudy.tune --results {params.results:q} emit {wildcards.study:q} 2>&1 | tee {log:q}"
+        "python -m collstudy.tuning.verify --results {params.results:q} emit {wildcards.study:q} 2>&1 | tee {log:q}"
 
 
 rule keep_tuning:
@@ -68,4 +68,4 @@ rule keep_tuning:
     params:
         results=RESULTS,
     shell:
-        "python -m collstudy.tune --results {params.results:q} keep {wildcards.study:q} 2>&1 | tee {log:q}"
+        "python -m collstudy.tuning.verify --results {params.results:q} keep {wildcards.study:q} 2>&1 | tee {log:q}"

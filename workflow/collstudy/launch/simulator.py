@@ -1,0 +1,389 @@
+"""Run a cell in SimGrid SMPI: platform and host file from the machine's levels, and the command.
+
+Model. Levels form nested zones; a message between two cores climbs to the outermost level at which they differ and pays
+that level's latency (half of the difference to the level inside of it on each side, so that the sum is the level's value)
+and bandwidth. `shared_gb_s` is a link that every message crossing a unit shares, in both directions together unless the
+level is `full_duplex`.
+
+A calibrated machine (`simulation.delay_us`, written by `calibrate.py`) costs by size and level instead: the sender is busy
+for `send_us`, the message takes `delay_us` of the outermost level at which sender and receiver differ, then its bytes flow,
+then the receiver of an eager message is busy for `receive_us`. Flows have at most the level's `bandwidth_gb_s` each and share,
+in each direction, what a core carries (`core_gb_s`) and the `shared_gb_s` of each level: the memory of a socket, which a copy
+inside of the socket crosses twice, the link between sockets, the network interface of a node. A rank looks for messages of
+every rank on its node, which adds `poll_us` for each beyond the pair. A long message that its sender has just received flows
+at no more than `forward_gb_s`: its bytes are still modified in that core's cache. Point-to-point tests send other bytes than they
+receive, so nothing is forwarded there. `workflow/native/simulator/levels.cpp` does what SimGrid has no option for.
+
+A fat tree (`simulation.fat_tree`) is not made of zones: `workflow/native/simulator/fattree.cpp` makes its switches, links and
+routes. Every link has the same bandwidth in each direction and the same latency.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+from xml.sax.saxutils import quoteattr
+
+from collstudy.launch import programs
+from collstudy.launch.toolchain import SETUP, SIMULATED, SIMULATED_WITH_LIBRARY, suite
+from collstudy.store.store import write_atomically, write_if_changed
+from collstudy.study.cells import Cell, variable
+from collstudy.study.config import APPLICATIONS, POINT_TO_POINT, Level, Machine
+from collstudy.study.placement import Core, cores_in_order
+
+#: SimGrid's names for the decision logic of each library.
+SELECTORS = {"smpi-openmpi": "ompi", "smpi-mpich": "mpich", "smpi-impi": "impi"}
+
+DEFAULTS: dict[str, Any] = {
+    "send_overhead_us": 0.0,
+    "receive_overhead_us": 0.0,
+    "eager_limit_bytes": 65536,
+    "async_small_bytes": 0,
+    "latency_factor": "0:1",
+    "bandwidth_factor": "0:1",
+}
+
+
+#: GB/s of a link that limits nothing.
+UNLIMITED = 1e6
+
+
+def platform_xml(
+    levels: tuple[Level, ...],
+    core_gb_s: float | None = None,
+    bounds: Literal["crossed", "level", "apart"] = "crossed",
+) -> str:
+    """Platform description for SimGrid 3.32: one host a core, one zone a unit of each level above the core.
+
+    With *core_gb_s*, `bandwidth_gb_s` limits each message, `core_gb_s` and `shared_gb_s` all messages together, in each
+    direction. *bounds* says what limits a message: the slowest level that it crosses; its own level, also where one inside of it
+    is slower (two cores of a node exchange less than its network carries), the units of a level are then joined pair by pair; or
+    nothing here: `levels.so` does that of a calibrated machine.
+    """
+    lines = [
+        "<?xml version='1.0'?>",
+        '<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">',
+        '<platform version="4.1">',
+    ]
+    outer = 0
+    if bounds == "apart":
+        # Outer levels whose link carries all that the units inside of them can send limit nothing, and would join in one system of
+        # equations what has nothing to do with each other.
+        while outer < len(levels) - 2 and _carries_all(levels[outer], levels[outer + 1]):
+            outer += 1
+    lines += _zone(levels, outer, (), "  ", core_gb_s, bounds)
+    return "\n".join(lines + ["</platform>", ""])
+
+
+def _carries_all(level: Level, inner: Level) -> bool:
+    return bool(inner.shared_gb_s and (level.shared_gb_s or UNLIMITED) >= inner.count * inner.shared_gb_s)
+
+
+def _link(identifier: str, bandwidth_gb_s: float, latency_us: float, indent: str, policy: str = "") -> str:
+    sharing = f' sharing_policy="{policy}"' if policy else ""
+    speed = f'bandwidth="{bandwidth_gb_s * 1e9:.6g}Bps" latency="{max(latency_us, 0) * 1e-6:.6g}s"'
+    return f"{indent}<link id={quoteattr(identifier)} {speed}{sharing}/>"
+
+
+def _zone(
+    levels: tuple[Level, ...], depth: int, at: tuple[int, ...], indent: str, core_gb_s: float | None, bounds: str
+) -> list[str]:
+    """The zone of unit *at*: its children at *depth* (cores, or zones) hang on its router like the rays of a star.
+
+    A route between zones must end in a zone, so the router of a zone of zones sits in a zone of its own (zr...).
+    """
+    level = levels[depth]
+    name = "-".join(map(str, at))
+    innermost = depth == len(levels) - 1
+    counts = [level.count for level in levels[len(at) : depth + 1]]
+    units = [(*at, *more) for more in itertools.product(*map(range, counts))]
+    children = ["-".join(map(str, unit)) for unit in units]
+    inside = indent + "  "
+    lines = [f'{indent}<zone id="z{name}" routing="Floyd">']
+    for unit, child in zip(units, children, strict=True):
+        if innermost:
+            lines.append(f'{inside}<host id="c-{child}" speed="1Gf"/>')
+        else:
+            lines += _zone(levels, depth + 1, unit, inside, core_gb_s, bounds)
+    router = f'<router id="r{name}"/>'
+    lines.append(inside + (router if innermost else f'<zone id="zr{name}" routing="None">{router}</zone>'))
+    pairs = list(itertools.combinations(children, 2)) if bounds == "level" and depth > 0 else []
+    lines += _links(levels, depth, name, children, inside, core_gb_s, bounds)
+    lines += [_pair_link(levels, depth, pair, inside) for pair in pairs]
+    for child in children:
+        lines += _routes(level, name, child, innermost, inside, core_gb_s, bounds)
+    for pair in pairs:
+        lines += _pair_routes(level, name, pair, innermost, inside, core_gb_s)
+    lines.append(f"{indent}</zone>")
+    return lines
+
+
+def _pair_link(levels: tuple[Level, ...], depth: int, pair: tuple[str, str], indent: str) -> str:
+    """What a message between two units of a level costs there; other messages take the way by the router."""
+    inner = 0.0 if depth == len(levels) - 1 else levels[depth + 1].latency_us
+    return _link(
+        "p" + "_".join(pair), levels[depth].bandwidth_gb_s, levels[depth].latency_us - inner, indent, "FATPIPE"
+    )
+
+
+def _pair_routes(
+    level: Level, name: str, pair: tuple[str, str], innermost: bool, indent: str, core_gb_s: float | None
+) -> Iterator[str]:
+    """The routes between two units: with fewer links than by the router, so that SimGrid takes them."""
+    for one, other in (pair, pair[::-1]) if core_gb_s else (pair,):
+        crossed = ["p" + "_".join(pair)]
+        for child, direction in ((one, "u"), (other, "d")):
+            if core_gb_s and innermost:
+                crossed.append(f"{direction}{child}")
+            if level.shared_gb_s:
+                crossed.append(f"s{name}" if innermost else f"s{direction if core_gb_s else ''}{child}")
+        kind, prefix = ("route", "c-") if innermost else ("zoneRoute", "z")
+        gateways = "" if innermost else f' gw_src="r{one}" gw_dst="r{other}"'
+        one_way = ' symmetrical="NO"' if core_gb_s else ""
+        links = "".join(f'<link_ctn id="{link}"/>' for link in crossed)
+        yield f'{indent}<{kind} src="{prefix}{one}" dst="{prefix}{other}"{gateways}{one_way}>{links}</{kind}>'
+
+
+def _routes(
+    level: Level, name: str, child: str, innermost: bool, indent: str, core_gb_s: float | None, bounds: str
+) -> Iterator[str]:
+    """The route between a child and the router of its zone; with *core_gb_s* one for each direction."""
+    for direction in ("u", "d") if core_gb_s else ("",):
+        crossed = [] if bounds == "apart" else [f"l{child}"]
+        if core_gb_s and innermost:
+            crossed.append(f"{direction}{child}")
+        if level.shared_gb_s or (bounds == "apart" and not innermost):
+            crossed.append(f"s{name}" if innermost else f"s{direction}{child}")
+        ends = [f"c-{child}", f"r{name}"] if innermost else [f"z{child}", f"zr{name}"]
+        gateways = [] if innermost else [f"r{child}", f"r{name}"]
+        if direction == "d":
+            ends, gateways = ends[::-1], gateways[::-1]
+        kind = "route" if innermost else "zoneRoute"
+        where = f'src="{ends[0]}" dst="{ends[1]}"' + "".join(
+            f' {key}="{value}"' for key, value in zip(("gw_src", "gw_dst"), gateways, strict=False)
+        )
+        one_way = ' symmetrical="NO"' if direction else ""
+        # From the child outwards; SimGrid turns it round for the way back.
+        way = ' direction="UP"' if level.full_duplex and not core_gb_s else ""
+        links = "".join(f'<link_ctn id="{link}"{way}/>' for link in crossed)
+        yield f"{indent}<{kind} {where}{one_way}>{links}</{kind}>"
+
+
+def _links(
+    levels: tuple[Level, ...],
+    depth: int,
+    name: str,
+    children: list[str],
+    indent: str,
+    core_gb_s: float | None,
+    bounds: str,
+) -> list[str]:
+    """Links of a zone: one a child, and what its messages share. They must come before the zone's first route."""
+    level = levels[depth]
+    innermost = depth == len(levels) - 1
+    latency = (level.latency_us - (0.0 if innermost else levels[depth + 1].latency_us)) / 2
+    if bounds == "apart":
+        # No FATPIPE links, which need full updates: these take long with thousands of ranks.
+        prefix, carried = ("", core_gb_s) if innermost else ("s", level.shared_gb_s or UNLIMITED)
+        lines = [_link(f"{prefix}{way}{child}", carried, latency, indent) for child in children for way in "ud"]
+        return lines + ([_link(f"s{name}", level.shared_gb_s, 0, indent)] if innermost and level.shared_gb_s else [])
+    duplex = "SPLITDUPLEX" if level.full_duplex and not core_gb_s else ""
+    policy = "FATPIPE" if core_gb_s else duplex
+    # A message on its way out is as fast as the level that it crosses.
+    speed = max(outer.bandwidth_gb_s for outer in levels[: depth + 1]) if bounds == "level" else level.bandwidth_gb_s
+    lines = [_link(f"l{child}", speed, latency, indent, policy) for child in children]
+    if core_gb_s and innermost:
+        lines += [_link(f"{way}{child}", core_gb_s, 0, indent) for child in children for way in "ud"]
+    if level.shared_gb_s:
+        ways = "ud" if core_gb_s else ("",)
+        units = [name] if innermost else [way + child for child in children for way in ways]
+        lines += [_link(f"s{unit}", level.shared_gb_s, 0, indent, duplex) for unit in units]
+    return lines
+
+
+def environment(machine: Machine, cell: Cell, placement: list[Core], folder: Path) -> dict[str, str]:
+    """Variables that tell the collectives library the node of each rank, the group of each node, and what summing costs."""
+    path = folder / f"nodes-{cell.digest[:16]}.txt"
+    write_atomically(path, "".join(f"node{core.node}\n" for core in placement).encode())
+    found = {"COLL_HOSTS": str(path)}
+    groups = next((level.count for level in machine.levels if level.name == "group"), 0)
+    if groups:
+        each = machine.nodes // groups
+        found["COLL_GROUPS"] = ";".join(f"{g}=node[{g * each}-{(g + 1) * each - 1}]" for g in range(groups))
+    if "reduce_gb_s" in machine.simulation:
+        found["COLL_REDUCE_MB_S"] = str(round(1000 * machine.simulation["reduce_gb_s"]))
+    return found
+
+
+#: Tests in which a rank sends with MPI_Send and does nothing else meanwhile.
+BLOCKING = ("latency", "multi_lat", "pairs")
+
+
+def costs_text(machine: Machine, collective: str = "") -> str:
+    """What a message costs at each level of a calibrated machine, as workflow/native/simulator/levels.cpp reads it."""
+    values = machine.simulation
+    lines = []
+    for key, word in (("send_us", "send"), ("receive_us", "receive")):
+        lines += [f"{word} {size} {us * 1e-6:.9g}" for size, us in values[key]]
+    forward = None
+    for depth in reversed(range(len(machine.levels))):
+        level = machine.levels[depth]
+        for n, us in delays(machine, depth):
+            # SimGrid does not keep the sender of a blocking long message busy: the message takes longer by that time instead.
+            uncounted = line(values["send_us"], n) if collective in BLOCKING and n >= values["eager_limit_bytes"] else 0
+            lines.append(f"delay {depth} {n} {(us + uncounted) * 1e-6:.9g}")
+        lines.append(f"rate {depth} {level.bandwidth_gb_s * 1e9:.9g}")
+        # A level that was not calibrated forwards as the level inside of it does.
+        forward = values.get("forward_gb_s", {}).get(level.name, forward)
+        if forward and collective not in POINT_TO_POINT:
+            lines.append(f"forward {depth} {forward * 1e9:.9g}")
+    node = 1 + max((depth for depth, level in enumerate(machine.levels) if level.name in ("group", "node")), default=-1)
+    lines.append(f"poll {node} {values.get('poll_us', 0) * 1e-6:.9g}")
+    lines.append(f"forward_from {values['eager_limit_bytes']}")
+    return "\n".join([*lines, ""])
+
+
+def line(points: Sequence[Sequence[float]], size: float) -> float:
+    """Linear interpolation between *points* (size, value); beyond them the last value."""
+    if size <= points[0][0]:
+        return points[0][1]
+    for (low, before), (high, after) in itertools.pairwise(points):
+        if size <= high:
+            return before + (after - before) * (size - low) / (high - low)
+    return points[-1][1]
+
+
+def delays(machine: Machine, depth: int) -> list[tuple[int, float]]:
+    """Microseconds that a message takes at a level, by size.
+
+    A level that was not calibrated (switches around the calibrated nodes) takes longer than the level inside of it by the
+    difference of their `latency_us`.
+    """
+    level = machine.levels[depth]
+    known = machine.simulation["delay_us"]
+    if level.name in known:
+        return [(size, us) for size, us in known[level.name]]
+    inner = machine.levels[depth + 1]
+    return [(size, us + level.latency_us - inner.latency_us) for size, us in delays(machine, depth + 1)]
+
+
+def calibrated(machine: Machine) -> bool:
+    """Whether the machine's file has costs by size for each level, which only `levels.so` can simulate."""
+    return "delay_us" in machine.simulation
+
+
+def fat_tree_text(machine: Machine) -> str:
+    """The tree as fattree.cpp reads it; hosts are named as placement.py names their one core."""
+    tree = machine.simulation["fat_tree"]
+    lines = [f"{key} {tree[key]}" for key in ("arity", "stages", "link_gb_s", "link_us", "routing")]
+    return "\n".join([*lines, *(f"host {core.name}" for core in cores_in_order(machine.levels, [])), ""])
+
+
+def platform(machine: Machine, hosts: Path, folder: Path, collective: str = "") -> tuple[Path, dict[str, str]]:
+    """Write what describes the machine to *folder*: the file that smpirun loads, and variables that it needs.
+
+    The variables name files without their folder, in which the simulator runs: smpirun splits what it is told at blanks.
+    """
+    built = SETUP / "build" / SIMULATED / "simulator"
+    if "fat_tree" in machine.simulation:
+        tree = folder / "fat-tree.txt"
+        write_if_changed(tree, fat_tree_text(machine).encode())
+        return built / "fattree.so", {"COLLSTUDY_FATTREE": tree.name, "COLLSTUDY_HOSTS": hosts.name}
+    described = folder / "platform.xml"
+    if not described.exists():
+        by_level = "level" if machine.simulation.get("bandwidth_by_level") else "crossed"
+        bounds = "apart" if calibrated(machine) else by_level
+        write_atomically(described, platform_xml(machine.levels, machine.simulation.get("core_gb_s"), bounds).encode())
+    if not calibrated(machine):
+        return described, {}
+    costs = folder / (f"costs-{collective}.txt" if collective in POINT_TO_POINT else "costs.txt")
+    if not costs.exists():
+        write_atomically(costs, costs_text(machine, collective).encode())
+    names = {"PLATFORM": described.name, "COSTS": costs.name, "HOSTS": hosts.name}
+    return built / "levels.so", {f"COLLSTUDY_{key}": name for key, name in names.items()}
+
+
+def wrapper(variables: dict[str, str]) -> list[str]:
+    """The arguments of smpirun that set variables for the simulator."""
+    return ["-wrapper", " ".join(["env", *(f"{key}={value}" for key, value in variables.items())])] if variables else []
+
+
+def options(machine: Machine, cell: Cell) -> list[str]:
+    """SimGrid's configuration for a cell."""
+    algorithms = {}
+    if cell.selection.get("library", {}).get(variable(cell.collective), "").startswith("ompi_"):
+        # A communicator's number, when the library makes one: SMPI would send it round a ring of all ranks, for minutes.
+        algorithms["bcast"] = "binomial_tree"
+    if "smpi" in cell.selection:
+        algorithms[cell.collective] = cell.selection["smpi"]["algorithm"]
+    return options_of(machine, cell.mpi["name"], algorithms)
+
+
+def options_of(machine: Machine, mpi: str, algorithms: dict[str, str]) -> list[str]:
+    """SimGrid's configuration: deterministic, nothing left at values calibrated for another cluster.
+
+    *algorithms* are SimGrid's own, by collective.
+    """
+    values = {**DEFAULTS, **machine.simulation}
+    send, receive = values["send_overhead_us"] * 1e-6, values["receive_overhead_us"] * 1e-6
+    settings = {
+        "smpi/simulate-computation": "no",
+        "smpi/coll-selector": SELECTORS[mpi],
+        "smpi/os": f"0:{send:.9g}:0",
+        "smpi/ois": f"0:{send:.9g}:0",
+        "smpi/or": f"0:{receive:.9g}:0",
+        "smpi/send-is-detached-thresh": values["eager_limit_bytes"],
+        "smpi/async-small-thresh": values["async_small_bytes"],
+        "network/TCP-gamma": "0",
+        "network/crosstraffic": "0",
+        "network/weight-S": "0",
+        # The overheads are tens of nanoseconds: resolve picoseconds, and let reading the clock cost nothing.
+        "surf/precision": "1e-12",
+        "smpi/wtime": "0",
+    }
+    if "fat_tree" in machine.simulation:
+        # No factors; traffic.cpp asks each flow after each step how far it is, which the lazy update does not know.
+        settings |= {"network/model": "CM02", "network/optim": "Full"}
+    elif calibrated(machine):
+        # Factors by level need a model without factors of its own. A short message leaves when it is sent.
+        settings["network/model"] = "CM02"
+        settings["smpi/async-small-thresh"] = values["eager_limit_bytes"]
+    else:
+        settings["smpi/lat-factor"] = values["latency_factor"]
+        settings["smpi/bw-factor"] = values["bandwidth_factor"]
+        if "core_gb_s" in machine.simulation:
+            # With FATPIPE links, as platform_xml() makes them then, the lazy updates of SimGrid 3.32 are wrong by up to a fifth.
+            settings["network/optim"] = "Full"
+    settings |= values.get("smpi", {})
+    settings |= {f"smpi/{collective}": name for collective, name in algorithms.items()}
+    return [f"--cfg={key}:{value}" for key, value in settings.items()]
+
+
+def prepare(machine: Machine, cell: Cell, placement: list[Core], folder: Path) -> list[str | Path]:
+    """Write the platform and the host file to *folder* and return the command of one launch.
+
+    Floating-point output has nine decimals: the simulator resolves far less than OMB's 0.01 us.
+    """
+    hosts = folder / f"hosts-{cell.digest[:16]}.txt"
+    write_atomically(hosts, "".join(core.name + "\n" for core in placement).encode())
+    if cell.collective in APPLICATIONS:
+        program = programs.command(cell, SETUP / "build" / SIMULATED)
+    else:
+        found = suite(SIMULATED_WITH_LIBRARY if "library" in cell.selection else SIMULATED)
+        program = [found.program(cell.collective), "-d", "6"]
+    described, variables = platform(machine, hosts, folder, cell.collective)
+    command = [
+        "smpirun",
+        *wrapper(variables),
+        "-np",
+        str(cell.processes),
+        "-platform",
+        described,
+        "-hostfile",
+        hosts,
+        *options(machine, cell),
+    ]
+    # smpi_host warns for every host that the costs of levels.so go before its own.
+    return [*command, "--log=root.thres:warning", "--log=smpi_host.thres:error", *program]

@@ -1,0 +1,267 @@
+"""Group cells that share an allocation into blocks, one job each; a block is a self-contained file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from collstudy.launch import programs
+from collstudy.store.store import Store, Summary, write_atomically, write_if_changed
+from collstudy.study.cells import Cell, canonical
+from collstudy.study.config import APPLICATIONS, Level, Machine, Policy
+
+#: Minutes between the start of a Slurm job and its first launch where the machine does not say `setup_minutes`.
+SETUP_MINUTES = 2.0
+#: Time limits are this much longer than estimated.
+MARGIN = 1.5
+
+#: Estimated wall time of a block of simulated cells (s).
+SIMULATED_BLOCK_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Task:
+    """A cell that needs launches, how many it has, and how long each of them took (s)."""
+
+    cell: Cell
+    policy: Policy
+    have: int = 0
+    seen_s: float | None = None
+
+    def seconds(self, ratio: float = 1.0) -> float:
+        """Rough wall time of what is left, for time limits and progress; never part of an identity.
+
+        *ratio* is what launches took over what was estimated, for a cell that has none yet.
+        """
+        each = estimate_launch_s(self.cell) * ratio if self.seen_s is None else self.seen_s
+        if self.cell.deterministic:
+            return each
+        # One launch more than the measurements: the proof.
+        return each * (max(self.policy.maximum - self.have, 1) + (self.have == 0))
+
+
+def seconds_of(tasks: Sequence[Task]) -> float:
+    """Estimated wall time of tasks; launches that some of them had already correct the estimate of the others."""
+    seen = [task for task in tasks if task.seen_s is not None]
+    ratio = 1.0
+    if seen:
+        ratio = sum(task.seen_s or 0 for task in seen) / sum(estimate_launch_s(task.cell) for task in seen)
+    return sum(task.seconds(ratio) for task in tasks)
+
+
+def estimate_launch_s(cell: Cell) -> float:
+    """Rough wall time of one launch (s): start-up, then iterations of what a message of each size may take."""
+    if cell.collective in APPLICATIONS:
+        return programs.estimate_s(cell)
+    p = cell.processes
+    bytes_swept = sum(size or 8 for size in cell.size_list)
+    calls = (cell.iterations + cell.warmup) * len(cell.row_sizes)
+    if cell.collective == "pairs":
+        return 1.5 + 0.05 * p + 2e-5 * calls
+    if cell.deterministic:
+        return 0.1 + 6e-6 * calls * p * math.log2(p + 1)
+    return 1.5 + 0.05 * p + calls * 20e-6 * math.log2(p + 1) + (cell.iterations + cell.warmup) * bytes_swept * p / 10e9
+
+
+@dataclass(frozen=True)
+class Block:
+    """Tasks that share machine, MPI library and number of nodes, and fit the time budget."""
+
+    machine: Machine
+    mpi: str
+    nodes: int
+    tasks: tuple[Task, ...]
+
+    @property
+    def seconds(self) -> float:
+        """Estimated wall time of its launches."""
+        return seconds_of(self.tasks)
+
+    @property
+    def node_hours(self) -> float:
+        """Estimated node hours, the set-up of the job included; what is simulated or runs here costs none."""
+        if self.machine.kind != "slurm":
+            return 0.0
+        setup = self.machine.slurm.get("setup_minutes", SETUP_MINUTES)
+        return self.nodes * (self.seconds / 3600 + setup / 60)
+
+    def minutes(self, attempt: int = 1) -> int:
+        """The time limit to ask Slurm for: set-up, and what is left with a margin.
+
+        An attempt that kept nothing shows that the estimate is too low, so the next one asks for more.
+        """
+        factor = attempt if all(task.seen_s is None for task in self.tasks) else 1
+        setup = self.machine.slurm.get("setup_minutes", SETUP_MINUTES)
+        return max(1, math.ceil(setup + factor * MARGIN * self.seconds / 60))
+
+    @property
+    def processes(self) -> int:
+        """The most processes that one of its cells starts."""
+        return max(task.cell.processes for task in self.tasks)
+
+    @property
+    def name(self) -> str:
+        """Readable parts and a digest of what is to be done: the same work, the same name."""
+        work = [(task.cell.digest, task.have, asdict(task.policy)) for task in self.tasks]
+        return f"{self.machine.name}_{self.mpi}_n{self.nodes}-{hashlib.sha256(canonical(work)).hexdigest()[:12]}"
+
+    def document(self) -> dict[str, Any]:
+        """Everything that the runner needs, as plain JSON."""
+        return {
+            "name": self.name,
+            "machine": asdict(self.machine),
+            "mpi": self.mpi,
+            "nodes": self.nodes,
+            "tasks": [
+                {
+                    "cell": task.cell.identity(),
+                    "pattern": task.cell.pattern,
+                    "policy": asdict(task.policy),
+                    "have": task.have,
+                }
+                for task in self.tasks
+            ],
+        }
+
+
+def pack(tasks: Iterable[tuple[Machine, Task]]) -> list[Block]:
+    """Group tasks by machine, MPI and nodes, and split each group by the machine's time budget (`block_minutes`).
+
+    Neighbours in the study's order are dealt out round robin, so that the parts of a group take about as long as each
+    other and the algorithms of a comparison meet in one block.
+    """
+    groups: dict[tuple[str, str, int], list[Task]] = {}
+    machines: dict[str, Machine] = {}
+    for machine, task in tasks:
+        machines[machine.name] = machine
+        groups.setdefault((machine.name, task.cell.mpi["name"], task.cell.nodes), []).append(task)
+    blocks = []
+    for (name, mpi, nodes), members in groups.items():
+        machine = machines[name]
+        total = seconds_of(members)
+        # Simulations need no allocation: small blocks keep all cores of this computer busy to the end.
+        budget = SIMULATED_BLOCK_SECONDS if machine.kind == "simulated" else 60 * machine.block_minutes
+        parts = max(1, math.ceil(total / budget))
+        # What is compared stays together: same collective, mapping and processes, all algorithms.
+        points: dict[tuple, list[Task]] = {}
+        for task in members:
+            cell = task.cell
+            points.setdefault((cell.collective, cell.mapping, cell.processes, cell.per_node), []).append(task)
+        chunks: list[list[Task]] = [[] for _ in range(min(parts, len(points)))]
+        for index, point in enumerate(points.values()):
+            chunks[index % len(chunks)].extend(point)
+        blocks += [Block(machine, mpi, nodes, tuple(chunk)) for chunk in chunks]
+    return blocks
+
+
+def write_block(block: Block, folder: Path) -> Path:
+    """Write the block's file, named after its content, and return its path."""
+    path = folder / f"{block.name}.json"
+    write_if_changed(path, json.dumps(block.document(), indent=1).encode() + b"\n")
+    return path
+
+
+def marker(block: Block, folder: Path) -> Path:
+    """The file that says that a block was run. One that is there already is of an earlier run: its cells are lacking again."""
+    attempt = 1
+    kind = "here" if block.machine.kind == "local" else "done"
+    while (path := folder / f"{block.name}.{attempt}.{kind}").exists():
+        attempt += 1
+    return path
+
+
+def write_blocks(blocks: Iterable[Block], folder: Path) -> list[Path]:
+    """Write the files of blocks and return their markers: what Snakemake is asked for to have them measured."""
+    return [marker(block, write_block(block, folder).parent) for block in blocks]
+
+
+def write_pending(path: Path, markers: Iterable[Path]) -> None:
+    """Write the list of the markers that something waits for."""
+    write_atomically(path, "".join(f"{marker}\n" for marker in markers).encode())
+
+
+def read_pending(path: Path) -> list[Path]:
+    """Read what write_pending wrote."""
+    return [Path(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def read_block(path: Path) -> Block:
+    """Read what write_block wrote."""
+    document = json.loads(path.read_text(encoding="utf-8"))
+    raw = dict(document["machine"])
+    raw["levels"] = tuple(Level(**level) for level in raw["levels"])
+    tasks = tuple(
+        Task(cell_from(entry["cell"], entry["pattern"]), Policy(**entry["policy"]), entry.get("have", 0))
+        for entry in document["tasks"]
+    )
+    return Block(Machine(**raw), document["mpi"], document["nodes"], tasks)
+
+
+def cell_from(identity: dict[str, Any], pattern: str | None = None) -> Cell:
+    """Rebuild a cell from its identity."""
+    fields = {key: value for key, value in identity.items() if key != "identity_version"}
+    fields["parameters"] = tuple((name, value) for name, value in fields["parameters"])
+    fields["cycle"] = tuple(fields["cycle"])
+    fields["sizes"] = tuple(fields["sizes"]) if fields["sizes"] else None
+    return Cell(**fields, pattern=pattern)
+
+
+def pending(cell: Cell, have: Summary, policy: Policy) -> Task | None:
+    """The task of a cell that is not complete; None for a complete one."""
+    if not have.failed and have.stop(cell, policy):
+        return None
+    return Task(cell, policy, have.count, have.seconds)
+
+
+def slurm_resources(block: Block, store: Store, attempt: int = 1) -> dict[str, Any]:
+    """What a block's job asks Slurm for, in the words of Snakemake's Slurm plugin; only the time of what is left to do.
+
+    All cores of its nodes, because rank files may use any of them. A simulation is a job of one core; a block on this computer
+    asks for nothing.
+    """
+    machine = block.machine
+    if machine.kind == "local":
+        return {}
+    rest = left(block, store)
+    asked: dict[str, Any] = {"runtime": rest.minutes(attempt) if rest.tasks else 1}
+    if machine.kind == "simulated":
+        return asked | {"tasks": 1, "mem_mb": 2000}
+    return asked | slurm_request(machine, block.nodes)
+
+
+def slurm_request(machine: Machine, nodes: int) -> dict[str, Any]:
+    """What a job on *nodes* nodes of a machine asks Slurm for, but for its time."""
+    slurm = machine.slurm
+    names = {"slurm_partition": "partition", "slurm_account": "account", "constraint": "constraint", "qos": "qos"}
+    asked: dict[str, Any] = {ours: slurm[key] for ours, key in names.items() if key in slurm}
+    extra = []
+    asked["nodes"] = nodes
+    # The plugin refuses one task a node for MPI jobs, and calls every job with `mpi` without srun.
+    if machine.cores_per_node > 1:
+        asked |= {"mpi": "mpirun", "tasks_per_node": machine.cores_per_node}
+    elif nodes > 1:
+        asked |= {"mpi": "mpirun", "tasks": nodes}
+        extra.append("--ntasks-per-node=1")
+    else:
+        asked["tasks"] = 1
+    # Zero: the plugin says nothing, and the partition's default counts (it refuses --mem=0 in slurm_extra).
+    asked["mem_mb"] = slurm.get("mem_mb", 0)
+    if slurm.get("exclusive", True):
+        extra.append("--exclusive")
+    if slurm.get("extra"):
+        extra.append(slurm["extra"])
+    if extra:
+        asked["slurm_extra"] = " ".join(extra)
+    return asked
+
+
+def left(block: Block, store: Store) -> Block:
+    """The block with what the store lacks of it at this moment."""
+    found = store.summaries([task.cell for task in block.tasks])
+    tasks = (pending(task.cell, have, task.policy) for task, (have, _) in zip(block.tasks, found, strict=True))
+    return replace(block, tasks=tuple(task for task in tasks if task))

@@ -1,0 +1,1 @@
+"""What a study gets its numbers from."""
