@@ -29,6 +29,7 @@ def calls(objects: Path) -> dict[str, set[str]]:
     needed: dict[str, set[str]] = defaultdict(set)
     for path in sorted(objects.glob("*/*.o")):
         file = str(path.relative_to(objects).with_suffix(""))
+        needed[file] = set()
         listed = subprocess.run(["nm", "--extern-only", "-P", path], capture_output=True, text=True, check=True).stdout
         for symbol, kind, *_ in (line.split() for line in listed.splitlines()):
             if kind == "U":
@@ -61,7 +62,9 @@ def upwards(graph: dict[str, set[str]]) -> list[tuple[str, str]]:
 
 
 def test_every_source_is_in_the_graph_of_calls(calls: dict[str, set[str]]) -> None:
-    sources = {str(path.relative_to(COLL).with_suffix("")) for folder in FOLDERS for path in (COLL / folder).glob("*.c")}
+    sources = {
+        str(path.relative_to(COLL).with_suffix("")) for folder in FOLDERS for path in (COLL / folder).glob("*.c")
+    }
     assert set(calls) == sources
     assert sum(map(len, calls.values())) > 20
 
