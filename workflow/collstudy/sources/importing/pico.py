@@ -1,8 +1,9 @@
 """PICO's result archives (HLC-Lab/pico): a folder or a .tar.gz a run, `<test>/<count>_<algorithm>_<type>.csv`, one time a call.
 
 `highest` is the time of the slowest rank in ns. The count is that of the whole buffer (pico_core/pico_core_utils.c): a rank of an
-allgather, alltoall, gather or scatter has count / ranks elements. The first fifth of the calls is warm-up. Which test measured what
-is in `<system>_metadata.csv`, beside the archives. Algorithms that end in `_ompi` are Open MPI's of that name; all others are PICO's own and are not imported.
+allgather, alltoall, gather or scatter has count / ranks elements. The first fifth of the calls is warm-up. Which test measured
+what is in `<system>_metadata.csv`, beside the archives. Algorithms that end in `_ompi` are Open MPI's of that name; all others are
+PICO's own and are not imported.
 """
 
 from __future__ import annotations
