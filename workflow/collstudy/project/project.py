@@ -145,11 +145,29 @@ class Project:
             traced.collect_study(study, self.jobs(study)[0], self.results, folder)
         elif study.imports:
             catalogue = self.configuration.catalogue
-            rows, account = imported.read_study(study, catalogue, self.results / "imports")
-            account["collectives"] = collect.grid_of(rows, catalogue, study)
-            collect.collect_import(study, rows, account, folder)
+            rows, account = imported.read_all(study, catalogue, self.results / "imports")
+            kept = [row for row in rows if "left_out" not in row]
+            account["collectives"] = collect.grid_of(kept, catalogue, study)
+            collect.collect_import(study, rows, account, folder, self._other_imports(study))
         else:
             collect.collect_study(study, self.wanted(study), self.store, folder)
+
+    def _other_imports(self, study: Study) -> dict[str, list[dict[str, Any]]]:
+        """Rows of the other imported studies whose data are here; those that show a publication under its own names take no part."""
+        found = {}
+        for name in self.configuration.study_names():
+            if name == study.name:
+                continue
+            try:
+                other = self.study(name)
+                if not other.imports or "printed" in other.imports or imported.missing_files(other):
+                    continue
+                rows, _ = imported.read_all(other, self.configuration.catalogue, self.results / "imports")
+            except StudyError:
+                # What is wrong with it is said when it is asked for itself.
+                continue
+            found[name] = rows
+        return found
 
     def blocks(self, states: list[StudyState]) -> dict[str, list[Block]]:
         """Blocks of what each study still needs; a cell that two studies share is in the first one's block only."""

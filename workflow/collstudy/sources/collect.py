@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.launch.toolchain import simulator_version
+from collstudy.sources.importing import checks
 from collstudy.store.store import Damaged, Record, Store, write_atomically
 from collstudy.study.cells import Cell, canonical, swept
 from collstudy.study.config import APPLICATIONS, ROOT, Catalogue, Choice, Study
@@ -26,6 +27,9 @@ MEASUREMENT_COLUMNS = [
 #: Of imported data: what the latency is (imported.py), quartiles of single calls, whose they are, and what an import check flags.
 FURTHER_COLUMNS = [
     "from_rank", "to_rank", "comm_us", "sweeps", "flops", "residual", "seconds", "statistic", "q1_us", "q3_us", "source", "flag",
+]  # fmt: skip
+AGREEMENT_COLUMNS = [
+    "machine", "collective", "algorithm", "mapping", "sources", "cells", "median_abs_difference_pct", "p90_abs_difference_pct",
 ]  # fmt: skip
 CELL_COLUMNS = [
     "study", "collective", "algorithm", "parameters", "mapping", "nodes", "processes", "status", "reason", "launches", "stop", "cell",
@@ -245,8 +249,23 @@ def _status(record: Record, proved: bool | None) -> tuple[str, str]:
     return "measured", ""
 
 
-def collect_import(study: Study, rows: list[dict[str, Any]], account: dict[str, Any], folder: Path) -> None:
-    """Write cells.csv and measurements.csv of an imported study; cells that the grid has and the data lack are `missing`."""
+def collect_import(
+    study: Study,
+    rows: list[dict[str, Any]],
+    account: dict[str, Any],
+    folder: Path,
+    others: dict[str, list[dict[str, Any]]],
+) -> None:
+    """Write cells.csv, measurements.csv, import-checks.csv and agreement.csv of an imported study.
+
+    Cells that the grid has and the data lack are `missing`. *rows* include those that the study leaves out; *others* are the rows of
+    other imported studies.
+    """
+    findings = checks.check(rows, account["problems"], study.machine, others)
+    rows = [row for row in rows if "left_out" not in row]
+    write_atomically(folder / "import-checks.csv", to_csv(checks.CHECK_COLUMNS, checks.rows_of(findings)))
+    agreeing = [{"machine": study.machine.name, **row} for row in checks.agreement_of(rows)]
+    write_atomically(folder / "agreement.csv", to_csv(AGREEMENT_COLUMNS, agreeing))
     order = {name: index for index, name in enumerate(account["collectives"])}
     algorithms = {
         c: [(a["name"], a["parameters"]) for a in entry["algorithms"]] for c, entry in account["collectives"].items()

@@ -7,17 +7,20 @@ in the grid are counted. A file that is not what it should be ends the import wi
 from __future__ import annotations
 
 import glob
+import hashlib
+import json
 import os
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from collstudy.base.errors import StudyError, allowed
-from collstudy.sources.importing import csv_files, omb, pico
+from collstudy.sources.importing import csv_files, kept, omb, pico
 from collstudy.sources.importing.strict import LARGEST, LONGEST_US, UNITS, Problems, Refused, positive, whole
 from collstudy.study.config import POINT_TO_POINT, ROOT, SIZED, Catalogue, Machine, Study
 from collstudy.study.openmpi_numbers import algorithm_of
@@ -78,16 +81,56 @@ def read_study(
     names that the study does not map, and where no row is left.
     """
     rows, account = read_all(study, catalogue, cache)
-    kept = [row for row in rows if "left_out" not in row]
-    if not kept:
+    used = [row for row in rows if "left_out" not in row]
+    if not used:
         raise StudyError(f"config/studies/{study.name}.yaml: analysis.leave_out leaves no row of {len(rows)}")
-    return kept, account
+    return used, account
 
 
 def read_all(
     study: Study, catalogue: Catalogue, cache: Path | None = None
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """As read_study(), with the rows that the study leaves out: they have the reason in `left_out`."""
+    if cache is None or missing_files(study):
+        return _read(study, catalogue, cache)
+    digest = _digest(study, catalogue)
+    stored = cache / f"{study.name}.json"
+    found = kept.read(stored, digest)
+    if found is None:
+        found = _read(study, catalogue, cache)
+        kept.write(stored, digest, list(found))
+    return found[0], found[1]
+
+
+def _digest(study: Study, catalogue: Catalogue) -> str:
+    """Of everything that decides what an import gives: the files, what the study says of them, the catalogue, and this reader."""
+    total = hashlib.sha256()
+    says = [
+        study.name,
+        study.imports,
+        study.analysis.get("leave_out"),
+        asdict(study.machine),
+        catalogue.algorithms,
+        catalogue.mappings,
+    ]
+    total.update(json.dumps(says, sort_keys=True, default=str).encode())
+    sources = [Path(__file__), *sorted((Path(__file__).parent / "importing").glob("*.py"))]
+    metadata = {
+        found for entry in study.imports["files"] if entry.get("format") == "pico" for found in _metadata_files(entry)
+    }
+    for path in [*sources, *sorted(metadata), *(path for _, path in files_of(study))]:
+        total.update(f"{path} {pico.digest_of(path)}\n".encode())
+    return total.hexdigest()
+
+
+def _metadata_files(entry: dict[str, Any]) -> list[Path]:
+    if "metadata" in entry:
+        path = Path(_resolve(entry["metadata"]))
+        return [path] if path.exists() else []
+    return sorted({found for path in glob.glob(_glob_of(entry)) for found in Path(path).parent.glob("*_metadata.csv")})
+
+
+def _read(study: Study, catalogue: Catalogue, cache: Path | None) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     missing = missing_files(study)
     if missing:
         raise StudyError(
@@ -104,7 +147,10 @@ def read_all(
         for line, raw in _raw_rows(entry, path, study, catalogue, problems, cache):
             read += 1
             try:
-                mine.append(_convert(raw, entry, path, study, catalogue, names) | {"file": path.name, "line": line})
+                mine.append(
+                    _convert(raw, entry, path, study, catalogue, names)
+                    | {"file": path.name, "line": line, "path": str(path)}
+                )
             except Refused as reason:
                 problems.note(f"rows whose {reason}", f"{path.name}, line {line}" if line else path.name)
         rows += _summarised(mine) if entry.get("rows") == "iterations" else mine
@@ -115,17 +161,17 @@ def read_all(
     distinct, duplicates = _number_launches(rows)
     _check_statistics(distinct, study)
     left_out = _leave_out(distinct, study)
-    kept = [row for row in distinct if "left_out" not in row]
+    used = [row for row in distinct if "left_out" not in row]
     account = {
         "files": [str(path.name) for _, path in files_of(study)],
         "rows_read": read,
-        "rows_used": len(kept),
+        "rows_used": len(used),
         "exact_duplicates_dropped": duplicates,
-        "repeated_as_further_launches": sum(1 for row in kept if row["launch"] > 1),
+        "repeated_as_further_launches": sum(1 for row in used if row["launch"] > 1),
         "problems": problems.told(),
-        "statistics": sorted({row["statistic"] for row in kept}),
+        "statistics": sorted({row["statistic"] for row in used}),
     }
-    sources = sorted({row["source"] for row in kept if row.get("source")})
+    sources = sorted({row["source"] for row in used if row.get("source")})
     account |= {"sources": sources} if sources else {}
     account |= {"left_out": left_out} if left_out else {}
     return distinct, account

@@ -11,7 +11,6 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-import json
 import re
 import tarfile
 from collections.abc import Iterator
@@ -22,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from collstudy.base.errors import StudyError
+from collstudy.sources.importing import kept
 from collstudy.sources.importing.strict import Problems, Refused, positive, read_text
-from collstudy.store.store import write_atomically
 from collstudy.study.config import Catalogue
 from collstudy.study.openmpi_numbers import algorithm_of
 
@@ -176,12 +175,11 @@ def _algorithm(name: str, collective: str, version: str, catalogue: Catalogue) -
 
 def _summary(path: Path, cache: Path | None) -> tuple[list[Result], dict[str, list[str]]]:
     """What is kept of a run, from the cache where that has it for this very content."""
-    digest = _digest(path)
+    digest = digest_of(path)
     stored = cache / f"pico-{digest[:32]}.json" if cache else None
-    if stored and stored.exists():
-        found = _stored(stored, digest)
-        if found:
-            return found
+    found = kept.read(stored, f"{digest} {VERSION}") if stored else None
+    if found is not None:
+        return [Result(*values[:-1], tuple((reason, n) for reason, n in values[-1])) for values in found[0]], found[1]
     results, allocations = [], {}
     for name, content in _files(path):
         folder, _, file = name.rpartition("/")
@@ -196,33 +194,11 @@ def _summary(path: Path, cache: Path | None) -> tuple[list[Result], dict[str, li
     if not results:
         raise StudyError(f"{path}: no results of PICO in it (<test>/<count>_<algorithm>_<type>.csv)")
     if stored:
-        kept = {"results": [list(vars(result).values()) for result in results], "allocations": allocations}
-        text = json.dumps(kept)
-        write_atomically(
-            stored,
-            json.dumps(
-                {"of": digest, "version": VERSION, "kept": kept, "check": hashlib.sha256(text.encode()).hexdigest()}
-            ).encode(),
-        )
+        kept.write(stored, f"{digest} {VERSION}", [[list(vars(result).values()) for result in results], allocations])
     return results, allocations
 
 
-def _stored(stored: Path, digest: str) -> tuple[list[Result], dict[str, list[str]]] | None:
-    """A cached summary, if it is whole and of this content."""
-    try:
-        found = json.loads(stored.read_text(encoding="utf-8"))
-        kept = found["kept"]
-        if (found["of"], found["version"]) != (digest, VERSION):
-            return None
-        if hashlib.sha256(json.dumps(kept).encode()).hexdigest() != found["check"]:
-            return None
-        results = [Result(*values[:-1], tuple((reason, n) for reason, n in values[-1])) for values in kept["results"]]
-        return results, kept["allocations"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
-def _digest(path: Path) -> str:
+def digest_of(path: Path) -> str:
     """Of the content of an archive, or of every file of a folder with its name."""
     total = hashlib.sha256()
     if path.is_dir():
@@ -268,17 +244,17 @@ def _result(path: Path, name: str, test: str, parts: re.Match, content: bytes) -
                 refused[reason] = int(wrong.sum())
                 values = values[~wrong]
     else:
-        kept = []
+        times = []
         lines = [line for line in read_text(path / name, body).splitlines() if line.strip()]
         for line in lines[int(len(lines) * WARM_UP) :]:
             try:
                 fields = line.split(",")
                 if len(fields) != len(columns):
                     raise Refused("line has another number of fields than the header")
-                kept.append(positive(fields[0], "time", 1e12))
+                times.append(positive(fields[0], "time", 1e12))
             except Refused as reason:
                 refused[str(reason)] = refused.get(str(reason), 0) + 1
-        values = np.array(kept)
+        values = np.array(times)
     low, middle, high = np.percentile(values, [25, 50, 75]) if len(values) else (0.0, 0.0, 0.0)
     return Result(
         test, int(parts["count"]), parts["algorithm"], parts["type"], len(values), float(middle), float(low), float(high),
