@@ -35,7 +35,9 @@ class Import:
     def __init__(self, folder: Path):
         self.folder, self.data = folder, folder / "data"
         self.data.mkdir()
-        shutil.copytree(ROOT / "config", folder / "config")
+        # Without the other studies: those that import would be read to compare with.
+        shutil.copytree(ROOT / "config", folder / "config", ignore=shutil.ignore_patterns("studies"))
+        (folder / "config" / "studies").mkdir()
 
     def collect(self, study: str = STUDY) -> None:
         (self.folder / "config" / "studies" / "theirs.yaml").write_text(study.format(folder=self.data))
