@@ -71,7 +71,7 @@ def jobs(cluster: Cluster, folder: Path) -> None:
     for name in ("blocks", "cells"):
         made = checkout(folder / name, segments(25), "core, node", "[4]")
         if name == "cells":
-            source = made.folder / "workflow" / "collstudy" / "blocks.py"
+            source = made.folder / "workflow" / "collstudy" / "plan" / "blocks.py"
             text = source.read_text()
             assert "parts = max(1," in text
             # Every cell on its own: the split by points must not keep them together.
@@ -94,8 +94,8 @@ def overhead(folder: Path) -> None:
     """Launch the same command bare and through the runner, one after the other, on this computer."""
     from collstudy.launch import runner
     from collstudy.plan.blocks import Block, pending
-    from collstudy.project.project import Project
-    from collstudy.store.store import Summary
+    from collstudy.project.studies import Project
+    from collstudy.store.records import Summary
 
     made = checkout(folder / "overhead", ["linear"], "core", "[2]")
     text = (made.folder / "config/studies/bench.yaml").read_text()
@@ -134,8 +134,8 @@ def noop(folder: Path) -> None:
     )
     code = """
 import os
-from collstudy.project.project import Project
-from collstudy.store.store import Record
+from collstudy.project.studies import Project
+from collstudy.store.records import Record
 os.fsync = lambda *_: None
 project = Project(results="results")
 study = project.study("bench")

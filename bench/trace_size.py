@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "workflow"))
 
-from collstudy.sources import traces  # noqa: E402
+from collstudy.launch import tracefile  # noqa: E402
 
 ANALYSE = """
 suppressPackageStartupMessages(library(collanalysis))
@@ -37,8 +37,8 @@ for (plot in list(
 
 def write_rank(path: Path, rank: int, ranks: int, calls: int) -> None:
     """One file of *calls* calls; the exchange is with the neighbours on a ring."""
-    number = {name: index for index, name in enumerate(traces.operation_names(), start=1)}
-    names = " ".join(traces.operation_names()) + " "
+    number = {name: index for index, name in enumerate(tracefile.operation_names(), start=1)}
+    names = " ".join(tracefile.operation_names()) + " "
     header = traces.HEADER.pack(
         b"COLTRACE", traces.VERSION, traces.RECORD.size, rank, ranks, int(time.time()), b"bench", names.encode()
     )
@@ -55,7 +55,7 @@ def write_rank(path: Path, rank: int, ranks: int, calls: int) -> None:
             )
         )  # fmt: skip
         if listed:
-            slot = traces.struct.pack(f"=HHI{len(listed)}q", traces.LIST, 0, 0, *listed)
+            slot = tracefile.struct.pack(f"=HHI{len(listed)}q", traces.LIST, 0, 0, *listed)
             records.append(slot.ljust(traces.RECORD.size, b"\0"))
 
     add("init")
@@ -82,7 +82,7 @@ def main() -> None:
         for rank in range(ranks):
             write_rank(folder / f"rank-{rank:06d}.trace", rank, ranks, calls // ranks)
         start = time.monotonic()
-        about = traces.collect(folder, ranks, folder / "calls.csv.gz")
+        about = tracefile.collect(folder, ranks, folder / "calls.csv.gz")
         collected = time.monotonic()
         (folder / "about.json").write_text(json.dumps({"failure": "", "trace": about}))
         environment = {**os.environ, "R_LIBS": str(ROOT / ".study" / "R")}

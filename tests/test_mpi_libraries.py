@@ -14,14 +14,14 @@ from pathlib import Path
 
 import pytest
 from collstudy.base.errors import StudyError
-from collstudy.launch import hydra
+from collstudy.launch import hydra, mpich
 from collstudy.launch.proof import messages
 from collstudy.launch.rulesfile import rules_selection
 from collstudy.launch.toolchain import mpis
 from collstudy.plan.blocks import cell_from
 from collstudy.study.cells import Cell, Versions, expand
 from collstudy.study.config import Configuration
-from collstudy.tuning import check, mpich
+from collstudy.tuning import check
 from collstudy.tuning.rules import Placement, placements
 from conftest import ROOT, Checkout
 from test_tuning import decisions

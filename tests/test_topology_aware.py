@@ -12,7 +12,7 @@ import pytest
 from collstudy.launch.rulesfile import rules_selection
 from collstudy.launch.runner import run_block
 from collstudy.plan.blocks import Block, Task
-from collstudy.project.project import Project
+from collstudy.project.studies import Project
 from collstudy.study.config import Policy
 from conftest import Checkout
 

@@ -7,12 +7,13 @@ from types import SimpleNamespace
 
 import pytest
 from collstudy.base.errors import StudyError
+from collstudy.base.paths import ROOT
 from collstudy.launch import hydra, proof
 from collstudy.launch.patterns import PATTERNS
 from collstudy.launch.rulesfile import exported, rules_arguments, rules_selection
 from collstudy.launch.toolchain import mpis
-from collstudy.study.config import ROOT, Configuration
-from collstudy.tuning import check, emission, mpich, rules
+from collstudy.study.config import Configuration
+from collstudy.tuning import check, emission, rules, trees
 from collstudy.tuning.rules import Decision, Rule, placements, selected
 
 CONFIG = Configuration(ROOT / "config")
@@ -256,14 +257,14 @@ def test_intel_by_the_catalogues_numbers_and_the_variables_of_a_cell():
 
 
 def test_mpich_only_where_one_algorithm_serves_all_sizes():
-    one = mpich.variables(placements(decisions({4: {1: "binomial", 8: "binomial"}}))[0], CATALOGUE, [])
+    one = trees.variables(placements(decisions({4: {1: "binomial", 8: "binomial"}}))[0], CATALOGUE, [])
     assert "export MPIR_CVAR_BCAST_INTRA_ALGORITHM='binomial'" in one
     for sizes in ({1: "binomial", 8: "chain"}, {1: "binomial", 8: "default"}, {1: "default", 8: "default"}):
         table = {2: {1: "binomial", 8: "binomial"}, 4: sizes}
-        left = mpich.variables(placements(decisions(table))[0], CATALOGUE, [])
+        left = trees.variables(placements(decisions(table))[0], CATALOGUE, [])
         assert "export" not in left
         assert "bcast: left to MPICH" in left
-    nothing = mpich.variables(placements(decisions({4: {1: "default", 8: "default"}}))[0], CATALOGUE, [])
+    nothing = trees.variables(placements(decisions({4: {1: "default", 8: "default"}}))[0], CATALOGUE, [])
     assert "export" not in nothing and "left to MPICH (default)" in nothing
 
 

@@ -11,7 +11,7 @@ from snakemake.exceptions import WorkflowError
 from collstudy.calibration import calibrate
 from collstudy.sources import sampled, traced
 from collstudy.base.errors import StudyError
-from collstudy.project.project import Project, split_names
+from collstudy.project.studies import Project, split_names
 from collstudy.plan.blocks import (
     read_block,
     read_pending,
@@ -26,7 +26,7 @@ from collstudy.project.status import (
     left_running,
     note_start,
 )
-from collstudy.store.store import Store
+from collstudy.store.records import Store
 
 # Jobs use the Python that runs Snakemake.
 os.environ.update(

@@ -50,7 +50,7 @@ checkpoint emit_tuning:
     params:
         results=RESULTS,
     shell:
-        "python -m collstudy.tuning.verify --results {params.results:q} emit {wildcards.study:q} 2>&1 | tee {log:q}"
+        "python -m collstudy.project.tuner --results {params.results:q} emit {wildcards.study:q} 2>&1 | tee {log:q}"
 
 
 rule keep_tuning:
@@ -68,4 +68,4 @@ rule keep_tuning:
     params:
         results=RESULTS,
     shell:
-        "python -m collstudy.tuning.verify --results {params.results:q} keep {wildcards.study:q} 2>&1 | tee {log:q}"
+        "python -m collstudy.project.tuner --results {params.results:q} keep {wildcards.study:q} 2>&1 | tee {log:q}"

@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from collstudy.store.store import write_if_changed
-from collstudy.study.config import ROOT
+from collstudy.base.files import write_if_changed
+from collstudy.base.paths import ROOT
 
 
 def note_sources(path: Path, parts: Iterable[str]) -> Path:

@@ -38,10 +38,10 @@ from typing import Any
 import yaml
 
 from collstudy.base.errors import StudyError
+from collstudy.base.files import write_atomically
 from collstudy.launch import output
 from collstudy.launch.simulator import DEFAULTS, line, prepare
 from collstudy.launch.toolchain import versions
-from collstudy.store.store import write_atomically
 from collstudy.study.cells import Cell, expand
 from collstudy.study.config import (
     POINT_TO_POINT,

@@ -8,15 +8,15 @@ import sys
 from pathlib import Path
 
 from collstudy.base.errors import StudyError
+from collstudy.base.paths import ROOT
 from collstudy.cli import probe
 from collstudy.launch import build, toolchain
 from collstudy.launch.runner import run_block
 from collstudy.plan.blocks import read_block
-from collstudy.project.project import Project, StudyState, split_names
 from collstudy.project.status import progress_line, stale_lock
+from collstudy.project.studies import Project, StudyState, split_names
 from collstudy.publish import package
 from collstudy.sources import sampled, traced
-from collstudy.study.config import ROOT
 from collstudy.tuning import advise
 
 

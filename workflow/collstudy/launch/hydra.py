@@ -14,14 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError
+from collstudy.base.files import write_atomically
+from collstudy.base.paths import SETUP
+from collstudy.launch import mpich
 from collstudy.launch.proof import messages, other_messages, placed_as_asked, probed_sizes
 from collstudy.launch.rulesfile import exported, rules_file
-from collstudy.launch.toolchain import SETUP, Mpi, mpis, preloadable, suite
-from collstudy.store.store import write_atomically
+from collstudy.launch.toolchain import Mpi, mpis, preloadable, suite
 from collstudy.study.cells import Cell
 from collstudy.study.config import APPLICATIONS, POINT_TO_POINT, Machine
 from collstudy.study.placement import Core
-from collstudy.tuning import mpich
 
 
 def library(name: str) -> Mpi:

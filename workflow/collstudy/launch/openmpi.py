@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError, allowed
+from collstudy.base.files import write_atomically
 from collstudy.launch import programs
 from collstudy.launch.proof import other_messages, placed_as_asked, probed_sizes
 from collstudy.launch.rulesfile import han_file, rules_arguments, rules_file
 from collstudy.launch.toolchain import Mpi, embedded, mpi_environment, mpis, suite
-from collstudy.store.store import write_atomically
 from collstudy.study.cells import Cell
 from collstudy.study.config import APPLICATIONS, NON_BLOCKING, POINT_TO_POINT, Machine
 from collstudy.study.placement import Core

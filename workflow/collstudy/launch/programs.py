@@ -47,10 +47,3 @@ def complaint(printed: str) -> str:
     """What an application says of its failure, in front of a blank; empty where it says nothing."""
     said = [line for line in printed.splitlines() if line.startswith(tuple(f"{name}: " for name in APPLICATIONS))]
     return f" ({said[-1]})" if said else ""
-
-
-def estimate_s(cell: Cell) -> float:
-    """Rough wall time of one run (s): some 80 flops for each entry of each column (12 sweeps), at 5 GFlop/s a core."""
-    run = 80 * dict(cell.parameters)["n"] ** 3 / 5e9
-    # A simulation does the arithmetic of all processes on one core.
-    return 0.5 + (run if cell.deterministic else run / cell.processes)

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from collstudy.launch.toolchain import SETUP
-from collstudy.store.store import write_atomically
+from collstudy.base.files import write_atomically
+from collstudy.base.paths import SETUP
 from collstudy.study.cells import Cell
 
 

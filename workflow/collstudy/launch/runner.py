@@ -22,13 +22,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, TextIO
 
+from collstudy.base.clock import clock
 from collstudy.base.errors import StudyError
 from collstudy.launch import hydra, openmpi, output, programs, simulator
 from collstudy.launch.rulesfile import rules_environment
 from collstudy.launch.slurm_env import current_job, describe_nodes, launcher_environment, why_ending
 from collstudy.launch.toolchain import mpi_environment, mpis, preloadable, spack_lock
 from collstudy.plan.blocks import Block, Task, left
-from collstudy.store.store import Damaged, Store
+from collstudy.store.records import Damaged, Store
 from collstudy.study.cells import Cell, variable
 from collstudy.study.config import APPLICATIONS, POINT_TO_POINT
 
@@ -401,13 +402,6 @@ def software_of(block: Block) -> dict[str, str]:
     if lock:
         found["spack_lock_sha256"] = hashlib.sha256(lock.read_bytes()).hexdigest()
     return found
-
-
-def clock(seconds: float) -> str:
-    """Minutes and seconds, with hours where there are any."""
-    minutes, rest = divmod(int(seconds + 0.5), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def run_block(block: Block, results: Path, log_path: Path) -> dict[str, str]:

@@ -26,9 +26,10 @@ from pathlib import Path
 from typing import Any, Literal
 from xml.sax.saxutils import quoteattr
 
+from collstudy.base.files import write_atomically, write_if_changed
+from collstudy.base.paths import SETUP
 from collstudy.launch import programs
-from collstudy.launch.toolchain import SETUP, SIMULATED, SIMULATED_WITH_LIBRARY, suite
-from collstudy.store.store import write_atomically, write_if_changed
+from collstudy.launch.toolchain import SIMULATED, SIMULATED_WITH_LIBRARY, suite
 from collstudy.study.cells import Cell, variable
 from collstudy.study.config import APPLICATIONS, POINT_TO_POINT, Level, Machine
 from collstudy.study.placement import Core, cores_in_order

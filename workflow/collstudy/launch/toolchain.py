@@ -17,11 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from collstudy.base.errors import StudyError
-from collstudy.publish.render import choose_renderer
+from collstudy.base.paths import ROOT, SETUP
 from collstudy.study.cells import Versions
-from collstudy.study.config import APPLICATIONS, ROOT
+from collstudy.study.config import APPLICATIONS
 
-SETUP = ROOT / ".study"
 SIMULATED = "simulated"
 #: The simulated benchmark with the collectives library linked in.
 SIMULATED_WITH_LIBRARY = "simulated-library"
@@ -281,47 +280,3 @@ def versions() -> Versions:
         for name in APPLICATIONS
     }
     return Versions(known_suite, known_mpi, source_version("coll", "COLLSTUDY_VERSION"), host(), own)
-
-
-def renderer() -> tuple[str, str, str]:
-    """Name, version (of pandoc, where it is not Quarto) and path of what renders the report."""
-    try:
-        found = choose_renderer("auto")
-    except StudyError:
-        return "none", "", ""
-    return found.name, found.version or found.pandoc, found.executable
-
-
-def info() -> dict[str, str]:
-    """What `./study info` prints: everything that will be used, with versions; empty where it is missing."""
-    mpi = mpis().get("openmpi")
-    real, simulated, simgrid = suite("openmpi"), suite(SIMULATED), simulator_version()
-    name, version, path = renderer()
-    r = shutil.which("Rscript")
-    snakemake = shutil.which("snakemake")
-    r_version = version_of([r, "--version"], r"version (\S+)") if r else ""
-    values = {
-        "mpicc": mpi.mpicc if mpi else "",
-        "mpirun": mpi.mpirun if mpi else "",
-        "mpicc_version": f"Open MPI {mpi.version}" if mpi else "",
-        "mpirun_version": f"Open MPI {mpi.version}" if mpi else "",
-        "smpicc": shutil.which("smpicc") or "",
-        "smpirun": shutil.which("smpirun") or "",
-        "smpicc_version": f"SimGrid {simgrid}" if simgrid else "",
-        "smpirun_version": f"SimGrid {simgrid}" if simgrid else "",
-        "suite": real.name if real else (simulated.name if simulated else ""),
-        "suite_version": real.version if real else "",
-        "suite_dir": real.folder if real else "",
-        "suite_simulated": simulated.name if simulated and simgrid else "",
-        "suite_simulated_version": simulated.version if simulated and simgrid else "",
-        "suite_dir_simulated": simulated.folder if simulated and simgrid else "",
-        "renderer": name,
-        "renderer_version": version,
-        "renderer_path": path,
-        "r": r or "",
-        "r_version": r_version or "",
-        "snakemake": snakemake or "",
-        "snakemake_version": (version_of([snakemake, "--version"], r"(\S+)") or "") if snakemake else "",
-    }
-    values |= {f"mpi_{key}": f"{found.bin} {found.version}" for key, found in mpis().items()}
-    return {key: str(value) for key, value in values.items()}

@@ -10,10 +10,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from collstudy.launch import programs
-from collstudy.store.store import Store, Summary, write_atomically, write_if_changed
+from collstudy.base.files import write_atomically, write_if_changed
+from collstudy.plan.estimates import estimate_launch_s
+from collstudy.store.records import Store, Summary
 from collstudy.study.cells import Cell, canonical
-from collstudy.study.config import APPLICATIONS, Level, Machine, Policy
+from collstudy.study.config import Level, Machine, Policy
 
 #: Minutes between the start of a Slurm job and its first launch where the machine does not say `setup_minutes`.
 SETUP_MINUTES = 2.0
@@ -52,20 +53,6 @@ def seconds_of(tasks: Sequence[Task]) -> float:
     if seen:
         ratio = sum(task.seen_s or 0 for task in seen) / sum(estimate_launch_s(task.cell) for task in seen)
     return sum(task.seconds(ratio) for task in tasks)
-
-
-def estimate_launch_s(cell: Cell) -> float:
-    """Rough wall time of one launch (s): start-up, then iterations of what a message of each size may take."""
-    if cell.collective in APPLICATIONS:
-        return programs.estimate_s(cell)
-    p = cell.processes
-    bytes_swept = sum(size or 8 for size in cell.size_list)
-    calls = (cell.iterations + cell.warmup) * len(cell.row_sizes)
-    if cell.collective == "pairs":
-        return 1.5 + 0.05 * p + 2e-5 * calls
-    if cell.deterministic:
-        return 0.1 + 6e-6 * calls * p * math.log2(p + 1)
-    return 1.5 + 0.05 * p + calls * 20e-6 * math.log2(p + 1) + (cell.iterations + cell.warmup) * bytes_swept * p / 10e9
 
 
 @dataclass(frozen=True)

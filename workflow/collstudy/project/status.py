@@ -14,11 +14,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from collstudy.base.clock import clock
 from collstudy.base.errors import StudyError
-from collstudy.launch.runner import clock
 from collstudy.plan.blocks import Block, left, pending, read_block, read_pending
-from collstudy.project.project import StudyState
-from collstudy.store.store import Store
+from collstudy.project.studies import StudyState
+from collstudy.store.records import Store
 
 #: Seconds between two looks at the store while a run goes on.
 EVERY_S = float(os.environ.get("STUDY_PROGRESS_SECONDS", "20"))

@@ -20,11 +20,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from collstudy.base.clock import clock
 from collstudy.base.errors import StudyError
+from collstudy.base.files import write_atomically
+from collstudy.base.paths import ROOT
 from collstudy.launch import toolchain
-from collstudy.launch.runner import clock
-from collstudy.store.store import write_atomically
-from collstudy.study.config import ROOT
 
 #: What a package needs of a checkout that is no git repository.
 SOURCES = (

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
 import re
 from collections import Counter
@@ -12,10 +10,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from collstudy.base.files import to_csv, write_atomically
+from collstudy.base.paths import ROOT
 from collstudy.launch.toolchain import simulator_version
-from collstudy.store.store import Damaged, Record, Store, write_atomically
+from collstudy.store.records import Damaged, Record, Store
 from collstudy.study.cells import Cell, canonical, swept
-from collstudy.study.config import APPLICATIONS, ROOT, Catalogue, Choice, Study
+from collstudy.study.config import APPLICATIONS, Catalogue, Choice, Study
 
 MEASUREMENT_COLUMNS = [
     "study", "machine", "simulated", "suite", "mpi", "collective", "algorithm", "parameters", "mapping", "nodes", "processes",
@@ -29,24 +29,6 @@ CELL_COLUMNS = [
     "study", "collective", "algorithm", "parameters", "mapping", "nodes", "processes", "status", "reason", "launches", "stop", "cell",
     "seconds", "peak_memory_mb",
 ]  # fmt: skip
-
-
-def to_csv(columns: list[str], rows: list[dict[str, Any]]) -> bytes:
-    """CSV text with a header; None becomes an empty field, floats keep all their digits."""
-    stream = io.StringIO(newline="")
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(columns)
-    for row in rows:
-        writer.writerow([_text(row.get(column)) for column in columns])
-    return stream.getvalue().encode()
-
-
-def _text(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "TRUE" if value else "FALSE"
-    return repr(value) if isinstance(value, float) else str(value)
 
 
 def label_of(choice: Choice, catalogue: Catalogue, collective: str) -> str:

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError, allowed
+from collstudy.base.paths import ROOT
 from collstudy.launch.output import parse
-from collstudy.study.config import ROOT, SIZED, Catalogue, Machine, Study
+from collstudy.study.config import SIZED, Catalogue, Machine, Study
 
 NUMBERS = ("nodes", "processes", "size_bytes", "launch", "iterations")
 #: Of a ladder: which two cores, by their number on their node.

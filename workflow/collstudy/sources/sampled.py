@@ -14,13 +14,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from collstudy.base.files import to_csv
 from collstudy.plan.blocks import Block, pack, pending, write_blocks, write_pending
-from collstudy.sources.collect import collect_study, to_csv
+from collstudy.sources.collect import collect_study
 from collstudy.study.cells import Cell
 from collstudy.study.config import Choice, Study
 
 if TYPE_CHECKING:
-    from collstudy.project.project import Project
+    from collstudy.project.studies import Project
 
 #: What tells a point from all others, and what its calls cost.
 POINT = ["collective", "algorithm", "parameters", "mapping", "nodes", "processes", "size_bytes"]

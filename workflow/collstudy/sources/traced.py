@@ -27,15 +27,15 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from collstudy.base.errors import StudyError
-from collstudy.launch import simulator
+from collstudy.base.files import locked, to_csv, write_atomically, write_if_changed
+from collstudy.base.paths import SETUP
+from collstudy.launch import simulator, tracefile
+from collstudy.launch.actions import write_actions
 from collstudy.launch.openmpi import library
 from collstudy.launch.runner import KEPT_ENVIRONMENT, LaunchFailed, allocation, execute
-from collstudy.launch.toolchain import SETUP, SIMULATED, simulator_version
+from collstudy.launch.toolchain import SIMULATED, simulator_version
 from collstudy.plan.blocks import Block, slurm_request
-from collstudy.sources import traces
-from collstudy.sources.actions import write_actions
-from collstudy.sources.collect import CELL_COLUMNS, MEASUREMENT_COLUMNS, to_csv
-from collstudy.store.store import locked, write_atomically, write_if_changed
+from collstudy.sources.collect import CELL_COLUMNS, MEASUREMENT_COLUMNS
 from collstudy.study.cells import Versions, canonical, library_text, machine_identity, variable
 from collstudy.study.config import Application, Catalogue, Level, Machine, ReplayPlan, Study
 from collstudy.study.placement import place
@@ -160,7 +160,7 @@ def _trace(application: Application, machine: Machine, versions: Versions) -> Tr
     program = program_of(application)
     identity = {
         "identity_version": TRACE_IDENTITY,
-        "trace_version": traces.VERSION,
+        "trace_version": tracefile.VERSION,
         "machine": machine_identity(machine, versions.host) | {"oversubscribe": machine.oversubscribe},
         "mpi": versions.mpi["openmpi"],
         "name": application.name,
@@ -423,7 +423,7 @@ def _trace_once(trace: Trace, stage: Path, log: TextIO) -> dict[str, Any]:
             failure = str(problem)
         seconds = time.monotonic() - clock
         try:
-            table = traces.collect(ranks, application.ranks, stage / "calls.csv.gz")
+            table = tracefile.collect(ranks, application.ranks, stage / "calls.csv.gz")
         except StudyError as problem:
             (stage / "calls.csv.gz").unlink(missing_ok=True)
             failure = failure or f"trace: {problem}"

@@ -12,8 +12,8 @@ import jsonschema
 import yaml
 
 from collstudy.base.errors import StudyError, allowed
+from collstudy.base.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[3]
 SCHEMAS = ROOT / "workflow" / "schemas"
 
 #: Benchmarks and what they need: collectives that sweep message sizes, and those without a size.

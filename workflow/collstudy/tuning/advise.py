@@ -12,7 +12,7 @@ from typing import Any
 
 from collstudy.base.errors import StudyError
 from collstudy.base.statistics import median, median_interval
-from collstudy.project.project import Project
+from collstudy.project.studies import Project
 from collstudy.tuning.emission import rules_path
 from collstudy.tuning.rules import Placement
 

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError
+from collstudy.base.files import write_if_changed
+from collstudy.base.paths import ROOT
 from collstudy.launch import toolchain
 from collstudy.plan.blocks import Block, Task, pack, pending
 from collstudy.sources import collect, imported, sampled, traced
-from collstudy.store.store import Store, write_if_changed
+from collstudy.store.records import Store
 from collstudy.study.cells import Cell, Versions, expand
-from collstudy.study.config import ROOT, Configuration, Study, read_yaml
+from collstudy.study.config import Configuration, Study, read_yaml
 
 
 @dataclass(frozen=True)

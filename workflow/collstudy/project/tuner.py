@@ -19,17 +19,16 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError
+from collstudy.base.files import to_csv, write_atomically
 from collstudy.base.statistics import median, median_interval
-from collstudy.launch import openmpi
+from collstudy.launch import mpich, openmpi
 from collstudy.launch.rulesfile import rules_selection
 from collstudy.launch.toolchain import mpis
 from collstudy.plan.blocks import pack, pending, write_blocks, write_pending
-from collstudy.project.project import Project
-from collstudy.sources.collect import to_csv
-from collstudy.store.store import write_atomically
+from collstudy.project.studies import Project
 from collstudy.study.cells import Cell
 from collstudy.study.config import Policy, Study
-from collstudy.tuning import check, emission, mpich, rules
+from collstudy.tuning import check, emission, rules
 from collstudy.tuning.rules import Placement, Rule, selected
 
 #: Verified process counts of a placement: so many that decided, and so many between them, spread over the range.

@@ -6,51 +6,15 @@ import contextlib
 import fcntl
 import json
 import os
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from collstudy.base.files import locked, write_atomically
 from collstudy.base.statistics import interval_width_pct
 from collstudy.study.cells import Cell, canonical
 from collstudy.study.config import Policy
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write *content* under a temporary name in the same folder, flush it to disk, and rename it to *path*."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
-
-
-def write_if_changed(path: Path, content: bytes) -> None:
-    """Like write_atomically, but leaves a file with the same content (and its time stamp) alone."""
-    try:
-        if path.read_bytes() == content:
-            return
-    except FileNotFoundError:
-        pass
-    write_atomically(path, content)
-
-
-@contextlib.contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold an exclusive lock on *path*; the system releases it when the process ends, however it ends."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "a") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
-        yield
 
 
 class Damaged(Exception):
