@@ -83,7 +83,7 @@ def test_versions_and_machine_are_in_the_identity(checkout: Checkout) -> None:
 
 def test_parameters_reach_the_selection(checkout: Checkout) -> None:
     cells = cells_of(checkout, TINY.replace("linear]", "{name: chain, fanout: 2, segment_bytes: 8192}]"))
-    assert cells[-1].selection["library"]["COLL_BCAST"] == "ompi_chain:fanout=2:segment_bytes=8192"
+    assert cells[-1].selection.library["COLL_BCAST"] == "ompi_chain:fanout=2:segment_bytes=8192"
     assert "segment_bytes8192" in str(cells[-1].path)
 
 

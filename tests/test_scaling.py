@@ -59,7 +59,7 @@ def measurements(checkout: Checkout) -> list[dict[str, str]]:
 def test_one_cell_for_each_number_of_processes_and_problem_size(checkout: Checkout) -> None:
     cells = cells_of(checkout)
     assert [(dict(c.parameters)["n"], c.processes) for c in cells] == [(n, p) for n in (24, 33) for p in (1, 2, 4)]
-    assert all((c.sizes, c.suite["name"], c.selection) == (None, "svd", {"core_gflops": 0.5}) for c in cells)
+    assert all((c.sizes, c.suite["name"], c.selection.to_json()) == (None, "svd", {"core_gflops": 0.5}) for c in cells)
 
 
 def test_the_rate_is_part_of_these_cells_only(checkout: Checkout) -> None:

@@ -11,6 +11,7 @@ from collstudy.launch import openmpi
 from collstudy.project import tuner
 from collstudy.study.cells import expand
 from collstudy.study.config import Configuration, Study
+from collstudy.study.selection import Default
 from collstudy.tuning import rules
 from collstudy.tuning.rules import Rule
 from test_cells import VERSIONS
@@ -42,11 +43,11 @@ def test_arms_are_cells_of_their_own_and_the_content_of_the_file_is_part_of_them
     default, tuned = tuner.arms(cell, {"library": "a", "own": "b"}, 1)
     assert len({cell.digest, default.digest, tuned.digest}) == 3
     assert tuned.algorithm == "tuned"
-    assert tuned.selection["library"] == {"COLL_BARRIER": cell.selection["library"]["COLL_BARRIER"]}
+    assert tuned.selection.library == {"COLL_BARRIER": cell.selection.library["COLL_BARRIER"]}
     assert tuner.arms(cell, {"library": "c", "own": "b"}, 1)[1].digest != tuned.digest
     assert tuner.arms(cell, {"library": "a", "own": "x"}, 1)[1].digest == tuned.digest
-    real = replace(cell, machine={**cell.machine, "kind": "local"}, selection={})
-    assert tuner.arms(real, {"library": "a", "own": "b"}, 1)[1].selection["rules"]["text"] == "b"
+    real = replace(cell, machine={**cell.machine, "kind": "local"}, selection=Default())
+    assert tuner.arms(real, {"library": "a", "own": "b"}, 1)[1].selection.text == "b"
     several = tuner.arms(real, {"library": "a", "own": "b", "han": "h"}, 1)[1]
     told = openmpi.selection_arguments(several, None)
     assert [

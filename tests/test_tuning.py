@@ -10,9 +10,10 @@ from collstudy.base.errors import StudyError
 from collstudy.base.paths import ROOT
 from collstudy.launch import hydra, proof
 from collstudy.launch.patterns import PATTERNS
-from collstudy.launch.rulesfile import exported, rules_arguments, rules_selection
+from collstudy.launch.rulesfile import exported, rules_arguments
 from collstudy.launch.toolchain import mpis
 from collstudy.study.config import Configuration
+from collstudy.study.selection import Rules
 from collstudy.tuning import check, emission, rules, trees
 from collstudy.tuning.rules import Decision, Rule, placements, selected
 
@@ -278,7 +279,7 @@ def test_library_rules_say_where_ranks_are():
 
 
 def test_a_file_of_other_content_is_another_cell():
-    assert rules_selection("a")["rules"]["sha256"] != rules_selection("b")["rules"]["sha256"]
+    assert Rules("a").to_json() != Rules("b").to_json()
 
 
 def test_boundaries_are_one_below_at_and_one_above():

@@ -222,7 +222,7 @@ class Simulator:
         command += ["-f"] * (request.collective not in POINT_TO_POINT)
         if request.sizes:
             command += ["-m", f"{request.sizes[0]}:{request.sizes[1]}"]
-        environment = os.environ | dict(cell.selection.get("library", {}))
+        environment = os.environ | cell.selection.library
         done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=folder, check=False)
         if done.returncode != 0:
             raise StudyError(f"simulation of {cell.label} failed:\n{done.stdout[-500:]}{done.stderr[-1000:]}")

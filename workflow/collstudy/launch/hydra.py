@@ -23,6 +23,7 @@ from collstudy.launch.toolchain import Mpi, mpis, preloadable, suite
 from collstudy.study.cells import Cell
 from collstudy.study.config import APPLICATIONS, POINT_TO_POINT, Machine
 from collstudy.study.placement import Core
+from collstudy.study.selection import Rules
 
 
 def library(name: str) -> Mpi:
@@ -35,17 +36,13 @@ def library(name: str) -> Mpi:
 def selection_environment(cell: Cell) -> dict[str, str]:
     """The variables that select the cell's algorithm, or that of the non-blocking collective inside of it."""
     name = cell.mpi["name"]
-    if "rules" in cell.selection:
-        return (
-            mpich.environment_of_both(rules_file(cell))
-            if name == "mpich"
-            else exported(cell.selection["rules"]["text"])
-        )
-    inside = cell.selection.get("inside")
-    chosen: dict[str, Any] | None = inside or cell.selection.get(name)
-    if not chosen:
+    selection = cell.selection
+    if isinstance(selection, Rules):
+        return mpich.environment_of_both(rules_file(selection.text)) if name == "mpich" else exported(selection.text)
+    forced = selection.forced(name, cell.collective)
+    if not forced:
         return {}
-    operation = inside["collective"] if inside else cell.collective
+    operation, chosen = forced
     if name == "impi":
         return {f"I_MPI_ADJUST_{operation.upper()}": str(chosen["algorithm"])}
     return mpich.forcing_environment(operation, chosen)
@@ -95,7 +92,7 @@ def proof_command(
 
 def watched(cell: Cell) -> bool:
     """Whether the messages of a cell's proof are watched: MPICH was told an algorithm whose messages are known."""
-    return "mpich" in cell.selection and cell.pattern is not None
+    return cell.selection.told("mpich") is not None and cell.pattern is not None
 
 
 def watching(build: Path, folder: Path) -> list[str | Path]:
@@ -118,7 +115,9 @@ def judge(
     used = None
     if watched(cell) and cell.processes > 1:
         if messages(folder):
-            wrong = other_messages(cell.pattern, cell.processes, cell.selection["mpich"], probed_sizes(cell), folder)
+            wrong = other_messages(
+                cell.pattern, cell.processes, cell.selection.told("mpich"), probed_sizes(cell), folder
+            )
             used = not wrong
             problems += wrong
         else:

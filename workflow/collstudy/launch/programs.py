@@ -9,6 +9,7 @@ from typing import Any
 from collstudy.base.errors import StudyError
 from collstudy.study.cells import Cell
 from collstudy.study.config import APPLICATIONS
+from collstudy.study.selection import Rate
 
 #: Fields of the program's line (`key=value ...`, workflow/native/apps/svd/README.md) -> fields of a sample, and the factor between.
 FIELDS = {
@@ -24,8 +25,8 @@ def command(cell: Cell, build: Path) -> list[str | Path]:
     """The program of *cell* with its arguments; *build* is the folder of programs built with the cell's MPI library."""
     n = str(dict(cell.parameters)["n"])
     words = [build / "apps" / cell.collective, "--random", n, n]
-    if "core_gflops" in cell.selection:
-        words += ["--flops-rate", str(cell.selection["core_gflops"])]
+    if isinstance(cell.selection, Rate):
+        words += ["--flops-rate", str(cell.selection.core_gflops)]
     return words
 
 

@@ -25,13 +25,14 @@ from typing import Any, NamedTuple, TextIO
 from collstudy.base.clock import clock
 from collstudy.base.errors import StudyError
 from collstudy.launch import hydra, openmpi, output, programs, simulator
-from collstudy.launch.rulesfile import rules_environment
+from collstudy.launch.rulesfile import rules_file
 from collstudy.launch.slurm_env import current_job, describe_nodes, launcher_environment, why_ending
 from collstudy.launch.toolchain import mpi_environment, mpis, preloadable, spack_lock
 from collstudy.plan.blocks import Block, Task, left
 from collstudy.store.records import Damaged, Store
 from collstudy.study.cells import Cell, variable
 from collstudy.study.config import APPLICATIONS, POINT_TO_POINT
+from collstudy.study.selection import Rules
 
 #: Prefixes of environment variables that can change a measurement and are kept with it.
 KEPT_ENVIRONMENT = (
@@ -235,9 +236,10 @@ class BlockRunner:
         self.store.write(cell, record, record.stop(cell, task.policy))
 
     def _environment(self, cell: Cell, scratch: Path) -> dict[str, str]:
-        chosen = dict(cell.selection.get("library", {}))
-        if chosen and "rules" in cell.selection:
-            chosen |= rules_environment(cell)
+        chosen = dict(cell.selection.library)
+        if chosen and isinstance(cell.selection, Rules):
+            # The collectives library follows the file.
+            chosen["COLL_RULES"] = str(rules_file(cell.selection.text))
         if chosen:
             chosen |= {"COLL_VERBOSE": "1"} | self._told(cell, scratch)
         if chosen and not cell.deterministic:
@@ -304,8 +306,8 @@ class BlockRunner:
             samples = programs.parse(printed) if application else output.parse(printed, cell.row_sizes)
         except StudyError as problem:
             raise LaunchFailed(f"output: {problem}") from None
-        own = library_report(printed, cell.collective) if "library" in cell.selection else None
-        if own and own["left_pct"] is None and variable(cell.collective) in cell.selection["library"]:
+        own = library_report(printed, cell.collective) if cell.selection.by_library else None
+        if own and own["left_pct"] is None and variable(cell.collective) in cell.selection.library:
             # The numbers would be those of the MPI library's own algorithm.
             raise LaunchFailed(
                 f"library: the collectives library did no {cell.collective} (did LD_PRELOAD reach the ranks?)"

@@ -314,11 +314,11 @@ def wrapper(variables: dict[str, str]) -> list[str]:
 def options(machine: Machine, cell: Cell) -> list[str]:
     """SimGrid's configuration for a cell."""
     algorithms = {}
-    if cell.selection.get("library", {}).get(variable(cell.collective), "").startswith("ompi_"):
+    if cell.selection.library.get(variable(cell.collective), "").startswith("ompi_"):
         # A communicator's number, when the library makes one: SMPI would send it round a ring of all ranks, for minutes.
         algorithms["bcast"] = "binomial_tree"
-    if "smpi" in cell.selection:
-        algorithms[cell.collective] = cell.selection["smpi"]["algorithm"]
+    if told := cell.selection.told("smpi"):
+        algorithms[cell.collective] = told["algorithm"]
     return options_of(machine, cell.mpi["name"], algorithms)
 
 
@@ -372,7 +372,7 @@ def prepare(machine: Machine, cell: Cell, placement: list[Core], folder: Path) -
     if cell.collective in APPLICATIONS:
         program = programs.command(cell, SETUP / "build" / SIMULATED)
     else:
-        found = suite(SIMULATED_WITH_LIBRARY if "library" in cell.selection else SIMULATED)
+        found = suite(SIMULATED_WITH_LIBRARY if cell.selection.by_library else SIMULATED)
         program = [found.program(cell.collective), "-d", "6"]
     described, variables = platform(machine, hosts, folder, cell.collective)
     command = [

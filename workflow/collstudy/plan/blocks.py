@@ -13,7 +13,7 @@ from typing import Any
 from collstudy.base.files import write_atomically, write_if_changed
 from collstudy.plan.estimates import estimate_launch_s
 from collstudy.store.records import Store, Summary
-from collstudy.study.cells import Cell, canonical
+from collstudy.study.cells import Cell, canonical, cell_from
 from collstudy.study.config import Level, Machine, Policy
 
 #: Minutes between the start of a Slurm job and its first launch where the machine does not say `setup_minutes`.
@@ -187,15 +187,6 @@ def read_block(path: Path) -> Block:
         for entry in document["tasks"]
     )
     return Block(Machine(**raw), document["mpi"], document["nodes"], tasks)
-
-
-def cell_from(identity: dict[str, Any], pattern: str | None = None) -> Cell:
-    """Rebuild a cell from its identity."""
-    fields = {key: value for key, value in identity.items() if key != "identity_version"}
-    fields["parameters"] = tuple((name, value) for name, value in fields["parameters"])
-    fields["cycle"] = tuple(fields["cycle"])
-    fields["sizes"] = tuple(fields["sizes"]) if fields["sizes"] else None
-    return Cell(**fields, pattern=pattern)
 
 
 def pending(cell: Cell, have: Summary, policy: Policy) -> Task | None:

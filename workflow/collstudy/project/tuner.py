@@ -22,12 +22,12 @@ from collstudy.base.errors import StudyError
 from collstudy.base.files import to_csv, write_atomically
 from collstudy.base.statistics import median, median_interval
 from collstudy.launch import mpich, openmpi
-from collstudy.launch.rulesfile import rules_selection
 from collstudy.launch.toolchain import mpis
 from collstudy.plan.blocks import pack, pending, write_blocks, write_pending
 from collstudy.project.studies import Project
 from collstudy.study.cells import Cell
 from collstudy.study.config import Policy, Study
+from collstudy.study.selection import Library, Rules
 from collstudy.tuning import check, emission, rules
 from collstudy.tuning.rules import Placement, Rule, selected
 
@@ -105,18 +105,17 @@ def size_ranges(sizes: tuple[int, int] | None) -> list[tuple[tuple[int, int] | N
 
 def arms(cell: Cell, texts: dict[str, str], number: int) -> tuple[Cell, Cell]:
     """The default and the tuned cell of a verification; *number* makes them cells of their own, so launches are fresh."""
-    fresh = {"verification": number}
-    default = replace(cell, selection={**cell.selection, **fresh})
+    default = replace(cell, selection=cell.selection.verified(number))
     if cell.deterministic:
         # The barriers between the timed calls stay what they were; a barrier itself follows the rules.
-        library = {
-            k: v for k, v in cell.selection["library"].items() if k == "COLL_BARRIER" and cell.collective != "barrier"
+        assert isinstance(cell.selection, Library)
+        kept = {
+            k: v for k, v in cell.selection.variables.items() if k == "COLL_BARRIER" and cell.collective != "barrier"
         }
-        chosen = rules_selection(texts["library"], cell.selection["library_version"])
-        chosen["library"] = library or {"COLL_VERBOSE": "0"}
+        chosen = Rules(texts["library"], None, kept or {"COLL_VERBOSE": "0"}, cell.selection.version)
     else:
-        chosen = rules_selection(texts["own"], han=texts.get("han"))
-    return default, replace(cell, algorithm="tuned", selection={**chosen, **fresh})
+        chosen = Rules(texts["own"], texts.get("han"))
+    return default, replace(cell, algorithm="tuned", selection=chosen.verified(number))
 
 
 class Tuner:
