@@ -52,6 +52,7 @@ from collstudy.study.config import (
     Policy,
     Study,
     Sweep,
+    Swept,
     read_yaml,
     shown,
 )
@@ -211,7 +212,7 @@ class Simulator:
             request.collective, (Choice(request.algorithm),), (request.mapping,), (machine.mpi,), (machine.nodes,),
             (request.processes,), False, request.sizes, 1, 1, levels,
         )  # fmt: skip
-        study = Study("calibration", "", "", machine, Policy(), (sweep,), {}, {})
+        study = Study("calibration", "", "", machine, Swept((sweep,), Policy()), {})
         return expand(study, self.catalogue, self.versions)[0]
 
     def one(self, machine: Machine, request: Request, folder: Path) -> dict[Key, float]:

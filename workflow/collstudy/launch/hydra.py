@@ -19,18 +19,22 @@ from collstudy.base.paths import SETUP
 from collstudy.launch import mpich
 from collstudy.launch.proof import messages, other_messages, placed_as_asked, probed_sizes
 from collstudy.launch.rulesfile import exported, rules_file
-from collstudy.launch.toolchain import Mpi, mpis, preloadable, suite
+from collstudy.launch.toolchain import installed, preloadable, suite, with_library
 from collstudy.study.cells import Cell
 from collstudy.study.config import APPLICATIONS, POINT_TO_POINT, Machine
 from collstudy.study.placement import Core
 from collstudy.study.selection import Rules
 
+#: Libraries that Hydra starts.
+LIBRARIES = ("mpich", "impi")
 
-def library(name: str) -> Mpi:
-    """The installed library. Raises StudyError where there is none."""
-    if name not in mpis():
-        raise StudyError(f"no {name}: ./study run STUDY installs it in .study/{name} for a study that names it")
-    return mpis()[name]
+
+def environment(
+    machine: Machine, cell: Cell, chosen: dict[str, str], base: dict[str, str], folder: Path
+) -> dict[str, str]:
+    """The environment of a launch, in which the library is told its algorithm."""
+    mpi = installed(cell.mpi["name"])
+    return mpi.environment(with_library(machine, mpi, chosen, base, folder)) | selection_environment(cell)
 
 
 def selection_environment(cell: Cell) -> dict[str, str]:
@@ -53,7 +57,7 @@ def launcher(machine: Machine, cell: Cell, placement: list[Core], folder: Path, 
 
     Every rank is bound to its core. Both libraries take one list of cores for all nodes, in the order of the ranks there.
     """
-    mpi = library(cell.mpi["name"])
+    mpi = installed(cell.mpi["name"])
     file = folder / f"hosts-{cell.digest[:16]}.txt"
     write_atomically(file, host_file([hosts[core.node] for core in placement]).encode())
     command: list[str | Path] = [mpi.mpirun, "-n", str(cell.processes)]
@@ -82,7 +86,7 @@ def proof_command(
     machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str]
 ) -> list[str | Path]:
     """The command of the untimed launch that shows where the ranks are, and with MPICH the messages."""
-    build = library(cell.mpi["name"]).build / "probe"
+    build = installed(cell.mpi["name"]).build / "probe"
     command = launcher(machine, cell, placement, folder, hosts)
     if watched(cell):
         command += watching(build, folder)

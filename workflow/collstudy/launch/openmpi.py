@@ -18,7 +18,7 @@ from collstudy.base.files import write_atomically
 from collstudy.launch import programs
 from collstudy.launch.proof import other_messages, placed_as_asked, probed_sizes
 from collstudy.launch.rulesfile import rules_arguments, rules_file
-from collstudy.launch.toolchain import Mpi, embedded, mpi_environment, mpis, suite
+from collstudy.launch.toolchain import Mpi, embedded, installed, mpi_environment, suite, with_library
 from collstudy.study.cells import Cell
 from collstudy.study.config import APPLICATIONS, NON_BLOCKING, POINT_TO_POINT, Machine
 from collstudy.study.placement import Core
@@ -104,9 +104,14 @@ def cores_per_socket(machine: Machine) -> int:
 
 def library() -> Mpi:
     """The Open MPI in use. Raises StudyError where there is none."""
-    if "openmpi" not in mpis():
-        raise StudyError("no Open MPI: mpirun and mpicc are not on PATH; ./study setup installs one in .study/openmpi")
-    return mpis()["openmpi"]
+    return installed("openmpi")
+
+
+def environment(
+    machine: Machine, cell: Cell, chosen: dict[str, str], base: dict[str, str], folder: Path
+) -> dict[str, str]:
+    """The environment of a launch; the library itself is told its algorithm by arguments."""
+    return with_library(machine, library(), chosen, base, folder)
 
 
 def launcher(

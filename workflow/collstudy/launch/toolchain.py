@@ -19,7 +19,7 @@ from pathlib import Path
 from collstudy.base.errors import StudyError
 from collstudy.base.paths import ROOT, SETUP
 from collstudy.study.cells import Versions
-from collstudy.study.config import APPLICATIONS
+from collstudy.study.config import APPLICATIONS, Machine
 
 SIMULATED = "simulated"
 #: The simulated benchmark with the collectives library linked in.
@@ -37,6 +37,11 @@ class Mpi:
     name: str
     version: str
     bin: Path
+
+    @property
+    def label(self) -> str:
+        """Its name for people."""
+        return {"openmpi": "Open MPI", "mpich": "MPICH", "impi": "Intel MPI"}[self.name]
 
     @property
     def mpirun(self) -> Path:
@@ -124,6 +129,27 @@ def preloadable(library: Path, folder: Path, seen_by_all: bool = True) -> Path:
     if not link.exists():
         link.symlink_to(library)
     return link
+
+
+def installed(name: str) -> Mpi:
+    """The MPI library of that name. Raises StudyError where there is none."""
+    if name in mpis():
+        return mpis()[name]
+    if name == "openmpi":
+        raise StudyError("no Open MPI: mpirun and mpicc are not on PATH; ./study setup installs one in .study/openmpi")
+    raise StudyError(f"no {name}: ./study run STUDY installs it in .study/{name} for a study that names it")
+
+
+def with_library(
+    machine: Machine, mpi: Mpi, chosen: Mapping[str, str], base: Mapping[str, str], folder: Path
+) -> dict[str, str]:
+    """The environment of real ranks with the collectives library in front of *mpi*, told by *chosen*; *base* without any."""
+    if not chosen:
+        return dict(base)
+    own = str(preloadable(mpi.build / "coll" / "libcollstudy.so", folder, seen_by_all=machine.kind != "slurm"))
+    already = base.get("LD_PRELOAD")
+    groups = {"COLL_GROUPS": machine.groups} if machine.groups else {}
+    return {**base, **chosen, **groups, "LD_PRELOAD": f"{already}:{own}" if already else own}
 
 
 def _views() -> list[Path]:

@@ -6,12 +6,30 @@ import math
 
 from collstudy.study.cells import Cell
 from collstudy.study.config import APPLICATIONS
+from collstudy.study.traces import Replay, Trace
+from collstudy.study.work import Work
+
+#: Time limits are this much longer than estimated.
+MARGIN = 1.5
+#: A replay takes seconds to minutes.
+REPLAY_S = 1100.0
 
 
-def estimate_launch_s(cell: Cell) -> float:
-    """Rough wall time of one launch (s): start-up, then iterations of what a message of each size may take."""
+def estimate_launch_s(work: Work) -> float:
+    """Rough wall time of one launch (s)."""
+    if isinstance(work, Trace):
+        # How long an application takes is not known: as long as it may.
+        return work.machine.launch_time_limit_s / MARGIN
+    if isinstance(work, Replay):
+        return REPLAY_S
+    assert isinstance(work, Cell)
+    return _launch_of_cell_s(work)
+
+
+def _launch_of_cell_s(cell: Cell) -> float:
+    """Start-up, then iterations of what a message of each size may take."""
     if cell.collective in APPLICATIONS:
-        return run_of_application_s(cell)
+        return _run_of_application_s(cell)
     p = cell.processes
     bytes_swept = sum(size or 8 for size in cell.size_list)
     calls = (cell.iterations + cell.warmup) * len(cell.row_sizes)
@@ -22,7 +40,7 @@ def estimate_launch_s(cell: Cell) -> float:
     return 1.5 + 0.05 * p + calls * 20e-6 * math.log2(p + 1) + (cell.iterations + cell.warmup) * bytes_swept * p / 10e9
 
 
-def run_of_application_s(cell: Cell) -> float:
+def _run_of_application_s(cell: Cell) -> float:
     """Rough wall time of one run (s): some 80 flops for each entry of each column (12 sweeps), at 5 GFlop/s a core."""
     run = 80 * dict(cell.parameters)["n"] ** 3 / 5e9
     # A simulation does the arithmetic of all processes on one core.

@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from collstudy.base.errors import StudyError
-from collstudy.base.files import write_if_changed
 from collstudy.base.paths import ROOT
-from collstudy.launch import toolchain
-from collstudy.plan.blocks import Block, Task, pack, pending
-from collstudy.sources import collect, imported, sampled, traced
+from collstudy.plan.blocks import Block, Task, lacking, pack, write_blocks, write_pending
+from collstudy.sources import source_of
+from collstudy.sources.source import Context, Source
 from collstudy.store.records import Store
-from collstudy.study.cells import Cell, Versions, expand
 from collstudy.study.config import Configuration, Study, read_yaml
+from collstudy.study.work import Work
 
 
 @dataclass(frozen=True)
 class StudyState:
-    """A study with its cells and what the store has of each; and the node hours that rounds to come of a sampled one may spend."""
+    """What the store has of a study: its work, what of it lacks something, by round, and the file that changed last."""
 
-    study: Study
-    cells: tuple[Cell, ...]
-    tasks: tuple[Task, ...]
+    source: Source
+    work: tuple[Work, ...]
+    tasks: dict[int, tuple[Task, ...]]
     failed: int
     newest: Path | None
-    node_hours_ahead: float = 0.0
+
+    @property
+    def lacking(self) -> list[Task]:
+        """All that lacks something, once."""
+        return list({task.work.digest: task for tasks in self.tasks.values() for task in tasks}.values())
 
 
 class Project:
@@ -38,13 +39,13 @@ class Project:
         raw = read_yaml(self.configuration.folder / "config.yaml", "config")
         self.default_studies = split_names(raw["studies"])
         self.results = Path(results or raw.get("results", "results"))
-        self.store = Store(self.results)
-        self._cells: dict[str, list[Cell]] = {}
+        self.context = Context(self.configuration, self.results)
+        self._sources: dict[str, Source] = {}
 
-    @functools.cached_property
-    def versions(self) -> Versions:
-        """Versions of what runs here."""
-        return toolchain.versions()
+    @property
+    def store(self) -> Store:
+        """Where measurements are kept."""
+        return self.context.store
 
     def folder(self, name: str) -> Path:
         """Results of a study."""
@@ -54,57 +55,48 @@ class Project:
         """The checked study of that name."""
         return self.configuration.study(name)
 
-    def cells(self, study: Study) -> list[Cell]:
-        """All cells of a measured or simulated study; raises StudyError where one cannot run."""
-        if not study.sweeps:
-            return []
-        if study.name not in self._cells:
-            cells = expand(study, self.configuration.catalogue, self.versions)
-            collect.check_placement(study, cells)
-            self._cells[study.name] = cells
-        return self._cells[study.name]
+    def source(self, study: Study | str) -> Source:
+        """What a study gets its numbers from."""
+        name = study if isinstance(study, str) else study.name
+        if name not in self._sources:
+            self._sources[name] = source_of(self.study(name) if isinstance(study, str) else study, self.context)
+        return self._sources[name]
 
-    def wanted(self, study: Study) -> list[Cell]:
-        """The cells that a study wants measured: all, or those that the rounds of a sampled one have asked for so far."""
-        return sampled.asked_until(self, study, study.sampling.rounds) if study.sampling else self.cells(study)
+    def state(self, source: Source) -> StudyState:
+        """Compare what a study asks for with what the store has."""
+        works = list({work.digest: work for mine in source.rounds().values() for work in mine}.values())
+        found = dict(zip((work.digest for work in works), self.store.summaries(works), strict=True))
+        tasks = {
+            number: tuple(lacking(mine, [found[work.digest] for work in mine], source.policy))
+            for number, mine in source.rounds().items()
+        }
+        newest = max(((found[work.digest][1], work.path_text) for work in works if found[work.digest][1]), default=None)
+        failed = sum(have.failed for have, _ in found.values())
+        return StudyState(source, tuple(works), tasks, failed, self.results / newest[1] if newest else None)
 
-    def jobs(self, study: Study) -> tuple[list[traced.Job], list[dict[str, str]]]:
-        """Traces and replays of a study with applications, and what of them is left out."""
-        return traced.jobs(study, self.configuration.catalogue, self.versions)
-
-    def state(self, study: Study) -> StudyState:
-        """Compare what the study asks for with what the store has."""
-        if study.applications:
-            return StudyState(study, (), (), 0, traced.newest(self.jobs(study)[0], self.results))
-        cells = self.wanted(study)
-        found = self.store.summaries(cells)
-        tasks = (pending(cell, have, study.policy) for cell, (have, _) in zip(cells, found, strict=True))
-        newest = max(
-            ((when, cell.path_text) for cell, (_, when) in zip(cells, found, strict=True) if when), default=None
-        )
-        return StudyState(
-            study, tuple(cells), tuple(task for task in tasks if task), sum(have.failed for have, _ in found),
-            self.results / newest[1] if newest else None, sampled.node_hours_ahead(self, study),
-        )  # fmt: skip
-
-    def available(self, names: list[str], explicit: bool) -> tuple[list[Study], list[str]]:
+    def available(self, names: list[str], explicit: bool) -> tuple[list[Source], list[str]]:
         """Studies to run, each followed by its companions, and one line for each that is left out because its data are not here.
 
         A study that was named by the user and cannot be run is an error.
         """
-        studies, left_out = [], []
+        sources, left_out = [], []
         for name in self._with_companions(names):
-            study = self.study(name)
-            missing = imported.missing_files(study) if study.imports else []
-            if missing and explicit and name in names:
-                imported.read_study(study, self.configuration.catalogue)
-            if missing:
-                left_out.append(f"study {name} is left out: no file matches {missing[0]} (set STUDY_REFERENCE_DATA)")
+            source = self.source(name)
+            reason = source.absent()
+            if reason and explicit and name in names:
+                source.check()
+            if reason:
+                left_out.append(f"study {name} is left out: {reason}")
             else:
-                studies.append(study)
-        if not studies:
+                sources.append(source)
+        if not sources:
             raise StudyError("nothing to do: " + "; ".join(left_out or ["no study is named"]))
-        return studies, left_out
+        return sources, left_out
+
+    def named(self, text: str) -> tuple[list[Source], list[str]]:
+        """The same for a list of names as the user gave it; without names, the studies of config.yaml."""
+        names = split_names(text)
+        return self.available(names or self.default_studies, explicit=bool(names))
 
     def _with_companions(self, names: list[str]) -> list[str]:
         """The names, each followed by those that its study's `with` names."""
@@ -117,56 +109,23 @@ class Project:
                 todo = [*self.study(name).companions, *todo]
         return found
 
-    def describe(self, study: Study, cells: list[Cell]) -> dict[str, Any]:
-        """The content of the study's study.json."""
-        catalogue = self.configuration.catalogue
-        if study.applications:
-            return collect.describe(study, catalogue, cells) | traced.describe(study, *self.jobs(study))
-        if not study.imports:
-            return collect.describe(study, catalogue, cells)
-        rows, account = imported.read_study(study, catalogue)
-        account["collectives"] = collect.grid_of(rows, catalogue)
-        return collect.describe(study, catalogue, cells, account)
-
-    def write_description(self, study: Study, cells: list[Cell]) -> None:
-        """Write study.json (of a sampled study, also the grid) if it says something new, and the Spack lock in use beside it."""
-        lock = toolchain.spack_lock()
-        if lock:
-            write_if_changed(self.results / "spack.lock", lock.read_bytes())
-        if study.sampling:
-            cells = self.cells(study)
-            write_if_changed(self.folder(study.name) / "sampling" / "grid.csv", sampled.grid(cells))
-        path = self.folder(study.name) / "study.json"
-        write_if_changed(path, collect.study_document(self.describe(study, cells)))
-
-    def collect(self, name: str) -> None:
-        """Write cells.csv and measurements.csv of a study."""
-        study = self.study(name)
-        folder = self.folder(name)
-        if study.applications:
-            traced.collect_study(study, self.jobs(study)[0], self.results, folder)
-        elif study.imports:
-            catalogue = self.configuration.catalogue
-            rows, account = imported.read_study(study, catalogue)
-            account["collectives"] = collect.grid_of(rows, catalogue)
-            collect.collect_import(study, rows, account, folder)
-        else:
-            collect.collect_study(study, self.wanted(study), self.store, folder)
-
-    def blocks(self, states: list[StudyState]) -> dict[str, list[Block]]:
-        """Blocks of what each study still needs; a cell that two studies share is in the first one's block only."""
+    def blocks(self, states: list[StudyState]) -> dict[str, dict[int, list[Block]]]:
+        """Blocks of what each study still needs, by round; what two studies share is in the first one's block only."""
         taken: set[str] = set()
-        blocks = {}
+        blocks: dict[str, dict[int, list[Block]]] = {}
         for state in states:
-            if state.study.sampling:
-                # Each round has its own.
-                rounds = range(1, state.study.sampling.rounds + 1)
-                blocks[state.study.name] = [b for n in rounds for b in sampled.lacking(self, state.study, n)]
-                continue
-            tasks = [task for task in state.tasks if task.cell.digest not in taken]
-            taken |= {task.cell.digest for task in tasks}
-            blocks[state.study.name] = pack((state.study.machine, task) for task in tasks)
+            mine = blocks.setdefault(state.source.study.name, {})
+            for number, tasks in state.tasks.items():
+                # A round's own list has all that it waits for.
+                rest = [task for task in tasks if number or task.work.digest not in taken]
+                taken |= {task.work.digest for task in rest}
+                mine[number] = pack((state.source.machine_of(task.work), task) for task in rest)
         return blocks
+
+    def ask(self, source: Source, number: int, pending: Path) -> None:
+        """Write the blocks of what the store lacks of a round, and the list of their markers to *pending*."""
+        blocks = self.blocks([self.state(source)])[source.study.name][number]
+        write_pending(pending, write_blocks(blocks, self.results / "blocks"))
 
 
 def split_names(value: str | list[str]) -> list[str]:

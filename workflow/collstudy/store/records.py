@@ -1,4 +1,4 @@
-"""The cell store: one JSON file per cell, written atomically, checked against its digest when read."""
+"""The store: one JSON file for each cell, one folder for each trace and replay, checked against their digests when read."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import contextlib
 import fcntl
 import json
 import os
+import shutil
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +15,10 @@ from typing import Any
 
 from collstudy.base.files import locked, write_atomically
 from collstudy.base.statistics import interval_width_pct
-from collstudy.study.cells import Cell, canonical
+from collstudy.study.cells import Cell
 from collstudy.study.config import Policy
+from collstudy.study.traces import Replay
+from collstudy.study.work import Work, canonical
 
 
 class Damaged(Exception):
@@ -30,9 +34,9 @@ class Summary:
     failed: bool = False
     seconds: float | None = None
 
-    def stop(self, cell: Cell, policy: Policy) -> str | None:
+    def stop(self, work: Work, policy: Policy) -> str | None:
         """Why no further launch is needed: deterministic, narrow, limit; None when one is."""
-        if cell.deterministic:
+        if work.deterministic:
             return "deterministic" if self.count else None
         if self.count >= policy.maximum:
             return "limit"
@@ -43,15 +47,16 @@ class Summary:
 
 @dataclass(frozen=True)
 class Record:
-    """What the store has about a cell.
+    """What the store has about a cell, a trace or a replay.
 
     `launches`: list of {launch, samples: [{size_bytes, latency_us, ...}], provenance}; `proof`: see proof.py, or None;
-    `failure`: {reason, log, time} of the newest attempt, or None.
+    `failure`: {reason, log, time} of the newest attempt, or None; `about`: all that the `about.json` of a trace or a replay says.
     """
 
     launches: tuple[dict[str, Any], ...] = ()
     proof: dict[str, Any] | None = None
     failure: dict[str, Any] | None = None
+    about: dict[str, Any] | None = None
 
     def interval_width_pct(self) -> float | None:
         """The widest confidence interval of the median over all message sizes (and pairs), in percent of the median."""
@@ -64,12 +69,29 @@ class Record:
         widths = [interval_width_pct(values) for values in by_row.values()]
         return None if not widths or None in widths else max(widths)
 
-    def stop(self, cell: Cell, policy: Policy) -> str | None:
+    def stop(self, work: Work, policy: Policy) -> str | None:
         """Why no further launch is needed: deterministic, narrow, limit; None when one is."""
         count = len(self.launches)
         # The interval takes long to compute and matters only in between.
         width = self.interval_width_pct() if policy.minimum <= count < policy.maximum else None
-        return Summary(count, width).stop(cell, policy)
+        return Summary(count, width).stop(work, policy)
+
+    def proved(self) -> bool | None:
+        """Whether the forced algorithm ran and the ranks landed as asked; None where there was nothing to prove."""
+        if self.proof is None:
+            return None
+        return False if self.proof["placed"] is False else self.proof["used"]
+
+    def status(self) -> tuple[str, str]:
+        """measured, failed, unproved or missing, and why."""
+        if self.failure:
+            return "failed", self.failure["reason"]
+        if not self.launches:
+            return "missing", "not measured yet"
+        if self.proved() is False:
+            detail = self.proof["detail"] if self.proof else ""
+            return "unproved", detail or "the ranks did not land on cores of their own"
+        return "measured", ""
 
     def summary(self) -> Summary:
         """The short form."""
@@ -79,35 +101,76 @@ class Record:
 
 
 class Store:
-    """The folder `results/cells/`."""
+    """The folders `cells/`, `traces/` and `replays/` in the results folder."""
 
     def __init__(self, results: Path):
         self.results = results
 
-    def file(self, cell: Cell) -> Path:
-        """The cell's file."""
-        return self.results / cell.path
+    def file(self, work: Work) -> Path:
+        """The file that says what is kept."""
+        return self.results / work.path_text
 
-    def read(self, cell: Cell) -> Record:
+    def read(self, work: Work) -> Record:
         """Return what is stored; an empty record where nothing is. Raises Damaged."""
-        path = self.file(cell)
+        path = self.file(work)
         try:
             content = path.read_bytes()
         except FileNotFoundError:
             return Record()
         try:
             document = json.loads(content)
-            if document["digest"] != cell.digest or canonical(document["cell"]) != canonical(cell.identity()):
-                raise Damaged(f"{path}: its content is not about the cell of its name")
+            identity = document["identity" if work.in_folder else "cell"]
+            if document["digest"] != work.digest or canonical(identity) != canonical(work.identity()):
+                raise Damaged(f"{path}: its content is not about the {type(work).__name__.lower()} of its name")
+            if work.in_folder:
+                return self._record_of(work, document)
+            assert isinstance(work, Cell)
             for launch in document["launches"]:
-                if len(launch["samples"]) != len(cell.row_sizes):
+                if len(launch["samples"]) != len(work.row_sizes):
                     raise Damaged(f"{path}: launch {launch['launch']} lacks message sizes")
             return Record(tuple(document["launches"]), document["proof"], document["failure"])
         except (ValueError, KeyError, TypeError) as error:
             raise Damaged(f"{path}: {type(error).__name__}: {error}") from None
 
-    def summaries(self, cells: Sequence[Cell]) -> list[tuple[Summary, int]]:
-        """Summary and time stamp (ns; 0 without a file) of many cells. A damaged file counts as none.
+    def _record_of(self, work: Work, about: dict[str, Any]) -> Record:
+        """What a folder says, as a record of one launch or of a failure; nothing where a part that it needs is gone or another."""
+        if about["failure"]:
+            return Record(failure={"reason": about["failure"]}, about=about)
+        if isinstance(work, Replay):
+            if self.about(work.trace).get("calls_sha256") != about["calls_sha256"]:
+                return Record()  # of a trace that is gone
+            took = about["makespan_us"]
+        else:
+            if not (self.file(work).parent / "calls.csv.gz").exists():
+                return Record()
+            took = about["trace"]["seconds"] * 1e6
+        launch = {"launch": 1, "samples": [{"latency_us": round(took, 3)}], "provenance": about["provenance"]}
+        return Record((launch,), about=about)
+
+    def about(self, work: Work) -> dict[str, Any]:
+        """What the `about.json` of a trace or a replay says; empty where nothing is kept, or nothing that counts."""
+        try:
+            return self.read(work).about or {}
+        except Damaged:
+            return {}
+
+    def keep(self, work: Work, stage: Path, about: dict[str, Any]) -> None:
+        """Move a finished folder to its place, in one step; what was there before (a failure, another trace's) goes."""
+        about = {"digest": work.digest, "identity": work.identity(), **about}
+        write_atomically(stage / "about.json", json.dumps(about, indent=1).encode() + b"\n")
+        target = self.file(work).parent
+        target.parent.mkdir(parents=True, exist_ok=True)
+        os.chmod(stage, 0o755)
+        if target.exists():
+            old = Path(tempfile.mkdtemp(prefix=".old-", dir=target.parent))
+            os.rename(target, old / "old")
+            os.rename(stage, target)
+            shutil.rmtree(old)
+        else:
+            os.rename(stage, target)
+
+    def summaries(self, works: Sequence[Work]) -> list[tuple[Summary, int]]:
+        """Summary and time stamp (ns; 0 without a file) of many cells, traces and replays. A damaged file counts as none.
 
         A file that has not changed since it was last looked at is not read again: `.summaries.json` remembers, and may be deleted
         at any time.
@@ -118,19 +181,20 @@ class Store:
             known = json.loads(path.read_bytes())
         found, fresh = [], {}
         base = str(self.results)
-        for cell in cells:
-            name = cell.path_text
+        for work in works:
+            name = work.path_text
             try:
                 state = os.stat(f"{base}/{name}")
             except FileNotFoundError:
                 found.append((Summary(), 0))
                 continue
             entry = known.get(name)
-            if entry and entry[:2] == [state.st_mtime_ns, state.st_size]:
+            # What a replay is worth depends on its trace.
+            if entry and not work.needs and entry[:2] == [state.st_mtime_ns, state.st_size]:
                 summary = Summary(*entry[2:])
             else:
                 try:
-                    summary = self.read(cell).summary()
+                    summary = self.read(work).summary()
                 except Damaged:
                     found.append((Summary(), 0))
                     continue
@@ -143,9 +207,9 @@ class Store:
                 write_atomically(path, json.dumps(known | fresh, separators=(",", ":")).encode())
         return found
 
-    def set_aside(self, cell: Cell) -> Path | None:
-        """Rename a damaged file to `<name>.damaged-<n>` and return the new name; None when it is gone already."""
-        path = self.file(cell)
+    def set_aside(self, work: Work) -> Path | None:
+        """Rename a damaged file (or the folder of one) to `<name>.damaged-<n>` and return the new name; None when it is gone already."""
+        path = self.file(work).parent if work.in_folder else self.file(work)
         number = 1
         while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
             number += 1
@@ -182,6 +246,6 @@ class Store:
             return True
         return False
 
-    def lock(self, cell: Cell) -> contextlib.AbstractContextManager[None]:
-        """Lock against another writer of the same cell."""
-        return locked(self.results / ".locks" / f"{cell.digest[:16]}.lock")
+    def lock(self, work: Work) -> contextlib.AbstractContextManager[None]:
+        """Lock against another writer of the same cell, trace or replay."""
+        return locked(self.results / ".locks" / f"{work.digest[:16]}.lock")

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields
-from functools import cached_property
-from pathlib import Path
 from typing import Any, NoReturn
 
 from collstudy.base.errors import StudyError, allowed
@@ -15,6 +11,7 @@ from collstudy.study import selection
 from collstudy.study.config import APPLICATIONS, POINT_TO_POINT, Catalogue, Choice, Machine, Study, Sweep
 from collstudy.study.placement import Core, nodes_of_pairs, place
 from collstudy.study.selection import Default, Library, Rate, Selection, Switch
+from collstudy.study.work import Work
 
 #: Raise it when the meaning of a cell's fields changes: old files then no longer count as measured.
 IDENTITY_VERSION = 1
@@ -23,7 +20,7 @@ CORE_LINKS_VERSION = 2
 
 
 @dataclass(frozen=True)
-class Cell:
+class Cell(Work):
     """One fully resolved point. `identity()` is what its digest is made of."""
 
     machine: dict[str, Any]
@@ -57,19 +54,9 @@ class Cell:
         """The core of each rank. Raises StudyError when they do not fit."""
         return place(machine, self.cycle, self.nodes, self.processes, self.per_node, self.hosts)
 
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 of the canonical JSON of the identity, in hexadecimal."""
-        return hashlib.sha256(canonical(self.identity())).hexdigest()
-
-    @property
-    def path(self) -> Path:
-        """File of the cell, relative to the results folder: readable parts and the first 16 digits of the digest."""
-        return Path(self.path_text)
-
     @property
     def path_text(self) -> str:
-        """The path as text."""
+        """Its file: readable parts and the first 16 digits of the digest."""
         parts = [self.machine["name"], self.mpi["name"], self.algorithm, *(f"{k}{v}" for k, v in self.parameters)]
         readable = "_".join(parts) + f"_{self.mapping}_n{self.nodes}_p{self.processes}"
         return f"cells/{self.collective}/{readable}-{self.digest[:16]}.json"
@@ -78,6 +65,20 @@ class Cell:
     def deterministic(self) -> bool:
         """Whether every launch gives the same number, so that one is enough."""
         return self.machine["kind"] == "simulated"
+
+    @property
+    def proved(self) -> bool:
+        """A simulator does what it is told."""
+        return not self.deterministic
+
+    @property
+    def point(self) -> tuple[Any, ...]:
+        """All algorithms at a placement."""
+        return self.collective, self.mapping, self.processes, self.per_node
+
+    def document(self) -> dict[str, Any]:
+        """Its identity, and the messages that prove it."""
+        return {"cell": self.identity(), "pattern": self.pattern}
 
     @property
     def size_list(self) -> list[int | None]:
@@ -109,11 +110,6 @@ def swept(sizes: tuple[int, ...]) -> Iterator[int]:
 
 #: How a cell is proved (`pattern`) cannot change its number.
 IDENTITY_FIELDS = tuple(f.name for f in fields(Cell) if f.name != "pattern")
-
-
-def canonical(value: Any) -> bytes:
-    """JSON with sorted keys and no blanks: equal values give equal bytes."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
 
 
 def machine_identity(machine: Machine, host: dict[str, str]) -> dict[str, Any]:

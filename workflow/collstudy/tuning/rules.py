@@ -17,7 +17,7 @@ from typing import Any
 
 from collstudy.base.errors import StudyError
 from collstudy.study.cells import library_text
-from collstudy.study.config import POINT_TO_POINT, Catalogue, Machine, Study
+from collstudy.study.config import Catalogue, Machine
 from collstudy.study.placement import place
 
 #: Open MPI's numbers of collectives (ompi/mca/coll/base/coll_base_functions.h, 4.1 to 6.0).
@@ -110,19 +110,6 @@ class Placement:
     def name(self) -> str:
         """Part of the files' names."""
         return f"{self.mapping}-n{self.nodes}"
-
-
-def wanted_files(results: Path, studies: dict[str, Study]) -> list[Path]:
-    """What a run makes: tuning files, judgements of imported collectives on held-out cells, replays of sampling."""
-    found = []
-    for name, study in studies.items():
-        if "tuning" in study.analysis:
-            found.append(results / name / "tuning" / "README.md")
-        elif any(entry["collective"] not in POINT_TO_POINT for entry in study.imports.get("files", ())):
-            found.append(results / name / "tables" / "tuning-regret.csv")
-        if "replay_sampling" in study.analysis:
-            found.append(results / name / "tables" / "sampling.csv")
-    return found
 
 
 def parse_algorithm(text: str) -> tuple[str, tuple[tuple[str, int], ...]]:
