@@ -1,9 +1,7 @@
 # Measurements to tables, models and figures.
-from collstudy.base.digests import note_sources
-
-ANALYSIS_SOURCES = RESULTS / "sources" / "analysis.sha256"
-if workflow.is_main_process:
-    note_sources(ANALYSIS_SOURCES, ["workflow/analysis", "workflow/scripts/analyse.R"])
+ANALYSIS_SOURCES = stage_sources(
+    "analysis", ["workflow/analysis", "workflow/scripts/analyse.R"]
+)
 
 
 rule analyse_study:

@@ -1,5 +1,4 @@
 # Measurements to decisions, decisions to files that MPI libraries read, and what these gain on fresh launches.
-from collstudy.tuning.rules import wanted_files
 
 
 rule decide_tuning:

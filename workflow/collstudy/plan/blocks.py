@@ -139,15 +139,16 @@ def pack(tasks: Iterable[tuple[Machine, Task]]) -> list[Block]:
     return blocks
 
 
-def write_block(block: Block, folder: Path) -> Path:
-    """Write the block's file, named after its content, and return its path."""
-    path = folder / f"{block.name}.json"
-    write_if_changed(path, json.dumps(block.document(), indent=1).encode() + b"\n")
-    return path
+def block_bytes(block: Block) -> bytes:
+    """The content of the block's file."""
+    return json.dumps(block.document(), indent=1).encode() + b"\n"
 
 
 def marker(block: Block, folder: Path) -> Path:
-    """The file that says that a block was run. One that is there already is of an earlier run: its cells are lacking again."""
+    """The file that says that a block was run, which Snakemake is asked for.
+
+    One that is there already is of an earlier run: its cells are lacking again.
+    """
     attempt = 1
     kind = "here" if block.machine.kind == "local" else "done"
     while (path := folder / f"{block.name}.{attempt}.{kind}").exists():
@@ -156,13 +157,22 @@ def marker(block: Block, folder: Path) -> Path:
 
 
 def write_blocks(blocks: Iterable[Block], folder: Path) -> list[Path]:
-    """Write the files of blocks and return their markers: what Snakemake is asked for to have them measured."""
-    return [marker(block, write_block(block, folder).parent) for block in blocks]
+    """Write the files of blocks, named after their content, and return their markers."""
+    found = []
+    for block in blocks:
+        write_if_changed(folder / f"{block.name}.json", block_bytes(block))
+        found.append(marker(block, folder))
+    return found
+
+
+def pending_bytes(markers: Iterable[Path]) -> bytes:
+    """The list of the markers that something waits for."""
+    return "".join(f"{marker}\n" for marker in markers).encode()
 
 
 def write_pending(path: Path, markers: Iterable[Path]) -> None:
-    """Write the list of the markers that something waits for."""
-    write_atomically(path, "".join(f"{marker}\n" for marker in markers).encode())
+    """Write that list."""
+    write_atomically(path, pending_bytes(markers))
 
 
 def read_pending(path: Path) -> list[Path]:

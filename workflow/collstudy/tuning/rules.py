@@ -8,7 +8,6 @@ unit. Where nothing was decided a file says "the library's default": beyond the 
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError
+from collstudy.base.files import read_csv
 from collstudy.study.cells import library_text
 from collstudy.study.config import Catalogue, Machine
 from collstudy.study.placement import place
@@ -124,16 +124,15 @@ def read_decisions(path: Path) -> list[Decision]:
     if not path.exists():
         raise StudyError(f"{path}: no decisions yet; ./study run decides for studies with analysis.tuning")
     rows = []
-    with open(path, newline="", encoding="utf-8") as stream:
-        for row in csv.DictReader(stream):
-            name, parameters = parse_algorithm(row["algorithm"])
-            rows.append(
-                Decision(
-                    row["collective"], row["mapping"], int(row["nodes"]), int(float(row["processes"])),
-                    int(float(row["size_bytes"])) if row["size_bytes"] else None, name, parameters, row["basis"],
-                    float(row["gain_pct"]) if row["gain_pct"] else None,
-                )
-            )  # fmt: skip
+    for row in read_csv(path):
+        name, parameters = parse_algorithm(row["algorithm"])
+        rows.append(
+            Decision(
+                row["collective"], row["mapping"], int(row["nodes"]), int(float(row["processes"])),
+                int(float(row["size_bytes"])) if row["size_bytes"] else None, name, parameters, row["basis"],
+                float(row["gain_pct"]) if row["gain_pct"] else None,
+            )
+        )  # fmt: skip
     return rows
 
 
