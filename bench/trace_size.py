@@ -39,24 +39,24 @@ def write_rank(path: Path, rank: int, ranks: int, calls: int) -> None:
     """One file of *calls* calls; the exchange is with the neighbours on a ring."""
     number = {name: index for index, name in enumerate(tracefile.operation_names(), start=1)}
     names = " ".join(tracefile.operation_names()) + " "
-    header = traces.HEADER.pack(
-        b"COLTRACE", traces.VERSION, traces.RECORD.size, rank, ranks, int(time.time()), b"bench", names.encode()
+    header = tracefile.HEADER.pack(
+        b"COLTRACE", tracefile.VERSION, tracefile.RECORD.size, rank, ranks, int(time.time()), b"bench", names.encode()
     )
     up, down, now, request = (rank + 1) % ranks, (rank - 1) % ranks, 0, 0
-    records = [header.ljust(traces.HEADER_BYTES, b"\0")]
+    records = [header.ljust(tracefile.HEADER_BYTES, b"\0")]
 
     def add(name: str, listed: tuple[int, ...] = (), to: int = -1, source: int = -1, **given: int) -> None:
         nonlocal now
         now += 10_000
         records.append(
-            traces.RECORD.pack(
+            tracefile.RECORD.pack(
                 number[name], 0, len(listed), 0, -1, to, source, 0, 0, given.get("request", 0), given.get("sent", 0),
                 given.get("received", 0), now, now + 2000, now // 2, now // 2 + 1000,
             )
         )  # fmt: skip
         if listed:
-            slot = tracefile.struct.pack(f"=HHI{len(listed)}q", traces.LIST, 0, 0, *listed)
-            records.append(slot.ljust(traces.RECORD.size, b"\0"))
+            slot = tracefile.struct.pack(f"=HHI{len(listed)}q", tracefile.LIST, 0, 0, *listed)
+            records.append(slot.ljust(tracefile.RECORD.size, b"\0"))
 
     add("init")
     for index in range(calls - 2):

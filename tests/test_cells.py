@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 from collstudy.base.errors import StudyError
-from collstudy.sources.collect import describe
+from collstudy.project.studies import Project
 from collstudy.study.cells import Cell, Versions, expand
 from collstudy.study.config import Configuration, Level, Machine, expand_integers
 from collstudy.study.placement import place
@@ -38,9 +38,8 @@ def test_study_json_has_the_tables_of_every_default_that_runs(checkout: Checkout
     # A non-overlapping allreduce is whatever reduce and broadcast their own tables choose.
     for text, names in ((TINY, ["bcast"]), (TINY.replace("bcast", "allreduce"), ["allreduce", "reduce", "bcast"])):
         text = text.replace("[default, linear]", "[default]")
-        cells = cells_of(checkout, text)
-        configuration = Configuration(checkout.folder / "config")
-        tables = describe(configuration.study("tiny"), configuration.catalogue, cells)["decisions"]
+        cells_of(checkout, text)
+        tables = Project(checkout.folder / "config").source("tiny").describe()["decisions"]
         assert list(tables) == names
         # The last row decides what no other did.
         assert all(rows[-1]["ranks"] is rows[-1]["bytes"] is None for rows in tables.values())

@@ -101,7 +101,7 @@ def test_real_runs_on_this_machine(checkout: Checkout) -> None:
 
 def test_the_compared_study_is_part_of_the_run() -> None:
     studies, left_out = Project().available(["svd-scaling"], explicit=True)
-    assert [study.name for study in studies] == ["svd-scaling", "svd-scaling-here"] and not left_out
+    assert [source.study.name for source in studies] == ["svd-scaling", "svd-scaling-here"] and not left_out
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Check the Spack files without Spack: `python -m collstudy.spack_check [CHECKOUT]`.
+"""Check the Spack files without Spack: `python -m collstudy spack-check [CHECKOUT]`.
 
 What goes wrong silently in Spack is checked here: roots that carry variants, recipes that are not pinned, an include
 that does not exist, a package's `require` that loses what `all` requires, a lock that belongs to another manifest or

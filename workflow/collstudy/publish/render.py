@@ -1,6 +1,6 @@
 """Render the report: one HTML file and one PDF from the same .qmd files, with Quarto or with knitr + pandoc + typst.
 
-The command is `python -m collstudy render` (cli/share.py).
+The command is `python -m collstudy render` (cli/sharing.py).
 """
 
 from __future__ import annotations

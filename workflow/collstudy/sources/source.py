@@ -77,8 +77,8 @@ class Source(ABC):
     #: The class of the description in the study's configuration (`Study.source`) that this kind of source is made of; None for
     #: one that no study names.
     described_by: ClassVar[type | None] = None
-    #: How often work is done.
-    policy: Policy
+    #: How often work is done: once, unless a kind of source says otherwise.
+    policy = Policy(1, 1)
 
     def __init__(self, study: Study, context: Context):
         self.study = study

@@ -14,7 +14,7 @@ from collstudy.launch.toolchain import simulator_version
 from collstudy.launch.trace import command_words, program_of
 from collstudy.sources.source import Context, Rows, Source
 from collstudy.study.cells import Versions, library_text, machine_identity, variable
-from collstudy.study.config import Application, Catalogue, Machine, Policy, ReplayPlan, Study, Traced
+from collstudy.study.config import Application, Catalogue, Machine, ReplayPlan, Study, Traced
 from collstudy.study.traces import REPLAY_IDENTITY, TRACE_IDENTITY, Replay, Trace
 from collstudy.study.work import Work, canonical
 
@@ -26,8 +26,6 @@ class TracedSource(Source):
     """Traces of applications, and replays of these on simulated machines."""
 
     described_by = Traced
-    #: Once is enough.
-    policy = Policy(1, 1)
 
     def __init__(self, study: Study, context: Context):
         super().__init__(study, context)
