@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from collstudy.cli.main import main
+from collstudy.publish import render
 
 ROOT = Path(__file__).resolve().parents[1]
 

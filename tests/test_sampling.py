@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from collstudy.sources import sampled
+from collstudy.sources.sampled import POINT, SampledSource, grid
 from collstudy.sources.source import Context
 from collstudy.study.config import Configuration
 from conftest import TINY, Checkout
@@ -35,7 +35,7 @@ def sampled(checkout: Checkout) -> Checkout:
 
 
 def points(checkout: Checkout, name: str) -> list[tuple[str, ...]]:
-    return [tuple(row[key] for key in sampled.POINT) for row in rows(checkout, name)]
+    return [tuple(row[key] for key in POINT) for row in rows(checkout, name)]
 
 
 def test_neighbouring_sizes_are_one_cell(checkout: Checkout, tmp_path: Path) -> None:
@@ -43,20 +43,20 @@ def test_neighbouring_sizes_are_one_cell(checkout: Checkout, tmp_path: Path) -> 
     checkout.write("config/studies/whole.yaml", WHOLE)
     context = Context(Configuration(checkout.folder / "config"), tmp_path)
     context.__dict__["versions"] = VERSIONS
-    source = sampled.SampledSource(context.configuration.study("tiny"), context)
+    source = SampledSource(context.configuration.study("tiny"), context)
     cells = source.grid
     asked = [("linear", 4, 1), ("linear", 4, 2), ("linear", 4, 8), ("linear", 8, 16), ("chain", 8, 32), ("gone", 8, 1)]
     lines = [f"bcast,{name},,core,2,{count},{size}" for name, count, size in asked]
     path = source.folder_of(1) / "asked.csv"
     path.parent.mkdir(parents=True)
-    path.write_text("\n".join([",".join(sampled.POINT), *lines]) + "\n")
+    path.write_text("\n".join([",".join(POINT), *lines]) + "\n")
     found = source.asked(1)
     assert [(cell.algorithm, cell.processes, cell.sizes) for cell in found] == [
         ("linear", 4, (1, 2)), ("linear", 4, (8, 8)), ("linear", 8, (16, 16)), ("chain", 8, (32, 32))
     ]  # fmt: skip
     assert len({cell.digest for cell in [*found, *cells]}) == len(found) + len(cells)
     assert source.asked(2) == []
-    listed = list(csv.DictReader(sampled.grid(cells).decode().splitlines()))
+    listed = list(csv.DictReader(grid(cells).decode().splitlines()))
     assert len(listed) == 3 * 3 * 11 and {row["iterations"] for row in listed} == {"3"}
 
 

@@ -54,6 +54,7 @@ class Plan:
 
     def __init__(self):
         self.project = Project(results=RESULTS)
+        self.project.store.memory = STAGE.folder / "summaries.json"
         self.sources, self.states = {}, {}
         # Markers of the blocks of this run by study and round, and of those that a block has to wait for.
         self.markers, self.before = {}, {}

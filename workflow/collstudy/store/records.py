@@ -105,6 +105,8 @@ class Store:
 
     def __init__(self, results: Path):
         self.results = results
+        #: Where `summaries` remembers; may be deleted at any time.
+        self.memory = results / ".summaries.json"
 
     def file(self, work: Work) -> Path:
         """The file that says what is kept."""
@@ -172,13 +174,12 @@ class Store:
     def summaries(self, works: Sequence[Work]) -> list[tuple[Summary, int]]:
         """Summary and time stamp (ns; 0 without a file) of many cells, traces and replays. A damaged file counts as none.
 
-        A file that has not changed since it was last looked at is not read again: `.summaries.json` remembers, and may be deleted
-        at any time.
+        A file that has not changed since it was last looked at is not read again: `memory` remembers.
         """
-        path = self.results / ".summaries.json"
         known: dict[str, list[Any]] = {}
-        with contextlib.suppress(OSError, ValueError):
-            known = json.loads(path.read_bytes())
+        for path in dict.fromkeys((self.results / ".summaries.json", self.memory)):
+            with contextlib.suppress(OSError, ValueError):
+                known |= json.loads(path.read_bytes())
         found, fresh = [], {}
         base = str(self.results)
         for work in works:
@@ -204,7 +205,7 @@ class Store:
         if fresh:
             # Only a memory: a full disk is for somebody else to complain about.
             with contextlib.suppress(OSError):
-                write_atomically(path, json.dumps(known | fresh, separators=(",", ":")).encode())
+                write_atomically(self.memory, json.dumps(known | fresh, separators=(",", ":")).encode())
         return found
 
     def set_aside(self, work: Work) -> Path | None:
