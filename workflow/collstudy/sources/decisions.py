@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
+from collstudy.base.files import read_csv
 from collstudy.base.paths import ROOT
+from collstudy.store.measurements import whole
 
 
 def decisions(collective: str) -> list[dict[str, Any]]:
@@ -14,13 +15,9 @@ def decisions(collective: str) -> list[dict[str, Any]]:
     """
     # osu_reduce adds elements, which commutes.
     table = collective + ("_commuting" if collective in ("reduce", "allreduce") else "")
-    text = (ROOT / "workflow" / "native" / "coll" / "ompi_decide.c").read_text(encoding="utf-8")
-    body = re.search(rf"struct row {table}\[\] = {{(.*?)\n}};", text, re.DOTALL)
-    if body is None:
-        return []
-    rows = re.findall(rf"{{(\w+), (\w+), ompi_{collective}_(\w+)}}", body.group(1))
-
-    def limit(text: str) -> int | None:
-        return None if text == "ANY" else int(text)
-
-    return [{"ranks": limit(ranks), "bytes": limit(size), "algorithm": name} for ranks, size, name in rows]
+    rows = read_csv(ROOT / "workflow" / "native" / "coll" / "algorithms" / "ompi_decisions.csv")
+    return [
+        {"ranks": whole(row["ranks_below"]), "bytes": whole(row["bytes_below"]), "algorithm": row["algorithm"]}
+        for row in rows
+        if row["table"] == table
+    ]

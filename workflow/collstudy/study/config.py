@@ -25,6 +25,13 @@ UNSIZED = ("barrier",)
 NON_BLOCKING = ("ibcast", "iallreduce", "ireduce_scatter")
 #: Between two ranks; `pairs`, between each two of all ranks in turn, is in no suite but this project's.
 POINT_TO_POINT = ("latency", "bw", "multi_lat", "pairs")
+#: What the file of a machine's fitted costs ends with.
+FITTED_SUFFIX = ".fitted.yaml"
+#: What fitted costs by level and size replace of a machine's `simulation`.
+REPLACED_BY_FIT = (
+    "send_overhead_us", "receive_overhead_us", "async_small_bytes", "latency_factor", "bandwidth_factor",
+    "bandwidth_by_level",
+)  # fmt: skip
 #: Programs of `workflow/native/apps/` whose time to solution is measured, for each number of processes and problem size.
 APPLICATIONS = ("svd",)
 
@@ -274,7 +281,7 @@ def read_yaml(path: Path, schema: str) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        siblings = [p.stem for p in path.parent.glob("*.yaml")]
+        siblings = [p.stem for p in path.parent.glob("*.yaml") if not p.name.endswith(FITTED_SUFFIX)]
         raise StudyError(f"{shown(path)}: no such file" + allowed(siblings)) from None
     try:
         document = yaml.safe_load(text)
@@ -362,10 +369,11 @@ class Configuration:
     def machine(self, name: str, fitting: bool = False) -> Machine:
         """Read `machines/<name>.yaml`; a local machine's levels are those of this computer.
 
-        *fitting*: the costs of a simulated machine's levels may be missing.
+        *fitting*: without what `./study calibrate` wrote beside it; the costs of its levels may then be missing.
         """
         path = self.machine_path(name)
         raw = self._like(path, read_yaml(path, "machine"))
+        raw = raw if fitting else _with_fit(path, raw)
         levels = tuple(Level(**level) for level in raw.get("levels", ()))
         kind = raw["kind"]
         if kind == "local":
@@ -423,9 +431,11 @@ class Configuration:
         """
         if "like" not in raw:
             return raw
-        other = read_yaml(path.with_name(f"{raw['like']}.yaml"), "machine")
+        other_path = path.with_name(f"{raw['like']}.yaml")
+        other = read_yaml(other_path, "machine")
         if "like" in other:
             raise StudyError(f"{shown(path)}: machine {raw['like']} has a `like` of its own; name the last one")
+        other = _with_fit(other_path, other)
         own = ("kind", "label") if other["kind"] == raw["kind"] else ("kind", "label", "mpi", "simulation")
         merged = {key: value for key, value in other.items() if key not in own} | raw
         if "levels" in raw and "levels" in other:
@@ -634,6 +644,29 @@ class Configuration:
         if name not in self.catalogue.algorithms["barrier"]:
             raise StudyError(f"{where}.barrier: no algorithm {name!r}" + allowed(self.catalogue.algorithms["barrier"]))
         return name
+
+
+def _with_fit(path: Path, raw: dict[str, Any]) -> dict[str, Any]:
+    """A machine's file with the costs of the file that its `fitted` names; both keys of calibration go."""
+    rest = {key: value for key, value in raw.items() if key not in ("fitted", "calibration")}
+    if "fitted" not in raw:
+        return rest
+    file = path.with_name(raw["fitted"])
+    if not file.exists():
+        raise StudyError(
+            f"{shown(path)}: fitted: {shown(file)} does not exist; ./study calibrate {path.stem} writes it"
+        )
+    fit = read_yaml(file, "fitted")
+    known = [level["name"] for level in raw.get("levels", ())]
+    if unknown := [
+        name for name in (*fit["levels"], *fit.get("simulation", {}).get("delay_us", ())) if name not in known
+    ]:
+        raise StudyError(f"{shown(file)}: machine {path.stem} has no level {unknown[0]!r}{allowed(known)}")
+    rest["levels"] = [level | fit["levels"].get(level["name"], {}) for level in raw["levels"]]
+    if "simulation" in fit:
+        own = {key: value for key, value in raw.get("simulation", {}).items() if key not in REPLACED_BY_FIT}
+        rest["simulation"] = own | fit["simulation"]
+    return rest
 
 
 def _chapter(sweeps: tuple[Sweep, ...]) -> str:
