@@ -124,8 +124,8 @@ def _decisions(study: Study, catalogue: Catalogue) -> dict[str, list[dict[str, A
 
 
 def decisions(collective: str) -> list[dict[str, Any]]:
-    """What the simulated Open MPI's default runs, as its table says: {ranks, bytes, algorithm}; the first row with more ranks
-    and more bytes than asked for decides. None stands for any number.
+    """What the simulated Open MPI's default runs, as its table says: {ranks, bytes, algorithm, parameters}; the first row with
+    more ranks and more bytes than asked for decides. None stands for any number. A chain there is one (fan-out 1).
     """
     # osu_reduce adds elements, which commutes.
     table = collective + ("_commuting" if collective in ("reduce", "allreduce") else "")
@@ -138,7 +138,15 @@ def decisions(collective: str) -> list[dict[str, Any]]:
     def limit(text: str) -> int | None:
         return None if text == "ANY" else int(text)
 
-    return [{"ranks": limit(ranks), "bytes": limit(size), "algorithm": name} for ranks, size, name in rows]
+    return [
+        {
+            "ranks": limit(ranks),
+            "bytes": limit(size),
+            "algorithm": name,
+            "parameters": "fanout=1" if name == "chain" else "",
+        }
+        for ranks, size, name in rows
+    ]
 
 
 def _extend(target: list, values: list) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import collect, importer, sampling, toolchain, tracing
+from . import collect, edges, importer, sampling, toolchain, tracing
 from .blocks import Block, Task, pack, pending
 from .cells import Cell, Versions, expand
 from .config import ROOT, Configuration, Study, read_yaml
@@ -137,18 +137,21 @@ class Project:
         write_if_changed(path, collect.study_document(self.describe(study, cells)))
 
     def collect(self, name: str) -> None:
-        """Write cells.csv and measurements.csv of a study."""
+        """Write cells.csv and measurements.csv of a study, and beside them ranks.csv and edges.csv."""
         study = self.study(name)
         folder = self.folder(name)
+        catalogue = self.configuration.catalogue
+        launched = edges.of_cells(self.cells(study))
         if study.applications:
             tracing.collect_study(study, self.jobs(study)[0], self.results, folder)
         elif study.imports:
-            catalogue = self.configuration.catalogue
             rows, account = importer.read_study(study, catalogue)
             account["collectives"] = collect.grid_of(rows, catalogue)
             collect.collect_import(study, rows, account, folder)
+            launched = edges.of_rows(rows, study.imports.get("mpi", "unknown"), catalogue)
         else:
             collect.collect_study(study, self.wanted(study), self.store, folder)
+        edges.write(study, launched, catalogue, folder)
 
     def blocks(self, states: list[StudyState]) -> dict[str, list[Block]]:
         """Blocks of what each study still needs; a cell that two studies share is in the first one's block only."""
