@@ -18,6 +18,7 @@ from .errors import StudyError
 from .patterns import PATTERNS, in_order_binomial, knomial
 from .placement import Core, place
 from .store import write_if_changed
+from .tuning import parse_parameters
 
 RANK_COLUMNS = ["mapping", "nodes", "per_node", "from_processes", "to_processes", "rank"]
 EDGE_COLUMNS = [
@@ -173,12 +174,6 @@ def _parts(one: Launched) -> list[tuple]:
             decided = {(row["algorithm"], parse_parameters(row["parameters"])) for row in decisions(part)}
             found += [(one.mpi, part, *choice) for choice in sorted(decided)]
     return found
-
-
-def parse_parameters(text: str) -> tuple[tuple[str, int], ...]:
-    """`key=value;...` to pairs."""
-    pairs = [pair.split("=") for pair in text.split(";") if pair]
-    return tuple(sorted((key, int(value)) for key, value in pairs))
 
 
 def _in_order(found: Iterable[tuple[int, int]], backwards: bool, radix: int | None) -> Tree:

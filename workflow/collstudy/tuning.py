@@ -122,14 +122,27 @@ def wanted_files(results: Path, studies: dict[str, Study]) -> list[Path]:
             found.append(results / name / "tables" / "tuning-regret.csv")
         if "replay_sampling" in study.analysis:
             found.append(results / name / "tables" / "sampling.csv")
+        if judged_files(results, study):
+            found.append(results / name / "tuning" / "sentences.csv")
     return found
 
 
-def parse_algorithm(text: str) -> tuple[str, tuple[tuple[str, int], ...]]:
-    """`chain [fanout=2;segment_bytes=8192]`, as the analysis names variants, to name and parameters."""
-    name, _, rest = text.partition(" [")
-    pairs = [pair.split("=") for pair in rest.rstrip("]").split(";") if pair]
-    return name, tuple(sorted((key, int(value)) for key, value in pairs))
+def judged_files(results: Path, study: Study) -> list[Path]:
+    """The tables that tell how good a study's decisions are; none where nothing is decided."""
+    names = []
+    if "tuning" in study.analysis:
+        names = ["tuning-regret", "tuning-verification"]
+    elif any(entry["collective"] not in POINT_TO_POINT for entry in study.imports.get("files", ())):
+        names = ["tuning-regret"]
+    if "replay_sampling" in study.analysis:
+        names.append("sampling")
+    return [results / study.name / "tables" / f"{name}.csv" for name in names]
+
+
+def parse_parameters(text: str) -> tuple[tuple[str, int], ...]:
+    """`key=value;...`, as tables have parameters, to pairs in alphabetical order."""
+    pairs = [pair.split("=") for pair in text.split(";") if pair]
+    return tuple(sorted((key, int(value)) for key, value in pairs))
 
 
 def read_decisions(path: Path) -> list[Decision]:
@@ -139,11 +152,11 @@ def read_decisions(path: Path) -> list[Decision]:
     rows = []
     with open(path, newline="", encoding="utf-8") as stream:
         for row in csv.DictReader(stream):
-            name, parameters = parse_algorithm(row["algorithm"])
+            parameters = parse_parameters(row["parameters"])
             rows.append(
                 Decision(
                     row["collective"], row["mapping"], int(row["nodes"]), int(float(row["processes"])),
-                    int(float(row["size_bytes"])) if row["size_bytes"] else None, name, parameters, row["basis"],
+                    int(float(row["size_bytes"])) if row["size_bytes"] else None, row["algorithm"], parameters, row["basis"],
                     float(row["gain_pct"]) if row["gain_pct"] else None,
                 )
             )  # fmt: skip

@@ -221,15 +221,30 @@ def get_trace(wildcards):
 
 def get_analysis(wildcards):
     """Everything that the report shows of the studies."""
-    return [
+    indexes = [
         RESULTS / study / part / "index.csv"
         for study in STATES
-        for part in ("tables", "figures")
-    ] + [RESULTS / study / "models" / "index.csv" for study in STATES]
+        for part in ("tables", "models", "figures")
+    ]
+    return indexes + [RESULTS / study / "sentences.csv" for study in STATES]
 
 
 def compared_with(wildcards):
-    """Measurements of the study that `analysis.compare` names, where that study is part of this run."""
+    """Description and measurements of the study that `analysis.compare` names, where that study is part of this run."""
     study = STATES.studies.get(wildcards.study)
     name = study.analysis.get("compare", {}).get("study") if study else None
-    return [RESULTS / name / "measurements.csv"] if name in STATES else []
+    files = ("study.json", "measurements.csv")
+    return [RESULTS / name / file for file in files] if name in STATES else []
+
+
+def get_sampled(wildcards):
+    """What the rounds of a sampled study asked for; nothing for other studies."""
+    plan = STATES.studies[wildcards.study].sampling
+    return sampled_until(wildcards.study, plan.rounds) if plan else []
+
+
+def sampled_until(study, number):
+    """The grid of a sampled study and what its rounds until one asked for."""
+    folder = RESULTS / study / "sampling"
+    rounds = range(1, int(number) + 1)
+    return [folder / "grid.csv"] + [folder / f"round-{n}" / "asked.csv" for n in rounds]
