@@ -49,7 +49,7 @@ test_that("processes that are no power of two, and one", {
 })
 
 test_that("a level that the ladder lacks is named", {
-  expect_error(latency_matrix(epyc, printed[c("core", "ccx")], "core", 16), "no latency for level ccd")
+  expect_error(latency_matrix(epyc, printed[c("core", "ccx")], epyc_place(16)), "no latency for level ccd")
 })
 
 ladder_rows <- function(latency) {

@@ -22,7 +22,7 @@ test_that("algorithms with several parameters, places and libraries are told apa
 })
 
 test_that("in files, an algorithm and its parameters are two columns, also in lists of names", {
-  rows <- toy_rows("bcast", rep(c("default", "chain", "chain"), each = 2), 2, c(1, 2), c(9, 9, 1, 2, 1, 2))
+  rows <- toy_rows("bcast", rep(c("default", "chain", "chain"), each = 2), 2, rep(c(1, 2), 3), c(9, 9, 1, 2, 1, 2))
   rows$parameters <- rep(c("", "fanout=2;segment_bytes=64", "fanout=4"), each = 2)
   results <- read_results(make_study(rows))
   table <- split_variants(decide_winners(results, "bcast"), results$study, "bcast")
