@@ -98,6 +98,20 @@ sampling_rules <- function(sampling, startup_s) {
 #' @param folder Folder `results/<study>` with `study.json` and `sampling/`.
 #' @param round Number of the round; its predecessor is measured.
 #' @return The path.
+#' @examples
+#' folder <- file.path(tempdir(), "sampled")
+#' dir.create(file.path(folder, "sampling"), recursive = TRUE)
+#' example <- system.file("extdata", "example", package = "collanalysis")
+#' study <- jsonlite::read_json(file.path(example, "study.json"))
+#' study$sampling <- list(
+#'   rounds = 3, first_pct = 10, round_pct = 10, target_regret_pct = 0.5, startup_s = 1, seed = 1
+#' )
+#' jsonlite::write_json(study, file.path(folder, "study.json"), auto_unbox = TRUE)
+#' grid <- read.csv(file.path(example, "measurements.csv"))
+#' grid$iterations <- 100
+#' grid$warmup <- 10
+#' write.csv(grid, file.path(folder, "sampling", "grid.csv"), row.names = FALSE, na = "")
+#' read.csv(write_asked(folder, 1))
 #' @export
 write_asked <- function(folder, round) {
   study <- read_study(folder)

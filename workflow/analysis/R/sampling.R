@@ -375,6 +375,9 @@ plot_sampling <- function(results, sampling) {
 #' @param folder Folder `results/<study>`.
 #' @param seeds Seeds.
 #' @return Paths.
+#' @examples
+#' results <- read_results(system.file("extdata", "example", package = "collanalysis"))
+#' write_sampling(results, tempfile(), seeds = 1:2)
 #' @export
 write_sampling <- function(results, folder = results$study$folder, seeds = 1:20) {
   collective <- collectives_of(results, sized = TRUE)[1]

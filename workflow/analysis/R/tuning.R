@@ -383,6 +383,9 @@ fill_counts <- function(counts) {
 #' @param results List from [read_results()].
 #' @param folder Folder `results/<study>`.
 #' @return Paths.
+#' @examples
+#' results <- read_results(system.file("extdata", "example", package = "collanalysis"))
+#' write_tuning(results, tempfile())
 #' @export
 write_tuning <- function(results, folder = results$study$folder) {
   # A sampled study has too few cells with all algorithms to judge on: its rounds are, on a complete one (rounds.R).

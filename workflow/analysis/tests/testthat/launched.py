@@ -26,8 +26,19 @@ def write(folder: Path) -> None:
     with open(folder / "measurements.csv", newline="") as stream:
         for row in csv.DictReader(stream):
             entry = study["mappings"].get(row["mapping"], {})
-            place = (row["mapping"], tuple(entry.get("cycle", ())), int(row["nodes"]), int(float(row["processes"])), None)
-            key = (row.get("mpi") or "openmpi", row["collective"], row["algorithm"], parse_parameters(row.get("parameters") or ""))
+            place = (
+                row["mapping"],
+                tuple(entry.get("cycle", ())),
+                int(row["nodes"]),
+                int(float(row["processes"])),
+                None,
+            )
+            key = (
+                row.get("mpi") or "openmpi",
+                row["collective"],
+                row["algorithm"],
+                parse_parameters(row.get("parameters") or ""),
+            )
             launched[edges.Launched(*key, *place, entry.get("hosts"))] = None
     edges.write(SimpleNamespace(machine=machine), list(launched), Configuration(ROOT / "config").catalogue, folder)
 
