@@ -31,6 +31,7 @@ localrules:
     replay_sampling,
     emit_tuning,
     keep_tuning,
+    tell_tuning,
     render_report,
     give_verdict,
 

@@ -229,11 +229,12 @@ def get_resource(name):
 
 def get_analysis(wildcards):
     """Everything that the report shows of the studies."""
-    return [
+    indexes = [
         RESULTS / study / part / "index.csv"
         for study in STUDIES
-        for part in ("tables", "figures")
-    ] + [RESULTS / study / "models" / "index.csv" for study in STUDIES]
+        for part in ("tables", "models", "figures")
+    ]
+    return indexes + [RESULTS / study / "sentences.csv" for study in STUDIES]
 
 
 def get_products(wildcards):
@@ -245,11 +246,31 @@ def get_products(wildcards):
     ]
 
 
+def get_judged(wildcards):
+    """The tables that tell how good a study's decisions are."""
+    source = PLAN.sources[wildcards.study]
+    return [RESULTS / wildcards.study / path for path in source.judged()]
+
+
 def compared_with(wildcards):
-    """Measurements of the study that `analysis.compare` names, where that study is part of this run."""
+    """Description and measurements of the study that `analysis.compare` names, where that study is part of this run."""
     source = PLAN.sources.get(wildcards.study)
     name = source.study.analysis.get("compare", {}).get("study") if source else None
-    return [RESULTS / name / "measurements.csv"] if name in STUDIES else []
+    files = ("study.json", "measurements.csv")
+    return [RESULTS / name / file for file in files] if name in STUDIES else []
+
+
+def get_sampled(wildcards):
+    """What the rounds of a sampled study asked for; nothing for other studies."""
+    last = max(PLAN.sources[wildcards.study].rounds())
+    return sampled_until(wildcards.study, last) if last else []
+
+
+def sampled_until(study, number):
+    """The grid of a sampled study and what its rounds until one asked for."""
+    folder = RESULTS / study / "sampling"
+    rounds = range(1, int(number) + 1)
+    return [folder / "grid.csv"] + [folder / f"round-{n}" / "asked.csv" for n in rounds]
 
 
 def stage_sources(part, parts):

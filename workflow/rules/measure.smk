@@ -103,6 +103,8 @@ rule collect_measurements:
     output:
         measurements=RESULTS / "{study}" / "measurements.csv",
         cells=RESULTS / "{study}" / "cells.csv",
+        ranks=RESULTS / "{study}" / "ranks.csv",
+        edges=RESULTS / "{study}" / "edges.csv",
     log:
         "logs/collect/{study}.log",
     params:

@@ -18,7 +18,7 @@ def reanalyse(results: Path, studies: list[str]) -> None:
         folder = results / name
         if not (folder / "measurements.csv").exists():
             raise StudyError(f"{folder / 'measurements.csv'}: no such file; a data package of ./study publish has it")
-        _call(["Rscript", ROOT / "workflow" / "scripts" / "analyse.R", "all", folder])
+        _call(["Rscript", ROOT / "workflow" / "scripts" / "analyse.R", folder])
         print(f"{name}: tables, models and figures", flush=True)
     render = [sys.executable, "-m", "collstudy", "--results", results, "render", "--studies", *studies]
     _call([*render, "--output", results / "report"])

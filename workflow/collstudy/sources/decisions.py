@@ -10,8 +10,8 @@ from collstudy.store.measurements import whole
 
 
 def decisions(collective: str) -> list[dict[str, Any]]:
-    """What the simulated Open MPI's default runs, as its table says: {ranks, bytes, algorithm}; the first row with more ranks
-    and more bytes than asked for decides. None stands for any number.
+    """What the simulated Open MPI's default runs, as its table says: {ranks, bytes, algorithm, parameters}; the first row with
+    more ranks and more bytes than asked for decides. None stands for any number. A chain there is one (fan-out 1).
     """
     # osu_reduce adds elements, which commutes.
     table = collective + ("_commuting" if collective in ("reduce", "allreduce") else "")

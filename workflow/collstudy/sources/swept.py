@@ -8,6 +8,7 @@ from typing import Any
 
 from collstudy.launch.toolchain import simulator_version
 from collstudy.sources.decisions import decisions
+from collstudy.sources.edges import Launched, of_cells
 from collstudy.sources.source import Context, Rows, Source
 from collstudy.store.records import Record
 from collstudy.study.cells import Cell, expand, swept
@@ -73,6 +74,10 @@ class SweptSource(Source):
             "launches": {"min": 1, "max": 1} if simulated else {"min": policy.minimum, "max": policy.maximum},
             "ci_width_pct": None if simulated else policy.ci_width_pct,
         }
+
+    def launched(self) -> list[Launched]:
+        """Every cell of the grid."""
+        return of_cells(self.grid)
 
     def rows(self) -> Rows:
         """What the store has of each cell."""
