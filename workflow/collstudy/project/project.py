@@ -124,6 +124,7 @@ class Project:
             return collect.describe(study, catalogue, cells)
         rows, account = imported.read_study(study, catalogue)
         account["collectives"] = collect.grid_of(rows, catalogue)
+        self.configuration.check_imported(study, account["collectives"])
         return collect.describe(study, catalogue, cells, account)
 
     def write_description(self, study: Study, cells: list[Cell]) -> None:
