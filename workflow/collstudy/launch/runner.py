@@ -28,7 +28,7 @@ from collstudy.launch.rulesfile import rules_environment
 from collstudy.launch.slurm_env import current_job, describe_nodes, launcher_environment, why_ending
 from collstudy.launch.toolchain import mpi_environment, mpis, preloadable, spack_lock
 from collstudy.plan.blocks import Block, Task, left
-from collstudy.store.store import Damaged, Store
+from collstudy.store.store import Damaged, Record, Store, check_record
 from collstudy.study.cells import Cell, variable
 from collstudy.study.config import APPLICATIONS, POINT_TO_POINT
 
@@ -220,6 +220,7 @@ class BlockRunner:
                 record = replace(record, proof=self._prove(cell, scratch))
             launch = self._measure(cell, scratch, len(record.launches) + 1, order)
             record = replace(record, launches=(*record.launches, launch), failure=None)
+            check_launches(record, cell)
             self.measured += 1
         except (LaunchFailed, StudyError) as problem:
             job = self.place.facts.get("slurm", {}).get("job")
@@ -340,6 +341,14 @@ class BlockRunner:
             f"{self.block.name}: {done} of {len(self.block.tasks)} cells, {len(self.failed)} failed, "
             f"about {clock(rest.seconds)} left"
         )
+
+
+def check_launches(record: Record, cell: Cell) -> None:
+    """Raise LaunchFailed for a launch with values that the store would not take."""
+    try:
+        check_record(record, cell)
+    except ValueError as problem:
+        raise LaunchFailed(f"output: {problem}") from None
 
 
 def library_of(cell: Cell) -> ModuleType:

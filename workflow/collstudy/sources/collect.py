@@ -174,15 +174,6 @@ def study_document(document: dict[str, Any]) -> bytes:
     return json.dumps(document, indent=1, ensure_ascii=False).encode() + b"\n"
 
 
-def _proved(record: Record) -> bool | None:
-    """Whether the forced algorithm ran and the ranks landed as asked; None where there was nothing to prove."""
-    if record.proof is None:
-        return None
-    if record.proof["used"] is False or record.proof["placed"] is False:
-        return False
-    return record.proof["used"]
-
-
 def collect_study(study: Study, cells: list[Cell], store: Store, folder: Path) -> None:
     """Write cells.csv and measurements.csv of a measured or simulated study from the store."""
     cell_rows, rows = [], []
@@ -191,8 +182,7 @@ def collect_study(study: Study, cells: list[Cell], store: Store, folder: Path) -
             record = store.read(cell)
         except Damaged:
             record = Record()
-        proved = _proved(record)
-        status, reason = _status(record, proved)
+        status, reason = _status(record)
         common = {
             "study": study.name, "machine": study.machine.name, "simulated": cell.deterministic, "suite": cell.suite["name"],
             "mpi": cell.mpi["name"], "collective": cell.collective, "algorithm": cell.algorithm,
@@ -211,9 +201,9 @@ def collect_study(study: Study, cells: list[Cell], store: Store, folder: Path) -
             }
         )
         for launch in record.launches:
-            whole = {**launch.get("library", {}), "launch": launch["launch"], "proved": proved}
+            whole = {**launch.get("library", {}), "launch": launch["launch"], "proved": record.proved}
             if study.sampling and not cell.deterministic:
-                whole["seconds"] = launch["provenance"]["seconds"]
+                whole["seconds"] = launch["provenance"].get("seconds")
             rows += [{**common, **sample, **whole} for sample in launch["samples"]]
     # measurements.csv last: its presence says that both are there.
     write_atomically(folder / "cells.csv", to_csv(CELL_COLUMNS, cell_rows))
@@ -231,15 +221,15 @@ def _columns_of(rows: list[dict[str, Any]]) -> list[str]:
     return MEASUREMENT_COLUMNS + [name for name in FURTHER_COLUMNS if any(name in row for row in rows)]
 
 
-def _status(record: Record, proved: bool | None) -> tuple[str, str]:
+def _status(record: Record) -> tuple[str, str]:
+    """The status of a cell and its reason; empty for one that is measured."""
+    status = record.summary().status
+    reasons = {"measured": "", "missing": "not measured yet"}
     if record.failure:
-        return "failed", record.failure["reason"]
-    if not record.launches:
-        return "missing", "not measured yet"
-    if proved is False:
-        detail = record.proof["detail"] if record.proof else ""
-        return "unproved", detail or "the ranks did not land on cores of their own"
-    return "measured", ""
+        reasons["failed"] = record.failure["reason"]
+    if record.proof:
+        reasons["unproved"] = record.proof["detail"] or "the ranks did not land on cores of their own"
+    return status, reasons[status]
 
 
 def collect_import(study: Study, rows: list[dict[str, Any]], account: dict[str, Any], folder: Path) -> None:

@@ -1,17 +1,22 @@
-"""The cell store: one JSON file per cell, written atomically, checked against its digest when read."""
+"""The cell store: one JSON file per cell, written atomically, checked against its digests when read."""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import errno
 import fcntl
+import hashlib
 import json
+import math
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
+from collstudy.base.errors import StudyError
 from collstudy.base.statistics import interval_width_pct
 from collstudy.study.cells import Cell, canonical
 from collstudy.study.config import Policy
@@ -47,24 +52,42 @@ def write_if_changed(path: Path, content: bytes) -> None:
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Hold an exclusive lock on *path*; the system releases it when the process ends, however it ends."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "a") as stream:
+    with _lock_file(path) as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         yield
 
 
+def _lock_file(path: Path) -> IO[str]:
+    """Open a lock's file. Raises StudyError where something else is in its place."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return open(path, "a")
+    except (IsADirectoryError, NotADirectoryError, FileExistsError) as error:
+        raise StudyError(f"{error.filename}: {error.strerror}; a lock belongs there: remove it") from None
+
+
 class Damaged(Exception):
-    """A cell file that does not parse or is not about the cell that its name says."""
+    """A cell file that is not what was written, or not about the cell that its name says."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What planning needs to know of a cell: launches, the widest interval, whether the newest attempt failed, mean seconds."""
+    """What planning needs to know of a cell: launches, the widest interval, whether the newest attempt failed, mean seconds,
+    and whether the proof says that something else was measured.
+    """
 
     count: int = 0
     width: float | None = None
     failed: bool = False
     seconds: float | None = None
+    unproved: bool = False
+
+    @property
+    def status(self) -> str:
+        """In one word, as in cells.csv."""
+        if self.failed or not self.count:
+            return "failed" if self.failed else "missing"
+        return "unproved" if self.unproved else "measured"
 
     def stop(self, cell: Cell, policy: Policy) -> str | None:
         """Why no further launch is needed: deterministic, narrow, limit; None when one is."""
@@ -107,11 +130,93 @@ class Record:
         width = self.interval_width_pct() if policy.minimum <= count < policy.maximum else None
         return Summary(count, width).stop(cell, policy)
 
+    @property
+    def proved(self) -> bool | None:
+        """Whether the forced algorithm ran and the ranks landed as asked; None where there was nothing to prove."""
+        if self.proof is None:
+            return None
+        return False if self.proof["placed"] is False else self.proof["used"]
+
+    def content(self) -> dict[str, Any]:
+        """What was measured, as plain JSON values: all of the cell's file that its digest is of."""
+        return {"proof": self.proof, "failure": self.failure, "launches": list(self.launches)}
+
     def summary(self) -> Summary:
         """The short form."""
         took = [s for launch in self.launches if (s := launch.get("provenance", {}).get("seconds")) is not None]
         mean = sum(took) / len(took) if took else None
-        return Summary(len(self.launches), self.interval_width_pct(), self.failure is not None, mean)
+        return Summary(
+            len(self.launches), self.interval_width_pct(), self.failure is not None, mean, self.proved is False
+        )
+
+
+def content_digest(content: dict[str, Any]) -> str:
+    """SHA-256 of what was measured (Record.content), in hexadecimal."""
+    return hashlib.sha256(canonical(content)).hexdigest()
+
+
+def check_record(record: Record, cell: Cell) -> None:
+    """Raise ValueError, with what is wrong, for launches that no measurement of *cell* can have left."""
+    numbers = [launch["launch"] for launch in record.launches]
+    if numbers != list(range(1, len(numbers) + 1)):
+        raise ValueError(f"its launches are numbered {numbers}, not from 1 on")
+    for launch in record.launches:
+        where = f"launch {launch['launch']}"
+        sizes = [sample.get("size_bytes") for sample in launch["samples"]]
+        if sizes != cell.row_sizes:
+            raise ValueError(f"{where} has the message sizes {_short(sizes)}, not {_short(cell.row_sizes)}")
+        for sample in launch["samples"]:
+            if "latency_us" not in sample and "bandwidth_mb_s" not in sample:
+                raise ValueError(f"{where} has neither a latency nor a bandwidth at size {sample.get('size_bytes')}")
+            for name, value in sample.items():
+                # A pipeline of operations is complete without a size; whatever else there is, is a number.
+                if value is not None or name in ("latency_us", "bandwidth_mb_s"):
+                    _check_number(value, f"{where}: {name}")
+        for part in ("library", "provenance"):
+            facts = launch.get(part, {} if part == "library" else None)
+            if not isinstance(facts, dict):
+                raise ValueError(f"{where} has no {part}")
+            for name in ("seconds", "peak_memory_mb", "setup_us", "left_pct"):
+                if facts.get(name) is not None:
+                    _check_number(facts[name], f"{where}: {name}")
+    if record.proof is not None:
+        for key in ("used", "placed"):
+            if record.proof[key] not in (True, False, None):
+                raise ValueError(f"proof.{key} is {_short(record.proof[key])}")
+        if not isinstance(record.proof["detail"], str):
+            raise ValueError("proof.detail is no text")
+    if record.failure is not None and not isinstance(record.failure["reason"], str):
+        raise ValueError("failure.reason is no text")
+
+
+def _check_number(value: Any, where: str) -> None:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not math.isfinite(value) or value < 0:
+        raise ValueError(f"{where} is {_short(value)}, not a finite number from 0 on")
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 100 else f"{text[:80]}..."
+
+
+#: What `.summaries.json` remembers of a cell: size, mtime, inode and ctime of its file, and the fields of its Summary.
+_REMEMBERED = (int, int, int, int, int, (int, float, type(None)), bool, (int, float, type(None)), bool)
+
+
+def _remembered(path: Path) -> dict[str, list[Any]]:
+    """The entries of `.summaries.json` that have their form; those of other versions, and of another file, are forgotten."""
+    try:
+        known = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    if not isinstance(known, dict):
+        return {}
+    return {name: entry for name, entry in known.items() if _has_form(entry)}
+
+
+def _has_form(entry: Any) -> bool:
+    return isinstance(entry, list) and len(entry) == len(_REMEMBERED) and all(map(isinstance, entry, _REMEMBERED))
 
 
 class Store:
@@ -131,16 +236,31 @@ class Store:
             content = path.read_bytes()
         except FileNotFoundError:
             return Record()
+        except OSError as error:
+            if error.errno not in (errno.EISDIR, errno.ELOOP, errno.ENOTDIR):
+                raise
+            raise Damaged(f"{path}: {error.strerror}") from None
+        return self._checked(content, cell, path)[0]
+
+    def _checked(self, content: bytes, cell: Cell, path: Path) -> tuple[Record, bool]:
+        """The record in a cell's file, and whether it has a digest of its own. Raises Damaged."""
         try:
             document = json.loads(content)
             if document["digest"] != cell.digest or canonical(document["cell"]) != canonical(cell.identity()):
                 raise Damaged(f"{path}: its content is not about the cell of its name")
-            for launch in document["launches"]:
-                if len(launch["samples"]) != len(cell.row_sizes):
-                    raise Damaged(f"{path}: launch {launch['launch']} lacks message sizes")
-            return Record(tuple(document["launches"]), document["proof"], document["failure"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise Damaged(f"{path}: {type(error).__name__}: {error}") from None
+            record = Record(tuple(document["launches"]), document["proof"], document["failure"])
+            # Files of earlier versions have no digest of what was measured; they get one when they are written again.
+            sealed = "content" in document
+            if sealed and document["content"] != content_digest(record.content()):
+                raise Damaged(f"{path}: what it holds is not what was written (the digest of its content does not fit)")
+            check_record(record, cell)
+            return record, sealed
+        except RecursionError:
+            raise Damaged(f"{path}: too many levels of lists") from None
+        except ValueError as error:
+            raise Damaged(f"{path}: {error}") from None
+        except (AttributeError, KeyError, TypeError) as error:
+            raise Damaged(f"{path}: it has not the form of a cell: {type(error).__name__}: {error}") from None
 
     def summaries(self, cells: Sequence[Cell]) -> list[tuple[Summary, int]]:
         """Summary and time stamp (ns; 0 without a file) of many cells. A damaged file counts as none.
@@ -149,9 +269,7 @@ class Store:
         at any time.
         """
         path = self.results / ".summaries.json"
-        known: dict[str, list[Any]] = {}
-        with contextlib.suppress(OSError, ValueError):
-            known = json.loads(path.read_bytes())
+        known = _remembered(path)
         found, fresh = [], {}
         base = str(self.results)
         for cell in cells:
@@ -161,20 +279,26 @@ class Store:
             except FileNotFoundError:
                 found.append((Summary(), 0))
                 continue
+            except OSError as error:
+                if error.errno not in (errno.ELOOP, errno.ENOTDIR):
+                    raise
+                found.append((Summary(), 0))
+                continue
+            # A file that was changed in place and got its old time stamp back has another ctime.
+            key = [state.st_size, state.st_mtime_ns, state.st_ino, state.st_ctime_ns]
             entry = known.get(name)
-            if entry and entry[:2] == [state.st_mtime_ns, state.st_size]:
-                summary = Summary(*entry[2:])
+            if entry and entry[: len(key)] == key:
+                summary = Summary(*entry[len(key) :])
             else:
                 try:
                     summary = self.read(cell).summary()
                 except Damaged:
                     found.append((Summary(), 0))
                     continue
-                values = [summary.count, summary.width, summary.failed, summary.seconds]
-                fresh[name] = [state.st_mtime_ns, state.st_size, *values]
+                fresh[name] = [*key, *dataclasses.astuple(summary)]
             found.append((summary, state.st_mtime_ns if summary.count or summary.failed else 0))
         if fresh:
-            # Only a memory: a full disk is for somebody else to complain about.
+            # Only a memory: a full disk, or a folder in its place, is for somebody else to complain about.
             with contextlib.suppress(OSError):
                 write_atomically(path, json.dumps(known | fresh, separators=(",", ":")).encode())
         return found
@@ -183,7 +307,7 @@ class Store:
         """Rename a damaged file to `<name>.damaged-<n>` and return the new name; None when it is gone already."""
         path = self.file(cell)
         number = 1
-        while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
+        while os.path.lexists(aside := path.with_name(f"{path.name}.damaged-{number}")):
             number += 1
         try:
             os.rename(path, aside)
@@ -192,14 +316,14 @@ class Store:
         return aside
 
     def write(self, cell: Cell, record: Record, stop: str | None) -> None:
-        """Keep a record; the caller holds the cell's lock."""
+        """Keep a record; the caller holds the cell's lock. Raises ValueError for one that could not be read again."""
+        check_record(record, cell)
         document = {
             "digest": cell.digest,
             "cell": cell.identity(),
             "stop": stop,
-            "proof": record.proof,
-            "failure": record.failure,
-            "launches": list(record.launches),
+            "content": content_digest(record.content()),
+            **record.content(),
         }
         write_atomically(self.file(cell), json.dumps(document, indent=1).encode() + b"\n")
 
@@ -212,7 +336,7 @@ class Store:
         try:
             with open(self.results / ".locks" / f"{name}.lock") as stream:
                 fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except FileNotFoundError:
+        except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
             return False
         except BlockingIOError:
             return True

@@ -30,7 +30,8 @@ MPIS = {
 
 #: Folders and files of `results/` that are not a study's.
 RESERVED = (
-    "applications", "blocks", "calibration", "cells", "complete.txt", "replays", "report", "sources", "spack.lock", "traces",
+    "applications", "blocks", "calibration", "cells", "complete.txt", "replays", "report", "report-build", "sources",
+    "spack.lock", "traces",
 )  # fmt: skip
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
