@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import hashlib
 import math
 import re
 from pathlib import Path
@@ -25,6 +26,7 @@ from collstudy.calibration.calibrate import (
     search,
 )
 from collstudy.launch.simulator import line
+from collstudy.study.cells import canonical, machine_identity
 from collstudy.study.config import Configuration, Level, Machine
 from conftest import ROOT, Checkout
 
@@ -152,6 +154,7 @@ label: Plain
 levels:
   - {name: node, count: 2, latency_us: 9, bandwidth_gb_s: 10, shared_gb_s: 12, full_duplex: true}
   - {name: core, count: 2, latency_us: 0.1, bandwidth_gb_s: 20}
+fitted: plain.fitted.yaml
 calibration:
   ladder: [[0, 1, 2, 0.3], [0, 2, 2, 1.5], [1, 3, 2, 1.7]]
 simulation: {send_overhead_us: 0.05, receive_overhead_us: 0.05}
@@ -164,6 +167,7 @@ levels:
   - {name: node, count: 2}
   - {name: socket, count: 1}
   - {name: core, count: 2}
+fitted: plain.fitted.yaml
 calibration:
   ladder: rungs
   eager_limit_bytes: 16384
@@ -171,7 +175,7 @@ calibration:
 
 
 def fitted_of(checkout: Checkout, name: str) -> dict[str, Any]:
-    return calibrate.read_yaml(checkout.folder / f"config/machines/{name}.yaml", "machine")["calibration"]["fitted"]
+    return calibrate.read_yaml(checkout.folder / f"config/machines/{name}.fitted.yaml", "fitted")["about"]
 
 
 def test_a_ladder_of_one_size_gives_latencies_and_says_what_it_does_not_give(checkout: Checkout) -> None:
@@ -184,9 +188,9 @@ def test_a_ladder_of_one_size_gives_latencies_and_says_what_it_does_not_give(che
     said = fitted_of(checkout, "plain")
     assert said["not_fitted"] == ["bandwidth_gb_s", "shared_gb_s", "simulation"]
     assert said["median_abs_error_pct"] == {"node": 0, "core": 0}
-    path = checkout.folder / "config/machines/plain.yaml"
-    written = path.read_text()
-    assert calibrate_plain(checkout, written) == fitted and path.read_text() == written
+    paths = [checkout.folder / f"config/machines/plain.{end}" for end in ("yaml", "fitted.yaml")]
+    written = [path.read_text() for path in paths]
+    assert calibrate_plain(checkout, PLAIN) == fitted and [path.read_text() for path in paths] == written
 
 
 def write_rungs(checkout: Checkout, sizes: list[int]) -> None:
@@ -262,18 +266,23 @@ def test_a_machine_that_cannot_be_calibrated_is_said_before_anything_runs(
 
 def test_calibrating_collects_the_study_that_it_takes(checkout: Checkout) -> None:
     machine = checkout.folder / "config/machines/thin.yaml"
-    before = machine.read_text()
-    machine.write_text(before.replace("algorithms: [linear, chain]", "algorithms: [linear]").replace("[12, 40]", "[4]"))
+    fit = checkout.folder / "config/machines/thin.fitted.yaml"
+    fit_before = fit.read_text()
+    asked = (
+        machine.read_text().replace("algorithms: [linear, chain]", "algorithms: [linear]").replace("[12, 40]", "[4]")
+    )
+    machine.write_text(asked)
     done = checkout.snakemake("--config", "calibrate=thin", "--", "results/calibration/thin.csv")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "eager limit:" in done.stdout + done.stderr
     assert (checkout.folder / "results/orfeo-thin/measurements.csv").exists()
-    assert "send_us" in machine.read_text() and machine.read_text() != before
+    assert "send_us" in fit.read_text() and fit.read_text() != fit_before
+    assert machine.read_text() == asked
     assert "eager limit:" in (checkout.folder / "logs/calibrate/thin.log").read_text()
 
 
 def test_the_epyc_machine_is_what_its_ladder_gives(checkout: Checkout) -> None:
-    path = checkout.folder / "config/machines/orfeo-epyc.yaml"
+    path = checkout.folder / "config/machines/orfeo-epyc.fitted.yaml"
     committed = Configuration(checkout.folder / "config").machine("orfeo-epyc")
     path.write_text(re.sub(r"latency_us: [\d.]+", "latency_us: 0.5", path.read_text()))
     done = checkout.snakemake("--config", "calibrate=orfeo-epyc", "--", "results/calibration/orfeo-epyc.csv")
@@ -296,18 +305,76 @@ def test_what_messages_share_does_not_depend_on_how_simgrid_updates_it(
     assert found[0] == pytest.approx(found[1], rel=1e-6)
 
 
-def test_the_file_keeps_its_comments_and_is_read_back(checkout: Checkout) -> None:
-    path = checkout.folder / "config" / "machines" / "thin.yaml"
+def test_a_fit_is_a_file_of_its_own_and_is_read_back(checkout: Checkout) -> None:
+    own = checkout.folder / "config" / "machines" / "thin.yaml"
+    fit = own.with_name("thin.fitted.yaml")
     configuration = Configuration(checkout.folder / "config")
-    before, machine = path.read_text(), configuration.machine("thin")
-    block = calibrate.read_yaml(path, "machine")["calibration"]
+    before, written, machine = own.read_text(), fit.read_text(), configuration.machine("thin")
+    plain = configuration.machine("thin", fitting=True)
+    assert plain.simulation == {} and plain.levels[0].latency_us is None
+    about = calibrate.read_yaml(fit, "fitted")["about"]
+    calibrate.write_fit(fit, plain, machine, about)
+    assert fit.read_text() == written and own.read_text() == before
     calibrate.write_fit(
-        path, dataclasses.replace(machine, simulation={**machine.simulation, "poll_us": 0.5}), block, {"points": 1}
+        fit, plain, dataclasses.replace(machine, simulation={**machine.simulation, "poll_us": 0.5}), about
     )
     again = configuration.machine("thin")
-    assert again.simulation["poll_us"] == 0.5
-    assert again.levels == machine.levels
-    assert again.simulation["delay_us"] == machine.simulation["delay_us"]
-    assert [line for line in path.read_text().splitlines() if line.startswith("#")] == [
-        line for line in before.splitlines() if line.startswith("#")
-    ]
+    assert again.simulation == {**machine.simulation, "poll_us": 0.5}
+    assert again.levels == machine.levels and own.read_text() == before
+
+
+#: SHA-256 (first 16 digits) of what decides numbers of a machine: stored cells have it in their identity.
+IDENTITIES = {
+    "thin": "6de8e90b17cca611",
+    "thin-fat-tree": "c8793c66ed1b814a",
+    "orfeo-epyc": "54de2395aaee8ef7",
+    "orfeo-thin-slurm": "4cabb941f6d2f1d8",
+    "csews": "4e2a47faa1be79af",
+    "fat-tree": "32757aa5c9b0003e",
+}
+
+
+@pytest.mark.parametrize("name", IDENTITIES)
+def test_where_a_cost_is_written_does_not_change_a_machine(name: str) -> None:
+    identity = machine_identity(Configuration(ROOT / "config").machine(name), {})
+    assert hashlib.sha256(canonical(identity)).hexdigest()[:16] == IDENTITIES[name]
+
+
+@pytest.mark.parametrize(
+    ("fit", "message"),
+    [
+        (None, r"plain.yaml: fitted: .*plain.fitted.yaml does not exist; ./study calibrate plain writes it"),
+        (
+            "about: {}\nlevels: {socket: {latency_us: 1}}\n",
+            "plain.fitted.yaml: machine plain has no level 'socket'.*core",
+        ),
+        ("about: {}\nlevels: {node: {latency: 1}}\n", "plain.fitted.yaml, line 2: unknown key 'latency'"),
+        ("about: {}\nlevels: {node: {latency_us: -1}}\n", "plain.fitted.yaml, line 2: .*minimum"),
+        ("about: {}\nlevels: {}\nsimulation: {poll_us: 1}\n", "simulation lacks the key 'eager_limit_bytes'"),
+    ],
+)
+def test_a_fit_that_is_missing_or_wrong_is_named(checkout: Checkout, fit: str | None, message: str) -> None:
+    checkout.write("config/machines/plain.yaml", PLAIN)
+    if fit is not None:
+        checkout.write("config/machines/plain.fitted.yaml", fit)
+    with pytest.raises(StudyError, match=message):
+        Configuration(checkout.folder / "config").machine("plain")
+
+
+def test_a_calibration_without_a_file_for_the_fit_is_refused(checkout: Checkout) -> None:
+    checkout.write("config/machines/plain.yaml", PLAIN.replace("fitted: plain.fitted.yaml\n", ""))
+    with pytest.raises(StudyError, match="'fitted' is a dependency of 'calibration'"):
+        Configuration(checkout.folder / "config").machine("plain")
+
+
+def test_a_machine_takes_the_fit_of_the_one_it_is_like(checkout: Checkout) -> None:
+    configuration = Configuration(checkout.folder / "config")
+    assert configuration.machine("thin-fat-tree").simulation == configuration.machine("thin").simulation
+    checkout.write(
+        "config/machines/wide.yaml", "kind: simulated\nlabel: W\nlike: thin\nlevels: [{name: node, count: 4}]\n"
+    )
+    assert configuration.machine("wide").levels[0].latency_us == configuration.machine("thin").levels[0].latency_us
+    # A fit is no machine.
+    with pytest.raises(StudyError) as error:
+        configuration.machine("thine")
+    assert "thin" in str(error.value) and "fitted" not in str(error.value)

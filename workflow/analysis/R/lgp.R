@@ -94,7 +94,7 @@ decide_default <- function(study, collective, processes, size) {
   if (NROW(table) == 0) return(NULL)
   table <- table[table$ranks > processes, ]
   chosen <- table$algorithm[vapply(size, function(bytes) which(table$bytes > bytes)[1], 1L)]
-  # Nothing is segmented, and a chain has fan-out 1 (workflow/native/coll/ompi_decide.c).
+  # Nothing is segmented, and a chain has fan-out 1 (workflow/native/coll/algorithms/ompi_decisions.csv).
   ifelse(chosen == "chain", "chain [fanout=1]", chosen)
 }
 

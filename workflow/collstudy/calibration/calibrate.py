@@ -25,7 +25,6 @@ import io
 import json
 import math
 import os
-import re
 import statistics
 import subprocess
 import tempfile
@@ -45,6 +44,7 @@ from collstudy.store.store import write_atomically
 from collstudy.study.cells import Cell, expand
 from collstudy.study.config import (
     POINT_TO_POINT,
+    REPLACED_BY_FIT,
     Choice,
     Configuration,
     Level,
@@ -56,6 +56,9 @@ from collstudy.study.config import (
     shown,
 )
 from collstudy.study.placement import cores_in_order, first_difference
+
+#: What a fit to a ladder of all sizes gives, of a machine's `simulation`.
+FITTED = ("eager_limit_bytes", "core_gb_s", "send_us", "receive_us", "poll_us", "delay_us", "forward_gb_s")
 
 Key = tuple[str, str, str, int, int | None]  # collective, algorithm, mapping, processes, size
 
@@ -104,13 +107,6 @@ def read_cells(path: Path) -> dict[Key, float]:
     return {key: statistics.median(values) for key, values in samples.items()}
 
 
-#: What a calibrated machine's costs by size and level replace.
-REPLACED = (
-    "send_overhead_us", "receive_overhead_us", "async_small_bytes", "latency_factor", "bandwidth_factor",
-    "bandwidth_by_level",
-)  # fmt: skip
-
-
 def fitted_machine(machine: Machine, data: Data, values: dict[str, float], eager: int) -> Machine:
     """The machine with the parameters in *values* and, given these, the costs of each level in closed form.
 
@@ -141,7 +137,7 @@ def fitted_machine(machine: Machine, data: Data, values: dict[str, float], eager
             )
         )  # fmt: skip
     fastest = max(level.bandwidth_gb_s for level in levels)
-    simulation = {key: value for key, value in machine.simulation.items() if key not in REPLACED} | {
+    simulation = {key: value for key, value in machine.simulation.items() if key not in REPLACED_BY_FIT} | {
         "eager_limit_bytes": eager,
         "core_gb_s": round(values.get("core", fastest), 3),
         "send_us": [[size, round(us, 4)] for size, us in send],
@@ -286,29 +282,30 @@ def requests_for(block: dict[str, Any], eager: int) -> tuple[list[Request], list
     return short, [Request("bcast", *cell, (eager, largest)) for cell in [*bcast, *alone]]
 
 
-def block_of(configuration: Configuration, name: str) -> dict[str, Any]:
-    """The `calibration` of a machine's file. Raises StudyError where there is none."""
+def _calibrated_file(configuration: Configuration, name: str) -> dict[str, Any]:
+    """A machine's own file, which says what it is calibrated with and where the fit goes. Raises StudyError."""
     path = configuration.machine_path(name)
-    block = read_yaml(path, "machine").get("calibration")
-    if not block:
+    document = read_yaml(path, "machine")
+    if "calibration" not in document:
         raise StudyError(f"{shown(path)}: no `calibration` that names ladder and study; see config/README.md")
-    return block
+    return document
 
 
 def studies_of_machine(configuration: Configuration, name: str) -> list[str]:
     """The studies that a machine is calibrated with. Raises StudyError."""
-    block = block_of(configuration, name)
+    block = _calibrated_file(configuration, name)["calibration"]
     named = [data for data in (block["ladder"], block.get("study")) if isinstance(data, str)]
     return list(dict.fromkeys(named))
 
 
 def calibrate(configuration: Configuration, name: str, results: Path, say: Callable[[str], None] = print) -> None:
-    """Fit machine *name*, write `calibration/<name>.csv` (measured and simulated) to *results*, and the fit into its file.
+    """Fit machine *name*, write `calibration/<name>.csv` (measured and simulated) to *results*, and the fit beside its file.
 
     Raises StudyError.
     """
     path = configuration.machine_path(name)
-    block = block_of(configuration, name)
+    document = _calibrated_file(configuration, name)
+    block = document["calibration"]
     machine = configuration.machine(name, fitting=True)
     if machine.kind != "simulated" or "fat_tree" in machine.simulation:
         raise StudyError(f"{shown(path)}: only a simulated machine of levels can be calibrated")
@@ -331,7 +328,8 @@ def calibrate(configuration: Configuration, name: str, results: Path, say: Calla
         }
     both = {key: (known[key], us) for key, us in simulator.all(fitted, requests).items() if key in known}
     write_pairs(results / "calibration" / f"{name}.csv", both)
-    write_fit(path, fitted, block, about | summary(both) | ({"not_fitted": not_fitted} if not_fitted else {}))
+    about |= summary(both) | ({"not_fitted": not_fitted} if not_fitted else {})
+    write_fit(path.with_name(document["fitted"]), machine, fitted, about)
 
 
 def read_ladder(
@@ -471,7 +469,7 @@ class _Cost:
 
 
 def summary(both: dict[Key, tuple[float, float]]) -> dict[str, Any]:
-    """What `calibration.fitted` says of a fit: how many points, and how far off, from measured and simulated microseconds."""
+    """What the file of the fit says about it: how many points, and how far off, from measured and simulated microseconds."""
     errors: dict[str, list[float]] = {}
     for key, (measured, simulated) in sorted(both.items(), key=str):
         what = key[2].removeprefix("level-") if key[0] in POINT_TO_POINT else f"{key[0]} {key[1]}"
@@ -513,35 +511,27 @@ def _wrapped(name: str, points: list, indent: str) -> str:
     return "\n".join([*lines, current])
 
 
-LEVEL_KEYS = ("name", "count", "latency_us", "bandwidth_gb_s", "shared_gb_s", "full_duplex")
-
-
-def write_fit(path: Path, machine: Machine, block: dict[str, Any], fitted: dict[str, Any]) -> None:
-    """Replace levels, simulation and calibration in the file; everything else, comments included, stays as it is."""
-    levels = ["levels:"]
-    for level in machine.levels:
-        entry = {key: getattr(level, key) for key in LEVEL_KEYS}
-        levels.append(f"  - {_flow({key: value for key, value in entry.items() if value is not None})}")
-    simulation = ["simulation:"]
-    for key, value in machine.simulation.items():
-        if key in ("send_us", "receive_us"):
-            simulation.append(_wrapped(key, value, "  "))
-        elif key == "delay_us":
-            simulation += [f"  {key}:", *(_wrapped(level, points, "    ") for level, points in value.items())]
-        else:
-            simulation.append(f"  {key}: {_flow(value)}")
-    known = {key: value for key, value in block.items() if key != "fitted"}
-    calibration = ["calibration:", *(f"  {key}: {_flow(value)}" for key, value in known.items()), "  fitted:"]
-    calibration += [f"    {key}: {_flow(value)}" for key, value in fitted.items()]
-    text = path.read_text(encoding="utf-8")
-    for name, lines in (("levels", levels), ("simulation", simulation), ("calibration", calibration)):
-        text = _replaced(text, name, "\n".join(lines) + "\n")
-    write_atomically(path, text.encode())
-
-
-def _replaced(text: str, key: str, by: str) -> str:
-    """*text* with the block of a top-level *key* replaced, or *by* at its end."""
-    pattern = re.compile(rf"^{key}:.*\n(?:[ \t-].*\n)*", re.MULTILINE)
-    if pattern.search(text):
-        return pattern.sub(lambda _: by, text, count=1)
-    return text.rstrip("\n") + "\n" + by
+def write_fit(path: Path, plain: Machine, fitted: Machine, about: dict[str, Any]) -> None:
+    """Write the file that holds what *fitted* costs where that is not what the machine's own file says (*plain*)."""
+    lines = [
+        f"# Written by `./study calibrate {fitted.name}`, for {fitted.name}.yaml, which names this file; the next calibration replaces it.",
+        "# workflow/collstudy/launch/simulator.py explains the costs.",
+        "about:",
+        *(f"  {key}: {_flow(value)}" for key, value in about.items()),
+        "levels:",
+    ]
+    for before, after in zip(plain.levels, fitted.levels, strict=True):
+        costs = {key: getattr(after, key) for key in ("latency_us", "bandwidth_gb_s", "shared_gb_s")}
+        changed = {key: value for key, value in costs.items() if value != getattr(before, key)}
+        lines.append(f"  {after.name}: {_flow(changed)}")
+    if fitted.simulation != plain.simulation:
+        lines.append("simulation:")
+        for key in FITTED:
+            value = fitted.simulation[key]
+            if key in ("send_us", "receive_us"):
+                lines.append(_wrapped(key, value, "  "))
+            elif key == "delay_us":
+                lines += [f"  {key}:", *(_wrapped(level, points, "    ") for level, points in value.items())]
+            else:
+                lines.append(f"  {key}: {_flow(value)}")
+    write_atomically(path, ("\n".join(lines) + "\n").encode())

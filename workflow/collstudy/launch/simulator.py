@@ -246,13 +246,16 @@ def costs_text(machine: Machine, collective: str = "") -> str:
 
 
 def line(points: Sequence[Sequence[float]], size: float) -> float:
-    """Linear interpolation between *points* (size, value); beyond them the last value."""
-    if size <= points[0][0]:
+    """The value of a cost curve, *points* (size, value) in ascending order of sizes: linear between them.
+
+    Below the first point its value; beyond the last the slope of the last two, but never less than 0. The simulator has the
+    same rule (workflow/native/simulator/curve.hpp).
+    """
+    if len(points) == 1 or size <= points[0][0]:
         return points[0][1]
-    for (low, before), (high, after) in itertools.pairwise(points):
-        if size <= high:
-            return before + (after - before) * (size - low) / (high - low)
-    return points[-1][1]
+    # The segment that the size is in, or the last one.
+    low, high = next((pair for pair in itertools.pairwise(points) if size < pair[1][0]), points[-2:])
+    return max(0.0, low[1] + (size - low[0]) / (high[0] - low[0]) * (high[1] - low[1]))
 
 
 def delays(machine: Machine, depth: int) -> list[tuple[int, float]]:

@@ -208,11 +208,9 @@ class Suite:
         return found[0]
 
 
-def source_version(part: str, macro: str) -> str:
-    """Version of a C part of the project, as the macro in its headers says."""
-    text = "".join(p.read_text() for p in sorted((ROOT / "workflow" / "native" / part).glob("*.h")))
-    found = re.search(rf'{macro}\s+"([^"]+)"', text)
-    return found.group(1) if found else "unknown"
+def source_version(part: str) -> str:
+    """Version of a C part of the project: part of the identity of what is measured with it, raised when that would change."""
+    return (ROOT / "workflow" / "native" / part / "VERSION").read_text(encoding="utf-8").strip()
 
 
 @functools.cache
@@ -230,7 +228,7 @@ def embedded(target: str) -> Suite | None:
         folder = mpis()[target].build / "bench"
     else:
         return None
-    return Suite("collbench", source_version("bench", "COLLBENCH_VERSION"), folder, "collbench_")
+    return Suite("collbench", source_version("bench"), folder, "collbench_")
 
 
 def _installed_omb() -> Suite | None:
@@ -275,12 +273,9 @@ def versions() -> Versions:
         found = suite(SIMULATED if name.startswith("smpi-") else name)
         if found:
             known_suite[name] = {"name": found.name, "version": found.version}
-    own = {"pairs": {"name": "collbench", "version": source_version("bench", "COLLBENCH_VERSION")}}
-    own |= {
-        name: {"name": name, "version": source_version(f"apps/{name}", f"{name.upper()}_VERSION")}
-        for name in APPLICATIONS
-    }
-    return Versions(known_suite, known_mpi, source_version("coll", "COLLSTUDY_VERSION"), host(), own)
+    own = {"pairs": {"name": "collbench", "version": source_version("bench")}}
+    own |= {name: {"name": name, "version": source_version(f"apps/{name}")} for name in APPLICATIONS}
+    return Versions(known_suite, known_mpi, source_version("coll"), host(), own)
 
 
 def renderer() -> tuple[str, str, str]:

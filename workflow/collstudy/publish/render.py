@@ -29,7 +29,7 @@ except ImportError:  # the file is run by its path
         """A problem with the input or the environment."""
 
 
-REPORT_SOURCE = Path(__file__).resolve().parents[2] / "report"
+REPORT_SOURCE = Path(__file__).resolve().parents[3] / "report"
 #: typst output needs pandoc 3.1.2; the filter's walk order and table attributes need 3.2.
 PANDOC_MINIMUM = (3, 2)
 #: Before 1.9, Quarto fetches a typst package for the callouts of every PDF; compute nodes seldom reach the network.

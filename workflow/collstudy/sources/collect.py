@@ -6,7 +6,6 @@ import csv
 import hashlib
 import io
 import json
-import re
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
@@ -129,16 +128,17 @@ def decisions(collective: str) -> list[dict[str, Any]]:
     """
     # osu_reduce adds elements, which commutes.
     table = collective + ("_commuting" if collective in ("reduce", "allreduce") else "")
-    text = (ROOT / "workflow" / "native" / "coll" / "ompi_decide.c").read_text(encoding="utf-8")
-    body = re.search(rf"struct row {table}\[\] = {{(.*?)\n}};", text, re.DOTALL)
-    if body is None:
-        return []
-    rows = re.findall(rf"{{(\w+), (\w+), ompi_{collective}_(\w+)}}", body.group(1))
+    path = ROOT / "workflow" / "native" / "coll" / "algorithms" / "ompi_decisions.csv"
+    with open(path, newline="", encoding="utf-8") as stream:
+        rows = [row for row in csv.DictReader(stream) if row["table"] == table]
 
     def limit(text: str) -> int | None:
-        return None if text == "ANY" else int(text)
+        return int(text) if text else None
 
-    return [{"ranks": limit(ranks), "bytes": limit(size), "algorithm": name} for ranks, size, name in rows]
+    return [
+        {"ranks": limit(row["ranks_below"]), "bytes": limit(row["bytes_below"]), "algorithm": row["algorithm"]}
+        for row in rows
+    ]
 
 
 def _extend(target: list, values: list) -> None:

@@ -13,9 +13,9 @@ for wait and test the requests that ended: number, source, tag of each; for comm
 
 from __future__ import annotations
 
+import csv
 import functools
 import gzip
-import re
 import struct
 import zlib
 from collections.abc import Iterator
@@ -41,17 +41,21 @@ COLUMNS = (
 
 
 @functools.cache
+def _operations() -> dict[str, bool]:
+    """Names of operations in the order of their numbers, from 1, and whether each is collective."""
+    path = ROOT / "workflow" / "native" / "trace" / "operations.csv"
+    with open(path, newline="", encoding="utf-8") as stream:
+        return {row["operation"]: row["collective"] == "yes" for row in csv.DictReader(stream)}
+
+
 def operation_names() -> tuple[str, ...]:
-    """Names of operations; their number is their place, from 1 (operations.h)."""
-    text = (ROOT / "workflow" / "native" / "trace" / "operations.h").read_text(encoding="utf-8")
-    listed = text[text.index("#define TRACE_OPERATIONS") : text.index("enum operation")]
-    return tuple(re.findall(r"X\((\w+)\)", listed))
+    """Names of operations; their number is their place, from 1."""
+    return tuple(_operations())
 
 
 def is_collective(operation: str) -> bool:
     """Whether all ranks of a communicator take part."""
-    names = operation_names()
-    return names.index(operation) >= names.index("barrier")
+    return _operations()[operation]
 
 
 @dataclass(frozen=True)

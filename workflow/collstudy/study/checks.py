@@ -152,13 +152,14 @@ def check_catalogue(catalogue: dict[str, dict[str, dict[str, Any]]], where: Plac
 @functools.cache
 def library_algorithms() -> dict[str, tuple[str, ...]]:
     """The algorithms of the collectives library by collective, from its source; empty in a data package, which has none."""
-    path = ROOT / "workflow" / "native" / "coll" / "catalogue.c"
-    try:
+    found: dict[str, tuple[str, ...]] = {}
+    for path in sorted((ROOT / "workflow" / "native" / "coll" / "algorithms").glob("*.c")):
         text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return {}
-    tables = dict(re.findall(r"static const struct algorithm (\w+)\[\] = {(.*?)\n};", text, re.DOTALL))
-    return {name: tuple(re.findall(r'^ *{"(\w+)"', body, re.MULTILINE)) for name, body in tables.items()}
+        tables = dict(re.findall(r"static const struct algorithm (\w+)\[\] = {(.*?)\n};", text, re.DOTALL))
+        for collective, table in re.findall(r"^ANNOUNCE\(COLL_(\w+), (\w+)\)", text, re.MULTILINE):
+            names = re.findall(r'^ *{"(\w+)"', tables[table], re.MULTILINE)
+            found[collective.lower()] = (*found.get(collective.lower(), ()), *names)
+    return found
 
 
 def check_analysis(analysis: dict[str, Any], catalogue: dict[str, dict[str, Any]], where: Place) -> None:

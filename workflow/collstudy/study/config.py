@@ -16,6 +16,12 @@ from collstudy.study.document import Place, read_document, read_yaml, shown
 from collstudy.study.names import APPLICATIONS, MPIS, POINT_TO_POINT, SIZED, check_name
 from collstudy.study.names import NON_BLOCKING as NON_BLOCKING
 
+#: What fitted costs by level and size replace of a machine's `simulation`.
+REPLACED_BY_FIT = (
+    "send_overhead_us", "receive_overhead_us", "async_small_bytes", "latency_factor", "bandwidth_factor",
+    "bandwidth_by_level",
+)  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Level:
@@ -252,13 +258,15 @@ class Configuration:
     def machine(self, name: str, fitting: bool = False) -> Machine:
         """Read `machines/<name>.yaml`; a local machine's levels are those of this computer.
 
-        *fitting*: the costs of a simulated machine's levels may be missing.
+        *fitting*: without what `./study calibrate` wrote beside it; the costs of its levels may then be missing.
         """
         path = self.machine_path(name)
         raw, at = self._like(*read_document(path, "machine"))
+        checks.check_kind(raw, at)
+        if not fitting:
+            raw, at = _with_fit(raw, at)
         levels = tuple(Level(**level) for level in raw.get("levels", ()))
         kind, simulation = raw["kind"], raw.get("simulation", {})
-        checks.check_kind(raw, at)
         if kind == "local":
             if levels:
                 raise StudyError(f"{at('levels')}: levels are read from the system for kind local; remove them")
@@ -311,10 +319,11 @@ class Configuration:
         returned: the place of each key, which may be in the other file.
         """
         if "like" not in raw:
-            return raw, lambda key: where / key
+            return raw, where.__truediv__
         other, there = read_document(self.machine_path(raw["like"]), "machine")
         if "like" in other:
             raise StudyError(f"{where / 'like'}: machine {raw['like']} has a `like` of its own; name the last one")
+        other, known_at = _with_fit(other, there.__truediv__)
         same = other["kind"] == raw["kind"]
         own = ("kind", "label") if same else ("kind", "label", "mpi", "simulation", "slurm", "calibration")
         merged = {key: value for key, value in other.items() if key not in own} | raw
@@ -322,7 +331,7 @@ class Configuration:
             mine = {level["name"]: level for level in raw["levels"]}
             merged["levels"] = [mine[name] for name in mine if name not in {level["name"] for level in other["levels"]}]
             merged["levels"] += [level | mine.get(level["name"], {}) for level in other["levels"]]
-        return merged, lambda key: (where if key in raw or key not in other else there) / key
+        return merged, lambda key: where / key if key in raw or key not in other else known_at(key)
 
     def study(self, name: str) -> Study:
         """Read and check `studies/<name>.yaml` with its machine; raises StudyError for anything that cannot be run."""
@@ -540,6 +549,31 @@ def _policy(launches: dict[str, Any], where: Place) -> Policy:
     if policy.maximum < policy.minimum:
         raise StudyError(f"{where / 'max'}: {policy.maximum} is smaller than launches.min {policy.minimum}")
     return policy
+
+
+def _with_fit(raw: dict[str, Any], at: Callable[[str], Place]) -> tuple[dict[str, Any], Callable[[str], Place]]:
+    """A machine's file with the costs of the file that its `fitted` names; both keys of calibration go.
+
+    Also returned: the place of each key, which may be in the file of costs.
+    """
+    rest = {key: value for key, value in raw.items() if key not in ("fitted", "calibration")}
+    if "fitted" not in raw:
+        return rest, at
+    where = at("fitted")
+    machine = where.file.stem
+    file = where.file.with_name(raw["fitted"])
+    if not file.exists():
+        raise StudyError(f"{where}: {shown(file)} does not exist; ./study calibrate {machine} writes it")
+    fit, there = read_document(file, "fitted")
+    known = [level["name"] for level in raw.get("levels", ())]
+    for name in fit["levels"]:
+        if name not in known:
+            raise StudyError(f"{there / 'levels' / name}: machine {machine} has no level {name!r}{allowed(known)}")
+    rest["levels"] = [level | fit["levels"].get(level["name"], {}) for level in raw["levels"]]
+    if "simulation" in fit:
+        own = {key: value for key, value in raw.get("simulation", {}).items() if key not in REPLACED_BY_FIT}
+        rest["simulation"] = own | fit["simulation"]
+    return rest, lambda key: there / key if key in fit else at(key)
 
 
 def _chapter(raw: dict[str, Any], sweeps: tuple[Sweep, ...]) -> str:

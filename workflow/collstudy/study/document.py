@@ -22,6 +22,8 @@ from collstudy.base.errors import StudyError, allowed
 ROOT = Path(__file__).resolve().parents[3]
 SCHEMAS = ROOT / "workflow" / "schemas"
 
+#: What the file of a machine's fitted costs ends with.
+FITTED_SUFFIX = ".fitted.yaml"
 #: Numbers as YAML 1.2 writes them (10.3.2, core schema); the loader would also take 1_000.
 INTEGER = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
@@ -185,7 +187,7 @@ def read_document(path: Path, schema: str) -> tuple[dict[str, Any], Place]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        siblings = [p.stem for p in path.parent.glob("*.yaml")]
+        siblings = [p.stem for p in path.parent.glob("*.yaml") if not p.name.endswith(FITTED_SUFFIX)]
         raise StudyError(f"{shown(path)}: no such file" + allowed(siblings)) from None
     except UnicodeDecodeError as error:
         raise StudyError(f"{shown(path)}: byte {error.start + 1} is not UTF-8; allowed is text in UTF-8") from None

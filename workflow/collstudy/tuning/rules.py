@@ -51,7 +51,7 @@ INTEL = {
 HAN = ("allgather", "allreduce", "barrier", "bcast", "gather", "reduce", "scatter")
 
 
-#: Collectives of this project's collectives library (workflow/native/coll/catalogue.c).
+#: Collectives of this project's collectives library (workflow/native/coll/README.md).
 LIBRARY = ("bcast", "barrier", "reduce", "allreduce", "gather", "alltoallv", "reduce_scatter")
 
 

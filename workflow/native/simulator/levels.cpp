@@ -1,4 +1,6 @@
 /* The platform of a calibrated machine: an XML file, and what a message costs at each level (see simulator.py). */
+#include "curve.hpp"
+
 #include <simgrid/kernel/resource/NetworkModelIntf.hpp>
 #include <simgrid/s4u.hpp>
 #include <smpi/smpi.h>
@@ -17,27 +19,6 @@ namespace {
 
 using Links = std::vector<simgrid::s4u::Link *>;
 using Zones = std::unordered_set<simgrid::s4u::NetZone *>;
-
-/* Seconds by message size: linear between the sizes given, with the last slope beyond them. */
-class Curve {
-    std::vector<std::pair<double, double>> points;
-
-  public:
-    void add(double size, double seconds) {
-        points.emplace_back(size, seconds);
-    }
-    double at(double size) const {
-        if (points.empty())
-            return 0;
-        if (points.size() == 1 || size <= points.front().first)
-            return points.front().second;
-        auto next = std::upper_bound(points.begin() + 1, points.end() - 1, size,
-                                     [](double value, const auto &point) { return value < point.first; });
-        auto before = next - 1;
-        double part = (size - before->first) / (next->first - before->first);
-        return before->second + part * (next->second - before->second);
-    }
-};
 
 struct Costs {
     Curve send, receive;
