@@ -199,7 +199,7 @@ def test_a_wrong_machine(config: Path, old: str, new: str, expected: list[str]) 
         ("kind: local\nlabel: x\nmpi: smpi-openmpi\n", ["line 3: mpi", "kind local", "known: impi, mpich, openmpi"]),
         ("kind: local\nlabel: x\nsimulation: {core_gb_s: 1}\n", ["line 3: simulation", "only a machine of kind simulated"]),
         ("kind: local\nlabel: x\nslurm: {partition: a}\n", ["line 3: slurm", "only a machine of kind slurm"]),
-        ("kind: local\nlabel: x\ncalibration: {ladder: ladder}\n", ["line 3: calibration", "only a machine of kind simulated"]),
+        ("kind: local\nlabel: x\nfitted: x.fitted.yaml\ncalibration: {ladder: ladder}\n", ["line 4: calibration", "only a machine"]),
     ],
 )  # fmt: skip
 def test_a_machine_of_another_kind(config: Path, text: str, expected: list[str]) -> None:
