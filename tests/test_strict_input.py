@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 from collstudy.base.errors import StudyError
+from collstudy.base.paths import ROOT
 from collstudy.study import checks
-from collstudy.study.config import ROOT, Configuration
+from collstudy.study.config import Configuration
 from collstudy.study.document import FITTED_SUFFIX, read_yaml
 from collstudy.study.names import RESERVED
 from conftest import TINY

@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from collstudy.base.errors import StudyError, allowed
-from collstudy.launch.patterns import PATTERNS
-from collstudy.study.document import ROOT, Place
+from collstudy.base.paths import ROOT, SETUP
+from collstudy.study.document import Place
 from collstudy.study.names import APPLICATIONS, LEVELS, MPIS, POINT_TO_POINT, SIZED, UNSIZED
+from collstudy.study.patterns import PATTERNS
 
 if TYPE_CHECKING:
-    from collstudy.study.config import Study
+    from collstudy.study.config import Sweep
 
 #: The most cores of a machine: placements list them one by one.
 MOST_CORES = 2**20
@@ -82,7 +83,7 @@ def refused_by_simgrid(options: tuple[tuple[str, Any], ...]) -> str:
 
     A broadcast between two ranks is simulated with them: SimGrid reads some options only when it uses them.
     """
-    program = ROOT / ".study" / "build" / "simulated" / "bench" / "collbench_bcast"
+    program = SETUP / "build" / "simulated" / "bench" / "collbench_bcast"
     if not shutil.which("smpirun") or not program.exists():
         return ""
     with tempfile.TemporaryDirectory(prefix="collstudy-") as folder:
@@ -223,17 +224,18 @@ def check_grid(analysis: dict[str, Any], collectives: dict[str, Any], where: Pla
             )
 
 
-def check_chapter(study: Study, where: Place) -> None:
+def check_chapter(raw: dict[str, Any], sweeps: Sequence[Sweep], where: Place) -> None:
     """A chapter answers the question that the study asks: it finds in it what it shows."""
-    named = [sweep.collective for sweep in study.sweeps]
-    named += [entry["collective"] for entry in study.imports.get("files", ())]
+    named = [sweep.collective for sweep in sweeps]
+    named += [entry["collective"] for entry in raw.get("import", {}).get("files", ())]
     collective = any(name not in (*POINT_TO_POINT, *APPLICATIONS) for name in named)
-    pipelined = any(choice.name.startswith("pipelined") for sweep in study.sweeps for choice in sweep.algorithms)
-    mappings = {name for sweep in study.sweeps for name in sweep.mappings}
+    pipelined = any(choice.name.startswith("pipelined") for sweep in sweeps for choice in sweep.algorithms)
+    analysis = raw.get("analysis", {})
+    mappings = {name for sweep in sweeps for name in sweep.mappings}
     needs = {
-        "accuracy": ("analysis.compare", "compare" in study.analysis),
+        "accuracy": ("analysis.compare", "compare" in analysis),
         "collectives": ("a collective", collective),
-        "congestion": ("applications", bool(study.applications)),
+        "congestion": ("applications", "applications" in raw),
         "ladder": (
             "a point-to-point test: " + ", ".join(POINT_TO_POINT),
             any(name in POINT_TO_POINT for name in named),
@@ -241,13 +243,13 @@ def check_chapter(study: Study, where: Place) -> None:
         "mapping": ("sweeps of a collective with two mappings", collective and len(mappings) > 1),
         "pipelining": ("sweeps with a pipelined algorithm", pipelined),
         "svd": ("sweeps of svd", "svd" in named),
-        "topology": ("sweeps of a collective", collective and bool(study.sweeps)),
-        "tuning": ("analysis.tuning", "tuning" in study.analysis),
+        "topology": ("sweeps of a collective", collective and bool(sweeps)),
+        "tuning": ("analysis.tuning", "tuning" in analysis),
     }
-    what, there = needs[study.chapter]
+    what, there = needs[raw["chapter"]]
     if not there:
         fitting = [name for name, (_, fits) in needs.items() if fits]
         raise StudyError(
-            f"{where}: the chapter {study.chapter} needs {what}, which this study has not; chapters that fit it: "
+            f"{where}: the chapter {raw['chapter']} needs {what}, which this study has not; chapters that fit it: "
             + (", ".join(fitting) or "none")
         )

@@ -11,7 +11,6 @@ from typing import Any
 
 from collstudy.base.errors import StudyError, allowed
 from collstudy.study import checks
-from collstudy.study.document import ROOT as ROOT
 from collstudy.study.document import Place, read_document, read_yaml, shown
 from collstudy.study.names import APPLICATIONS, MPIS, POINT_TO_POINT, SIZED, check_name
 from collstudy.study.names import NON_BLOCKING as NON_BLOCKING
@@ -166,6 +165,40 @@ class ReplayPlan:
 
 
 @dataclass(frozen=True)
+class Swept:
+    """A study that gets its numbers from every point of its sweeps."""
+
+    sweeps: tuple[Sweep, ...]
+    policy: Policy
+
+
+@dataclass(frozen=True)
+class Sampled(Swept):
+    """A study that gets its numbers from the points that rounds ask for."""
+
+    sampling: Sampling
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A study that gets its numbers from files: entries of the study's YAML, and what is said of the suite and the MPI library."""
+
+    files: tuple[dict[str, Any], ...]
+    suite: str = "unknown"
+    suite_version: str = "unknown"
+    mpi: str = "unknown"
+    mpi_version: str = "unknown"
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A study that gets its numbers from traces of applications, and from replays of these."""
+
+    applications: tuple[Application, ...]
+    replay: ReplayPlan | None = None
+
+
+@dataclass(frozen=True)
 class Study:
     """One research question; see config/README.md, Studies."""
 
@@ -173,15 +206,15 @@ class Study:
     title: str
     question: str
     machine: Machine
-    policy: Policy
-    sweeps: tuple[Sweep, ...]
-    imports: dict[str, Any]
+    source: Swept | Sampled | Imported | Traced
     analysis: dict[str, Any]
     chapter: str = ""
     companions: tuple[str, ...] = ()
-    applications: tuple[Application, ...] = ()
-    replay: ReplayPlan | None = None
-    sampling: Sampling | None = None
+
+    @property
+    def sweeps(self) -> tuple[Sweep, ...]:
+        """The sweeps of a study that has some."""
+        return self.source.sweeps if isinstance(self.source, Swept) else ()
 
 
 #: The most numbers that `{from, to, step}` may stand for.
@@ -351,16 +384,16 @@ class Configuration:
             self._sweep(entry, machine, where / "sweeps" / index) for index, entry in enumerate(raw.get("sweeps", ()))
         )
         analysis = raw.get("analysis", {})
+        policy = _policy(raw.get("launches", {}), where / "launches")
         study = Study(
-            name, raw["title"], raw["question"], machine, _policy(raw.get("launches", {}), where / "launches"), sweeps,
-            raw.get("import", {}), analysis, raw.get("chapter") or _chapter(raw, sweeps), self._companions(name, raw, where),
-            *self._applications(raw, machine, where), _sampling(raw, sweeps, where),
+            name, raw["title"], raw["question"], machine, self._source(raw, machine, policy, sweeps, where), analysis,
+            raw.get("chapter") or _chapter(raw, sweeps), self._companions(name, raw, where),
         )  # fmt: skip
         checks.check_analysis(analysis, self.catalogue.algorithms, where / "analysis")
         if sweeps:
             checks.check_grid(analysis, _grid(sweeps), where / "analysis")
         if "chapter" in raw:
-            checks.check_chapter(study, where / "chapter")
+            checks.check_chapter(raw, sweeps, where / "chapter")
         tuned = dict.fromkeys(mpi for sweep in sweeps for mpi in sweep.mpis) if "tuning" in analysis else {}
         if len(tuned) > 1:
             raise StudyError(
@@ -389,6 +422,18 @@ class Configuration:
             if other not in self.study_names():
                 raise StudyError(f"{at}: no study {other!r}" + allowed(self.study_names()))
         return tuple(companions)
+
+    def _source(
+        self, raw: dict[str, Any], machine: Machine, policy: Policy, sweeps: tuple[Sweep, ...], where: Place
+    ) -> Swept | Sampled | Imported | Traced:
+        """What the study gets its numbers from."""
+        applications, replay = self._applications(raw, machine, where)
+        sampling = _sampling(raw, sweeps, where)
+        if "import" in raw:
+            return Imported(**{**raw["import"], "files": tuple(raw["import"]["files"])})
+        if applications:
+            return Traced(applications, replay)
+        return Sampled(sweeps, policy, sampling) if sampling else Swept(sweeps, policy)
 
     def _applications(
         self, raw: dict[str, Any], machine: Machine, where: Place

@@ -18,8 +18,8 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from collstudy.base.errors import StudyError, allowed
+from collstudy.base.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[3]
 SCHEMAS = ROOT / "workflow" / "schemas"
 
 #: What the file of a machine's fitted costs ends with.

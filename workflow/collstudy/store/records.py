@@ -1,4 +1,4 @@
-"""The cell store: one JSON file per cell, written atomically, checked against its digests when read."""
+"""The store: one JSON file for each cell, one folder for each trace and replay, checked against their digests when read."""
 
 from __future__ import annotations
 
@@ -10,60 +10,19 @@ import hashlib
 import json
 import math
 import os
+import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from collstudy.base.errors import StudyError
+from collstudy.base.files import locked, write_atomically
 from collstudy.base.statistics import interval_width_pct
-from collstudy.study.cells import Cell, canonical
+from collstudy.study.cells import Cell
 from collstudy.study.config import Policy
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write *content* under a temporary name in the same folder, flush it to disk, and rename it to *path*."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
-
-
-def write_if_changed(path: Path, content: bytes) -> None:
-    """Like write_atomically, but leaves a file with the same content (and its time stamp) alone."""
-    try:
-        if path.read_bytes() == content:
-            return
-    except FileNotFoundError:
-        pass
-    write_atomically(path, content)
-
-
-@contextlib.contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold an exclusive lock on *path*; the system releases it when the process ends, however it ends."""
-    with _lock_file(path) as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
-        yield
-
-
-def _lock_file(path: Path) -> IO[str]:
-    """Open a lock's file. Raises StudyError where something else is in its place."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return open(path, "a")
-    except (IsADirectoryError, NotADirectoryError, FileExistsError) as error:
-        raise StudyError(f"{error.filename}: {error.strerror}; a lock belongs there: remove it") from None
+from collstudy.study.traces import Replay
+from collstudy.study.work import Work, canonical
 
 
 class Damaged(Exception):
@@ -84,14 +43,14 @@ class Summary:
 
     @property
     def status(self) -> str:
-        """In one word, as in cells.csv."""
+        """In one word: failed, missing, unproved or measured."""
         if self.failed or not self.count:
             return "failed" if self.failed else "missing"
         return "unproved" if self.unproved else "measured"
 
-    def stop(self, cell: Cell, policy: Policy) -> str | None:
+    def stop(self, work: Work, policy: Policy) -> str | None:
         """Why no further launch is needed: deterministic, narrow, limit; None when one is."""
-        if cell.deterministic:
+        if work.deterministic:
             return "deterministic" if self.count else None
         if self.count >= policy.maximum:
             return "limit"
@@ -102,15 +61,16 @@ class Summary:
 
 @dataclass(frozen=True)
 class Record:
-    """What the store has about a cell.
+    """What the store has about a cell, a trace or a replay.
 
     `launches`: list of {launch, samples: [{size_bytes, latency_us, ...}], provenance}; `proof`: see proof.py, or None;
-    `failure`: {reason, log, time} of the newest attempt, or None.
+    `failure`: {reason, log, time} of the newest attempt, or None; `about`: all that the `about.json` of a trace or a replay says.
     """
 
     launches: tuple[dict[str, Any], ...] = ()
     proof: dict[str, Any] | None = None
     failure: dict[str, Any] | None = None
+    about: dict[str, Any] | None = None
 
     def interval_width_pct(self) -> float | None:
         """The widest confidence interval of the median over all message sizes (and pairs), in percent of the median."""
@@ -123,22 +83,32 @@ class Record:
         widths = [interval_width_pct(values) for values in by_row.values()]
         return None if not widths or None in widths else max(widths)
 
-    def stop(self, cell: Cell, policy: Policy) -> str | None:
+    def stop(self, work: Work, policy: Policy) -> str | None:
         """Why no further launch is needed: deterministic, narrow, limit; None when one is."""
         count = len(self.launches)
         # The interval takes long to compute and matters only in between.
         width = self.interval_width_pct() if policy.minimum <= count < policy.maximum else None
-        return Summary(count, width).stop(cell, policy)
+        return Summary(count, width).stop(work, policy)
 
-    @property
     def proved(self) -> bool | None:
         """Whether the forced algorithm ran and the ranks landed as asked; None where there was nothing to prove."""
         if self.proof is None:
             return None
         return False if self.proof["placed"] is False else self.proof["used"]
 
+    def status(self) -> tuple[str, str]:
+        """As Summary.status, and why."""
+        if self.failure:
+            return "failed", self.failure["reason"]
+        if not self.launches:
+            return "missing", "not measured yet"
+        if self.proved() is False:
+            detail = self.proof["detail"] if self.proof else ""
+            return "unproved", detail or "the ranks did not land on cores of their own"
+        return "measured", ""
+
     def content(self) -> dict[str, Any]:
-        """What was measured, as plain JSON values: all of the cell's file that its digest is of."""
+        """What was measured of a cell, as plain JSON values: all of the cell's file that its digest is of."""
         return {"proof": self.proof, "failure": self.failure, "launches": list(self.launches)}
 
     def summary(self) -> Summary:
@@ -146,7 +116,7 @@ class Record:
         took = [s for launch in self.launches if (s := launch.get("provenance", {}).get("seconds")) is not None]
         mean = sum(took) / len(took) if took else None
         return Summary(
-            len(self.launches), self.interval_width_pct(), self.failure is not None, mean, self.proved is False
+            len(self.launches), self.interval_width_pct(), self.failure is not None, mean, self.proved() is False
         )
 
 
@@ -220,18 +190,20 @@ def _has_form(entry: Any) -> bool:
 
 
 class Store:
-    """The folder `results/cells/`."""
+    """The folders `cells/`, `traces/` and `replays/` in the results folder."""
 
     def __init__(self, results: Path):
         self.results = results
+        #: Where `summaries` remembers; may be deleted at any time.
+        self.memory = results / ".summaries.json"
 
-    def file(self, cell: Cell) -> Path:
-        """The cell's file."""
-        return self.results / cell.path
+    def file(self, work: Work) -> Path:
+        """The file that says what is kept."""
+        return self.results / work.path_text
 
-    def read(self, cell: Cell) -> Record:
+    def read(self, work: Work) -> Record:
         """Return what is stored; an empty record where nothing is. Raises Damaged."""
-        path = self.file(cell)
+        path = self.file(work)
         try:
             content = path.read_bytes()
         except FileNotFoundError:
@@ -240,40 +212,83 @@ class Store:
             if error.errno not in (errno.EISDIR, errno.ELOOP, errno.ENOTDIR):
                 raise
             raise Damaged(f"{path}: {error.strerror}") from None
-        return self._checked(content, cell, path)[0]
+        return self.checked(content, work)[0]
 
-    def _checked(self, content: bytes, cell: Cell, path: Path) -> tuple[Record, bool]:
-        """The record in a cell's file, and whether it has a digest of its own. Raises Damaged."""
+    def checked(self, content: bytes, work: Work) -> tuple[Record, bool]:
+        """The record in the file of a piece of work, and whether it has a digest of what was measured. Raises Damaged."""
+        path = self.file(work)
         try:
             document = json.loads(content)
-            if document["digest"] != cell.digest or canonical(document["cell"]) != canonical(cell.identity()):
-                raise Damaged(f"{path}: its content is not about the cell of its name")
+            identity = document["identity" if work.in_folder else "cell"]
+            if document["digest"] != work.digest or canonical(identity) != canonical(work.identity()):
+                raise Damaged(f"{path}: its content is not about the {type(work).__name__.lower()} of its name")
+            if work.in_folder:
+                return self._record_of(work, document), False
+            assert isinstance(work, Cell)
             record = Record(tuple(document["launches"]), document["proof"], document["failure"])
             # Files of earlier versions have no digest of what was measured; they get one when they are written again.
             sealed = "content" in document
             if sealed and document["content"] != content_digest(record.content()):
                 raise Damaged(f"{path}: what it holds is not what was written (the digest of its content does not fit)")
-            check_record(record, cell)
+            check_record(record, work)
             return record, sealed
         except RecursionError:
             raise Damaged(f"{path}: too many levels of lists") from None
         except ValueError as error:
             raise Damaged(f"{path}: {error}") from None
         except (AttributeError, KeyError, TypeError) as error:
-            raise Damaged(f"{path}: it has not the form of a cell: {type(error).__name__}: {error}") from None
+            kind = type(work).__name__.lower()
+            raise Damaged(f"{path}: it has not the form of a {kind}: {type(error).__name__}: {error}") from None
 
-    def summaries(self, cells: Sequence[Cell]) -> list[tuple[Summary, int]]:
-        """Summary and time stamp (ns; 0 without a file) of many cells. A damaged file counts as none.
+    def _record_of(self, work: Work, about: dict[str, Any]) -> Record:
+        """What a folder says, as a record of one launch or of a failure; nothing where a part that it needs is gone or another."""
+        if about["failure"]:
+            return Record(failure={"reason": about["failure"]}, about=about)
+        if isinstance(work, Replay):
+            if self.about(work.trace).get("calls_sha256") != about["calls_sha256"]:
+                return Record()  # of a trace that is gone
+            took = about["makespan_us"]
+        else:
+            if not (self.file(work).parent / "calls.csv.gz").exists():
+                return Record()
+            took = about["trace"]["seconds"] * 1e6
+        launch = {"launch": 1, "samples": [{"latency_us": round(took, 3)}], "provenance": about["provenance"]}
+        return Record((launch,), about=about)
 
-        A file that has not changed since it was last looked at is not read again: `.summaries.json` remembers, and may be deleted
-        at any time.
+    def about(self, work: Work) -> dict[str, Any]:
+        """What the `about.json` of a trace or a replay says; empty where nothing is kept, or nothing that counts."""
+        try:
+            return self.read(work).about or {}
+        except Damaged:
+            return {}
+
+    def keep(self, work: Work, stage: Path, about: dict[str, Any]) -> None:
+        """Move a finished folder to its place, in one step; what was there before (a failure, another trace's) goes."""
+        about = {"digest": work.digest, "identity": work.identity(), **about}
+        write_atomically(stage / "about.json", json.dumps(about, indent=1).encode() + b"\n")
+        target = self.file(work).parent
+        target.parent.mkdir(parents=True, exist_ok=True)
+        os.chmod(stage, 0o755)
+        if target.exists():
+            old = Path(tempfile.mkdtemp(prefix=".old-", dir=target.parent))
+            os.rename(target, old / "old")
+            os.rename(stage, target)
+            shutil.rmtree(old)
+        else:
+            os.rename(stage, target)
+
+    def summaries(self, works: Sequence[Work]) -> list[tuple[Summary, int]]:
+        """Summary and time stamp (ns; 0 without a file) of many cells, traces and replays. A damaged file counts as none.
+
+        A file that has not changed since it was last looked at is not read again: `memory` remembers.
         """
-        path = self.results / ".summaries.json"
-        known = _remembered(path)
+        known: dict[str, list[Any]] = {}
+        for path in dict.fromkeys((self.results / ".summaries.json", self.memory)):
+            known |= _remembered(path)
         found, fresh = [], {}
         base = str(self.results)
-        for cell in cells:
-            name = cell.path_text
+        for work in works:
+            name = work.path_text
             try:
                 state = os.stat(f"{base}/{name}")
             except FileNotFoundError:
@@ -287,11 +302,12 @@ class Store:
             # A file that was changed in place and got its old time stamp back has another ctime.
             key = [state.st_size, state.st_mtime_ns, state.st_ino, state.st_ctime_ns]
             entry = known.get(name)
-            if entry and entry[: len(key)] == key:
+            # What a replay is worth depends on its trace.
+            if entry and not work.needs and entry[: len(key)] == key:
                 summary = Summary(*entry[len(key) :])
             else:
                 try:
-                    summary = self.read(cell).summary()
+                    summary = self.read(work).summary()
                 except Damaged:
                     found.append((Summary(), 0))
                     continue
@@ -300,12 +316,12 @@ class Store:
         if fresh:
             # Only a memory: a full disk, or a folder in its place, is for somebody else to complain about.
             with contextlib.suppress(OSError):
-                write_atomically(path, json.dumps(known | fresh, separators=(",", ":")).encode())
+                write_atomically(self.memory, json.dumps(known | fresh, separators=(",", ":")).encode())
         return found
 
-    def set_aside(self, cell: Cell) -> Path | None:
-        """Rename a damaged file to `<name>.damaged-<n>` and return the new name; None when it is gone already."""
-        path = self.file(cell)
+    def set_aside(self, work: Work) -> Path | None:
+        """Rename a damaged file (or the folder of one) to `<name>.damaged-<n>` and return the new name; None when it is gone already."""
+        path = self.file(work).parent if work.in_folder else self.file(work)
         number = 1
         while os.path.lexists(aside := path.with_name(f"{path.name}.damaged-{number}")):
             number += 1
@@ -342,6 +358,6 @@ class Store:
             return True
         return False
 
-    def lock(self, cell: Cell) -> contextlib.AbstractContextManager[None]:
-        """Lock against another writer of the same cell."""
-        return locked(self.results / ".locks" / f"{cell.digest[:16]}.lock")
+    def lock(self, work: Work) -> contextlib.AbstractContextManager[None]:
+        """Lock against another writer of the same cell, trace or replay."""
+        return locked(self.results / ".locks" / f"{work.digest[:16]}.lock")

@@ -1,0 +1,93 @@
+"""Commands about studies as a whole: check, needs, status, verdict, unlock."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from collstudy.base.errors import StudyError
+from collstudy.base.files import read_csv
+from collstudy.cli.commands import add
+from collstudy.launch.toolchain import mpis
+from collstudy.project.status import progress_line, stale_lock
+from collstudy.project.studies import Project
+from collstudy.sources.source import Source
+
+
+def add_commands(commands: Any) -> None:
+    """Add them."""
+    for name, run, help_ in (
+        ("check", check, "whether studies could run: configuration, placement, what has to be installed"),
+        ("needs", needs, "what set-up can install for studies: MPI libraries, applications"),
+        ("status", status, "how far the studies are"),
+        ("verdict", verdict, "name failed cells"),
+    ):
+        add(commands, name, run, help_).add_argument(
+            "studies", nargs="+" if name == "verdict" else "*", help="names (default: those of config/config.yaml)"
+        )
+    add(commands, "unlock", unlock, "remove a stale lock of snakemake")
+
+
+def _sources(arguments: argparse.Namespace) -> tuple[Project, list[Source], list[str]]:
+    project = Project(results=arguments.results)
+    return project, *project.named(",".join(arguments.studies))
+
+
+def check(arguments: argparse.Namespace) -> None:
+    """Validate all that a run of these studies would: configuration, data, placement, versions; one error line, exit status 2."""
+    _, sources, left_out = _sources(arguments)
+    for source in sources:
+        try:
+            source.check()
+        except StudyError as error:
+            raise StudyError(f"study {source.study.name}: {error}") from None
+    for line in left_out:
+        print(line)
+
+
+def needs(arguments: argparse.Namespace) -> None:
+    """Print what set-up can install for studies and their companions: MPI libraries that are not here; applications."""
+    wanted = {name for source in _sources(arguments)[1] for name in source.needs()}
+    for name in sorted(wanted & {"openmpi", "mpich", "impi"} - set(mpis())) + sorted(wanted & {"applications"}):
+        print(name)
+
+
+def status(arguments: argparse.Namespace) -> None:
+    """Print for each study how many cells are measured, failed and left, from the store alone."""
+    project, sources, left_out = _sources(arguments)
+    for line in left_out:
+        print(line)
+    for source in sources:
+        state = project.state(source)
+        if source.inputs():
+            print(f"{source.study.name}: imported data, nothing to measure")
+        else:
+            print(progress_line(source.study.name, state, project.results, project.store))
+
+
+def verdict(arguments: argparse.Namespace) -> int:
+    """Name every cell without a valid measurement; exit status 1 when a cell failed."""
+    bad = 0
+    for name in arguments.studies:
+        for row in read_csv(arguments.results / name / "cells.csv"):
+            if row["status"] == "failed":
+                bad += 1
+                where = f"{row['collective']} {row['algorithm']} mapping {row['mapping']} processes {row['processes']}"
+                print(f"failed: {name}: {where}: {row['reason']}", file=sys.stderr)
+    if bad:
+        print(f"{bad} cells failed; their output is in logs/measure/. Run again to try them again.", file=sys.stderr)
+    return 1 if bad else 0
+
+
+def unlock(_: argparse.Namespace) -> None:
+    """Remove the lock that a killed snakemake left in this folder; exit status 2 when somebody may hold it."""
+    reason = stale_lock(Path.cwd())
+    if reason is None:
+        return
+    if reason:
+        raise StudyError(reason)
+    for path in (Path.cwd() / ".snakemake" / "locks").iterdir():
+        path.unlink()
+    print("the lock of a snakemake that was killed was removed; what it measured is kept", file=sys.stderr)
