@@ -9,10 +9,10 @@ import pytest
 from collstudy.base.errors import StudyError
 from collstudy.base.paths import ROOT
 from collstudy.launch import hydra, proof
-from collstudy.launch.patterns import PATTERNS
 from collstudy.launch.rulesfile import exported, rules_arguments
 from collstudy.launch.toolchain import mpis
 from collstudy.study.config import Configuration
+from collstudy.study.patterns import PATTERNS
 from collstudy.study.selection import Rules
 from collstudy.tuning import check, emission, rules, trees
 from collstudy.tuning.rules import Decision, Rule, placements, selected

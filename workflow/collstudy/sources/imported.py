@@ -41,7 +41,9 @@ class ImportedSource(Source):
     def found(self) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         """The rows, and the account of them. Raises StudyError for files that are not there or do not say what they should."""
         rows, account = read_study(self.study, self.context.catalogue)
-        return rows, account | {"collectives": grid_of(rows, self.context.catalogue)}
+        collectives = grid_of(rows, self.context.catalogue)
+        self.context.configuration.check_imported(self.study, collectives)
+        return rows, account | {"collectives": collectives}
 
     def work(self) -> list[Work]:
         """None."""

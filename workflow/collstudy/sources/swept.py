@@ -110,7 +110,7 @@ class SweptSource(Source):
             for launch in record.launches:
                 whole = {**launch.get("library", {}), "launch": launch["launch"], "proved": proved}
                 if timed and not cell.deterministic:
-                    whole["seconds"] = launch["provenance"]["seconds"]
+                    whole["seconds"] = launch["provenance"].get("seconds")
                 rows.measurements += [{**common, **sample, **whole} for sample in launch["samples"]]
         return rows
 
