@@ -10,6 +10,7 @@
 #include "core/host.h"
 #include "core/placement.h"
 #include "core/settings.h"
+#include "core/signature.h"
 #include "interface/registry.h"
 #include "interface/select.h"
 
@@ -98,10 +99,10 @@ static bool is_intra(MPI_Comm comm, int *size) {
 }
 
 static bool take_type(struct call *call, int count, MPI_Datatype type) {
-    int size;
+    long long size;
     call->count = count;
     call->type = type;
-    if (count <= 0 || type == MPI_DATATYPE_NULL || PMPI_Type_size(type, &size) != MPI_SUCCESS)
+    if (count <= 0 || type == MPI_DATATYPE_NULL || coll_type_bytes(type, &size) != MPI_SUCCESS)
         return false;
     call->bytes = (size_t)count * (size_t)size;
     return call->bytes > 0;
@@ -114,6 +115,15 @@ static int decide_size(const struct call *call, int nodes, int ppn, size_t *byte
         TRY(PMPI_Allreduce(&mine, &most, 1, MPI_UNSIGNED_LONG_LONG, MPI_MAX, call->comm));
     *bytes = (size_t)most;
     return MPI_SUCCESS;
+}
+
+/* A broadcast of a type that other ranks may describe in another way. */
+static int run_uniform(const struct call *call, const struct algorithm *algorithm) {
+    struct uniform uniform;
+    int rc = coll_uniform_start(call, &uniform);
+    if (rc == MPI_SUCCESS)
+        rc = algorithm->run(&uniform.call);
+    return coll_uniform_end(call, &uniform, rc);
 }
 
 static int run_chosen(struct call *call) {
@@ -129,6 +139,8 @@ static int run_chosen(struct call *call) {
     if (choice.algorithm == NULL)
         return COLL_USE_DEFAULT;
     call->params = choice.params;
+    if (call->kind == COLL_BCAST && !coll_is_basic(call->type))
+        return run_uniform(call, choice.algorithm);
     return choice.algorithm->run(call);
 }
 
