@@ -20,6 +20,7 @@ include: "workflow/rules/report.smk"
 # On a cluster only blocks are jobs; what computes for seconds runs where snakemake runs.
 localrules:
     all,
+    measure,
     collect_measurements,
     measure_here,
     ask_points,

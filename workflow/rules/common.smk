@@ -11,6 +11,7 @@ from snakemake.exceptions import WorkflowError
 from collstudy.calibration import calibrate
 from collstudy.sources import sampled, traced
 from collstudy.base.errors import StudyError
+from collstudy.project import needs
 from collstudy.project.project import Project, split_names
 from collstudy.plan.blocks import (
     read_block,
@@ -38,6 +39,8 @@ os.environ.update(
 )
 
 RESULTS = Path(config.get("results", "results"))
+# Without R, studies are measured, and neither analysed nor reported.
+HAS_R = needs.has_r()
 
 
 def name_studies():
@@ -83,6 +86,8 @@ def plan():
         return states, {name: [] for name in states}
     for line in left_out:
         print(line, file=sys.stderr)
+    if not HAS_R:
+        print("R is not here: no tables, figures and report", file=sys.stderr)
     blocks = project.blocks([states[name] for name in states])
     for line in explain(blocks, states, config.get("max_node_hours")):
         print(line, file=sys.stderr)

@@ -31,8 +31,9 @@ rule render_report:
 rule give_verdict:
     input:
         cells=[RESULTS / study / "cells.csv" for study in STATES],
-        html=RESULTS / "report" / "index.html",
-        pdf=RESULTS / "report" / "report.pdf",
+        report=[
+            RESULTS / "report" / name for name in ("index.html", "report.pdf") if HAS_R
+        ],
     output:
         RESULTS / "complete.txt",
     log:

@@ -5,19 +5,25 @@ from __future__ import annotations
 import argparse
 import errno
 import sys
+import time
 from pathlib import Path
 
 from collstudy.base.errors import StudyError
-from collstudy.cli import probe
+from collstudy.calibration import calibrate
+from collstudy.cli import next_step, probe
 from collstudy.launch import build, toolchain
 from collstudy.launch.runner import run_block
 from collstudy.plan.blocks import read_block
+from collstudy.project import needs
 from collstudy.project.project import Project, StudyState, split_names
 from collstudy.project.status import progress_line, stale_lock
 from collstudy.publish import package
 from collstudy.sources import sampled, traced
 from collstudy.study.config import ROOT
 from collstudy.tuning import advise
+
+#: Seconds between two looks of `status --watch`.
+WATCH_S = 2
 
 
 def command_info(_: argparse.Namespace) -> int:
@@ -27,23 +33,37 @@ def command_info(_: argparse.Namespace) -> int:
     return 0
 
 
-def command_build(_: argparse.Namespace) -> int:
-    """Build the C programs."""
-    build.build()
+def command_build(arguments: argparse.Namespace) -> int:
+    """Build the C programs: for what is here and the studies need, or for everything that is here."""
+    if arguments.all:
+        build.build()
+        return 0
+    parts = _parts(arguments)
+    targets = {*parts} & {"openmpi", "mpich", "impi"}
+    if needs.SIMULATOR in parts and not arguments.real:
+        targets.add(build.SIMULATED)
+    build.build(targets)
     return 0
 
 
 def command_needs(arguments: argparse.Namespace) -> int:
-    """Print what set-up can install for studies and their companions: MPI libraries that are not here; applications."""
-    project = Project(results=arguments.results)
-    named = split_names(",".join(arguments.studies))
-    studies, _ = project.available(named or project.default_studies, explicit=bool(named))
-    wanted = {mpi for study in studies if study.machine.kind == "local" for sweep in study.sweeps for mpi in sweep.mpis}
-    for name in sorted((wanted & {"openmpi", "mpich", "impi"}) - set(toolchain.mpis())):
-        print(name)
-    if any(study.applications for study in studies):
-        print("applications")
+    """Print what studies and their companions need, `part study...` a line; of MPI libraries those that set-up looks after."""
+    for part, studies in _parts(arguments).items():
+        if part not in ("openmpi", "mpich", "impi") or needs.to_set_up(part):
+            print(part, *studies)
     return 0
+
+
+def _parts(arguments: argparse.Namespace) -> dict[str, list[str]]:
+    """What the named studies need, or those of config.yaml, or the calibration of a machine: part -> studies."""
+    project = Project(results=arguments.results)
+    if arguments.calibrate:
+        named = calibrate.studies_of_machine(project.configuration, arguments.calibrate)
+        own = {needs.COMPILER: [arguments.calibrate], needs.SIMULATOR: [arguments.calibrate]}
+        return needs.by_part(project.study(name) for name in named) | own
+    named = split_names(",".join(arguments.studies))
+    studies, _ = project.available(named or project.default_studies, bool(named), whatever_is_here=True)
+    return needs.by_part(studies, report=not getattr(arguments, "measure", False))
 
 
 def command_measure(arguments: argparse.Namespace) -> int:
@@ -96,13 +116,29 @@ def _states(arguments: argparse.Namespace) -> list[StudyState]:
 
 
 def command_status(arguments: argparse.Namespace) -> int:
-    """Print for each study how many cells are measured, failed and left, from the store alone."""
-    for state in _states(arguments):
-        if state.study.imports:
-            print(f"{state.study.name}: imported data, nothing to measure")
-            continue
-        project = Project(results=arguments.results)
-        print(progress_line(state.study.name, state, project.results, project.store))
+    """Print for each study how many cells are measured, failed and left, from the store alone; with --watch, until none is left."""
+    while True:
+        lines, left = [], 0
+        for state in _states(arguments):
+            if state.study.imports:
+                lines.append(f"{state.study.name}: imported data, nothing to measure")
+                continue
+            project = Project(results=arguments.results)
+            lines.append(progress_line(state.study.name, state, project.results, project.store))
+            left += len(state.tasks) - state.failed
+        if not arguments.watch:
+            print("\n".join(lines))
+            return 0
+        # On a terminal, over what was there; in a log, below it.
+        print(("\x1b[H\x1b[J" if sys.stdout.isatty() else "") + "\n".join(lines), flush=True)
+        if not left:
+            return 0
+        time.sleep(WATCH_S)
+
+
+def command_next(arguments: argparse.Namespace) -> int:
+    """Print where this checkout is, and what to do next."""
+    print("\n".join(next_step.describe(Project(results=arguments.results), Path.cwd())))
     return 0
 
 
@@ -190,10 +226,20 @@ def main(argv: list[str] | None = None) -> int:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("info", help="what will be used, with versions").set_defaults(run=command_info)
-    commands.add_parser("build", help="build the C programs").set_defaults(run=command_build)
-    needs = commands.add_parser("needs", help="what set-up can install for studies: MPI libraries, applications")
-    needs.add_argument("studies", nargs="*")
-    needs.set_defaults(run=command_needs)
+    building = commands.add_parser("build", help="build the C programs that studies need")
+    building.add_argument("--all", action="store_true", help="for all MPI libraries that are here, and the simulator")
+    building.add_argument("--real", action="store_true", help="for MPI libraries only, not the simulator")
+    building.set_defaults(run=command_build)
+    needing = commands.add_parser(
+        "needs", help="what studies need: MPI libraries, a compiler, a simulator, R, applications"
+    )
+    needing.set_defaults(run=command_needs)
+    needing.add_argument(
+        "--measure", action="store_true", help="as far as measurements.csv, without analysis and report"
+    )
+    for parser_of_studies in (building, needing):
+        parser_of_studies.add_argument("--calibrate", metavar="MACHINE", help="to calibrate this machine")
+        parser_of_studies.add_argument("studies", nargs="*")
     measure = commands.add_parser("measure", help="run one block")
     measure.add_argument("block", type=Path)
     measure.add_argument("--log", type=Path, required=True)
@@ -210,8 +256,10 @@ def main(argv: list[str] | None = None) -> int:
     asking.add_argument("study")
     asking.add_argument("round", type=int)
     asking.set_defaults(run=command_ask)
+    commands.add_parser("next", help="where this checkout is, and what to do next").set_defaults(run=command_next)
     status = commands.add_parser("status", help="how far the studies are")
     status.add_argument("studies", nargs="*")
+    status.add_argument("--watch", action="store_true", help=f"again every {WATCH_S} seconds, until nothing is left")
     status.set_defaults(run=command_status)
     probing = commands.add_parser("probe", help="draft a machine file from what this computer says of itself")
     probing.add_argument("name", nargs="?", help="write config/machines/NAME.yaml (default: print)")

@@ -10,6 +10,7 @@ from typing import Any
 from collstudy.base.errors import StudyError
 from collstudy.launch import toolchain
 from collstudy.plan.blocks import Block, Task, pack, pending
+from collstudy.project import needs
 from collstudy.sources import collect, imported, sampled, traced
 from collstudy.store.store import Store, write_if_changed
 from collstudy.study.cells import Cell, Versions, expand
@@ -85,10 +86,13 @@ class Project:
             self.results / newest[1] if newest else None, sampled.node_hours_ahead(self, study),
         )  # fmt: skip
 
-    def available(self, names: list[str], explicit: bool) -> tuple[list[Study], list[str]]:
-        """Studies to run, each followed by its companions, and one line for each that is left out because its data are not here.
+    def available(
+        self, names: list[str], explicit: bool, whatever_is_here: bool = False
+    ) -> tuple[list[Study], list[str]]:
+        """Studies to run, each followed by its companions, and one line for each that is left out.
 
-        A study that was named by the user and cannot be run is an error.
+        That is one whose data, simulator or MPI library is not here (*whatever_is_here*: only its data). A study that was named by
+        the user and cannot be run is an error.
         """
         studies, left_out = [], []
         for name in self._with_companions(names):
@@ -96,8 +100,13 @@ class Project:
             missing = imported.missing_files(study) if study.imports else []
             if missing and explicit and name in names:
                 imported.read_study(study, self.configuration.catalogue)
+            lacking = None if whatever_is_here else needs.why_not(study)
+            if lacking and explicit and name in names:
+                raise StudyError(f"study {name}: {lacking}; ./study setup {name} says how to get it")
             if missing:
                 left_out.append(f"study {name} is left out: no file matches {missing[0]} (set STUDY_REFERENCE_DATA)")
+            elif lacking:
+                left_out.append(f"study {name} is left out: {lacking} (./study setup {name} says how to get it)")
             else:
                 studies.append(study)
         if not studies:
