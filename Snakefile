@@ -39,4 +39,4 @@ localrules:
 rule all:
     default_target: True
     input:
-        RESULTS / "complete.txt",
+        RESULTS / ("complete.txt" if HAS_R else "measured.txt"),

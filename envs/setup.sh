@@ -10,7 +10,8 @@ die() { printf 'error: %s\n' "$*" >&2; exit 2; }
 # check_place: make, PATH and the compilers' wrappers split or quote the path of the checkout in ways of their own.
 check_place() {
   local odd
-  odd=$(printf %s "$ROOT" | LC_ALL=C tr -d '\200-\377A-Za-z0-9 /._+,=@~-')
+  odd=$(printf %s "$ROOT" | LC_ALL=C tr -d '\200-\377A-Za-z0-9 /._+,=@~-'; echo end) # a newline at the end would be lost
+  odd=${odd%end}
   [ -z "$odd" ] || die "the path of this checkout has characters that programs which it calls cannot have: $(printf %q "$odd"); of ASCII, \
 letters, digits, blanks and . _ - + , = @ ~ work: $ROOT"
 }
@@ -208,9 +209,7 @@ venv() {
 
 # setup_venv: the environment of the workflow.
 setup_venv() {
-  setup_uv && venv venv study.lock || return
-  # Quarto's link is in the environment, which may be a new one.
-  [ ! -x "$SETUP/quarto/bin/quarto" ] || ln -sf ../../quarto/bin/quarto "$SETUP/venv/bin/quarto"
+  setup_uv && venv venv study.lock
 }
 
 # setup_test_venv: what only tests need, in the same environment.
@@ -327,6 +326,8 @@ setup_workflow() {
     ! can_install || have compiler || { start compiler "a C compiler" apt_install compiler; attend compiler || true; }
     attend venv || exit 2
   fi
+  # The environment may be a new one.
+  [ ! -x "$SETUP/quarto/bin/quarto" ] || ln -sf ../../quarto/bin/quarto "$SETUP/venv/bin/quarto"
   write_activate
   activate
 }
@@ -359,6 +360,11 @@ setup() {
   else
     read_needs "${measure[@]}" "${studies[@]}"
     programs=("${studies[@]}")
+  fi
+  # gcc without make: what Debian's package gcc is alone.
+  if ! have compiler && ! can_install && command -v gcc >/dev/null && ! command -v make >/dev/null; then
+    start make "make (Debian's package, unpacked in .study/debian)" borrow_package make
+    attend make || true
   fi
   for part in compiler simulator r applications tests; do
     [ -n "${WANTED[$part]+x}" ] || continue

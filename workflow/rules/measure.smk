@@ -65,6 +65,9 @@ rule collect_measurements:
 rule measure:
     input:
         [RESULTS / study / "measurements.csv" for study in STATES],
+        cells=[RESULTS / study / "cells.csv" for study in STATES],
+    output:
+        RESULTS / "measured.txt",
     log:
         "logs/measure.log",
     params:
@@ -72,3 +75,4 @@ rule measure:
         studies=list(STATES),
     shell:
         "python -m collstudy --results {params.results:q} verdict {params.studies:q} 2>&1 | tee {log:q}"
+        " && echo {params.studies:q} > {output:q}"

@@ -31,9 +31,8 @@ rule render_report:
 rule give_verdict:
     input:
         cells=[RESULTS / study / "cells.csv" for study in STATES],
-        report=[
-            RESULTS / "report" / name for name in ("index.html", "report.pdf") if HAS_R
-        ],
+        html=RESULTS / "report" / "index.html",
+        pdf=RESULTS / "report" / "report.pdf",
     output:
         RESULTS / "complete.txt",
     log:

@@ -248,10 +248,11 @@ class BlockRunner:
         return self._told_environment(cell, environment)
 
     def _told_environment(self, cell: Cell, environment: dict[str, str]) -> dict[str, str]:
-        """The environment in which a library of Hydra's is started and told its algorithm; Open MPI is told by arguments."""
-        if cell.mpi["name"] not in HYDRA:
+        """The environment in which an MPI library is started, and one of Hydra's told its algorithm; Open MPI is told by arguments."""
+        if cell.deterministic:
             return environment
-        return hydra.library(cell.mpi["name"]).environment(environment) | hydra.selection_environment(cell)
+        environment = mpis()[cell.mpi["name"]].environment(environment)
+        return environment | (hydra.selection_environment(cell) if cell.mpi["name"] in HYDRA else {})
 
     def _told(self, cell: Cell, scratch: Path) -> dict[str, str]:
         """What the collectives library has to be told of the machine: a simulator has names of cores only."""
