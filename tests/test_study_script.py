@@ -57,7 +57,7 @@ def test_info_prints_one_key_a_line(checkout: Checkout) -> None:
 #: What `study` itself calls, without compilers, R or a simulator.
 BASIC = (
     "bash", "env", "cat", "sha256sum", "cut", "sed", "paste", "mkdir", "dirname", "flock", "rm", "grep", "awk", "tr", "tail", "find",
-    "sort", "sleep", "ls", "printf", "uname", "realpath", "tee",
+    "sort", "sleep", "ls", "printf", "uname", "realpath", "tee", "which",
 )  # fmt: skip
 
 
