@@ -194,7 +194,9 @@ use_uv() {
     [ -z "$index" ] || export UV_DEFAULT_INDEX=$index
   fi
   [ -n "${SSL_CERT_FILE:-}" ] || [ -z "${PIP_CERT:-}" ] || export SSL_CERT_FILE=$PIP_CERT
-  UV_CACHE_DIR=$SETUP/uv-cache-$BASHPID UV_SYSTEM_CERTS=true UV_PYTHON_DOWNLOADS=never UV_NO_CONFIG=1 UV_COMPILE_BYTECODE=1 "$SETUP/uv/bin/uv" "$@"
+  # Python compiles what it imports first, except where it is told not to keep that.
+  [ -z "${PYTHONDONTWRITEBYTECODE:-}" ] || export UV_COMPILE_BYTECODE=1
+  UV_CACHE_DIR=$SETUP/uv-cache-$BASHPID UV_SYSTEM_CERTS=true UV_PYTHON_DOWNLOADS=never UV_NO_CONFIG=1 "$SETUP/uv/bin/uv" "$@"
 }
 
 # venv NAME LOCK [PROBE]: a virtual environment .study/NAME with exactly what LOCK says. It may be moved.
