@@ -10,7 +10,6 @@ configfile: "config/config.yaml"
 include: "workflow/rules/common.smk"
 include: "workflow/rules/measure.smk"
 include: "workflow/rules/sample.smk"
-include: "workflow/rules/applications.smk"
 include: "workflow/rules/calibrate.smk"
 include: "workflow/rules/analyse.smk"
 include: "workflow/rules/tune.smk"
@@ -21,17 +20,19 @@ include: "workflow/rules/report.smk"
 localrules:
     all,
     measure,
+    describe_study,
+    note_sources,
     collect_measurements,
     measure_here,
     ask_points,
     collect_round,
-    trace_here,
     calibrate,
     analyse_study,
     decide_tuning,
     replay_sampling,
     emit_tuning,
     keep_tuning,
+    tell_tuning,
     render_report,
     give_verdict,
 

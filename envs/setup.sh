@@ -245,7 +245,7 @@ setup_spack() {
   export COLLSTUDY_CLUSTER
   # Spack takes a lock up as it is: one of another cluster, or of what this one was, must not be there.
   if [ -e "$ROOT/spack/$cluster/spack.lock" ]; then cp "$ROOT/spack/$cluster/spack.lock" "$ROOT/spack.lock"; else rm -f "$ROOT/spack.lock"; fi
-  problems=$(PYTHONPATH=$ROOT/workflow "$SETUP/venv/bin/python" -m collstudy.cli.spack_check "$ROOT") \
+  problems=$(PYTHONPATH=$ROOT/workflow "$SETUP/venv/bin/python" -m collstudy spack-check "$ROOT") \
     || { printf '%s\n' "$problems" >&2; die "the Spack files do not agree; see above"; }
   start spack "Spack: concretize and install (spack.yaml, spack/$cluster)" eval 'spack -e "$ROOT" concretize && spack -e "$ROOT" install'
   attend spack || exit 2

@@ -17,15 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from collstudy.base.errors import StudyError
-from collstudy.launch.toolchain import (
-    SETUP,
-    SIMULATED,
-    SIMULATED_WITH_LIBRARY,
-    mpi_environment,
-    mpis,
-    simulator_version,
-)
-from collstudy.study.config import ROOT
+from collstudy.base.paths import ROOT, SETUP
+from collstudy.launch.toolchain import SIMULATED, SIMULATED_WITH_LIBRARY, mpi_environment, mpis, simulator_version
 
 NATIVE = ROOT / "workflow" / "native"
 #: What a sub-folder of workflow/native is a part by.

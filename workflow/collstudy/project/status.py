@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 import os
@@ -14,11 +13,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from collstudy.base.clock import clock
 from collstudy.base.errors import StudyError
-from collstudy.launch.runner import clock
-from collstudy.plan.blocks import Block, left, pending, read_block, read_pending
-from collstudy.project.project import StudyState
-from collstudy.store.store import Store
+from collstudy.base.files import read_csv
+from collstudy.plan.blocks import Block, left, read_block, read_pending, still_lacking
+from collstudy.project.studies import StudyState
+from collstudy.store.records import Store
 
 #: Seconds between two looks at the store while a run goes on.
 EVERY_S = float(os.environ.get("STUDY_PROGRESS_SECONDS", "20"))
@@ -30,7 +30,7 @@ def explain(
     """What a run will measure, a line for each study that lacks something; raises StudyError above *limit* node hours."""
     lines, hours = [], 0.0
     for name, mine in blocks.items():
-        hours += states[name].node_hours_ahead
+        hours += states[name].source.node_hours_ahead()
         if not mine:
             continue
         state = states[name]
@@ -38,13 +38,13 @@ def explain(
         hours += own
         seconds = sum(block.seconds for block in mine)
         lines.append(
-            f"{name}: {len(state.cells) - len(state.tasks)} of {len(state.cells)} cells are stored, "
-            f"{len(state.tasks)} to measure in {len(mine)} blocks, about {seconds / 60:.1f} minutes of launches"
+            f"{name}: {len(state.work) - len(state.lacking)} of {len(state.work)} cells are stored, "
+            f"{len(state.lacking)} to measure in {len(mine)} blocks, about {seconds / 60:.1f} minutes of launches"
             + (f", {own:.2f} node hours" if own else "")
         )
     if limit is not None:
         if hours == math.inf:
-            unlimited = ", ".join(name for name in blocks if states[name].node_hours_ahead == math.inf)
+            unlimited = ", ".join(name for name in blocks if states[name].source.node_hours_ahead() == math.inf)
             raise StudyError(f"{unlimited}: max_node_hours needs a sampled study to say sampling.budget_node_minutes")
         try:
             allowed = float(limit)
@@ -75,7 +75,7 @@ def block_states(results: Path, study: str, store: Store) -> dict[str, list[str]
 
 def progress_line(name: str, state: StudyState, results: Path, store: Store) -> str:
     """One line for a study: cells and blocks, and the time left."""
-    total, lacking = len(state.cells), len(state.tasks)
+    total, lacking = len(state.work), len(state.lacking)
     line = f"{name}: cells {total - lacking} done, {state.failed} failed, {lacking - state.failed} left of {total}"
     blocks = block_states(results, name, store)
     if lacking and any(blocks.values()):
@@ -88,7 +88,7 @@ def progress_line(name: str, state: StudyState, results: Path, store: Store) -> 
                 unfinished.append(left(read_block(results / "blocks" / f"{block}.json"), store).seconds)
             except FileNotFoundError:
                 continue
-        whole = sum(unfinished) or sum(task.seconds() for task in state.tasks)
+        whole = sum(unfinished) or sum(task.seconds() for task in state.lacking)
         rest = max([whole / max(len(blocks["running"]), 1), *unfinished])
         line += f"; about {clock(rest)} left"
     return line
@@ -120,9 +120,9 @@ class Progress(threading.Thread):
 
 def again(state: StudyState, store: Store) -> StudyState:
     """The state now, looking only at the cells that were lacking then."""
-    found = store.summaries([task.cell for task in state.tasks])
-    tasks = (pending(task.cell, have, task.policy) for task, (have, _) in zip(state.tasks, found, strict=True))
-    return replace(state, tasks=tuple(task for task in tasks if task), failed=sum(have.failed for have, _ in found))
+    rest = still_lacking(state.lacking, store)
+    failed = sum(have.failed for have, _ in store.summaries([task.work for task in state.lacking]))
+    return replace(state, tasks={0: tuple(rest)}, failed=failed)
 
 
 def last_words(results: Path, studies: list[str], succeeded: bool) -> list[str]:
@@ -130,10 +130,8 @@ def last_words(results: Path, studies: list[str], succeeded: bool) -> list[str]:
     lines = []
     failed = missing = 0
     for name in studies:
-        try:
-            with open(results / name / "cells.csv", newline="", encoding="utf-8") as stream:
-                rows = list(csv.DictReader(stream))
-        except FileNotFoundError:
+        rows = read_csv(results / name / "cells.csv")
+        if not (results / name / "cells.csv").exists():
             lines.append(f"{name}: not collected")
             missing += 1
             continue

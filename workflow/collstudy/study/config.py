@@ -12,8 +12,8 @@ import jsonschema
 import yaml
 
 from collstudy.base.errors import StudyError, allowed
+from collstudy.base.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[3]
 SCHEMAS = ROOT / "workflow" / "schemas"
 
 #: Benchmarks and what they need: collectives that sweep message sizes, and those without a size.
@@ -179,6 +179,40 @@ class ReplayPlan:
 
 
 @dataclass(frozen=True)
+class Swept:
+    """A study that gets its numbers from every point of its sweeps."""
+
+    sweeps: tuple[Sweep, ...]
+    policy: Policy
+
+
+@dataclass(frozen=True)
+class Sampled(Swept):
+    """A study that gets its numbers from the points that rounds ask for."""
+
+    sampling: Sampling
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A study that gets its numbers from files: entries of the study's YAML, and what is said of the suite and the MPI library."""
+
+    files: tuple[dict[str, Any], ...]
+    suite: str = "unknown"
+    suite_version: str = "unknown"
+    mpi: str = "unknown"
+    mpi_version: str = "unknown"
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A study that gets its numbers from traces of applications, and from replays of these."""
+
+    applications: tuple[Application, ...]
+    replay: ReplayPlan | None = None
+
+
+@dataclass(frozen=True)
 class Study:
     """One research question; see config/README.md, Studies."""
 
@@ -186,15 +220,15 @@ class Study:
     title: str
     question: str
     machine: Machine
-    policy: Policy
-    sweeps: tuple[Sweep, ...]
-    imports: dict[str, Any]
+    source: Swept | Sampled | Imported | Traced
     analysis: dict[str, Any]
     chapter: str = ""
     companions: tuple[str, ...] = ()
-    applications: tuple[Application, ...] = ()
-    replay: ReplayPlan | None = None
-    sampling: Sampling | None = None
+
+    @property
+    def sweeps(self) -> tuple[Sweep, ...]:
+        """The sweeps of a study that has some."""
+        return self.source.sweeps if isinstance(self.source, Swept) else ()
 
 
 def _key_lines(node: yaml.Node, path: tuple = ()) -> dict[tuple, int]:
@@ -450,12 +484,21 @@ class Configuration:
                 f"{shown(path)}: analysis.tuning: files are for one MPI library, the sweeps have {', '.join(tuned)}; make a study of each"
             )
         return Study(
-            name, raw["title"], raw["question"], machine, policy, sweeps, raw.get("import", {}), raw.get("analysis", {}),
-            raw.get("chapter") or _chapter(sweeps),
-            tuple(companions),
-            *self._applications(raw, machine, shown(path)),
-            _sampling(raw, sweeps, shown(path)),
+            name, raw["title"], raw["question"], machine, self._source(raw, machine, policy, sweeps, shown(path)),
+            raw.get("analysis", {}), raw.get("chapter") or _chapter(sweeps), tuple(companions),
         )  # fmt: skip
+
+    def _source(
+        self, raw: dict[str, Any], machine: Machine, policy: Policy, sweeps: tuple[Sweep, ...], where: str
+    ) -> Swept | Sampled | Imported | Traced:
+        """What the study gets its numbers from."""
+        applications, replay = self._applications(raw, machine, where)
+        sampling = _sampling(raw, sweeps, where)
+        if "import" in raw:
+            return Imported(**{**raw["import"], "files": tuple(raw["import"]["files"])})
+        if applications:
+            return Traced(applications, replay)
+        return Sampled(sweeps, policy, sampling) if sampling else Swept(sweeps, policy)
 
     def _applications(
         self, raw: dict[str, Any], machine: Machine, where: str

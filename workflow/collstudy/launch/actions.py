@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from collstudy.base.errors import StudyError
-from collstudy.sources.traces import COLUMNS, operation_names
+from collstudy.launch.tracefile import COLUMNS, operation_names
 
 #: What a replay does not do again: the simulator starts and ends by itself, communicators are made before, and after a probe
 #: comes the receive that it is for.

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError
-from collstudy.study.config import ROOT
+from collstudy.base.paths import ROOT
 
 #: TRACE_VERSION of trace.h.
 VERSION = 1

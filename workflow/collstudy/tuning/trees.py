@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError
-from collstudy.store.store import write_atomically
+from collstudy.launch.mpich import Tree, forcing_environment, write_both
 from collstudy.study.config import Catalogue
 from collstudy.tuning.rules import Placement, Rule, Table, told
 
-Tree = dict[str, Any]
 #: The device's choice that leaves a collective unsplit, for those that it may split.
 UNSPLIT = {"bcast": "gamma", "allreduce": "beta", "reduce": "gamma", "barrier": "beta"}
 #: Algorithms that need a built-in operation and at least as many elements as the largest power of two of processes.
@@ -28,21 +27,6 @@ SCATTERING = ("reduce_scatter_allgather", "reduce_scatter_gather", "sched_reduce
 ORDERED = ("recursive_doubling", "binomial", "sched_recursive_doubling")
 #: More ranks of one node than any machine has: true of every communicator but those that MPICH makes for itself.
 ANY_PPN = 65536
-
-
-#: How the variables of a collective end, by the catalogue's words.
-CVARS = {"algorithm": "INTRA_ALGORITHM", "fanout": "TREE_KVAL", "segment_bytes": "TREE_PIPELINE_CHUNK_SIZE"}
-
-
-def forcing_environment(collective: str, chosen: dict[str, Any]) -> dict[str, str]:
-    """The variables that force the algorithm *chosen* (the catalogue's entry) of a collective for all sizes."""
-    prefix = f"MPIR_CVAR_{collective.upper()}"
-    variables = {f"{prefix}_{CVARS[key]}": str(value) for key, value in chosen.items() if key in CVARS}
-    if "fanout" in chosen:
-        variables[f"{prefix}_TREE_TYPE"] = "kary"
-    # On several nodes the device would run the algorithm among the nodes' first ranks, and then once more on each node.
-    variables[f"{prefix}_DEVICE_COLLECTIVE"] = "0"
-    return variables | {"MPIR_CVAR_COLLECTIVE_FALLBACK": "error"}
 
 
 def variables(placement: Placement, catalogue: Catalogue, header: list[str]) -> str:
@@ -70,36 +54,9 @@ def variables(placement: Placement, catalogue: Catalogue, header: list[str]) -> 
     return "\n".join(lines) + "\n"
 
 
-def environment(path: Path) -> dict[str, str]:
-    """The variables that let MPICH follow the files that `write` made."""
-    return {
-        "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE": str(path),
-        "MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE": str(device_file(path)),
-    }
-
-
-def environment_of_both(path: Path) -> dict[str, str]:
-    """The same for a file that holds both trees in a list, as the rules of a cell do: they are written beside it."""
-    files = path.with_suffix(".json")
-    if not files.exists():
-        _write_both(json.loads(path.read_text(encoding="utf-8")), files)
-    return environment(files)
-
-
-def device_file(path: Path) -> Path:
-    """The file of the device beside that of the algorithms."""
-    return path.with_suffix(".ch4.json")
-
-
 def write(placement: Placement, catalogue: Catalogue, own: tuple[Tree, Tree], path: Path) -> None:
     """Write both trees of a placement: the algorithms' to *path*, the device's beside it."""
-    _write_both(trees(placement, catalogue, own), path)
-
-
-def _write_both(both: Iterable[Tree], path: Path) -> None:
-    # The file that is asked for comes last: where it is, both are.
-    for file, tree in reversed(list(zip((path, device_file(path)), both, strict=True))):
-        write_atomically(file, (json.dumps(tree, indent=1) + "\n").encode())
+    write_both(trees(placement, catalogue, own), path)
 
 
 def own_trees(library: Path) -> tuple[Tree, Tree]:
