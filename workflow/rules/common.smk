@@ -37,6 +37,8 @@ os.environ.update(
     ),
     PYTHONPATH=str(BASE / "workflow"),
     R_LIBS=str(BASE / ".study" / "R"),
+    # What R sorts, and how numbers are read, must not depend on who runs it.
+    LC_ALL="C.UTF-8",
 )
 
 RESULTS = Path(config.get("results", "results"))
