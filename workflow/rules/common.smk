@@ -3,7 +3,8 @@ import os
 import sys
 from pathlib import Path
 
-BASE = Path(workflow.basedir)
+# The checkout: where this file is, also when another workflow uses it as a module.
+BASE = Path(workflow.current_basedir.get_path_or_uri(secret_free=False)).parents[1]
 sys.path.insert(0, str(BASE / "workflow"))
 
 from snakemake.exceptions import WorkflowError
@@ -40,6 +41,10 @@ os.environ.update(
     # What R sorts, and how numbers are read, must not depend on who runs it.
     LC_ALL="C.UTF-8",
 )
+
+# Another workflow has a folder with config.yaml, studies/ and machines/ of its own.
+if "config_folder" in config:
+    os.environ["COLLSTUDY_CONFIG"] = str(Path(config["config_folder"]).resolve())
 
 RESULTS = Path(config.get("results", "results"))
 # Without R, studies are measured, and neither analysed nor reported.

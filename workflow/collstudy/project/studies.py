@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,7 +37,7 @@ class Project:
     """Everything that the Snakefile and the command line ask for. Configuration errors surface here, before anything runs."""
 
     def __init__(self, config: Path | None = None, results: Path | None = None):
-        self.configuration = Configuration(config or ROOT / "config")
+        self.configuration = Configuration(config or Path(os.environ.get("COLLSTUDY_CONFIG") or ROOT / "config"))
         raw = read_yaml(self.configuration.folder / "config.yaml", "config")
         self.default_studies = split_names(raw["studies"])
         self.results = Path(results or raw.get("results", "results"))

@@ -345,7 +345,7 @@ class Catalogue:
 
 
 class Configuration:
-    """The folder `config/` of one checkout."""
+    """The folder `config/` of one checkout, or of another workflow, which takes catalogue and machines that it lacks from here."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -354,9 +354,14 @@ class Configuration:
     def catalogue(self) -> Catalogue:
         """The validated catalogue of algorithms and mappings."""
         return Catalogue(
-            read_yaml(self.folder / "algorithms.yaml", "algorithms"),
-            read_yaml(self.folder / "mappings.yaml", "mappings"),
+            read_yaml(self._file("algorithms.yaml"), "algorithms"),
+            read_yaml(self._file("mappings.yaml"), "mappings"),
         )
+
+    def _file(self, name: str) -> Path:
+        """A file of this folder, or of the checkout's own where that alone has it."""
+        own, ours = self.folder / name, ROOT / "config" / name
+        return ours if ours.exists() and not own.exists() else own
 
     def study_names(self) -> list[str]:
         """Names of all studies, in alphabetical order."""
@@ -364,7 +369,7 @@ class Configuration:
 
     def machine_path(self, name: str) -> Path:
         """The file of a machine."""
-        return self.folder / "machines" / f"{name}.yaml"
+        return self._file(f"machines/{name}.yaml")
 
     def machine(self, name: str, fitting: bool = False) -> Machine:
         """Read `machines/<name>.yaml`; a local machine's levels are those of this computer.
