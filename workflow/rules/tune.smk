@@ -3,7 +3,7 @@
 
 rule decide_tuning:
     input:
-        script="workflow/scripts/tune.R",
+        script=BASE / "workflow" / "scripts" / "tune.R",
         study=RESULTS / "{study}" / "study.json",
         measurements=RESULTS / "{study}" / "measurements.csv",
         cells=RESULTS / "{study}" / "cells.csv",
@@ -23,7 +23,7 @@ rule decide_tuning:
 
 rule replay_sampling:
     input:
-        script="workflow/scripts/tune.R",
+        script=BASE / "workflow" / "scripts" / "tune.R",
         study=RESULTS / "{study}" / "study.json",
         measurements=RESULTS / "{study}" / "measurements.csv",
         cells=RESULTS / "{study}" / "cells.csv",
@@ -78,7 +78,7 @@ rule keep_tuning:
 
 rule tell_tuning:
     input:
-        script="workflow/scripts/tune.R",
+        script=BASE / "workflow" / "scripts" / "tune.R",
         judged=get_judged,
     output:
         sentences=RESULTS / "{study}" / "tuning" / "sentences.csv",

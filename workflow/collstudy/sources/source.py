@@ -174,7 +174,7 @@ class Source(ABC):
         return []
 
     def needs(self) -> set[str]:
-        """What `./study run` can install for it."""
+        """The parts that it needs until it is measured: MPI libraries by name, and those of project/needs.py."""
         return set()
 
     def products(self) -> list[str]:

@@ -267,7 +267,7 @@ class Catalogue:
 
 
 class Configuration:
-    """The folder `config/` of one checkout."""
+    """The folder `config/` of one checkout, or of another workflow, which takes catalogue and machines that it lacks from here."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -275,9 +275,14 @@ class Configuration:
     @functools.cached_property
     def catalogue(self) -> Catalogue:
         """The validated catalogue of algorithms and mappings."""
-        algorithms, where = read_document(self.folder / "algorithms.yaml", "algorithms")
+        algorithms, where = read_document(self._file("algorithms.yaml"), "algorithms")
         checks.check_catalogue(algorithms, where)
-        return Catalogue(algorithms, read_yaml(self.folder / "mappings.yaml", "mappings"))
+        return Catalogue(algorithms, read_yaml(self._file("mappings.yaml"), "mappings"))
+
+    def _file(self, name: str) -> Path:
+        """A file of this folder, or of the checkout's own where that alone has it."""
+        own, ours = self.folder / name, ROOT / "config" / name
+        return ours if ours.exists() and not own.exists() else own
 
     def study_names(self) -> list[str]:
         """Names of all studies, in alphabetical order."""
@@ -286,7 +291,7 @@ class Configuration:
     def machine_path(self, name: str) -> Path:
         """The file of a machine. Raises StudyError for a name that no machine can have."""
         check_name(name, "a machine")
-        return self.folder / "machines" / f"{name}.yaml"
+        return self._file(f"machines/{name}.yaml")
 
     def machine(self, name: str, fitting: bool = False) -> Machine:
         """Read `machines/<name>.yaml`; a local machine's levels are those of this computer.
