@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError, allowed
+from collstudy.base.paths import ROOT
 from collstudy.study import checks
 from collstudy.study.document import Place, read_document, read_yaml, shown
 from collstudy.study.names import APPLICATIONS, MPIS, POINT_TO_POINT, SIZED, check_name
