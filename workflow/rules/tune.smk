@@ -49,7 +49,7 @@ checkpoint emit_tuning:
     params:
         results=RESULTS,
     shell:
-        "python -m collstudy.project.tuner --results {params.results:q} emit {wildcards.study:q} 2>&1 | tee {log:q}"
+        "python -m collstudy --results {params.results:q} tune emit {wildcards.study:q} 2>&1 | tee {log:q}"
 
 
 rule keep_tuning:
@@ -67,4 +67,4 @@ rule keep_tuning:
     params:
         results=RESULTS,
     shell:
-        "python -m collstudy.project.tuner --results {params.results:q} keep {wildcards.study:q} 2>&1 | tee {log:q}"
+        "python -m collstudy --results {params.results:q} tune keep {wildcards.study:q} 2>&1 | tee {log:q}"
