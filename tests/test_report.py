@@ -165,6 +165,14 @@ def write_csv(path: Path, rows: list[dict]) -> None:
         writer.writerows(rows)
 
 
+SECTIONS = {
+    "other": "other",
+    "bcast-decision-map": "bcast/wins",
+    "bcast-default-vs-best": "bcast/wins",
+    "bcast-winners": "bcast/wins",
+}
+
+
 def make_study(results: Path, name: str, simulated: bool, title: str) -> Path:
     """A small study as the workflow leaves it (docs/architecture.md), with failed cells and a figure that is gone."""
     folder = results / name
@@ -201,7 +209,8 @@ def make_study(results: Path, name: str, simulated: bool, title: str) -> Path:
     (folder / "figures" / "bcast-shapes.svg").write_text(SVG + f"<!--{'x' * 500_000}-->", encoding="utf-8")
     (folder / "figures" / "bcast-shapes.png").write_bytes(PNG)
     ids = ["bcast-latency", "bcast-decision-map", "bcast-shapes", "other"]
-    write_csv(folder / "figures" / "index.csv", [{"id": i, "file": f"figures/{i}.svg", **figure} for i in ids])
+    rows = [{"id": i, "section": SECTIONS.get(i, "bcast"), "file": f"figures/{i}.svg", **figure} for i in ids]
+    write_csv(folder / "figures" / "index.csv", rows)
     values = [{"algorithm": "binary_tree", "mapping": "core", "mean_difference_us": -1.234567, "note": NASTY}]
     write_csv(folder / "tables" / "bcast-default-vs-best.csv", values * 3)
     write_csv(folder / "tables" / "bcast-winners.csv", [{"processes": p, "latency_us": p / 7} for p in range(400)])
@@ -212,7 +221,16 @@ def make_study(results: Path, name: str, simulated: bool, title: str) -> Path:
     tables = ["bcast-default-vs-best", "bcast-winners", "bcast-words", "bcast-columns", "bcast-gone"]
     write_csv(
         folder / "tables" / "index.csv",
-        [{"id": i, "file": f"tables/{i}.csv", "caption": f"Table {i} {NASTY}", "seed_table": ""} for i in tables],
+        [
+            {
+                "id": i,
+                "section": SECTIONS.get(i, "bcast"),
+                "file": f"tables/{i}.csv",
+                "caption": f"Table {i} {NASTY}",
+                "seed_table": "",
+            }
+            for i in tables
+        ],
     )
     return folder
 

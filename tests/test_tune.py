@@ -90,13 +90,13 @@ def test_segments_and_fan_out_are_candidates_from_the_decision_to_the_advice(che
 
     # Which variant wins where is the simulator's: each row below must say the same one.
     variants = {
-        int(row["size_bytes"]): row["algorithm"]
+        int(row["size_bytes"]): row["parameters"]
         for row in rows("tuning/decisions.csv")
         if row["algorithm"] != "default"
     }
     assert len(set(variants.values())) == 2, variants
     texts = {
-        size: rules.library_text({"algorithm": "chain", **dict(rules.parse_algorithm(name)[1])})
+        size: rules.library_text({"algorithm": "chain", **dict(rules.parse_parameters(name))})
         for size, name in variants.items()
     }
     own = {row["size_bytes"]: row for row in rows("tables/tuning-verification.csv") if row["on_grid"] == "TRUE"}
@@ -105,7 +105,7 @@ def test_segments_and_fan_out_are_candidates_from_the_decision_to_the_advice(che
     }
     classic = (folder / "tuning" / "openmpi-core-n2.rules").read_text()
     for size, text in texts.items():
-        parameters = dict(rules.parse_algorithm(variants[size])[1])
+        parameters = dict(rules.parse_parameters(variants[size]))
         assert f" 2 {parameters['fanout']} {parameters['segment_bytes']} # {text}" in classic
         assert f"-> ompi_{text} " in (folder / "tuning" / "coll-core-n2.rules").read_text()
         assert text in checked
@@ -114,7 +114,7 @@ def test_segments_and_fan_out_are_candidates_from_the_decision_to_the_advice(che
         measured = [
             row["latency_us"]
             for row in rows("measurements.csv")
-            if (row["size_bytes"], row["parameters"]) == (str(size), variants[size].partition("[")[2].rstrip("]"))
+            if (row["size_bytes"], row["parameters"]) == (str(size), variants[size])
         ]
         assert [own[str(size)]["tuned_us"]] == measured
         asked = ["--collective", "bcast", "--nodes", "2", "--ppn", "24", "--mapping", "core", "--size", str(size)]

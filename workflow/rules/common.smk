@@ -3,7 +3,8 @@ import os
 import sys
 from pathlib import Path
 
-BASE = Path(workflow.basedir)
+# The checkout: where this file is, also when another workflow uses it as a module.
+BASE = Path(workflow.current_basedir.get_path_or_uri(secret_free=False)).parents[1]
 sys.path.insert(0, str(BASE / "workflow"))
 
 from snakemake.exceptions import WorkflowError
@@ -18,6 +19,7 @@ from collstudy.plan.blocks import (
     read_pending,
     slurm_resources,
 )
+from collstudy.project import needs
 from collstudy.project.stage import Stage
 from collstudy.project.status import (
     Progress,
@@ -36,9 +38,17 @@ os.environ.update(
     ),
     PYTHONPATH=str(BASE / "workflow"),
     R_LIBS=str(BASE / ".study" / "R"),
+    # What R sorts, and how numbers are read, must not depend on who runs it.
+    LC_ALL="C.UTF-8",
 )
 
+# Another workflow has a folder with config.yaml, studies/ and machines/ of its own.
+if "config_folder" in config:
+    os.environ["COLLSTUDY_CONFIG"] = str(Path(config["config_folder"]).resolve())
+
 RESULTS = Path(config.get("results", "results"))
+# Without R, studies are measured, and neither analysed nor reported.
+HAS_R = needs.has_r()
 # Nothing below RESULTS is written while this file is read: it is read for a dry run, too (project/stage.py).
 STAGE = Stage(Path(".snakemake") / "collstudy", RESULTS)
 
@@ -66,6 +76,8 @@ class Plan:
         self.sources = {source.study.name: source for source in found}
         if workflow.is_main_process:
             print(*left_out, sep="\n", end="\n" * len(left_out), file=sys.stderr)
+            if not HAS_R:
+                print("R is not here: no tables, figures and report", file=sys.stderr)
             self.make()
 
     def names(self):
@@ -229,11 +241,12 @@ def get_resource(name):
 
 def get_analysis(wildcards):
     """Everything that the report shows of the studies."""
-    return [
+    indexes = [
         RESULTS / study / part / "index.csv"
         for study in STUDIES
-        for part in ("tables", "figures")
-    ] + [RESULTS / study / "models" / "index.csv" for study in STUDIES]
+        for part in ("tables", "models", "figures")
+    ]
+    return indexes + [RESULTS / study / "sentences.csv" for study in STUDIES]
 
 
 def get_products(wildcards):
@@ -245,11 +258,31 @@ def get_products(wildcards):
     ]
 
 
+def get_judged(wildcards):
+    """The tables that tell how good a study's decisions are."""
+    source = PLAN.sources[wildcards.study]
+    return [RESULTS / wildcards.study / path for path in source.judged()]
+
+
 def compared_with(wildcards):
-    """Measurements of the study that `analysis.compare` names, where that study is part of this run."""
+    """Description and measurements of the study that `analysis.compare` names, where that study is part of this run."""
     source = PLAN.sources.get(wildcards.study)
     name = source.study.analysis.get("compare", {}).get("study") if source else None
-    return [RESULTS / name / "measurements.csv"] if name in STUDIES else []
+    files = ("study.json", "measurements.csv")
+    return [RESULTS / name / file for file in files] if name in STUDIES else []
+
+
+def get_sampled(wildcards):
+    """What the rounds of a sampled study asked for; nothing for other studies."""
+    last = max(PLAN.sources[wildcards.study].rounds())
+    return sampled_until(wildcards.study, last) if last else []
+
+
+def sampled_until(study, number):
+    """The grid of a sampled study and what its rounds until one asked for."""
+    folder = RESULTS / study / "sampling"
+    rounds = range(1, int(number) + 1)
+    return [folder / "grid.csv"] + [folder / f"round-{n}" / "asked.csv" for n in rounds]
 
 
 def stage_sources(part, parts):

@@ -67,4 +67,4 @@ def collect(arguments: argparse.Namespace) -> None:
         source = _sampled(project, arguments.study)
         source.rows_until(arguments.round).write(source.folder_of(arguments.round))
     else:
-        project.source(arguments.study).rows().write(project.folder(arguments.study))
+        project.source(arguments.study).collect()

@@ -111,7 +111,7 @@ def environment(
     machine: Machine, cell: Cell, chosen: dict[str, str], base: dict[str, str], folder: Path
 ) -> dict[str, str]:
     """The environment of a launch; the library itself is told its algorithm by arguments."""
-    return with_library(machine, library(), chosen, base, folder)
+    return library().environment(with_library(machine, library(), chosen, base, folder))
 
 
 def launcher(

@@ -187,12 +187,15 @@ def stale_lock(folder: Path) -> str | None:
         return None
     try:
         owner = json.loads((folder / ".snakemake" / "collstudy-run.json").read_text())
-    except (OSError, ValueError):
+        host, pid = str(owner["host"]), int(owner["pid"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return "it is not known who holds the lock of this folder: if no snakemake runs here, `snakemake --unlock`"
-    if owner["host"] != platform.node():
-        return f"a snakemake on {owner['host']} (process {owner['pid']}) holds the lock of this folder: if it is dead, `snakemake --unlock`"
+    if host != platform.node():
+        return (
+            f"a snakemake on {host} (process {pid}) holds the lock of this folder: if it is dead, `snakemake --unlock`"
+        )
     try:
-        words = Path(f"/proc/{owner['pid']}/cmdline").read_bytes()
+        words = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return ""
-    return f"snakemake runs here already (process {owner['pid']})" if b"snakemake" in words else ""
+    return f"snakemake runs here already (process {pid})" if b"snakemake" in words else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 import subprocess
 import sys
@@ -18,7 +19,7 @@ def reanalyse(results: Path, studies: list[str]) -> None:
         folder = results / name
         if not (folder / "measurements.csv").exists():
             raise StudyError(f"{folder / 'measurements.csv'}: no such file; a data package of ./study publish has it")
-        _call(["Rscript", ROOT / "workflow" / "scripts" / "analyse.R", "all", folder])
+        _call(["Rscript", ROOT / "workflow" / "scripts" / "analyse.R", folder])
         print(f"{name}: tables, models and figures", flush=True)
     render = [sys.executable, "-m", "collstudy", "--results", results, "render", "--studies", *studies]
     _call([*render, "--output", results / "report"])
@@ -26,7 +27,9 @@ def reanalyse(results: Path, studies: list[str]) -> None:
 
 
 def _call(command: list[str | Path]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    # What R sorts must not depend on where it runs.
+    environment = {**os.environ, "LC_ALL": "C.UTF-8"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     if done.returncode != 0:
         raise StudyError(f"{' '.join(map(str, command))} failed:\n{(done.stdout + done.stderr)[-3000:]}")
 

@@ -19,6 +19,7 @@ from typing import Any
 from collstudy.base.errors import StudyError, allowed
 from collstudy.base.paths import ROOT
 from collstudy.launch.output import parse
+from collstudy.sources.edges import Launched, of_rows
 from collstudy.sources.imported_rows import grid_of, rows_of_import
 from collstudy.sources.source import Rows, Source
 from collstudy.study.config import POINT_TO_POINT, SIZED, Catalogue, Imported, Machine, Study
@@ -40,7 +41,9 @@ class ImportedSource(Source):
     def found(self) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         """The rows, and the account of them. Raises StudyError for files that are not there or do not say what they should."""
         rows, account = read_study(self.study, self.context.catalogue)
-        return rows, account | {"collectives": grid_of(rows, self.context.catalogue)}
+        collectives = grid_of(rows, self.context.catalogue)
+        self.context.configuration.check_imported(self.study, collectives)
+        return rows, account | {"collectives": collectives}
 
     def work(self) -> list[Work]:
         """None."""
@@ -76,11 +79,22 @@ class ImportedSource(Source):
         """The files."""
         return [path for _, path in files_of(self.study)]
 
-    def products(self) -> list[str]:
+    def launched(self) -> list[Launched]:
+        """What the rows say."""
+        assert isinstance(self.study.source, Imported)
+        return of_rows(self.found[0], self.study.source.mpi, self.context.catalogue)
+
+    def judged(self) -> list[str]:
         """Without files for a library, collectives are judged on held-out cells."""
         assert isinstance(self.study.source, Imported)
         judged = any(entry["collective"] not in POINT_TO_POINT for entry in self.study.source.files)
-        return super().products() or (["tables/tuning-regret.csv"] if judged else [])
+        own = super().judged()
+        return own if "tuning" in self.study.analysis or not judged else ["tables/tuning-regret.csv", *own]
+
+    def products(self) -> list[str]:
+        """Judgements are made where no tuning files are."""
+        found = super().products()
+        return found if "tuning" in self.study.analysis else [*self.judged(), *found]
 
 
 def data_folder() -> str:

@@ -12,6 +12,8 @@ from typing import Any, ClassVar
 from collstudy.base.errors import StudyError
 from collstudy.base.files import to_csv, write_atomically
 from collstudy.launch import toolchain
+from collstudy.sources import edges
+from collstudy.sources.edges import Launched
 from collstudy.store.records import Damaged, Record, Store
 from collstudy.study.cells import Versions
 from collstudy.study.config import Catalogue, Configuration, Machine, Policy, Study
@@ -152,6 +154,15 @@ class Source(ABC):
     def rows(self) -> Rows:
         """What is known at this moment, of all work."""
 
+    def launched(self) -> list[Launched]:
+        """What its rows are launches of, for ranks.csv and edges.csv; nothing where that is not known."""
+        return []
+
+    def collect(self) -> None:
+        """Write cells.csv and measurements.csv, and ranks.csv and edges.csv before them."""
+        edges.write(self.study, self.launched(), self.context.catalogue, self.folder)
+        self.rows().write(self.folder)
+
     # What it needs, and what it makes possible
 
     def absent(self) -> str:
@@ -163,12 +174,20 @@ class Source(ABC):
         return []
 
     def needs(self) -> set[str]:
-        """What `./study run` can install for it."""
+        """The parts that it needs until it is measured: MPI libraries by name, and those of project/needs.py."""
         return set()
 
     def products(self) -> list[str]:
         """What a run makes of its measurements besides tables, models and figures: paths in the study's folder."""
         found = ["tuning/README.md"] if "tuning" in self.study.analysis else []
+        found += ["tables/sampling.csv"] if "replay_sampling" in self.study.analysis else []
+        return found + (["tuning/sentences.csv"] if self.judged() else [])
+
+    def judged(self) -> list[str]:
+        """The tables that tell how good its decisions are; none where nothing is decided."""
+        found = (
+            ["tables/tuning-regret.csv", "tables/tuning-verification.csv"] if "tuning" in self.study.analysis else []
+        )
         return found + (["tables/sampling.csv"] if "replay_sampling" in self.study.analysis else [])
 
     def check(self) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from collstudy.launch.toolchain import simulator_version
 from collstudy.sources.decisions import decisions
+from collstudy.sources.edges import Launched, of_cells
 from collstudy.sources.source import Context, Rows, Source
 from collstudy.store.records import Record
 from collstudy.study.cells import Cell, expand, swept
@@ -43,9 +44,10 @@ class SweptSource(Source):
         return list(self.cells())
 
     def needs(self) -> set[str]:
-        """MPI libraries, where they can be installed."""
-        local = self.study.machine.kind == "local"
-        return {mpi for sweep in self.study.sweeps for mpi in sweep.mpis} if local else set()
+        """A compiler, and MPI libraries or the simulator."""
+        if self.study.machine.kind == "simulated":
+            return {"compiler", "simulator"}
+        return {"compiler", *(mpi for sweep in self.study.sweeps for mpi in sweep.mpis)}
 
     def describe(self) -> dict[str, Any]:
         """The grid, and how it is measured."""
@@ -73,6 +75,10 @@ class SweptSource(Source):
             "launches": {"min": 1, "max": 1} if simulated else {"min": policy.minimum, "max": policy.maximum},
             "ci_width_pct": None if simulated else policy.ci_width_pct,
         }
+
+    def launched(self) -> list[Launched]:
+        """Every cell of the grid."""
+        return of_cells(self.grid)
 
     def rows(self) -> Rows:
         """What the store has of each cell."""
@@ -105,7 +111,7 @@ class SweptSource(Source):
             for launch in record.launches:
                 whole = {**launch.get("library", {}), "launch": launch["launch"], "proved": proved}
                 if timed and not cell.deterministic:
-                    whole["seconds"] = launch["provenance"]["seconds"]
+                    whole["seconds"] = launch["provenance"].get("seconds")
                 rows.measurements += [{**common, **sample, **whole} for sample in launch["samples"]]
         return rows
 

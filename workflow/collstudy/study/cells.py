@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from collstudy.base.errors import StudyError, allowed
 from collstudy.study import selection
-from collstudy.study.config import APPLICATIONS, POINT_TO_POINT, Catalogue, Choice, Machine, Study, Sweep
+from collstudy.study.config import APPLICATIONS, POINT_TO_POINT, Catalogue, Choice, Machine, Study, Sweep, swept
 from collstudy.study.placement import Core, nodes_of_pairs, place
 from collstudy.study.selection import Default, Library, Rate, Selection, Switch
 from collstudy.study.work import Work
@@ -98,14 +98,6 @@ class Cell(Work):
         choice = Choice(self.algorithm, self.parameters)
         text = f"{self.algorithm}[{choice.parameter_text}]" if self.parameters else self.algorithm
         return f"{self.collective} {text} mapping {self.mapping} nodes {self.nodes} processes {self.processes} on {self.machine['name']}"
-
-
-def swept(sizes: tuple[int, ...]) -> Iterator[int]:
-    """The message sizes (bytes) of (from, to) or (from, to, factor); the factor is 2 where it is not said."""
-    size, last, factor = (*sizes, 2)[:3]
-    while size <= last:
-        yield size
-        size *= factor
 
 
 #: How a cell is proved (`pattern`) cannot change its number.

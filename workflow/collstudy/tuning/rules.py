@@ -112,11 +112,10 @@ class Placement:
         return f"{self.mapping}-n{self.nodes}"
 
 
-def parse_algorithm(text: str) -> tuple[str, tuple[tuple[str, int], ...]]:
-    """`chain [fanout=2;segment_bytes=8192]`, as the analysis names variants, to name and parameters."""
-    name, _, rest = text.partition(" [")
-    pairs = [pair.split("=") for pair in rest.rstrip("]").split(";") if pair]
-    return name, tuple(sorted((key, int(value)) for key, value in pairs))
+def parse_parameters(text: str) -> tuple[tuple[str, int], ...]:
+    """`key=value;...`, as tables have parameters, to pairs in alphabetical order."""
+    pairs = [pair.split("=") for pair in text.split(";") if pair]
+    return tuple(sorted((key, int(value)) for key, value in pairs))
 
 
 def read_decisions(path: Path) -> list[Decision]:
@@ -125,11 +124,11 @@ def read_decisions(path: Path) -> list[Decision]:
         raise StudyError(f"{path}: no decisions yet; ./study run decides for studies with analysis.tuning")
     rows = []
     for row in read_csv(path):
-        name, parameters = parse_algorithm(row["algorithm"])
+        parameters = parse_parameters(row["parameters"])
         rows.append(
             Decision(
                 row["collective"], row["mapping"], int(row["nodes"]), int(float(row["processes"])),
-                int(float(row["size_bytes"])) if row["size_bytes"] else None, name, parameters, row["basis"],
+                int(float(row["size_bytes"])) if row["size_bytes"] else None, row["algorithm"], parameters, row["basis"],
                 float(row["gain_pct"]) if row["gain_pct"] else None,
             )
         )  # fmt: skip

@@ -10,7 +10,7 @@
 #'   named by level), `overhead` (us that a processor spends on a message), `eager` (bytes up to which a send ends
 #'   without its receiver), `full_duplex` (levels whose links have their bandwidth in each direction), and `pairs` (core
 #'   x core matrix of latencies, where the study measured all pairs).
-#' @export
+#' @noRd
 message_costs <- function(results) {
   levels <- results$study$machine$levels
   names <- map_chr(levels, "name")
@@ -54,55 +54,14 @@ ladder_costs <- function(results, ladder = read_ladder(results)) {
 
 typical_latency <- c(group = 2, node = 1.5, socket = 0.45, numa = 0.4, ccd = 0.35, ccx = 0.3, core = 0.2)
 
-#' The tree along which an algorithm sends, as Open MPI builds it (coll_base_topo.c)
-#'
-#' @param collective bcast or reduce.
-#' @param algorithm Name, perhaps with `[parameters]`.
-#' @param processes Number of ranks.
-#' @return Integer vector: the parent (from 0) of ranks 1, 2, ...; children are served in ascending order, those of a
-#'   linear reduce in descending order, those of a k-nomial tree from the farthest digit on (attribute `order`). NULL
-#'   for an algorithm that is no tree, or not known.
-#' @export
-sending_tree <- function(collective, algorithm, processes) {
-  rank <- seq_len(processes - 1)
-  bit <- 2^floor(log2(rank))
-  width <- 2^floor(log2(rank + 1))
-  switch(base_name(algorithm),
-    linear = 0 * rank,
-    pipeline = rank - 1,
-    chain = chain_parents(processes, min(chain_fanout(algorithm), processes - 1)),
-    # The children of rank r on the level with w ranks are r + w and r + 2 w (coll_tree_binary).
-    binary = , binary_tree = ifelse(rank - width / 2 < width - 1, rank - width / 2, rank - width),
-    binomial = if (collective == "reduce") rank - lowest_bit(rank) else rank - bit,
-    knomial = knomial_parents(rank, parameter_of(algorithm, "radix", 4)),
-    NULL
-  )
-}
-
-#' The parent of a rank is the rank without its lowest digit in base radix (coll_tree_knomial)
-#' @noRd
-knomial_parents <- function(rank, radix) {
-  digit <- rep(1, length(rank))
-  while (any(more <- rank %% (digit * radix) == 0)) digit[more] <- digit[more] * radix
-  structure(rank - rank %% (digit * radix), order = order(-digit, rank))
-}
-
 #' The algorithm that the library's default is for each size, where the study knows the library's table
+#' @return Tibble with a row for each size: algorithm, parameters. NULL without a table.
 #' @noRd
 decide_default <- function(study, collective, processes, size) {
   table <- study$decisions[[collective]]
   if (NROW(table) == 0) return(NULL)
   table <- table[table$ranks > processes, ]
-  chosen <- table$algorithm[vapply(size, function(bytes) which(table$bytes > bytes)[1], 1L)]
-  # Nothing is segmented, and a chain has fan-out 1 (workflow/native/coll/algorithms/ompi_decisions.csv).
-  ifelse(chosen == "chain", "chain [fanout=1]", chosen)
-}
-
-lowest_bit <- function(rank) bitwAnd(as.integer(rank), -as.integer(rank))
-
-parameter_of <- function(algorithm, name, default) {
-  found <- regmatches(algorithm, regexpr(paste0(name, "=[0-9]+"), algorithm))
-  if (length(found) == 1) as.numeric(sub(".*=", "", found)) else default
+  table[vapply(size, function(bytes) which(table$bytes > bytes)[1], 1L), c("algorithm", "parameters")]
 }
 
 #' Mean over the ranks of the time of a call, from the messages that it sends
@@ -125,40 +84,54 @@ parameter_of <- function(algorithm, name, default) {
 #' @param seen Function of the time of each rank (us, one row per size and one column per rank): what is wanted of it.
 #' @return Latency in us for each size; NULL where it is not known how the algorithm sends. The default is what the
 #'   library's table chooses (`decisions` in study.json); NA where that has no model.
-#' @export
+#' @noRd
 model_messages <- function(study, collective, algorithm, mapping, processes, size, costs,
                            form = c("loggp", "hockney", "shared"), seen = rowMeans) {
   form <- match.arg(form)
-  name <- base_name(algorithm)
   if (!collective %in% modelled_collectives) return(NULL)
-  if (name == "default") return(model_default(study, collective, mapping, processes, size, costs, form, seen))
+  place <- place_ranks(study, collective, mapping, processes)
+  if (is.null(place)) return(NULL)
+  launch <- list(study = study, mpi = mpi_of(study, collective, mapping), place = place)
+  time_call(launch, collective, variant_of(study, collective, algorithm), size, costs, form, seen)
+}
+
+#' The time of a call of one algorithm
+#' @param launch List of `study`, `mpi` and `place` (matrix from [place_ranks()]).
+#' @param variant List of `name` and `parameters`.
+#' @noRd
+time_call <- function(launch, collective, variant, size, costs, form, seen) {
+  if (variant$name == "default") return(time_default(launch, collective, size, costs, form, seen))
   if (form == "hockney") costs <- utils::modifyList(costs, list(overhead = 0, eager = -1))
-  if (collective == "allreduce") return(time_allreduce(study, algorithm, mapping, processes, size, costs, form))
-  place <- place_ranks(study, mapping, processes)
-  tree <- function(size, algorithm) {
-    parent <- sending_tree(collective, algorithm, processes)
-    if (!is.null(parent)) time_tree(place, collective, algorithm, parent, size, costs, form, seen)
+  if (collective == "allreduce") return(time_allreduce(launch, variant, size, costs, form))
+  processes <- nrow(launch$place)
+  tree <- function(size, variant) {
+    parent <- sending_tree(launch$study, launch$mpi, collective, variant, processes)
+    if (!is.null(parent)) time_tree(launch$place, collective, variant, parent, size, costs, form, seen)
   }
-  if (collective == "bcast" || name != "rabenseifner") return(tree(size, algorithm))
+  if (collective == "bcast" || variant$name != "rabenseifner") return(tree(size, variant))
   # Fewer bytes (elements of MPI_CHAR) than the largest power of two up to P: the linear algorithm, as in Open MPI.
-  by_size(size, size < largest_power(processes), function(size) tree(size, "linear"), function(size) {
-    seen(time_halving(place, collective, size, costs, form))
+  by_size(size, size < largest_power(processes), function(size) tree(size, plain("linear")), function(size) {
+    seen(time_halving(launch$place, collective, size, costs, form))
   })
 }
+
+#' An algorithm without parameters
+#' @noRd
+plain <- function(name) list(name = name, parameters = "")
 
 modelled_collectives <- c("bcast", "reduce", "allreduce")
 
 #' An algorithm that is a tree: its first segment down or up the tree, and the others behind it
 #' @noRd
-time_tree <- function(place, collective, algorithm, parent, size, costs, form, seen) {
-  segment <- parameter_of(algorithm, "segment_bytes", 0)
+time_tree <- function(place, collective, variant, parent, size, costs, form, seen) {
+  segment <- parameter_of(variant$parameters, "segment_bytes", 0)
   piece <- if (segment > 0) pmin(size, segment) else size
   level <- pair_level(place, seq_along(parent), parent)
   alpha <- costs$latency[level]
   gap <- costs$gap_byte[level]
   walk <- if (collective == "bcast") walk_down else walk_up
   if (form == "shared" && collective == "reduce") gap <- shared_gaps(place, parent, costs)
-  time <- seen(walk(parent, alpha, gap, piece, costs, form == "hockney", base_name(algorithm) == "linear"))
+  time <- seen(walk(parent, alpha, gap, piece, costs, form == "hockney"))
   # Further segments follow the first at the pace of the rank with the most to send (or receive).
   pace <- 0 * size
   for (of in split(seq_along(parent), parent)) {
@@ -198,12 +171,13 @@ shared_gaps <- function(place, parent, costs) {
 
 #' The default: the model of the algorithm that it chooses; NA for one without a model, NULL without a known table
 #' @noRd
-model_default <- function(study, collective, mapping, processes, size, costs, form, seen) {
-  chosen <- decide_default(study, collective, processes, size)
+time_default <- function(launch, collective, size, costs, form, seen) {
+  chosen <- decide_default(launch$study, collective, nrow(launch$place), size)
   if (is.null(chosen)) return(NULL)
   time <- rep(NA_real_, length(size))
-  for (at in split(seq_along(size), chosen)) {
-    found <- model_messages(study, collective, chosen[at[1]], mapping, processes, size[at], costs, form, seen)
+  for (at in split(seq_along(size), paste(chosen$algorithm, chosen$parameters))) {
+    variant <- list(name = chosen$algorithm[at[1]], parameters = chosen$parameters[at[1]])
+    found <- time_call(launch, collective, variant, size[at], costs, form, seen)
     if (!is.null(found)) time[at] <- found
   }
   time
@@ -232,7 +206,7 @@ busy_units <- function(place, from, to, costs) {
 
 #' Broadcast: when each rank has received and sent all it has to
 #' @noRd
-walk_down <- function(parent, alpha, gap, size, costs, blocking, descending) {
+walk_down <- function(parent, alpha, gap, size, costs, blocking) {
   processes <- length(parent) + 1
   late <- size > costs$eager
   here <- matrix(0, length(size), processes)
@@ -257,7 +231,7 @@ walk_down <- function(parent, alpha, gap, size, costs, blocking, descending) {
 
 #' Reduce: when each rank has combined what it gets and passed it on
 #' @noRd
-walk_up <- function(parent, alpha, gap, size, costs, blocking, descending) {
+walk_up <- function(parent, alpha, gap, size, costs, blocking) {
   processes <- length(parent) + 1
   late <- size > costs$eager
   ready <- matrix(0, length(size), processes)
@@ -267,7 +241,7 @@ walk_up <- function(parent, alpha, gap, size, costs, blocking, descending) {
     own <- children[[rank + 1]]
     time <- rep(0, length(size))
     wire <- time
-    for (child in if (descending) rev(own) else own) {
+    for (child in own) {
       bytes <- size * gap[child]
       # The bytes of one message follow those of the other into the receiver.
       arrival <- pmax(ready[, child + 1] + alpha[child] - costs$overhead, wire) + bytes
@@ -287,7 +261,7 @@ walk_up <- function(parent, alpha, gap, size, costs, blocking, descending) {
 #' The children of each rank in the order in which they are served
 #' @noRd
 children_of <- function(parent) {
-  order <- attr(parent, "order") %||% seq_along(parent)
+  order <- attr(parent, "order")
   split(order, factor(parent[order], seq_len(length(parent) + 1) - 1))
 }
 
@@ -305,14 +279,15 @@ order_of_depth <- function(parent) {
 #'
 #' @inheritParams model_messages
 #' @return Latency in us for each size.
-#' @export
+#' @noRd
 bound_latency <- function(study, collective, mapping, processes, size, costs) {
+  place <- place_ranks(study, collective, mapping, processes)
+  if (is.null(place)) return(rep(NA_real_, length(size)))
   if (collective == "allreduce") {
-    place <- place_ranks(study, mapping, processes)
     outermost <- which(map_lgl(seq_len(ncol(place)), function(l) any(place[, l] != place[1, l])))[1]
     return(costs$latency[[outermost]] + size * costs$gap_byte[[outermost]])
   }
-  level <- level_matrix(study, mapping, processes)[1, -1]
+  level <- level_matrix(place)[1, -1]
   each <- outer(size, costs$gap_byte[level]) + rep(costs$latency[level], each = length(size))
   if (collective == "reduce") return(apply(each, 1, max) / processes)
   rowSums(each) / processes
@@ -383,10 +358,20 @@ predict_seed003 <- function(train, test, context) {
   counts <- unique(test$processes)
   found <- map_dbl(counts, function(count) {
     known <- context$costs$pairs %||% context$costs$latency
-    model_seed003(context$algorithm, latency_matrix(context$study, known, context$mapping, count))
+    predict_seed003_once(context$study, context$collective, context$algorithm, context$mapping, count, known)
   })
   if (anyNA(found)) return(NULL)
   found[match(test$processes, counts)]
+}
+
+predict_seed003_once <- function(study, collective, algorithm, mapping, processes, latencies) {
+  place <- place_ranks(study, collective, mapping, processes)
+  if (is.null(place)) return(NA_real_)
+  variant <- variant_of(study, collective, algorithm)
+  chain <- if (variant$name == "chain") {
+    sending_tree(study, mpi_of(study, collective, mapping), collective, variant, processes)
+  }
+  model_seed003(variant$name, latency_matrix(study, latencies, place), chain)
 }
 
 models_of_messages <- list(
@@ -403,6 +388,14 @@ message_model_words <- c(
   library_default = "The library's default", measured_best = "Measured best"
 )
 
+#' Names of models as readers should see them
+#'
+#' @return Character vector, named by what tables call the models.
+#' @examples
+#' model_labels()[["loggp"]]
+#' @export
+model_labels <- function() c(model_words, message_model_words)
+
 #' Predictions of every model for the held-out cells of a collective
 #'
 #' @param results List from [read_results()].
@@ -410,7 +403,7 @@ message_model_words <- c(
 #' @param costs List from [message_costs()].
 #' @return Tibble, one row per held-out cell, algorithm and model: collective, algorithm, mapping, model, processes,
 #'   size_bytes, latency_us (measured), predicted_us. The cells are those of [split_held_out()], whichever model.
-#' @export
+#' @noRd
 predict_held_out <- function(results, collective, costs = message_costs(results)) {
   rows <- rows_to_fit(results, collective)
   if (nrow(rows) == 0) return(tibble())
@@ -432,7 +425,7 @@ predict_group <- function(data, study, collective, costs, models) {
   if (n_distinct(train$processes) < 4 || nrow(test) == 0) return(tibble())
   context <- list(
     study = study, collective = collective, algorithm = algorithm, mapping = mapping, costs = costs,
-    hops = count_hops(study, algorithm, mapping, unique(data$processes))
+    hops = count_hops(study, collective, algorithm, mapping, unique(data$processes))
   )
   map_dfr(models, .id = "model", function(model) {
     predicted <- model(train, test, context)
@@ -450,7 +443,7 @@ predict_group <- function(data, study, collective, costs, models) {
 #' @param predictions Tibble from [predict_held_out()].
 #' @param others Tibbles from [summarise_model_errors()]: models that are judged there on the same cells.
 #' @return Tibble: collective, algorithm, mapping, model, held_out_cells, held_out_mape_pct.
-#' @export
+#' @noRd
 summarise_comparison <- function(predictions, others = NULL) {
   columns <- c("collective", "algorithm", "mapping", "model", "held_out_cells", "held_out_mape_pct")
   none <- tibble(
@@ -485,7 +478,7 @@ summarise_comparison <- function(predictions, others = NULL) {
 #' @param tie_pct Picks that are this close to the best count as right.
 #' @return Tibble: collective, mapping, model, cells, algorithms (that it covers, at most), pick_accuracy_pct,
 #'   mean_regret_pct, max_regret_pct; the model `library_default` is the library's own choice.
-#' @export
+#' @noRd
 summarise_selection <- function(predictions, medians, tie_pct = 2) {
   none <- tibble(
     collective = character(), mapping = character(), model = character(), cells = integer(), algorithms = integer(),

@@ -1,4 +1,12 @@
-flat <- list(machine = list(levels = list(list(name = "node", count = 2), list(name = "core", count = 8))))
+flat <- launched_study(
+  list(list(name = "node", count = 2), list(name = "core", count = 8)),
+  list(
+    bcast = c("default", "linear", "pipeline", "pipeline:segment_bytes=10000", "binary_tree", "binomial", "chain"),
+    reduce = c("linear", "binary", "binomial", "rabenseifner"),
+    allreduce = c("default", "linear", "nonoverlapping", "recursive_doubling", "ring", "segmented_ring", "rabenseifner")
+  ), c(2, 3, 4, 8, 9, 13, 16)
+)
+tree <- function(collective, name, processes) sending_tree(flat, "openmpi", collective, plain(name), processes)
 costs <- list(
   source = "ladder", latency = c(node = 2, core = 0.5), gap_byte = c(node = 1e-3, core = 1e-4), overhead = 0.1,
   eager = 1024
@@ -8,12 +16,12 @@ of <- function(collective, algorithm, processes, size, form) {
 }
 
 test_that("trees are those of Open MPI", {
-  expect_equal(sending_tree("bcast", "binomial", 8), c(0, 0, 1, 0, 1, 2, 3))
-  expect_equal(sending_tree("reduce", "binomial", 8), c(0, 0, 2, 0, 4, 4, 6))
-  expect_equal(sending_tree("bcast", "binary_tree", 8), c(0, 0, 1, 2, 1, 2, 3))
-  expect_null(sending_tree("bcast", "default", 8))
+  expect_equal(as.vector(tree("bcast", "binomial", 8)), c(0, 0, 1, 0, 1, 2, 3))
+  expect_equal(as.vector(tree("reduce", "binomial", 8)), c(0, 0, 2, 0, 4, 4, 6))
+  expect_equal(as.vector(tree("bcast", "binary_tree", 8)), c(0, 0, 1, 2, 1, 2, 3))
+  expect_null(tree("bcast", "default", 8))
   # Radix 4: the farthest digit first, 4 before 1, 2 and 3.
-  knomial <- sending_tree("bcast", "knomial", 8)
+  knomial <- tree("bcast", "knomial", 8)
   expect_equal(as.vector(knomial), c(0, 0, 0, 0, 4, 4, 4))
   expect_equal(attr(knomial, "order"), c(4, 1, 2, 3, 5, 6, 7))
 })
@@ -51,8 +59,8 @@ test_that("a reduce by hand: the root waits for what arrives, and one receiver's
 
 test_that("shared links of a reduce: subtrees of the same height share, one message for each receiver", {
   # Binary tree of 16 ranks over two nodes; the gap of a message is at least that of its level.
-  place <- place_ranks(flat, "core", 16)
-  parent <- sending_tree("reduce", "binary", 16)
+  place <- place_ranks(flat, "bcast", "core", 16)
+  parent <- tree("reduce", "binary", 16)
   gap <- shared_gaps(place, parent, costs)
   crossing <- seq_along(parent) %/% 8 != parent %/% 8
   expect_true(all(gap[crossing] >= 1e-3) && all(gap[!crossing] >= 1e-4))
@@ -61,7 +69,7 @@ test_that("shared links of a reduce: subtrees of the same height share, one mess
 })
 
 test_that("links with a bandwidth in each direction carry an exchange in half the time", {
-  place <- place_ranks(flat, "core", 16)
+  place <- place_ranks(flat, "bcast", "core", 16)
   both <- list(gap_byte = costs$gap_byte)
   expect_equal(busy_units(place, c(0, 8), c(8, 0), both), rep(2e-3, 2))
   expect_equal(busy_units(place, c(0, 8), c(8, 0), c(both, full_duplex = "node")), rep(1e-3, 2))
@@ -70,19 +78,22 @@ test_that("links with a bandwidth in each direction carry an exchange in half th
 test_that("the default is the model of what its table chooses, NA without one", {
   decided <- flat
   decided$decisions <- list(bcast = tibble::tibble(
-    ranks = c(4, Inf, Inf), bytes = c(Inf, 64, Inf), algorithm = c("linear", "knomial", "scatter_allgather")
+    ranks = c(4, Inf, Inf), bytes = c(Inf, 64, Inf), algorithm = c("linear", "knomial", "scatter_allgather"),
+    parameters = ""
   ))
   default <- function(processes, size) {
     model_messages(decided, "bcast", "default", "core", processes, size, costs, "loggp")
   }
   expect_equal(default(3, c(8, 1000)), of("bcast", "linear", 3, c(8, 1000), "loggp"))
-  expect_equal(default(8, c(8, 64)), c(of("bcast", "knomial", 8, 8, "loggp"), NA))
+  knomial <- time_tree(place_ranks(flat, "bcast", "core", 8), "bcast", plain("knomial"), tree("bcast", "knomial", 8), 8,
+    costs, "loggp", rowMeans)
+  expect_equal(default(8, c(8, 64)), c(knomial, NA))
   expect_null(of("bcast", "default", 8, 8, "loggp"))
 })
 
 test_that("segments overlap in a pipeline", {
   whole <- of("bcast", "pipeline", 8, 1e6, "loggp")
-  expect_lt(of("bcast", "pipeline [segment_bytes=10000]", 8, 1e6, "loggp"), whole / 3)
+  expect_lt(of("bcast", "pipeline:segment_bytes=10000", 8, 1e6, "loggp"), whole / 3)
 })
 
 test_that("Rabenseifner with fewer elements than processes is linear", {
@@ -113,9 +124,10 @@ test_that("selection: a model's picks, and what they cost", {
 
 test_that("every study has the two files, with and without a ladder", {
   results <- read_results(make_study(lawful(), levels = thin_levels))
-  index <- write_models(results)
-  expect_true(all(c("comparison", "selection") %in% index$id))
-  comparison <- readr::read_csv(file.path(results$study$folder, "models", "comparison.csv"), show_col_types = FALSE)
+  models <- models_of(results)
+  names(models) <- vapply(models, function(entry) entry$id, "")
+  expect_true(all(c("comparison", "selection") %in% names(models)))
+  comparison <- models$comparison$data
   expect_named(comparison, c("collective", "algorithm", "mapping", "model", "held_out_cells", "held_out_mape_pct"))
   expect_true("loggp_fitted" %in% comparison$model)
   expect_false("hockney" %in% comparison$model)
@@ -141,7 +153,7 @@ test_that("an allreduce made of two: the root reduces, then broadcasts to ranks 
   expect_equal(of("allreduce", "rabenseifner", 4, 2, "loggp"), of("allreduce", "linear", 4, 2, "loggp"))
   expect_true(is.na(of("allreduce", "nonoverlapping", 4, 8, "loggp")))
   decided <- flat
-  row <- function(algorithm) tibble::tibble(ranks = Inf, bytes = Inf, algorithm = algorithm)
+  row <- function(algorithm) tibble::tibble(ranks = Inf, bytes = Inf, algorithm = algorithm, parameters = "")
   decided$decisions <- list(reduce = row("linear"), bcast = row("linear"), allreduce = row("nonoverlapping"))
   for (name in c("nonoverlapping", "default")) {
     found <- model_messages(decided, "allreduce", name, "core", 4, 8, costs, "loggp")

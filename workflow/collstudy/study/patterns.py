@@ -57,6 +57,23 @@ def binomial(p: int, _: Mapping[str, int]) -> Edges:
     return frozenset((rank - (1 << (rank.bit_length() - 1)), rank) for rank in range(1, p))
 
 
+def knomial(p: int, parameters: Mapping[str, int]) -> Edges:
+    """K-nomial tree (k = `radix`): rank r receives from r without its lowest digit in base k (ompi_coll_base_topo_build_kmtree)."""
+    radix = parameters.get("radix", 4)
+    edges = set()
+    for rank in range(1, p):
+        digit = 1
+        while rank % (digit * radix) == 0:
+            digit *= radix
+        edges.add((rank - rank % (digit * radix), rank))
+    return frozenset(edges)
+
+
+def in_order_binomial(p: int, _: Mapping[str, int]) -> Edges:
+    """Open MPI's tree for reductions: rank r belongs to r without its lowest bit (ompi_coll_base_topo_build_in_order_bmtree)."""
+    return frozenset((rank & (rank - 1), rank) for rank in range(1, p))
+
+
 def barrier_linear(p: int, _: Mapping[str, int]) -> Edges:
     """All report to rank 0, which answers each."""
     return frozenset((a, b) for rank in range(1, p) for a, b in ((0, rank), (rank, 0)))
@@ -113,7 +130,7 @@ def kary(p: int, parameters: Mapping[str, int]) -> Edges:
 
 def mpich_binomial(p: int, _: Mapping[str, int]) -> Edges:
     """MPICH's binomial tree: rank r receives from r without its lowest bit."""
-    return frozenset((rank & (rank - 1), rank) for rank in range(1, p))
+    return in_order_binomial(p, {})
 
 
 def mpich_binomial_reduce(p: int, _: Mapping[str, int]) -> Edges:
