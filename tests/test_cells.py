@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 
 import pytest
 import yaml
@@ -175,4 +174,3 @@ def test_groups_count_as_nodes() -> None:
 
 def test_paths_are_relative(checkout: Checkout) -> None:
     assert all(cell.path_text.startswith("cells/") for cell in cells_of(checkout))
-    assert isinstance(cells_of(checkout)[0].path, Path)
