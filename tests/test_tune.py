@@ -9,6 +9,7 @@ import pytest
 from collstudy.base.paths import ROOT
 from collstudy.launch import openmpi
 from collstudy.project import tuner
+from collstudy.sources import verifying
 from collstudy.study.cells import expand
 from collstudy.study.config import Configuration, Study
 from collstudy.study.selection import Default
@@ -27,33 +28,33 @@ def cell():
 
 
 def test_verified_counts_are_on_and_off_the_grid():
-    found = tuner.verified_counts([2, 4, 8, 16, 24, 32, 48])
+    found = verifying.verified_counts([2, 4, 8, 16, 24, 32, 48])
     assert [count for count, on_grid in found if on_grid] == [4, 16, 24, 48]
     assert all(count not in (2, 4, 8, 16, 24, 32, 48) for count, on_grid in found if not on_grid)
-    assert tuner.verified_counts([2]) == [(2, True)]
+    assert verifying.verified_counts([2]) == [(2, True)]
 
 
 def test_sizes_between_those_that_decided():
-    assert tuner.size_ranges((1, 1024)) == [((1, 1024), True), ((3, 1024), False)]
-    assert tuner.size_ranges((512, 1024)) == [((512, 1024), True)]
-    assert tuner.size_ranges(None) == [(None, True)]
+    assert verifying.size_ranges((1, 1024)) == [((1, 1024), True), ((3, 1024), False)]
+    assert verifying.size_ranges((512, 1024)) == [((512, 1024), True)]
+    assert verifying.size_ranges(None) == [(None, True)]
 
 
 def test_arms_are_cells_of_their_own_and_the_content_of_the_file_is_part_of_them(cell):
-    default, tuned = tuner.arms(cell, {"library": "a", "own": "b"}, 1)
+    default, tuned = verifying.arms(cell, {"library": "a", "own": "b"}, 1)
     assert len({cell.digest, default.digest, tuned.digest}) == 3
     assert tuned.algorithm == "tuned"
     assert tuned.selection.library == {"COLL_BARRIER": cell.selection.library["COLL_BARRIER"]}
-    assert tuner.arms(cell, {"library": "c", "own": "b"}, 1)[1].digest != tuned.digest
-    assert tuner.arms(cell, {"library": "a", "own": "x"}, 1)[1].digest == tuned.digest
+    assert verifying.arms(cell, {"library": "c", "own": "b"}, 1)[1].digest != tuned.digest
+    assert verifying.arms(cell, {"library": "a", "own": "x"}, 1)[1].digest == tuned.digest
     real = replace(cell, machine={**cell.machine, "kind": "local"}, selection=Default())
-    assert tuner.arms(real, {"library": "a", "own": "b"}, 1)[1].selection.text == "b"
-    several = tuner.arms(real, {"library": "a", "own": "b", "han": "h"}, 1)[1]
+    assert verifying.arms(real, {"library": "a", "own": "b"}, 1)[1].selection.text == "b"
+    several = verifying.arms(real, {"library": "a", "own": "b", "han": "h"}, 1)[1]
     told = openmpi.selection_arguments(several, None)
     assert [
         Path(told[told.index(f"coll_{name}_dynamic_rules_filename") + 1]).read_text() for name in ("tuned", "han")
     ] == ["b", "h"]
-    assert "coll" not in told and several.digest != tuner.arms(real, {"library": "a", "own": "b"}, 1)[1].digest
+    assert "coll" not in told and several.digest != verifying.arms(real, {"library": "a", "own": "b"}, 1)[1].digest
 
 
 VARIANTS = """
@@ -127,14 +128,14 @@ def test_segments_and_fan_out_are_candidates_from_the_decision_to_the_advice(che
 
 def test_without_a_default_arm_there_is_nothing_to_verify(cell):
     cells = [replace(cell, algorithm="linear")]
-    fake = SimpleNamespace(project=SimpleNamespace(cells=lambda study: cells), study=None)
-    assert tuner.Tuner.pairs(fake, rules.placements(decisions({8: {1: "default"}}))) == []
+    fake = SimpleNamespace(grid=cells, placements=rules.placements(decisions({8: {1: "default"}})))
+    assert verifying.VerifyingSource.pairs(fake) == []
 
 
 def verified(placement, processes, size, default, tuned):
     table = placement.tables["bcast"]
     rule = rules.selected(table, processes, size)
-    return tuner.Verified(placement, "bcast", processes, size, True, rule, default, tuned)
+    return verifying.Verified(placement, "bcast", processes, size, True, rule, default, tuned)
 
 
 @pytest.mark.parametrize(

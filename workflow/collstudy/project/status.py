@@ -38,7 +38,7 @@ def explain(
         hours += own
         seconds = sum(block.seconds for block in mine)
         lines.append(
-            f"{name}: {len(state.work) - len(state.lacking)} of {len(state.work)} cells are stored, "
+            f"{name}: {len(state.work) - len(state.lacking)} of {len(state.work)} {state.noun} are stored, "
             f"{len(state.lacking)} to measure in {len(mine)} blocks, about {seconds / 60:.1f} minutes of launches"
             + (f", {own:.2f} node hours" if own else "")
         )
@@ -76,7 +76,9 @@ def block_states(results: Path, study: str, store: Store) -> dict[str, list[str]
 def progress_line(name: str, state: StudyState, results: Path, store: Store) -> str:
     """One line for a study: cells and blocks, and the time left."""
     total, lacking = len(state.work), len(state.lacking)
-    line = f"{name}: cells {total - lacking} done, {state.failed} failed, {lacking - state.failed} left of {total}"
+    line = (
+        f"{name}: {state.noun} {total - lacking} done, {state.failed} failed, {lacking - state.failed} left of {total}"
+    )
     blocks = block_states(results, name, store)
     if lacking and any(blocks.values()):
         line += "; blocks " + ", ".join(f"{len(names)} {what}" for what, names in blocks.items())

@@ -26,6 +26,11 @@ class StudyState:
     newest: Path | None
 
     @property
+    def noun(self) -> str:
+        """What its work is called."""
+        return "traces and replays" if any(work.in_folder for work in self.work) else "cells"
+
+    @property
     def lacking(self) -> list[Task]:
         """All that lacks something, once."""
         return list({task.work.digest: task for tasks in self.tasks.values() for task in tasks}.values())

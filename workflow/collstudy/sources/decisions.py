@@ -17,7 +17,12 @@ def decisions(collective: str) -> list[dict[str, Any]]:
     table = collective + ("_commuting" if collective in ("reduce", "allreduce") else "")
     rows = read_csv(ROOT / "workflow" / "native" / "coll" / "algorithms" / "ompi_decisions.csv")
     return [
-        {"ranks": whole(row["ranks_below"]), "bytes": whole(row["bytes_below"]), "algorithm": row["algorithm"]}
+        {
+            "ranks": whole(row["ranks_below"]),
+            "bytes": whole(row["bytes_below"]),
+            "algorithm": row["algorithm"],
+            "parameters": "fanout=1" if row["algorithm"] == "chain" else "",
+        }
         for row in rows
         if row["table"] == table
     ]
