@@ -79,7 +79,7 @@ def _typical_error(results: Path, machine: str, question: Question) -> str:
     for table in sorted(results.glob("*/tables/accuracy.csv")):
         document = json.loads((table.parent.parent / "study.json").read_text(encoding="utf-8"))
         asked = (question.collective, "all")
-        rows = {row["mapping"]: row for row in _rows(table) if (row["collective"], row["algorithm"]) == asked}
+        rows = {row["mapping"]: row for row in read_csv(table) if (row["collective"], row["algorithm"]) == asked}
         row = rows.get(question.mapping) or rows.get("all")
         if document["machine"]["name"] == machine and row:
             held_out = "held-out " if row["held_out"] == "TRUE" else ""
