@@ -23,8 +23,8 @@ MEASUREMENT_COLUMNS = [
     "setup_us", "left_pct",
 ]  # fmt: skip
 #: Columns that only some studies have: the ranks of a pair, what an application says of its run, and of a sampled study
-#: how long the launch took (s), where that is time of the machine.
-FURTHER_COLUMNS = ["from_rank", "to_rank", "comm_us", "sweeps", "flops", "residual", "seconds"]
+#: how long the launch took (s), where that is time of the machine; of real launches the round of their block.
+FURTHER_COLUMNS = ["from_rank", "to_rank", "comm_us", "sweeps", "flops", "residual", "seconds", "round"]
 CELL_COLUMNS = [
     "study", "collective", "algorithm", "parameters", "mapping", "nodes", "processes", "status", "reason", "launches", "stop", "cell",
     "seconds", "peak_memory_mb",
@@ -222,6 +222,8 @@ def collect_study(study: Study, cells: list[Cell], store: Store, folder: Path) -
             whole = {**launch.get("library", {}), "launch": launch["launch"], "proved": proved}
             if study.sampling and not cell.deterministic:
                 whole["seconds"] = launch["provenance"]["seconds"]
+            if not cell.deterministic and (order := launch["provenance"].get("order")):
+                whole["round"] = order["seed"]
             rows += [{**common, **sample, **whole} for sample in launch["samples"]]
     # measurements.csv last: its presence says that both are there.
     write_atomically(folder / "cells.csv", to_csv(CELL_COLUMNS, cell_rows))

@@ -22,7 +22,7 @@
 #'   ratio (median over the rounds of latency over the fastest's), low, high (distribution-free 95 % interval of that
 #'   median, [summarise_launches()]), test (signed-rank, t, none), p_value (after Holm), slower (p_value at most `level`
 #'   and ratio above 1). Cells where fewer than two algorithms have two launches or more are not in it.
-#' @export
+#' @noRd
 compare_rounds <- function(rows, level = 0.05) {
   rows <- rows[is.finite(rows$latency_us) & rows$latency_us > 0, ]
   if (!"round" %in% names(rows)) rows$round <- NA_character_
@@ -57,7 +57,7 @@ compare_part <- function(rows, level) {
   units <- unique(unit)
   logs <- array(NA_real_, c(length(units), length(names), length(sizes)), list(units, names, NULL))
   logs[cbind(match(unit, units), match(rows$algorithm, names), match(size, sizes))] <- log(rows$latency_us)
-  map(seq_along(sizes), function(s) {
+  Filter(Negate(is.null), map(seq_along(sizes), function(s) {
     found <- compare_cell(logs, s, paired, level)
     if (is.null(found)) return(NULL)
     others <- length(found$algorithm)
@@ -65,7 +65,7 @@ compare_part <- function(rows, level) {
       mapping = rep(as.character(rows$mapping[1]), others), processes = rep(rows$processes[1], others),
       size_bytes = rep(if (sizes[s] < 0) NA_real_ else sizes[s], others)
     ), found)
-  }) |> compact()
+  }))
 }
 
 #' @param logs Array round x algorithm x size of log latency.
@@ -184,7 +184,7 @@ pooled_t_p <- function(difference, own) {
 #' @param drift Standard deviation of what all launches of a round share.
 #' @param launch_share Share of the variance that the sizes of a launch have in common.
 #' @return Tibble as [compare_rounds()] takes it, one mapping and process count. Simulated, not measured.
-#' @export
+#' @noRd
 simulate_rounds <- function(slow, rounds = 5, sizes = 7, noise = 0.03, family = "normal", drift = 0.1,
                             launch_share = 0) {
   grid <- expand.grid(
@@ -224,14 +224,14 @@ noise_families <- c("normal", "skewed", "heavy", "outliers", "modes")
 #' @param seed Of the random numbers.
 #' @param ... Passed on to [simulate_rounds()].
 #' @return Tibble: family, rounds, difference_pct, cells, detected_pct (NA without a difference), wrong_pct.
-#' @export
+#' @noRd
 simulate_power <- function(difference_pct = c(0, 2, 5, 10, 20, 50), rounds = c(3, 5, 8, 12), families = "normal",
                            repeats = 100, seed = 1, ...) {
   set.seed(seed)
   grid <- expand.grid(
     difference_pct = difference_pct, rounds = rounds, family = families, stringsAsFactors = FALSE
   )
-  pmap_dfr(grid, function(difference_pct, rounds, family) {
+  bind_rows(pmap(grid, function(difference_pct, rounds, family) {
     slow <- c(a = 1, b = 1, c = 1, d = 1 + difference_pct / 100)
     # Each simulated study stands as a process count of its own.
     launches <- map_dfr(seq_len(repeats), function(i) {
@@ -246,14 +246,14 @@ simulate_power <- function(difference_pct = c(0, 2, 5, 10, 20, 50), rounds = c(3
       detected_pct = if (difference_pct > 0) 100 * sum(found$slower & truly) / cells else NA_real_,
       wrong_pct = 100 * length(unique(cell[found$slower & !truly])) / cells
     )
-  })
+  }))
 }
 
 #' Power curve of the rule that compares launches within rounds
 #'
 #' @param power Tibble from [simulate_power()].
 #' @return ggplot: share of cells in which the slower algorithm is found, by difference and number of rounds.
-#' @export
+#' @noRd
 plot_power <- function(power) {
   rows <- filter(power, .data$difference_pct > 0)
   ggplot(rows, aes(.data$difference_pct, .data$detected_pct, colour = factor(.data$rounds))) +
