@@ -5,7 +5,7 @@
 #' @return Tibble, one row for each cell and size that both have: collective, algorithm, mapping, processes, size_bytes,
 #'   simulated_us, measured_us, ratio (simulated / measured) and held_out (`analysis.compare.fitted` does not
 #'   name the algorithm: the machine was not fitted to it). No rows where the measured study has no results here.
-#' @export
+#' @noRd
 compare_studies <- function(results, measured = read_compared(results)) {
   none <- tibble(
     collective = character(), algorithm = character(), mapping = character(), processes = numeric(),
@@ -37,19 +37,20 @@ read_compared <- function(results) {
   if (is.null(name)) return(NULL)
   folder <- file.path(dirname(normalizePath(results$study$folder)), name)
   if (!file.exists(file.path(folder, "measurements.csv"))) return(NULL)
-  list(study = read_study(folder), medians = summarise_launches(read_measurements(folder)))
+  read_measured(folder)
 }
 
 #' How far the simulation is from the measurement
 #'
 #' Errors are |simulated / measured - 1|. Agreement and regret are those of choosing an algorithm by simulation, among
 #' the algorithms that both studies have in the cell: regret is how much slower the chosen one was measured to be than
-#' the measured fastest. They belong to all algorithms together, so a row of one algorithm has none.
+#' the measured fastest, and its geometric mean is of the ratio. They belong to all algorithms together, so a row of one algorithm has none.
 #'
 #' @param compared Tibble from [compare_studies()].
 #' @return Tibble: collective, algorithm (or `all`: of those held out where there are any, without the default), mapping
-#'   (or `all`), held_out, cells, median_abs_error_pct, p90_abs_error_pct, winner_agreement_pct, mean_regret_pct.
-#' @export
+#'   (or `all`), held_out, cells, median_abs_error_pct, p90_abs_error_pct, bias (geometric mean of simulated / measured),
+#'   winner_agreement_pct, geometric_mean_regret_pct.
+#' @noRd
 summarise_accuracy <- function(compared) {
   parts <- bind_rows(
     compared, mutate(compared, mapping = "all"), mutate(whole(compared), algorithm = "all"),
@@ -59,14 +60,16 @@ summarise_accuracy <- function(compared) {
   choice <- bind_rows(choice, mutate(choice, mapping = "all")) |>
     group_by(.data$collective, .data$mapping) |>
     summarise(
-      winner_agreement_pct = 100 * mean(.data$agrees), mean_regret_pct = mean(.data$regret_pct), .groups = "drop"
+      winner_agreement_pct = 100 * mean(.data$agrees),
+      geometric_mean_regret_pct = 100 * expm1(mean(log1p(.data$regret_pct / 100))), .groups = "drop"
     ) |>
     mutate(algorithm = "all")
   parts |>
     group_by(.data$collective, .data$algorithm, .data$mapping, .data$held_out) |>
     summarise(
       cells = n(), median_abs_error_pct = 100 * median(abs(.data$ratio - 1)),
-      p90_abs_error_pct = 100 * unname(quantile(abs(.data$ratio - 1), 0.9)), .groups = "drop"
+      p90_abs_error_pct = 100 * unname(quantile(abs(.data$ratio - 1), 0.9)),
+      bias = exp(mean(log(.data$ratio))), .groups = "drop"
     ) |>
     left_join(choice, by = c("collective", "algorithm", "mapping")) |>
     arrange(desc(.data$collective == "bcast"), .data$algorithm != "all", .data$algorithm, .data$mapping != "all")
@@ -105,7 +108,7 @@ rank_correlation <- function(one, other) {
 #'
 #' @inheritParams compare_studies
 #' @return Sentences.
-#' @export
+#' @noRd
 describe_accuracy <- function(results, measured = read_compared(results)) {
   compared <- compare_studies(results, measured)
   if (nrow(compared) == 0) return("The measured study is not here, so nothing can be compared.")
@@ -123,9 +126,9 @@ accuracy_sentences <- function(rows) {
       if (all$held_out) " of algorithms that the machine was not fitted to" else "", " is off by ",
       format_pct(all$median_abs_error_pct), " in the median and by more than ", format_pct(all$p90_abs_error_pct),
       " in one of ten.",
-      if (!is.na(all$mean_regret_pct)) paste0(
+      if (!is.na(all$geometric_mean_regret_pct)) paste0(
         " Choosing by simulation takes the measured fastest algorithm in ", format_pct(all$winner_agreement_pct),
-        " of the cells and costs ", format_pct(all$mean_regret_pct), " on average."
+        " of the cells and costs ", format_pct(all$geometric_mean_regret_pct), " in the geometric mean."
       )
     ),
     trust_sentence(rows), extreme_sentence(rows)
@@ -176,11 +179,12 @@ extreme_sentence <- function(rows) {
 tables_accuracy <- function(results) {
   compared <- compare_studies(results)
   if (nrow(compared) == 0) return(list())
-  list(list(
-    id = "accuracy", data = summarise_accuracy(compared), seed = NA, caption = paste(
+  list(listed(
+    "accuracy", NULL, summarise_accuracy(compared), paste(
       "Simulated against measured latency: |simulated / measured - 1| over the cells that both have. `all`: without",
       "the default and, where there are any, only algorithms to which the machine was not fitted (held out);",
-      "winner agreement and regret are those of choosing among all algorithms by simulation."
+      "winner agreement and regret are those of choosing among all algorithms by simulation. Bias is the geometric mean of",
+      "simulated / measured, and regret that of what the simulated choice costs."
     )
   ))
 }
@@ -217,7 +221,7 @@ ratio_scale <- function() {
 #' @param compared Tibble from [compare_studies()].
 #' @param study The simulated study.
 #' @return A ggplot.
-#' @export
+#' @noRd
 plot_ratio <- function(compared, study) {
   rows <- compared |>
     group_by(.data$algorithm, .data$mapping, .data$size_bytes) |>
@@ -238,7 +242,7 @@ plot_ratio <- function(compared, study) {
 #'
 #' @inheritParams plot_ratio
 #' @return A ggplot.
-#' @export
+#' @noRd
 plot_ratio_processes <- function(compared, study) {
   classes <- study$analysis$size_classes
   rows <- compared |>
@@ -257,7 +261,7 @@ plot_ratio_processes <- function(compared, study) {
 #'
 #' @inheritParams plot_ratio
 #' @return A ggplot.
-#' @export
+#' @noRd
 plot_rank_correlation <- function(compared, study) {
   rows <- choose_by_simulation(compared) |>
     filter(!is.na(.data$rank_correlation)) |>

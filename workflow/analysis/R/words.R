@@ -30,7 +30,7 @@ label_mapping <- function(mapping) {
 #'
 #' @param bytes Numbers of bytes.
 #' @return Character vector such as "256 B", "16 KiB".
-#' @export
+#' @noRd
 label_bytes <- function(bytes) {
   power <- pmin(pmax(floor(log2(pmax(bytes, 1)) / 10), 0), 3)
   value <- bytes / 1024^power
@@ -91,7 +91,7 @@ caption_winners <- function(results, collective) {
   paste0(
     capitalised(collective_word(collective)), simulated_note(results$study),
     ": fastest algorithm of each cell, latencies ",
-    "in \u00b5s. ", tie_rule(results), excluded_note(results, collective)
+    "in \u00b5s. ", tie_rule(results, collective), excluded_note(results, collective)
   )
 }
 

@@ -6,6 +6,7 @@ in the grid are counted. A file that is not what it should be ends the import wi
 
 from __future__ import annotations
 
+import functools
 import glob
 import hashlib
 import json
@@ -20,16 +21,122 @@ from typing import Any
 import numpy as np
 
 from collstudy.base.errors import StudyError, allowed
-from collstudy.sources.importing import csv_files, kept, omb, pico
+from collstudy.base.paths import ROOT
+from collstudy.sources.edges import Launched, of_rows
+from collstudy.sources.imported_rows import grid_of, rows_of_import
+from collstudy.sources.importing import checks, csv_files, kept, omb, pico
 from collstudy.sources.importing.strict import LARGEST, LONGEST_US, UNITS, Problems, Refused, positive, whole
-from collstudy.study.config import POINT_TO_POINT, ROOT, SIZED, Catalogue, Machine, Study
+from collstudy.sources.source import Rows, Source
+from collstudy.study.config import POINT_TO_POINT, SIZED, Catalogue, Imported, Machine, Study
 from collstudy.study.openmpi_numbers import algorithm_of
+from collstudy.study.work import Work, canonical
 
 #: Of a ladder: which two cores, by their number on their node.
 PLACES = ("from_core", "to_core", "from_node", "to_node")
 TIMES = ("latency_us", "min_latency_us", "max_latency_us")
 #: What leave_out can name.
 LEFT_OUT_BY = ("collective", "algorithm", "mapping", "nodes", "processes", "size_bytes", "source", "launch")
+
+
+class ImportedSource(Source):
+    """Rows of somebody's files: nothing is to be done for them."""
+
+    described_by = Imported
+
+    @functools.cached_property
+    def every(self) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+        """All rows, those that the study leaves out too, and the account of them.
+
+        Raises StudyError for files that are not there or do not say what they should.
+        """
+        return read_all(self.study, self.context.catalogue, self.context.results / "imports")
+
+    @functools.cached_property
+    def found(self) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+        """The rows that the study uses, and the account of them with the grid that they span."""
+        rows, account = read_study(self.study, self.context.catalogue, self.context.results / "imports")
+        collectives = grid_of(rows, self.context.catalogue, self.study)
+        self.context.configuration.check_imported(self.study, collectives)
+        return rows, account | {"collectives": collectives}
+
+    def work(self) -> list[Work]:
+        """None."""
+        return []
+
+    def describe(self) -> dict[str, Any]:
+        """What was imported."""
+        said, account = self.study.source, self.found[1]
+        assert isinstance(said, Imported)
+        how = {name: getattr(said, name) for name in ("suite", "suite_version", "mpi", "mpi_version")}
+        return {
+            "collectives": account["collectives"],
+            "decisions": {},
+            "how": how | {"simulator": "", "simulator_version": ""},
+            "cells": hashlib.sha256(canonical([])).hexdigest(),
+            "import": account,
+        }
+
+    def rows(self) -> Rows:
+        """Those of the files."""
+        return rows_of_import(self.study, self.every[0], self.found[1])
+
+    def absent(self) -> str:
+        """A pattern that matches no file."""
+        missing = missing_files(self.study)
+        return f"no file matches {missing[0]} (set STUDY_REFERENCE_DATA)" if missing else ""
+
+    def check(self) -> None:
+        """Read everything."""
+        self.files()
+
+    def inputs(self) -> list[Path]:
+        """The files, and those of the imports that they are compared with."""
+        return [path for study in (self.study, *self.others()) for _, path in files_of(study)]
+
+    def others(self) -> list[Study]:
+        """The other imported studies whose data are here; those that show a publication under its own names take no part."""
+        found = []
+        configuration = self.context.configuration
+        for name in configuration.study_names():
+            try:
+                other = configuration.study(name) if name != self.study.name else None
+            except StudyError:
+                continue  # what is wrong with it is said when it is asked for itself
+            source = other.source if other else None
+            if isinstance(source, Imported) and not source.printed and not missing_files(other):
+                found.append(other)
+        return found
+
+    def import_checks(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Findings of all checks, and how far sources of one machine agree."""
+        others = {}
+        for study in self.others():
+            try:
+                others[study.name], _ = read_all(study, self.context.catalogue, self.context.results / "imports")
+            except StudyError:
+                continue  # the same
+        rows, account = self.every
+        findings = checks.check(rows, account["problems"], self.study.machine, others)
+        used = [row for row in rows if "left_out" not in row]
+        agreeing = [{"machine": self.study.machine.name, **row} for row in checks.agreement_of(used)]
+        return checks.rows_of(findings), agreeing
+
+    def launched(self) -> list[Launched]:
+        """What the rows say."""
+        assert isinstance(self.study.source, Imported)
+        return of_rows(self.found[0], self.study.source.mpi, self.context.catalogue)
+
+    def judged(self) -> list[str]:
+        """Without files for a library, collectives are judged on held-out cells."""
+        assert isinstance(self.study.source, Imported)
+        judged = any(entry["collective"] not in POINT_TO_POINT for entry in self.study.source.files)
+        own = super().judged()
+        return own if "tuning" in self.study.analysis or not judged else ["tables/tuning-regret.csv", *own]
+
+    def products(self) -> list[str]:
+        """Judgements are made where no tuning files are."""
+        found = super().products()
+        return found if "tuning" in self.study.analysis else [*self.judged(), *found]
 
 
 def data_folder() -> str:
@@ -46,7 +153,7 @@ def _resolve(pattern: str) -> str:
 def files_of(study: Study) -> list[tuple[dict[str, Any], Path]]:
     """The files that a study imports, with the entry of the study's YAML that names each; may be empty."""
     found = []
-    for entry in study.imports["files"]:
+    for entry in study.source.files:
         found += [(entry, Path(path)) for path in sorted(glob.glob(_glob_of(entry)))]
     return found
 
@@ -58,7 +165,7 @@ def _glob_of(entry: dict[str, Any]) -> str:
 
 def missing_files(study: Study) -> list[str]:
     """Patterns of the study that match no file."""
-    patterns = [_glob_of(entry) for entry in study.imports["files"]]
+    patterns = [_glob_of(entry) for entry in study.source.files]
     return [pattern for pattern in patterns if not glob.glob(pattern)]
 
 
@@ -107,7 +214,7 @@ def _digest(study: Study, catalogue: Catalogue) -> str:
     total = hashlib.sha256()
     says = [
         study.name,
-        study.imports,
+        asdict(study.source),
         study.analysis.get("leave_out"),
         asdict(study.machine),
         catalogue.algorithms,
@@ -116,7 +223,7 @@ def _digest(study: Study, catalogue: Catalogue) -> str:
     total.update(json.dumps(says, sort_keys=True, default=str).encode())
     sources = [Path(__file__), *sorted((Path(__file__).parent / "importing").glob("*.py"))]
     metadata = {
-        found for entry in study.imports["files"] if entry.get("format") == "pico" for found in _metadata_files(entry)
+        found for entry in study.source.files if entry.get("format") == "pico" for found in _metadata_files(entry)
     }
     for path in [*sources, *sorted(metadata), *(path for _, path in files_of(study))]:
         total.update(f"{path} {pico.digest_of(path)}\n".encode())
@@ -185,7 +292,7 @@ def _raw_rows(
     kind = entry.get("format", "csv")
     if kind == "pico":
         metadata = Path(_resolve(entry["metadata"])) if "metadata" in entry else _metadata_beside(path)
-        version = str(entry.get("mpi_version", study.imports.get("mpi_version", "")))
+        version = str(entry.get("mpi_version", study.source.mpi_version))
         found: Iterator = pico.rows(path, entry, problems, catalogue, metadata, version, cache)
     else:
         found = {"csv": csv_files, "omb": omb}[kind].rows(path, entry, problems)
@@ -314,7 +421,7 @@ def _named(
             number = whole(algorithm, "algorithm", 1000, smallest=0)
         except Refused as reason:
             raise StudyError(f"{where}: {reason}: {algorithm!r}; `algorithms: numbers` are Open MPI's") from None
-        version = str(entry.get("mpi_version", study.imports.get("mpi_version", "")))
+        version = str(entry.get("mpi_version", study.source.mpi_version))
         try:
             named = algorithm_of(catalogue, collective, number, version)
         except StudyError as problem:
@@ -346,7 +453,7 @@ def _summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _note_short_outputs(rows: list[dict[str, Any]], study: Study, problems: Problems) -> None:
     """Raw outputs that end before the largest size of the others of their entry: of a run that crashed, perhaps."""
-    for entry in study.imports["files"]:
+    for entry in study.source.files:
         if entry.get("format") != "omb" or entry.get("collective") not in SIZED:
             continue
         names = {Path(path).name for path in glob.glob(_glob_of(entry))}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,6 @@ import pandas as pd
 
 from collstudy.study.config import Machine
 
-CHECK_COLUMNS = ["check", "where", "found", "how_sure", "done"]
 SERIES = ["source", "collective", "algorithm", "parameters", "mapping"]
 CELL = ["nodes", "processes", "size_bytes"]
 
@@ -94,7 +93,7 @@ def check(
 
 def rows_of(findings: list[Finding]) -> list[dict[str, Any]]:
     """Findings as rows of the table."""
-    return [dict(zip(CHECK_COLUMNS, astuple(finding), strict=True)) for finding in findings]
+    return [asdict(finding) for finding in findings]
 
 
 def medians(frame: pd.DataFrame) -> pd.DataFrame:
