@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from collstudy.project.project import Project
+from collstudy.project.studies import Project
 from collstudy.sources import imported
 from collstudy.sources.importing import checks
 from collstudy.study.config import ROOT, Configuration

@@ -6,7 +6,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from collstudy.project.project import Project
+from collstudy.project.studies import Project
 from collstudy.sources.imported import read_study
 from conftest import reference_data
 from test_import_strict import Import

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from collstudy.base.errors import StudyError
-from collstudy.project.project import Project
+from collstudy.project.studies import Project
 from collstudy.study.config import ROOT
 
 HEADER = "Algorithm,Mapping,P,Size,Avg,Min,Max"

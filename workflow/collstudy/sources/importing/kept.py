@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from collstudy.store.store import write_atomically
+from collstudy.base.files import write_atomically
 
 
 def write(path: Path, made_of: str, content: Any) -> None:
