@@ -499,8 +499,8 @@ describe_choice <- function(results) {
 
 describe_setup <- function(results) {
   table <- setup_table(topology_rows(results))
-  table <- filter(table, .data$nodes == max(.data$nodes), .data$collective %in% c("bcast", "reduce"))
-  table <- filter(table, .data$processes_a_node == max(.data$processes_a_node))
+  table <- filter(table, .data$nodes == max(c(.data$nodes, 0)), .data$collective %in% c("bcast", "reduce"))
+  table <- filter(table, .data$processes_a_node == max(c(.data$processes_a_node, 0)))
   paid <- table[!is.na(table$calls_to_pay), ]
   if (nrow(table) == 0) return(character())
   paste0(
