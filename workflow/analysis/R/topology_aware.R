@@ -429,7 +429,7 @@ describe_large <- function(results, collectives = topology_collectives) {
   found <- summarise_speedup(topology_rows(results)) |>
     filter(.data$algorithm %in% names(labels), .data$collective %in% collectives) |>
     group_by(.data$collective) |>
-    filter(.data$size_bytes >= min(large_message, max(.data$size_bytes)))
+    filter(.data$size_bytes >= min(large_message, max(c(.data$size_bytes, 0))))
   asked <- distinct(results$study$algorithms, .data$collective, .data$algorithm)
   asked <- semi_join(asked, found, by = c("collective", "algorithm"))
   map2_chr(asked$collective, asked$algorithm, function(collective, algorithm) {
