@@ -98,7 +98,7 @@ def test_a_user_without_root_is_told_what_is_missing_what_for_and_how_to_get_it(
     assert done.returncode == 0 and "SimGrid" not in done.stderr and "compiler" not in done.stderr, done.stderr
     # Nor is R, for measurements alone.
     done = study(checkout.folder, "measure", environment=bare)
-    assert done.returncode == 0 and "not here" not in done.stderr, done.stderr
+    assert done.returncode == 0 and "setup: not here" not in done.stderr, done.stderr
     rows = (checkout.folder / "results" / "imported" / "measurements.csv").read_text().splitlines()
     assert len(rows) == 3
 
