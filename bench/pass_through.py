@@ -18,8 +18,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "workflow"))
 
-from collstudy.openmpi import library  # noqa: E402
-from collstudy.toolchain import mpi_environment  # noqa: E402
+from collstudy.launch.openmpi import library  # noqa: E402
+from collstudy.launch.toolchain import mpi_environment  # noqa: E402
 
 ITERATIONS = 200_000
 

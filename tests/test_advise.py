@@ -4,8 +4,8 @@ import argparse
 import json
 
 import pytest
-from collstudy import advise
-from collstudy.advise import Question, answer, parse_size
+from collstudy.tuning import advise
+from collstudy.tuning.advise import Question, answer, parse_size
 
 HEADER = "collective,mapping,nodes,processes,size_bytes,algorithm,reason,basis,expected_us,default_us,gain_pct,noise_pct,noise_from\n"
 
@@ -50,6 +50,33 @@ def test_a_measured_cell(folder):
     assert "not verified" in text and "tuning/mpich-core-n2.json" in text
 
 
+def simulate(folder):
+    """Make the study a simulated one of machine `toy`."""
+    document = json.loads((folder / "study.json").read_text())
+    document |= {"simulated": True, "machine": {"name": "toy", "label": "Toy"}}
+    (folder / "study.json").write_text(json.dumps(document))
+
+
+def test_a_simulated_study_says_how_far_it_is_off(tmp_path, folder):
+    simulate(folder)
+    study = tmp_path / "study"
+    study.mkdir()
+    for name in ("study.json", "measurements.csv", "tuning", "tables"):
+        (tmp_path / name).rename(study / name)
+    question = Question("bcast", "core", 2, 8, 1024)
+    assert "no study here compares the machine with a real one" in "\n".join(answer(study, question)[1])
+    compared = tmp_path / "judge"
+    (compared / "tables").mkdir(parents=True)
+    (compared / "study.json").write_text(json.dumps({"name": "judge", "machine": {"name": "toy"}}))
+    (compared / "tables" / "accuracy.csv").write_text(
+        "collective,algorithm,mapping,held_out,cells,median_abs_error_pct,p90_abs_error_pct\n"
+        "bcast,all,all,TRUE,90,11.2,29\nbcast,chain,core,FALSE,9,1,2\nbcast,all,core,TRUE,30,8.4,24.6\n"
+    )
+    text = "\n".join(answer(study, question)[1])
+    assert "simulated, typically off by 8 % (median of 30 held-out cells, mapping core" in text
+    assert "more than 25 %; study judge" in text
+
+
 def test_between_measured_counts(folder):
     known, lines = answer(folder, Question("bcast", "core", 2, 9, 1500))
     text = "\n".join(lines)
@@ -86,11 +113,7 @@ def test_a_withdrawn_rule_is_not_advised(folder):
 
 
 def test_the_command_says_what_is_missing(tmp_path):
-    arguments = argparse.Namespace(
-        results=tmp_path, collective="bcast", nodes=2, ppn=4, mapping="core", size=None, study=None
-    )
     with pytest.raises(advise.StudyError, match="needs --size"):
-        advise.command_advise(arguments)
-    arguments.size = 8
+        advise.advise(tmp_path, Question("bcast", "core", 2, 8, None), None)
     with pytest.raises(advise.StudyError, match="nothing is decided yet"):
-        advise.command_advise(arguments)
+        advise.advise(tmp_path, Question("bcast", "core", 2, 8, 8), None)

@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from collstudy.runner import execute
+from collstudy.launch.runner import execute
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ROOT / "workflow" / "native" / "bench"

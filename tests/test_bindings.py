@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from collstudy.bindings import Binding, misplaced, parse_bindings
+from collstudy.launch.bindings import Binding, misplaced, parse_bindings
 
 RECORDED = Path(__file__).parent / "data" / "bindings"
 HOSTS = ["thin001", "thin002"]

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import csv
-import json
 import os
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
-from collstudy import edges
-from collstudy.cells import Versions, expand
-from collstudy.collect import describe
-from collstudy.config import Configuration
-from collstudy.patterns import PATTERNS
+from collstudy.launch.patterns import PATTERNS
+from collstudy.sources import edges
+from collstudy.sources.source import Context
+from collstudy.sources.swept import SweptSource
+from collstudy.study.cells import Versions, expand
+from collstudy.study.config import Configuration
 from conftest import ROOT, Checkout
 
 EXAMPLE = ROOT / "workflow" / "analysis" / "inst" / "extdata" / "example"
@@ -61,8 +61,9 @@ def test_hops_are_those_of_the_placement_that_is_launched(
     study = configuration.study("placed")
     cells = expand(study, configuration.catalogue, VERSIONS)
     edges.write(study, edges.of_cells(cells), configuration.catalogue, tmp_path)
-    document = describe(study, configuration.catalogue, cells)
-    (tmp_path / "study.json").write_text(json.dumps(document))
+    context = Context(configuration, tmp_path)
+    context.versions = VERSIONS
+    (tmp_path / "study.json").write_bytes(SweptSource(study, context).study_json())
     with open(tmp_path / "measurements.csv", "w", newline="") as stream:
         writer = csv.writer(stream)
         columns = "collective,algorithm,parameters,mpi,mapping,nodes,processes,size_bytes,launch,latency_us"

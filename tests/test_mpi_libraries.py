@@ -13,15 +13,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from collstudy import hydra, mpich, rulescheck
-from collstudy.blocks import cell_from
-from collstudy.cells import Cell, Versions, expand
-from collstudy.config import Configuration
-from collstudy.errors import StudyError
-from collstudy.proof import messages
-from collstudy.rulesfile import rules_selection
-from collstudy.toolchain import mpis
-from collstudy.tuning import Placement, placements
+from collstudy.base.errors import StudyError
+from collstudy.launch import hydra, mpich
+from collstudy.launch.proof import messages
+from collstudy.launch.toolchain import mpis
+from collstudy.study.cells import Cell, Versions, cell_from, expand
+from collstudy.study.config import Configuration
+from collstudy.study.selection import Rules
+from collstudy.tuning import check
+from collstudy.tuning.rules import Placement, placements
 from conftest import ROOT, Checkout
 from test_tuning import decisions
 
@@ -94,9 +94,9 @@ def test_each_library_is_told_in_its_own_words(checkout: Checkout) -> None:
     assert told(found["impi", "iallreduce", "preset_1"]) == {"I_MPI_ADJUST_IALLREDUCE": "1"}
     assert told(found["mpich", "iallreduce", "default"]) == {}
     pipelined = found["mpich", "allreduce", "pipelined_ring"]
-    assert pipelined.selection["library"] == {"COLL_ALLREDUCE": "pipelined:segments=4"}
+    assert pipelined.selection.library == {"COLL_ALLREDUCE": "pipelined:segments=4"}
     assert told(pipelined)["MPIR_CVAR_IALLREDUCE_INTRA_ALGORITHM"] == "tsp_ring"
-    assert found["openmpi", "allreduce", "pipelined_ring"].selection["inside"] == {
+    assert found["openmpi", "allreduce", "pipelined_ring"].selection.inside == {
         "collective": "iallreduce", "algorithm": "ring",
     }  # fmt: skip
 
@@ -154,7 +154,7 @@ def test_where_the_ranks_are_is_proved(tmp_path: Path, name: str) -> None:
 
 def test_intel_is_told_its_ranges(checkout: Checkout) -> None:
     cell = next(cell for cell in cells_of(checkout) if cell.mpi["name"] == "impi")
-    cell = replace(cell, selection=rules_selection("export I_MPI_ADJUST_IALLREDUCE='1:0-7@4-4'\n"))
+    cell = replace(cell, selection=Rules("export I_MPI_ADJUST_IALLREDUCE='1:0-7@4-4'\n"))
     assert hydra.selection_environment(cell) == {"I_MPI_ADJUST_IALLREDUCE": "1:0-7@4-4"}
 
 
@@ -185,13 +185,13 @@ def test_mpich_does_not_split_a_forced_algorithm_by_node(tmp_path: Path) -> None
     assert set(messages(tmp_path)) == {(0, 1), (2, 3)}  # by nodes it would be one message between first ranks
 
 
-def mpich_rules() -> tuple[rulescheck.Library, Placement]:
+def mpich_rules() -> tuple[check.Library, Placement]:
     """The installed MPICH, and a placement on one node whose sizes and numbers of ranks change the algorithm."""
     installed("mpich")
     rows = decisions({4: {1: "default", 64: "pipeline [segment_bytes=100]", 512: "binomial"}}, nodes=1)
     rows += decisions({3: {1: "rabenseifner", 512: "ring"}}, collective="allreduce", nodes=1)
     configuration = Configuration(ROOT / "config")
-    return rulescheck.library(mpis()["mpich"], configuration.catalogue, {}), placements(rows)[0]
+    return check.library(mpis()["mpich"], configuration.catalogue, {}), placements(rows)[0]
 
 
 def test_mpich_does_what_its_selection_file_says(tmp_path: Path) -> None:
@@ -199,8 +199,8 @@ def test_mpich_does_what_its_selection_file_says(tmp_path: Path) -> None:
     path = tmp_path / "mpich.json"
     library.write(placement, path)
     catalogue = Configuration(ROOT / "config").catalogue
-    found = rulescheck.check_placement(placement, path, catalogue, library)
-    rulescheck.complain(found)
+    found = check.check_placement(placement, path, catalogue, library)
+    check.complain(found)
     assert {one.collective for one in found if one.tells_apart} == {"bcast", "allreduce"}
     assert {one.size_bytes for one in found if one.collective == "bcast" and one.entry == 4} >= {
         63,
@@ -212,7 +212,7 @@ def test_mpich_does_what_its_selection_file_says(tmp_path: Path) -> None:
     }
     # A file of other rules is noticed.
     path.write_text(path.read_text().replace("avg_msg_size<=511", "avg_msg_size<=512"))
-    assert set(library.probe(path, "bcast", 4, 512)) == rulescheck.PATTERNS["pipeline"](4, {})
+    assert set(library.probe(path, "bcast", 4, 512)) == check.PATTERNS["pipeline"](4, {})
 
 
 def test_mpich_splits_by_node_where_nothing_was_decided_and_only_there(tmp_path: Path) -> None:
@@ -335,7 +335,7 @@ def test_an_mpi_without_headers_is_passed_over(tmp_path: Path) -> None:
     for name, answer in answers.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{answer}\n")
         (tmp_path / name).chmod(0o755)
-    code = "from collstudy.toolchain import mpis; print(mpis()['openmpi'].bin)"
+    code = "from collstudy.launch.toolchain import mpis; print(mpis()['openmpi'].bin)"
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert Path(done.stdout.strip()) == ROOT / ".study" / "openmpi" / "bin"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from collstudy.errors import StudyError
-from collstudy.output import parse
+from collstudy.base.errors import StudyError
+from collstudy.launch.output import parse
 
 DATA = Path(__file__).parent / "data" / "omb-7.4"
 SIZES = [1, 2, 4]

@@ -9,9 +9,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from collstudy import probe
-from collstudy.config import Configuration
-from collstudy.errors import StudyError
+from collstudy.base.errors import StudyError
+from collstudy.cli import probe
+from collstudy.study.config import Configuration
 from conftest import Checkout
 
 

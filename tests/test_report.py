@@ -16,7 +16,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from collstudy import render
+from collstudy.cli.main import main
+from collstudy.publish import render
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -263,7 +264,7 @@ def made(request, tmp_path_factory) -> dict:
     make_study(results, "simulated-one", True, NASTY)
     make_study(results, "measured-one", False, "Plain title")
     output = ["--output", str(results / "report")]
-    command = [sys.executable, "-m", "collstudy.render", "--results", str(results), "--renderer", request.param,
+    command = [sys.executable, "-m", "collstudy", "--results", str(results), "render", "--renderer", request.param,
                "--studies", "simulated-one", "not-yet", "measured-one", *output]  # fmt: skip
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "workflow")}
     done = subprocess.run(
@@ -388,7 +389,7 @@ def test_broken_study_file_is_named_not_fatal(made, tmp_path):
     results = tmp_path / "results"
     shutil.copytree(made["results"] / "measured-one", results / "measured-one")
     (results / "measured-one" / "study.json").write_text("{broken", encoding="utf-8")
-    assert render.main(["--results", str(results), "--studies", "measured-one", "--renderer", "fallback"]) == 0
+    assert main(["--results", str(results), "render", "--studies", "measured-one", "--renderer", "fallback"]) == 0
     assert "measured-one/study.json cannot be read" in (results / "report" / "index.html").read_text(encoding="utf-8")
 
 
@@ -428,7 +429,7 @@ def test_quarto_is_used_where_it_is(tmp_path, monkeypatch, capsys):
     quarto = fake_quarto(tmp_path / "bin", "Output created: index.html")
     monkeypatch.setenv("PATH", f"{quarto.parent}{os.pathsep}{os.environ['PATH']}")
     (tmp_path / "results").mkdir()
-    assert render.main(["--results", str(tmp_path / "results"), "--studies", "a"]) == 0
+    assert main(["--results", str(tmp_path / "results"), "render", "--studies", "a"]) == 0
     assert (tmp_path / "results" / "report" / "report.pdf").read_text() == "%PDF-\n"
     calls = (tmp_path / "results" / "report-build" / "calls.txt").read_text()
     assert "render index.qmd --to html" in calls and "render index.qmd --to typst" in calls
@@ -439,7 +440,7 @@ def test_quarto_that_fails_with_exit_status_0_is_an_error_with_its_words(tmp_pat
     quarto = fake_quarto(tmp_path / "bin", "ERROR: Typst compilation failed", targets="html")
     monkeypatch.setenv("PATH", f"{quarto.parent}{os.pathsep}{os.environ['PATH']}")
     (tmp_path / "results").mkdir()
-    assert render.main(["--results", str(tmp_path / "results"), "--studies", "a"]) == 1
+    assert main(["--results", str(tmp_path / "results"), "render", "--studies", "a"]) == 1
     said = capsys.readouterr().out
     assert "quarto typst failed (no index.pdf)" in said and "ERROR: Typst compilation failed" in said
     assert not (tmp_path / "results" / "report").exists()
@@ -460,7 +461,7 @@ def test_quarto_warning_about_a_reference_is_an_error(tmp_path, monkeypatch, cap
     )
     monkeypatch.setenv("PATH", f"{quarto.parent}{os.pathsep}{os.environ['PATH']}")
     (tmp_path / "results").mkdir()
-    assert render.main(["--results", str(tmp_path / "results"), "--studies", "a"]) == 1
+    assert main(["--results", str(tmp_path / "results"), "render", "--studies", "a"]) == 1
     assert "unresolved reference @fig-gone" in capsys.readouterr().out
     assert not (tmp_path / "results" / "report").exists()
 
@@ -469,20 +470,20 @@ def test_quarto_warning_about_an_identifier_is_an_error(tmp_path, monkeypatch, c
     quarto = fake_quarto(tmp_path / "bin", "[WARNING] Duplicate identifier 'sec-a' at line 9 column 1")
     monkeypatch.setenv("PATH", f"{quarto.parent}{os.pathsep}{os.environ['PATH']}")
     (tmp_path / "results").mkdir()
-    assert render.main(["--results", str(tmp_path / "results"), "--studies", "a"]) == 1
+    assert main(["--results", str(tmp_path / "results"), "render", "--studies", "a"]) == 1
     assert "identifier used twice: sec-a" in capsys.readouterr().out
 
 
 def test_insisting_on_quarto_without_it(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("PATH", "/nonexistent")
-    assert render.main(["--results", str(tmp_path), "--studies", "a", "--renderer", "quarto"]) == 1
+    assert main(["--results", str(tmp_path), "render", "--studies", "a", "--renderer", "quarto"]) == 1
     assert "no quarto on PATH" in capsys.readouterr().out
 
 
 def test_missing_results_folder_and_bad_name(tmp_path, capsys):
-    assert render.main(["--results", str(tmp_path / "none"), "--studies", "a"]) == 1
+    assert main(["--results", str(tmp_path / "none"), "render", "--studies", "a"]) == 1
     assert "no results folder" in capsys.readouterr().out
-    assert render.main(["--results", str(tmp_path), "--studies", "../a"]) == 1
+    assert main(["--results", str(tmp_path), "render", "--studies", "../a"]) == 1
     assert "'../a' is not a study's name" in capsys.readouterr().out
 
 
@@ -498,6 +499,7 @@ def test_error_in_r_is_shown_and_old_report_stays(tmp_path, capsys):
     arguments = [
         "--results",
         str(tmp_path / "results"),
+        "render",
         "--studies",
         "a",
         "--renderer",
@@ -505,6 +507,6 @@ def test_error_in_r_is_shown_and_old_report_stays(tmp_path, capsys):
         "--source",
         str(source),
     ]
-    assert render.main(arguments) == 1
+    assert main(arguments) == 1
     assert "this chapter is broken" in capsys.readouterr().out
     assert old.read_text(encoding="utf-8") == "old"

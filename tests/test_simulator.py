@@ -8,9 +8,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from collstudy.config import Level
-from collstudy.simulator import platform_xml
-from collstudy.toolchain import SETUP
+from collstudy.base.paths import SETUP
+from collstudy.launch.simulator import platform_xml
+from collstudy.study.config import Level
 
 LEVELS = (
     Level("node", 2, 10.0, 12.0, 12.0),

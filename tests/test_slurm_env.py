@@ -7,8 +7,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from collstudy import slurm_env
-from collstudy.errors import StudyError
+from collstudy.base.errors import StudyError
+from collstudy.launch import slurm_env
 
 RECORDED = (Path(__file__).parent / "data" / "slurm" / "scontrol-show-job-22.05.txt").read_text()
 

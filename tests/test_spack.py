@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from collstudy import spack_check
+from collstudy.cli import spack_check
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 ARCH = {"platform": "linux", "platform_os": "debian12", "target": "x86_64_v3"}

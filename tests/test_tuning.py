@@ -6,13 +6,16 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from collstudy import emission, hydra, mpich, proof, rulescheck, tuning
-from collstudy.config import ROOT, Configuration
-from collstudy.errors import StudyError
-from collstudy.patterns import PATTERNS
-from collstudy.rulesfile import exported, rules_arguments, rules_selection
-from collstudy.toolchain import mpis
-from collstudy.tuning import Decision, Rule, placements, selected
+from collstudy.base.errors import StudyError
+from collstudy.base.paths import ROOT
+from collstudy.launch import hydra, proof
+from collstudy.launch.rulesfile import exported, rules_arguments
+from collstudy.launch.toolchain import mpis
+from collstudy.study.config import Configuration
+from collstudy.study.patterns import PATTERNS
+from collstudy.study.selection import Rules
+from collstudy.tuning import check, emission, rules, trees
+from collstudy.tuning.rules import Decision, Rule, placements, selected
 
 CONFIG = Configuration(ROOT / "config")
 CATALOGUE = CONFIG.catalogue
@@ -21,7 +24,7 @@ CATALOGUE = CONFIG.catalogue
 def _choice(text: str) -> tuple[str, tuple[tuple[str, int], ...]]:
     """`chain:fanout=2;segment_bytes=8192` to name and parameters."""
     name, _, parameters = text.partition(":")
-    return name, tuning.parse_parameters(parameters)
+    return name, rules.parse_parameters(parameters)
 
 
 def decisions(table, collective="bcast", nodes=2, mapping="core"):
@@ -63,7 +66,7 @@ def numbers_in(text):
 
 def test_classic_format_by_hand():
     (found,) = placements(decisions({4: {1: "linear", 8: "chain:segment_bytes=8192"}}))
-    text = tuning.openmpi_rules(found, CATALOGUE, ["why"], tuning.NUMBERS)
+    text = rules.openmpi_rules(found, CATALOGUE, ["why"], rules.NUMBERS)
     assert text.startswith("# why\n")
     assert numbers_in(text) == [
         ["1"], ["7"], ["3"],
@@ -71,19 +74,19 @@ def test_classic_format_by_hand():
         ["4"], ["3"], ["0", "1", "0", "0"], ["8", "2", "4", "8192"], ["16", "0", "0", "0"],
         ["5"], ["1"], ["0", "0", "0", "0"],
     ]  # fmt: skip
-    second = tuning.openmpi_rules(found, CATALOGUE, [], tuning.NUMBERS, version=2)
+    second = rules.openmpi_rules(found, CATALOGUE, [], rules.NUMBERS, version=2)
     assert second.startswith("rule-file-version-2\n")
     assert ["8", "2", "4", "8192", "0"] in numbers_in(second)
 
 
 def test_total_bytes_where_open_mpi_counts_them():
-    assert tuning.in_unit("allgather", 100, 8) == tuning.in_unit("alltoall", 100, 8) == 800
-    assert tuning.in_unit("bcast", 100, 8) == 100
+    assert rules.in_unit("allgather", 100, 8) == rules.in_unit("alltoall", 100, 8) == 800
+    assert rules.in_unit("bcast", 100, 8) == 100
 
 
 def test_json_has_only_what_differs_from_the_default():
     (found,) = placements(decisions({4: {1: "default", 8: "chain"}, 6: {1: "default", 8: "default"}}))
-    document = json.loads(tuning.openmpi_json(found, CATALOGUE, tuning.NUMBERS))
+    document = json.loads(rules.openmpi_json(found, CATALOGUE, rules.NUMBERS))
     assert document == {
         "rule_file_version": 3,
         "module": "tuned",
@@ -114,7 +117,7 @@ def emitted(folder, nodes, mpi=None):
     mpi = mpi or mpis()["openmpi"]
     how = {**STUDY["how"], "mpi": mpi.name, "mpi_version": mpi.version}
     (found,) = placements(decisions({4: {1: "pipeline", 1024: "default"}}, nodes=nodes))
-    library = rulescheck.library(mpi, CATALOGUE, tuning.NUMBERS)
+    library = check.library(mpi, CATALOGUE, rules.NUMBERS)
     emission.emit(
         {**STUDY, "how": how}, [found], CATALOGUE, CONFIG.machine("thin"), folder, None, library.write, mpi.build
     )
@@ -185,7 +188,7 @@ def test_the_readmes_command_for_mpich_works(tmp_path):
 
 def test_han_rules_by_hand():
     (found,) = placements(decisions({1: {1: "linear"}, 4: {1: "linear", 8: "chain", 64: "default"}}))
-    assert numbers_in(tuning.han_rules(found, "han", ["why"])) == [
+    assert numbers_in(rules.han_rules(found, "han", ["why"])) == [
         ["1"], ["bcast"], ["1"], ["global_communicator"], ["3"],
         ["1"], ["2"], ["0", "tuned"], ["2", "han"],
         ["4"], ["2"], ["0", "tuned"], ["64", "han"],
@@ -197,20 +200,20 @@ def test_han_is_the_default_of_an_open_mpi_5_on_several_nodes_only():
     one, two = (placements(decisions({4: {1: "linear"}}, nodes=nodes))[0] for nodes in (1, 2))
     old = {"how": {**STUDY["how"], "mpi_version": "4.1.4"}}
     simulated = {"how": {**STUDY["how"], "mpi": "smpi-openmpi", "mpi_version": "SimGrid 3.32"}}
-    assert [tuning.han_default(STUDY, place) for place in (one, two)] == [None, "han"]
-    assert [tuning.han_default(study, two) for study in (old, simulated)] == ["tuned", "tuned"]
+    assert [rules.han_default(STUDY, place) for place in (one, two)] == [None, "han"]
+    assert [rules.han_default(study, two) for study in (old, simulated)] == ["tuned", "tuned"]
 
 
 def test_on_several_nodes_the_rules_act_through_coll_han_and_not_without_it(tmp_path):
     """Emulated nodes of the installed Open MPI 5; tests/slurm has real ones."""
     mpi = mpis()["openmpi"]
-    if not rulescheck.emulates_nodes(mpi):
+    if not check.emulates_nodes(mpi):
         pytest.skip("namespaces are not permitted, or no Open MPI 5")
     placement = emitted(tmp_path, 2)
     rules, han = emission.rules_path(tmp_path, "openmpi", placement), emission.han_path(tmp_path, placement)
 
     def pairs(size, *arguments):
-        return frozenset(rulescheck.on_two_nodes(mpi, list(arguments), "bcast", 4, size))
+        return frozenset(check.on_two_nodes(mpi, list(arguments), "bcast", 4, size))
 
     both = rules_arguments(rules, han=han)
     pipeline = PATTERNS["pipeline"](4, {})
@@ -222,11 +225,11 @@ def test_on_several_nodes_the_rules_act_through_coll_han_and_not_without_it(tmp_
 
 
 def test_a_launch_that_hangs_is_tried_once_more(tmp_path, monkeypatch):
-    monkeypatch.setattr(rulescheck, "LAUNCH_LIMIT_S", 0.5)
+    monkeypatch.setattr(check, "LAUNCH_LIMIT_S", 0.5)
     once = f"[ -e '{tmp_path}/tried' ] || {{ touch '{tmp_path}/tried'; exec sleep 9; }}"
-    assert rulescheck._messages_of(["sh", "-c", once], {}, tmp_path) == {}
+    assert check._messages_of(["sh", "-c", once], {}, tmp_path) == {}
     with pytest.raises(StudyError, match="no end after 0.5 s, twice"):
-        rulescheck._messages_of(["sleep", "9"], {}, tmp_path)
+        check._messages_of(["sleep", "9"], {}, tmp_path)
 
 
 def test_a_file_of_han_that_is_not_followed_is_named(tmp_path, monkeypatch):
@@ -235,44 +238,44 @@ def test_a_file_of_han_that_is_not_followed_is_named(tmp_path, monkeypatch):
     def deaf(mpi, arguments, collective, processes, size):
         return {(0, 99): 1}
 
-    monkeypatch.setattr(rulescheck, "on_two_nodes", deaf)
+    monkeypatch.setattr(check, "on_two_nodes", deaf)
     mpi = SimpleNamespace(version="5.x")
-    findings = rulescheck.check_han(found, tmp_path / "a", tmp_path / "h.rules", "han", CATALOGUE, mpi, tuning.NUMBERS)
+    findings = check.check_han(found, tmp_path / "a", tmp_path / "h.rules", "han", CATALOGUE, mpi, rules.NUMBERS)
     with pytest.raises(
         StudyError, match=r"two emulated nodes does not follow .*\n *h\.rules: bcast, entry for 4 processes, 1 B"
     ):
-        rulescheck.complain(findings)
+        check.complain(findings)
     assert all(one.agrees for one in findings if one.rule == "default")
 
 
 def test_intel_ranges_and_what_it_lacks():
     (found,) = placements(decisions({4: {1: "binomial", 8: "chain"}}))
-    text = tuning.intel_variables(found, CATALOGUE, [])
+    text = rules.intel_variables(found, CATALOGUE, [])
     assert "export I_MPI_ADJUST_BCAST='1:0-7@4-4'" in text
     assert "no equivalent of chain" in text
 
 
 def test_intel_by_the_catalogues_numbers_and_the_variables_of_a_cell():
     (found,) = placements(decisions({4: {1: "preset_2"}}, collective="iallreduce"))
-    text = tuning.intel_variables(found, CATALOGUE, ["why"])
+    text = rules.intel_variables(found, CATALOGUE, ["why"])
     assert exported(text) == {"I_MPI_ADJUST_IALLREDUCE": "2:0-1@4-4"}
 
 
 def test_mpich_only_where_one_algorithm_serves_all_sizes():
-    one = mpich.variables(placements(decisions({4: {1: "binomial", 8: "binomial"}}))[0], CATALOGUE, [])
+    one = trees.variables(placements(decisions({4: {1: "binomial", 8: "binomial"}}))[0], CATALOGUE, [])
     assert "export MPIR_CVAR_BCAST_INTRA_ALGORITHM='binomial'" in one
     for sizes in ({1: "binomial", 8: "chain"}, {1: "binomial", 8: "default"}, {1: "default", 8: "default"}):
         table = {2: {1: "binomial", 8: "binomial"}, 4: sizes}
-        left = mpich.variables(placements(decisions(table))[0], CATALOGUE, [])
+        left = trees.variables(placements(decisions(table))[0], CATALOGUE, [])
         assert "export" not in left
         assert "bcast: left to MPICH" in left
-    nothing = mpich.variables(placements(decisions({4: {1: "default", 8: "default"}}))[0], CATALOGUE, [])
+    nothing = trees.variables(placements(decisions({4: {1: "default", 8: "default"}}))[0], CATALOGUE, [])
     assert "export" not in nothing and "left to MPICH (default)" in nothing
 
 
 def test_library_rules_say_where_ranks_are():
     (found,) = placements(decisions({4: {1: "binomial", 8: "default"}, 48: {1: "linear", 8: "default"}}))
-    text = tuning.library_rules(found, CATALOGUE, [], CONFIG.machine("thin"), {"bcast": [4, 48]})
+    text = rules.library_rules(found, CATALOGUE, [], CONFIG.machine("thin"), {"bcast": [4, 48]})
     assert numbers_in(text) == [
         ["bcast", "1", "4", "7", "->", "ompi_binomial"], ["bcast", "1", "4", "*", "->", "default"],
         ["bcast", "2", "24", "7", "->", "ompi_linear"], ["bcast", "2", "24", "*", "->", "default"],
@@ -280,11 +283,11 @@ def test_library_rules_say_where_ranks_are():
 
 
 def test_a_file_of_other_content_is_another_cell():
-    assert rules_selection("a")["rules"]["sha256"] != rules_selection("b")["rules"]["sha256"]
+    assert Rules("a").to_json() != Rules("b").to_json()
 
 
 def test_boundaries_are_one_below_at_and_one_above():
-    assert rulescheck.boundaries((Rule(0, "linear"), Rule(8, "chain"))) == [1, 7, 8, 9]
+    assert check.boundaries((Rule(0, "linear"), Rule(8, "chain"))) == [1, 7, 8, 9]
 
 
 def obedient(table):
@@ -292,10 +295,10 @@ def obedient(table):
 
     def probe(path, collective, processes, size):
         rule = selected(table, processes, size) if path else Rule(0, "default")
-        pairs = rulescheck.expected_pairs(CATALOGUE, collective, rule, processes, "openmpi") or {(0, 99)}
-        return dict.fromkeys(pairs, rulescheck.expected_number(CATALOGUE, collective, rule, size, "openmpi") or 1)
+        pairs = check.expected_pairs(CATALOGUE, collective, rule, processes, "openmpi") or {(0, 99)}
+        return dict.fromkeys(pairs, check.expected_number(CATALOGUE, collective, rule, size, "openmpi") or 1)
 
-    return rulescheck.Library("Open MPI x", "openmpi", probe, lambda placement, path: None)
+    return check.Library("Open MPI x", "openmpi", probe, lambda placement, path: None)
 
 
 def test_messages_of_no_known_pattern_are_compared_with_those_of_the_forced_algorithm(tmp_path):
@@ -307,22 +310,22 @@ def test_messages_of_no_known_pattern_are_compared_with_those_of_the_forced_algo
         rule = selected(found.tables["reduce"], processes, size) if isinstance(choice, Path) else choice
         return {(0, hash(rule.text if rule and rule.algorithm != "default" else None)): 1}
 
-    library = rulescheck.Library("Open MPI x", "openmpi", probe, lambda placement, path: None)
-    rulescheck.complain(rulescheck.check_placement(found, tmp_path / "a.rules", CATALOGUE, library))
+    library = check.Library("Open MPI x", "openmpi", probe, lambda placement, path: None)
+    check.complain(check.check_placement(found, tmp_path / "a.rules", CATALOGUE, library))
     assert {choice.text for choice in asked if isinstance(choice, Rule)} == {"linear", "rabenseifner"}
 
 
 def test_check_names_file_rule_and_size_of_a_mismatch(tmp_path):
     (found,) = placements(decisions({6: {1: "linear", 8: "chain"}, 7: {1: "linear", 8: "chain"}}))
     table = found.tables["bcast"]
-    right = rulescheck.check_placement(found, tmp_path / "a.rules", CATALOGUE, obedient(table))
+    right = check.check_placement(found, tmp_path / "a.rules", CATALOGUE, obedient(table))
     assert all(one.agrees for one in right)
     assert {one.size_bytes for one in right if one.entry == 6} == {1, 7, 8, 9, 15, 16, 17}
-    rulescheck.complain(right)
+    check.complain(right)
     late = {**table, 6: (Rule(0, "linear"), Rule(9, "chain"), Rule(16, "default"))}
-    wrong = rulescheck.check_placement(found, tmp_path / "a.rules", CATALOGUE, obedient(late))
+    wrong = check.check_placement(found, tmp_path / "a.rules", CATALOGUE, obedient(late))
     with pytest.raises(StudyError, match=r"a\.rules: bcast, entry for 6 processes, 8 B: the file says chain"):
-        rulescheck.complain(wrong)
+        check.complain(wrong)
 
 
 def test_a_rule_that_is_cut_in_other_segments_is_a_mismatch(tmp_path):
@@ -332,18 +335,18 @@ def test_a_rule_that_is_cut_in_other_segments_is_a_mismatch(tmp_path):
     assert [rule.text for rule in table[6]] == [
         "chain:segment_bytes=8", "chain:fanout=2:segment_bytes=8", "chain:segment_bytes=16", "default"
     ]  # fmt: skip
-    right = rulescheck.check_placement(found, tmp_path / "a.rules", CATALOGUE, obedient(table))
-    rulescheck.complain(right)
+    right = check.check_placement(found, tmp_path / "a.rules", CATALOGUE, obedient(table))
+    check.complain(right)
     assert all(one.tells_apart for one in right if one.size_bytes > 16)
     other = {**table, 6: (*table[6][:2], Rule(512, "chain", (("segment_bytes", 8),)), table[6][3])}
-    wrong = rulescheck.check_placement(found, tmp_path / "a.rules", CATALOGUE, obedient(other))
+    wrong = check.check_placement(found, tmp_path / "a.rules", CATALOGUE, obedient(other))
     with pytest.raises(StudyError, match="512 B: the file says chain:segment_bytes=16"):
-        rulescheck.complain(wrong)
+        check.complain(wrong)
 
 
 def test_no_decisions_is_an_error_that_says_what_to_do(tmp_path):
     with pytest.raises(StudyError, match="no decisions yet"):
-        tuning.read_decisions(Path(tmp_path / "none.csv"))
+        rules.read_decisions(Path(tmp_path / "none.csv"))
 
 
 def test_entries_checked_before_are_not_checked_again(tmp_path):
@@ -351,5 +354,5 @@ def test_entries_checked_before_are_not_checked_again(tmp_path):
     (before,) = placements(rows)
     (after,) = placements(rows, {("bcast", "core", 2, 7, 1)})
     library = obedient(after.tables["bcast"])
-    found = rulescheck.check_placement(after, tmp_path / "a.rules", CATALOGUE, library, before)
+    found = check.check_placement(after, tmp_path / "a.rules", CATALOGUE, library, before)
     assert {one.entry for one in found} == {7}

@@ -13,10 +13,10 @@ import time
 from pathlib import Path
 
 import pytest
-from collstudy import emission
-from collstudy.patterns import PATTERNS
-from collstudy.proof import messages
-from collstudy.toolchain import Mpi, identify, mpis
+from collstudy.launch.proof import messages
+from collstudy.launch.toolchain import Mpi, identify, mpis
+from collstudy.study.patterns import PATTERNS
+from collstudy.tuning import emission
 from conftest import ROOT
 from test_tuning import emitted, pasted
 

@@ -1,9 +1,7 @@
 # Measurements to tables, models and figures.
-from collstudy.sources import note_sources
-
-ANALYSIS_SOURCES = RESULTS / "sources" / "analysis.sha256"
-if workflow.is_main_process:
-    note_sources(ANALYSIS_SOURCES, ["workflow/analysis", "workflow/scripts/analyse.R"])
+ANALYSIS_SOURCES = stage_sources(
+    "analysis", ["workflow/analysis", "workflow/scripts/analyse.R"]
+)
 
 
 # One job for all parts: figures and sentences say what the models are worth. Traces and replays (of a study with applications) are

@@ -1,4 +1,4 @@
-# A simulated machine's file, fitted to measurements: only `./study calibrate MACHINE` asks for it.
+# What a simulated machine's messages cost, fitted to measurements: only `./study calibrate MACHINE` asks for it.
 
 
 rule calibrate:

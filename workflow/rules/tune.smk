@@ -1,10 +1,9 @@
 # Measurements to decisions, decisions to files that MPI libraries read, and what these gain on fresh launches.
-from collstudy.tuning import judged_files, wanted_files
 
 
 rule decide_tuning:
     input:
-        script="workflow/scripts/tune.R",
+        script=BASE / "workflow" / "scripts" / "tune.R",
         study=RESULTS / "{study}" / "study.json",
         measurements=RESULTS / "{study}" / "measurements.csv",
         cells=RESULTS / "{study}" / "cells.csv",
@@ -24,7 +23,7 @@ rule decide_tuning:
 
 rule replay_sampling:
     input:
-        script="workflow/scripts/tune.R",
+        script=BASE / "workflow" / "scripts" / "tune.R",
         study=RESULTS / "{study}" / "study.json",
         measurements=RESULTS / "{study}" / "measurements.csv",
         cells=RESULTS / "{study}" / "cells.csv",
@@ -56,7 +55,7 @@ checkpoint emit_tuning:
     params:
         results=RESULTS,
     shell:
-        "python -m collstudy.tune --results {params.results:q} emit {wildcards.study:q} 2>&1 | tee {log:q}"
+        "python -m collstudy --results {params.results:q} tune emit {wildcards.study:q} 2>&1 | tee {log:q}"
 
 
 rule keep_tuning:
@@ -74,15 +73,13 @@ rule keep_tuning:
     params:
         results=RESULTS,
     shell:
-        "python -m collstudy.tune --results {params.results:q} keep {wildcards.study:q} 2>&1 | tee {log:q}"
+        "python -m collstudy --results {params.results:q} tune keep {wildcards.study:q} 2>&1 | tee {log:q}"
 
 
 rule tell_tuning:
     input:
-        script="workflow/scripts/tune.R",
-        judged=lambda wildcards: judged_files(
-            RESULTS, STATES.studies[wildcards.study]
-        ),
+        script=BASE / "workflow" / "scripts" / "tune.R",
+        judged=get_judged,
     output:
         sentences=RESULTS / "{study}" / "tuning" / "sentences.csv",
         verified=RESULTS / "{study}" / "tables" / "tuning-verified.csv",

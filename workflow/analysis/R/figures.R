@@ -48,7 +48,8 @@ write_figure <- function(figure, folder, study) {
   title <- figure$plot$labels$title
   if (isTRUE(figure$simulated)) study <- list(simulated = TRUE)
   tibble(
-    id = figure$id, section = figure$section, file = file, title = title, caption = paste0(title, simulated_note(study), ". ", figure$caption),
+    id = figure$id, section = figure$section, file = file, title = title,
+    caption = paste0(title, simulated_note(study), ". ", figure$caption),
     seed_figure = as.integer(figure$seed), width_in = figure$width, height_in = figure$height,
     interactive = write_interactive(figure, folder)
   )

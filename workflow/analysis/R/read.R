@@ -135,15 +135,17 @@ read_rows <- function(path) {
 #' Rows with a latency, with names that tell apart what must not be compared
 #'
 #' An algorithm that was measured with several parameters becomes several ([variant_name()]); a mapping measured on
-#' several numbers of nodes for the same number of processes becomes `mapping on N nodes`, and with several MPI libraries
-#' `mapping, library`.
+#' several numbers of nodes for the same number of processes becomes `mapping on N nodes`, and with several MPI
+#' libraries `mapping, library`.
 #'
 #' @param rows Tibble with collective, algorithm, parameters, mapping, nodes, mpi, processes, latency_us.
-#' @return `rows` with `algorithm` and `mapping` renamed; `algorithm_name` and `place` are what they were; `mapped` is the mapping
-#'   but for its number of nodes, `spread` whether it has that.
+#' @return `rows` with `algorithm` and `mapping` renamed; `algorithm_name` and `place` are what they were; `mapped` is
+#'   the mapping but for its number of nodes, `spread` whether it has that.
 #' @noRd
 name_rows <- function(rows) {
-  rows <- mutate(rows, algorithm_name = .data$algorithm, place = .data$mapping, parameters = coalesce(.data$parameters, ""))
+  rows <- mutate(rows,
+    algorithm_name = .data$algorithm, place = .data$mapping, parameters = coalesce(.data$parameters, "")
+  )
   varied <- varies(rows, c("collective", "algorithm"), "parameters") & rows$parameters != ""
   spread <- varies(rows, c("collective", "mapping", "processes"), "nodes")
   spread <- paste(rows$collective, rows$mapping) %in% unique(paste(rows$collective, rows$mapping)[spread])

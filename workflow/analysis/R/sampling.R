@@ -143,7 +143,7 @@ join_launches <- function(part, cells, cost) {
 #' The launch of each point, numbered: neighbouring sizes of one algorithm and process count share one
 #' @noRd
 launch_of <- function(cells) {
-  if (nrow(cells) == 0) return(integer())
+  if (nrow(cells) < 2) return(seq_len(nrow(cells)))
   step <- diff(cells)
   cumsum(c(TRUE, step[, 1] != 0 | step[, 2] != 0 | step[, 3] != 1))
 }

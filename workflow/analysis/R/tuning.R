@@ -241,8 +241,8 @@ default_bounds <- function(study) {
 tree_depth <- function(variant, processes) {
   p <- pmax(processes, 2)
   pmax(1, switch(variant$name,
-    chain = ceiling((p - 1) / parameter_of(variant$parameters, "fanout", 4)), pipeline = p - 1, binary_tree = floor(log2(p)),
-    binomial = ceiling(log2(p)), rep(1, length(p))
+    chain = ceiling((p - 1) / parameter_of(variant$parameters, "fanout", 4)), pipeline = p - 1,
+    binary_tree = floor(log2(p)), binomial = ceiling(log2(p)), rep(1, length(p))
   ))
 }
 

@@ -50,7 +50,9 @@ write_tuning_sentences <- function(folder) {
   sentences <- mutate(said("tuning", text), order = row_number(), .after = "section")
   c(
     write_table(sentences, file.path(folder, "tuning", "sentences.csv")),
-    write_table(summarise_verification(folder) %||% no_verification(), file.path(folder, "tables", "tuning-verified.csv"))
+    write_table(
+      summarise_verification(folder) %||% no_verification(), file.path(folder, "tables", "tuning-verified.csv")
+    )
   )
 }
 

@@ -6,8 +6,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define COLLBENCH_VERSION "1.0"
-
 /* The root of rooted collectives. */
 #define ROOT 0
 

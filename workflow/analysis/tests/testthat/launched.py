@@ -12,9 +12,9 @@ from types import SimpleNamespace
 ROOT = Path(__file__).resolve().parents[4]
 sys.path.insert(0, str(ROOT / "workflow"))
 
-from collstudy import edges  # noqa: E402
-from collstudy.config import Configuration, Level, Machine  # noqa: E402
-from collstudy.tuning import parse_parameters  # noqa: E402
+from collstudy.sources import edges  # noqa: E402
+from collstudy.study.config import Configuration, Level, Machine  # noqa: E402
+from collstudy.tuning.rules import parse_parameters  # noqa: E402
 
 
 def write(folder: Path) -> None:

@@ -12,8 +12,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SVD_VERSION "1.0"
-
 enum { EXIT_OK = 0, EXIT_BAD_INPUT = 1, EXIT_NOT_CONVERGED = 2 };
 
 /* A dense matrix, column by column. */

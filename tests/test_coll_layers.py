@@ -1,0 +1,110 @@
+"""The collectives library's rooms: who calls whom between its files and folders, from the symbols of the built objects."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections import defaultdict
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+from test_coll_library import ALGORITHMS, build, tool
+
+COLL = ROOT / "workflow" / "native" / "coll"
+#: A folder calls only itself and those before it.
+FOLDERS = ("core", "algorithms", "interface")
+
+
+@pytest.fixture(scope="module")
+def objects(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("layers"), tool("smpicc", "SMPICC"), "all")
+
+
+@pytest.fixture(scope="module")
+def calls(objects: Path) -> dict[str, set[str]]:
+    """By object file (`core/cache`) the files that define what it needs."""
+    defined: dict[str, str] = {}
+    needed: dict[str, set[str]] = defaultdict(set)
+    for path in sorted(objects.glob("*/*.o")):
+        file = str(path.relative_to(objects).with_suffix(""))
+        needed[file] = set()
+        listed = subprocess.run(["nm", "--extern-only", "-P", path], capture_output=True, text=True, check=True).stdout
+        for symbol, kind, *_ in (line.split() for line in listed.splitlines()):
+            if kind == "U":
+                needed[file].add(symbol)
+            else:
+                assert defined.setdefault(symbol, file) == file, f"{symbol} is defined twice"
+    return {file: {defined[symbol] for symbol in needed[file] & set(defined)} for file in needed}
+
+
+def includes() -> dict[str, set[str]]:
+    """By source and header the headers of this library that it includes."""
+    found = {}
+    for path in COLL.glob("*/*.[ch]"):
+        if path.parent.name in FOLDERS:
+            names = re.findall(r'^#include "(\w+/[\w.]+)"', path.read_text(encoding="utf-8"), re.MULTILINE)
+            found[str(path.relative_to(COLL))] = set(names)
+    return found
+
+
+def acyclic(graph: dict[str, set[str]]) -> None:
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(f"a cycle: {' -> '.join(error.args[1])}")
+
+
+def upwards(graph: dict[str, set[str]]) -> list[tuple[str, str]]:
+    rank = {folder: depth for depth, folder in enumerate(FOLDERS)}
+    return [(a, b) for a in graph for b in graph[a] if rank[a.split("/")[0]] < rank[b.split("/")[0]]]
+
+
+def test_every_source_is_in_the_graph_of_calls(calls: dict[str, set[str]]) -> None:
+    sources = {
+        str(path.relative_to(COLL).with_suffix("")) for folder in FOLDERS for path in (COLL / folder).glob("*.c")
+    }
+    assert set(calls) == sources
+    assert sum(map(len, calls.values())) > 20
+
+
+def test_no_file_calls_in_a_circle(calls: dict[str, set[str]]) -> None:
+    acyclic({file: of - {file} for file, of in calls.items()})
+
+
+def test_a_folder_calls_only_those_below_it(calls: dict[str, set[str]]) -> None:
+    assert upwards(calls) == []
+
+
+def test_includes_go_the_same_way() -> None:
+    graph = includes()
+    acyclic(graph)
+    assert upwards(graph) == []
+
+
+def test_a_circle_is_seen() -> None:
+    with pytest.raises(pytest.fail.Exception, match="a cycle: "):
+        acyclic({"a": {"b"}, "b": {"c"}, "c": {"a"}})
+    assert upwards({"core/a": {"algorithms/b"}, "interface/c": {"core/a"}}) == [("core/a", "algorithms/b")]
+
+
+@pytest.fixture(scope="module")
+def announced() -> set[str]:
+    """Names of all algorithms that the sources announce."""
+    found = set()
+    for path in (COLL / "algorithms").glob("*.c"):
+        found |= set(re.findall(r'^    {"(\w+)", \w+,', path.read_text(encoding="utf-8"), re.MULTILINE))
+    assert len(found) > 30
+    return found
+
+
+def test_the_readme_names_every_algorithm(announced: set[str]) -> None:
+    text = (COLL / "README.md").read_text(encoding="utf-8")
+    assert [name for name in sorted(announced) if f"`{name}`" not in text] == []
+
+
+def test_the_results_of_every_algorithm_are_tested(announced: set[str]) -> None:
+    tested = {text.split(":")[0] for texts in ALGORITHMS.values() for text in texts.split()}
+    # All ranks leave it at one instant, in the simulator only: test_workflow.py looks at that.
+    assert announced - tested == {"aligned"}

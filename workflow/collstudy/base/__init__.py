@@ -1,0 +1,1 @@
+"""What every room uses: errors, statistics, digests of sources."""

@@ -1,0 +1,21 @@
+"""Digests of the project's own sources, so that a changed analysis or report runs again and a copied result tree does not."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+from collstudy.base.paths import ROOT
+
+
+def digest_of(parts: Iterable[str]) -> bytes:
+    """The digest of the files in *parts* (files or folders of the checkout), as a line; tests and manual pages do not count."""
+    digest = hashlib.sha256()
+    for part in parts:
+        top = ROOT / part
+        files = sorted(p for p in top.rglob("*") if p.is_file()) if top.is_dir() else [top]
+        for file in files:
+            if "tests" in file.parts or "__pycache__" in file.parts or file.suffix in (".Rd", ".md"):
+                continue
+            digest.update(str(file.relative_to(ROOT)).encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest().encode() + b"\n"

@@ -1,0 +1,1 @@
+"""Fit a simulated machine to measurements."""

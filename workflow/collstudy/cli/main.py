@@ -1,0 +1,35 @@
+"""The command line of the Python part; `./study` and the Snakemake rules call it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from collstudy.base.errors import StudyError
+from collstudy.cli import measuring, sharing, studies, system, tuning
+
+#: One module for each group of commands.
+GROUPS = (studies, measuring, tuning, sharing, system)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of all commands."""
+    top = argparse.ArgumentParser(prog="python -m collstudy", description=__doc__)
+    top.add_argument("--results", type=Path, help="results folder (default: as config/config.yaml says)")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for group in GROUPS:
+        group.add_commands(commands)
+    return top
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Parse the command line and run; a StudyError becomes one message and exit status 2."""
+    arguments = parser().parse_args(argv)
+    try:
+        return arguments.run(arguments) or 0
+    except StudyError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        return 0

@@ -1,0 +1,1 @@
+"""How a cell is run and its algorithm verified: toolchain, launchers, bindings, messages, output."""

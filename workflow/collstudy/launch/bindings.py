@@ -1,0 +1,93 @@
+"""Read where Open MPI put the ranks (`mpirun --report-bindings`, 4.1 and 5.0), and compare it with what was asked.
+
+Both versions print one line a rank, from the daemon of the rank's host, with the number of a core on its node:
+
+    4.1: [thin001:01286] MCW rank 4 bound to socket 0[core 1[hwt 0]]: [./B/./.][./././.]
+    5.0: [thin001:01312] Rank 4 bound to package[0][core:L1]
+    both: ... is not bound (or bound to all available processors)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from collstudy.launch.slurm_env import expand_ranges
+
+LINE = re.compile(r"\[([\w.-]+):\d+\] (?:MCW rank|Rank) (\d+) (?:is (not bound)|bound to (.*))")
+# 5.0.11 writes L for a logical number; releases without the letter are read too.
+PACKAGE = re.compile(r"package\[(\d+)\]\[core:L?([\d,-]+)\]")
+SOCKET_CORE = re.compile(r"socket (\d+)\[core (\d+)\[")
+
+
+@dataclass(frozen=True)
+class Binding:
+    """Where a rank is: its host and its cores as (socket, core of the node); no cores when it is not bound."""
+
+    rank: int
+    host: str
+    cores: tuple[tuple[int, int], ...]
+
+    @property
+    def socket(self) -> int | None:
+        """The socket; None when the rank is not bound to exactly one."""
+        sockets = {socket for socket, _ in self.cores}
+        return sockets.pop() if len(sockets) == 1 else None
+
+    @property
+    def core(self) -> int | None:
+        """The core of the node; None when the rank is not bound to exactly one."""
+        return self.cores[0][1] if len(self.cores) == 1 else None
+
+
+class Place(Protocol):
+    """What is asked for a rank; `placement.Core` is one."""
+
+    @property
+    def node(self) -> int:
+        """Number of the node, from 0."""
+
+    @property
+    def core_of_node(self) -> int:
+        """Number of the core on its node, from 0."""
+
+
+def parse_bindings(text: str) -> list[Binding]:
+    """The bindings in the output of a launch, by rank. Other lines are passed over; so is a rank's second line."""
+    found: dict[int, Binding] = {}
+    for host, rank, unbound, places in LINE.findall(text):
+        cores = () if unbound else tuple(_cores(places))
+        found.setdefault(int(rank), Binding(int(rank), host, cores))
+    return [found[rank] for rank in sorted(found)]
+
+
+def _cores(places: str) -> Iterable[tuple[int, int]]:
+    if "package[" in places:
+        for socket, cores in PACKAGE.findall(places):
+            yield from ((int(socket), core) for core in expand_ranges(cores))
+    else:
+        yield from ((int(socket), int(core)) for socket, core in SOCKET_CORE.findall(places))
+
+
+def misplaced(bindings: Sequence[Binding], asked: Sequence[Place], hosts: Sequence[str]) -> list[str]:
+    """What does not agree with *asked* (one place a rank; *hosts* names its nodes): a sentence for each rank."""
+    by_rank = {binding.rank: binding for binding in bindings}
+    problems = []
+    for rank, place in enumerate(asked):
+        wanted = f"{hosts[place.node]} core {place.core_of_node}"
+        binding = by_rank.get(rank)
+        if binding is None:
+            problems.append(f"rank {rank}: asked for {wanted}, not reported")
+        elif not binding.cores:
+            problems.append(f"rank {rank}: asked for {wanted}, not bound on {binding.host}")
+        elif (short(binding.host), binding.core) != (short(hosts[place.node]), place.core_of_node):
+            cores = ",".join(str(core) for _, core in binding.cores)
+            problems.append(f"rank {rank}: asked for {wanted}, is on {binding.host} core {cores}")
+    return problems
+
+
+def short(host: str) -> str:
+    """The host's name without its domain: launchers print either."""
+    return host.split(".")[0]

@@ -1,0 +1,165 @@
+"""Run a cell with MPICH or Intel MPI: both start programs by Hydra's mpirun and read algorithms from the environment.
+
+Neither library tells which algorithm ran. MPICH refuses names that it does not know, is told to fail where it would fall back
+silently, and its messages can be watched (workflow/native/probe/messages.c); Intel MPI names its choices by number only, and
+its messages take ways that cannot be watched. Of both the placement is proved.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from collstudy.base.errors import StudyError
+from collstudy.base.files import write_atomically
+from collstudy.base.paths import SETUP
+from collstudy.launch import mpich
+from collstudy.launch.proof import messages, other_messages, placed_as_asked, probed_sizes
+from collstudy.launch.rulesfile import exported, rules_file
+from collstudy.launch.toolchain import installed, preloadable, suite, with_library
+from collstudy.study.cells import Cell
+from collstudy.study.config import APPLICATIONS, POINT_TO_POINT, Machine
+from collstudy.study.placement import Core
+from collstudy.study.selection import Rules
+
+#: Libraries that Hydra starts.
+LIBRARIES = ("mpich", "impi")
+
+
+def environment(
+    machine: Machine, cell: Cell, chosen: dict[str, str], base: dict[str, str], folder: Path
+) -> dict[str, str]:
+    """The environment of a launch, in which the library is told its algorithm."""
+    mpi = installed(cell.mpi["name"])
+    return mpi.environment(with_library(machine, mpi, chosen, base, folder)) | selection_environment(cell)
+
+
+def selection_environment(cell: Cell) -> dict[str, str]:
+    """The variables that select the cell's algorithm, or that of the non-blocking collective inside of it."""
+    name = cell.mpi["name"]
+    selection = cell.selection
+    if isinstance(selection, Rules):
+        return mpich.environment_of_both(rules_file(selection.text)) if name == "mpich" else exported(selection.text)
+    forced = selection.forced(name, cell.collective)
+    if not forced:
+        return {}
+    operation, chosen = forced
+    if name == "impi":
+        return {f"I_MPI_ADJUST_{operation.upper()}": str(chosen["algorithm"])}
+    return mpich.forcing_environment(operation, chosen)
+
+
+def launcher(machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str]) -> list[str | Path]:
+    """Write the host file to *folder* and return the command in front of the program.
+
+    Every rank is bound to its core. Both libraries take one list of cores for all nodes, in the order of the ranks there.
+    """
+    mpi = installed(cell.mpi["name"])
+    file = folder / f"hosts-{cell.digest[:16]}.txt"
+    write_atomically(file, host_file([hosts[core.node] for core in placement]).encode())
+    command: list[str | Path] = [mpi.mpirun, "-n", str(cell.processes)]
+    if machine.kind == "slurm":
+        # The scratch folder, in which it is started, is of one node only; MPICH's proxies give up where theirs is missing.
+        command += ["-machinefile", file, "-wdir", SETUP]
+    if not machine.oversubscribe:
+        cores = cores_of_nodes(cell, placement)
+        if mpi.name == "impi":
+            command += ["-genv", "I_MPI_PIN_PROCESSOR_LIST", cores]
+        else:
+            command += ["-bind-to", f"user:{cores}"]
+    elif mpi.name == "impi":
+        command += ["-genv", "I_MPI_PIN", "0"]
+    return command
+
+
+def prepare(machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str]) -> list[str | Path]:
+    """Return the command of one launch, without the benchmark's own arguments."""
+    found = suite(cell.mpi["name"])
+    command = [*launcher(machine, cell, placement, folder, hosts), found.program(cell.collective)]
+    return [*command, *(["-d", "3"] if found.embedded else [])]
+
+
+def proof_command(
+    machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str]
+) -> list[str | Path]:
+    """The command of the untimed launch that shows where the ranks are, and with MPICH the messages."""
+    build = installed(cell.mpi["name"]).build / "probe"
+    command = launcher(machine, cell, placement, folder, hosts)
+    if watched(cell):
+        command += watching(build, folder)
+    called = "barrier" if cell.collective in (*POINT_TO_POINT, *APPLICATIONS) else cell.collective
+    return [*command, build / "collprobe", called, *map(str, probed_sizes(cell))]
+
+
+def watched(cell: Cell) -> bool:
+    """Whether the messages of a cell's proof are watched: MPICH was told an algorithm whose messages are known."""
+    return cell.selection.told("mpich") is not None and cell.pattern is not None
+
+
+def watching(build: Path, folder: Path) -> list[str | Path]:
+    """Arguments of Hydra's mpirun under which every rank writes the messages that it receives to *folder*."""
+    own = preloadable(build / "libmessages.so", folder)
+    settings = {
+        "LD_PRELOAD": ":".join([str(own), *filter(None, [os.environ.get("LD_PRELOAD")])]),
+        "COLLPROBE_MESSAGES": folder / "messages",
+        # Ranks of one node too talk by the network's library, which is what can be watched.
+        "MPIR_CVAR_NOLOCAL": "1",
+    }
+    return [part for key, value in settings.items() for part in ("-genv", key, value)]
+
+
+def judge(
+    cell: Cell, output: str, folder: Path, placement: Sequence[Core] = (), hosts: Sequence[str] = (), bound: bool = True
+) -> dict[str, Any]:
+    """Read what the proof launch left behind; the result is that of `openmpi.judge`."""
+    placed, problems, binding = placed_as_asked(cell, output, placement, hosts, bound)
+    used = None
+    if watched(cell) and cell.processes > 1:
+        if messages(folder):
+            wrong = other_messages(
+                cell.pattern, cell.processes, cell.selection.told("mpich"), probed_sizes(cell), folder
+            )
+            used = not wrong
+            problems += wrong
+        else:
+            problems.append("no message was seen: this MPICH does not send by UCX, so nothing shows its algorithm")
+    return {
+        "component": None,
+        "used": used,
+        "placed": placed,
+        "detail": "; ".join(problems),
+        "pattern": cell.pattern,
+        "binding": binding,
+    }
+
+
+def host_file(host_of_rank: list[str]) -> str:
+    """Lines `host:ranks` that Hydra deals its ranks to, from the first line again after the last.
+
+    A host that comes twice would be started twice, for which Slurm's srun has no second node: so round-robin orders are one round.
+    """
+    blocks = [(host, len(list(ranks))) for host, ranks in itertools.groupby(host_of_rank)]
+    for size in range(1, len(blocks)):
+        dealt = [
+            host for host, ranks in itertools.islice(itertools.cycle(blocks[:size]), len(blocks)) for _ in range(ranks)
+        ]
+        if dealt[: len(host_of_rank)] == host_of_rank:
+            blocks = blocks[:size]
+            break
+    return "".join(f"{host}:{ranks}\n" for host, ranks in blocks)
+
+
+def cores_of_nodes(cell: Cell, placement: list[Core]) -> str:
+    """Cores of a node in the order of its ranks, the same for all nodes. Raises StudyError where they differ."""
+    cores: dict[int, list[int]] = {}
+    for core in placement:
+        cores.setdefault(core.node, []).append(core.core_of_node)
+    longest = max(cores.values(), key=len)
+    if any(own != longest[: len(own)] for own in cores.values()):
+        raise StudyError(
+            f"{cell.mpi['name']} cannot give mapping {cell.mapping} its cores: their order differs from node to node; use openmpi"
+        )
+    return ",".join(map(str, longest))

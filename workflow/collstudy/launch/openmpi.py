@@ -1,0 +1,238 @@
+"""Run a cell with Open MPI: the command of a launch, and the proof of what the library really did.
+
+Algorithm numbers come from the installed library's own list. Components other than coll/tuned (han, sm, adapt, ucc, hcoll)
+may win a communicator and then ignore the forced algorithm, so forcing restricts the components as well.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from collstudy.base.errors import StudyError, allowed
+from collstudy.base.files import write_atomically
+from collstudy.launch import programs
+from collstudy.launch.proof import other_messages, placed_as_asked, probed_sizes
+from collstudy.launch.rulesfile import rules_arguments, rules_file
+from collstudy.launch.toolchain import Mpi, embedded, installed, mpi_environment, suite, with_library
+from collstudy.study.cells import Cell
+from collstudy.study.config import APPLICATIONS, NON_BLOCKING, POINT_TO_POINT, Machine
+from collstudy.study.placement import Core
+from collstudy.study.selection import Rules
+
+#: Components that a forced algorithm leaves in the race: tuned has it, basic and libnbc fill what tuned lacks.
+FORCED_COMPONENTS = "tuned,basic,libnbc,self"
+
+
+def component_of(collective: str) -> str:
+    """The component that has the algorithms of a collective: tuned, or libnbc for the non-blocking ones."""
+    return "libnbc" if collective in NON_BLOCKING else "tuned"
+
+
+@functools.cache
+def algorithm_numbers(ompi_info: Path, collective: str) -> dict[str, int]:
+    """Names and numbers of a collective's algorithms in the installed library (`ompi_info`)."""
+    component = component_of(collective)
+    done = subprocess.run(
+        [ompi_info, "--param", "coll", component, "--level", "9", "--parsable"],
+        capture_output=True, text=True, timeout=60, env=mpi_environment(), check=False,
+    )  # fmt: skip
+    found = re.findall(rf":coll_{component}_{collective}_algorithm:enumerator:value:(\d+):(\S+)", done.stdout)
+    return {name: int(number) for number, name in found}
+
+
+def selection_arguments(cell: Cell, mpi: Mpi, monitored: bool = False) -> list[str]:
+    """The `--mca` arguments that select the cell's algorithm; *monitored* lets the monitoring component in."""
+    selection = cell.selection
+    if isinstance(selection, Rules):
+        han = rules_file(selection.han) if selection.han else None
+        return rules_arguments(rules_file(selection.text), monitored, han)
+    forced = selection.forced("openmpi", cell.collective)
+    return forcing_arguments(*forced, mpi, cell.algorithm, monitored) if forced else []
+
+
+def forcing_arguments(
+    collective: str, chosen: dict[str, Any], mpi: Mpi, asked: str, monitored: bool = False
+) -> list[str]:
+    """The `--mca` arguments that force the algorithm *chosen* of a collective; *asked* is what asks for it."""
+    names = chosen["algorithm"] if isinstance(chosen["algorithm"], list) else [chosen["algorithm"]]
+    numbers = algorithm_numbers(mpi.ompi_info, collective)
+    known = [name for name in names if name in numbers]
+    if not known:
+        raise StudyError(
+            f"config/algorithms.yaml: {asked}: Open MPI {mpi.version} has no {collective} algorithm "
+            + " or ".join(names)
+            + allowed(numbers)
+        )
+    prefix = f"coll_{component_of(collective)}_{collective}_algorithm"
+    components = FORCED_COMPONENTS + (",monitoring" if monitored else "")
+    settings = {"coll": components, "coll_tuned_use_dynamic_rules": 1, prefix: numbers[known[0]]}
+    if "segment_bytes" in chosen:
+        settings[f"{prefix}_segmentsize"] = chosen["segment_bytes"]
+    if "fanout" in chosen:
+        # One parameter for each kind of tree; the algorithm reads its own.
+        settings[f"{prefix}_chain_fanout"] = settings[f"{prefix}_tree_fanout"] = chosen["fanout"]
+    return [part for key, value in settings.items() for part in ("--mca", key, str(value))]
+
+
+def placement_arguments(
+    machine: Machine, cell: Cell, mpi: Mpi, placement: list[Core], folder: Path, hosts: list[str]
+) -> list[str]:
+    """The arguments that put each rank on its core: a rank file, which 4.1 and 5.0 read alike."""
+    if machine.oversubscribe:
+        return ["--map-by", "core:OVERSUBSCRIBE", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
+    lines = []
+    for rank, core in enumerate(placement):
+        socket, inside = divmod(core.core_of_node, cores_per_socket(machine))
+        lines.append(f"rank {rank}={hosts[core.node]} slot={socket}:{inside}\n")
+    path = folder / f"ranks-{cell.digest[:16]}.txt"
+    write_atomically(path, "".join(lines).encode())
+    if mpi.version.startswith("4."):
+        return ["--rankfile", str(path)]
+    return ["--map-by", f"rankfile:file={path}"]
+
+
+def cores_per_socket(machine: Machine) -> int:
+    """Cores of one socket."""
+    sockets = next((level.count for level in machine.levels if level.name == "socket"), 1)
+    return machine.cores_per_node // sockets
+
+
+def library() -> Mpi:
+    """The Open MPI in use. Raises StudyError where there is none."""
+    return installed("openmpi")
+
+
+def environment(
+    machine: Machine, cell: Cell, chosen: dict[str, str], base: dict[str, str], folder: Path
+) -> dict[str, str]:
+    """The environment of a launch; the library itself is told its algorithm by arguments."""
+    return library().environment(with_library(machine, library(), chosen, base, folder))
+
+
+def launcher(
+    machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str], arguments: list[str]
+) -> list[str | Path]:
+    """The command in front of the program: mpirun or srun, the placement, and `--mca` *arguments*."""
+    mpi = library()
+    if machine.kind == "slurm" and machine.slurm.get("launcher") == "srun":
+        return srun_command(machine, cell, placement, folder, hosts, arguments)
+    command = [mpi.mpirun, "-n", str(cell.processes)]
+    command += placement_arguments(machine, cell, mpi, placement, folder, hosts)
+    if machine.kind == "slurm":
+        # Not every launcher hands the environment on to other nodes.
+        names = [*cell.selection.library]
+        command += [part for name in [*names, *(["LD_PRELOAD"] if names else [])] for part in ("-x", name)]
+    return [*command, *arguments]
+
+
+def srun_command(
+    machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str], arguments: list[str]
+) -> list[str | Path]:
+    """The same by srun: a host file with a line a rank, a list of cores that all nodes share, and parameters in variables."""
+    file = folder / f"hosts-{cell.digest[:16]}.txt"
+    write_atomically(file, "".join(f"{hosts[core.node]}\n" for core in placement).encode())
+    settings = zip(arguments[1::3], arguments[2::3], strict=True)
+    command: list[str | Path] = ["env", f"SLURM_HOSTFILE={file}", *(f"OMPI_MCA_{k}={v}" for k, v in settings)]
+    command += ["srun", f"--mpi={machine.slurm.get('srun_mpi', 'pmix')}", "-n", str(cell.processes), "-m", "arbitrary"]
+    if machine.oversubscribe:
+        return [*command, "--overcommit", "--cpu-bind=none"]
+    cores: dict[int, list[int]] = {}
+    for core in placement:
+        cores.setdefault(core.node, []).append(core.core_of_node)
+    longest = max(cores.values(), key=len)
+    if any(own != longest[: len(own)] for own in cores.values()):
+        raise StudyError(
+            f"srun cannot give mapping {cell.mapping} its cores: their order differs from node to node; use launcher: mpirun"
+        )
+    return [*command, "--cpu-bind=map_cpu:" + ",".join(map(str, longest))]
+
+
+def prepare(machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str]) -> list[str | Path]:
+    """Write the rank file to *folder* and return the command of one launch, without the benchmark's own arguments."""
+    command = launcher(machine, cell, placement, folder, hosts, selection_arguments(cell, library()))
+    if cell.collective in APPLICATIONS:
+        return [*command, *programs.command(cell, library().build)]
+    found = embedded("openmpi") if cell.collective == "pairs" else suite("openmpi")
+    return [*command, found.program(cell.collective), *(["-d", "3"] if found.embedded else [])]
+
+
+def proof_command(
+    machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str]
+) -> list[str | Path]:
+    """The command of the untimed launch that shows component, messages and binding."""
+    mpi = library()
+    arguments = [
+        *selection_arguments(cell, mpi, monitored=True), "--mca", "coll_base_verbose", "20",
+        "--mca", "pml_monitoring_enable", "2", "--mca", "pml_monitoring_enable_output", "3",
+        "--mca", "pml_monitoring_filename", str(folder / "messages"),
+    ]  # fmt: skip
+    command = launcher(machine, cell, placement, folder, hosts, arguments)
+    if Path(command[0]).name == "mpirun":
+        command.insert(1, "--report-bindings")
+    # Without an algorithm, where the ranks are is all there is to prove.
+    called = "barrier" if cell.collective in (*POINT_TO_POINT, *APPLICATIONS) else cell.collective
+    return [*command, mpi.build / "probe" / "collprobe", called, *map(str, probed_sizes(cell))]
+
+
+def watched(cell: Cell) -> bool:
+    """Whether the messages of a cell's proof are watched: Open MPI was told an algorithm whose messages are known."""
+    return cell.selection.told("openmpi") is not None and cell.pattern is not None
+
+
+def judge(
+    cell: Cell, output: str, folder: Path, placement: Sequence[Core] = (), hosts: Sequence[str] = (), bound: bool = True
+) -> dict[str, Any]:
+    """Read what the proof launch left behind.
+
+    Returns {component, used, placed, detail, binding}: `used` says whether the forced algorithm really ran (None for the
+    default, which forces nothing); `placed` whether every rank is on the core that was asked for (None where ranks are not
+    *bound*, because there are more of them than cores); `detail` says why not.
+    """
+    component = winning_component(output)
+    placed, problems, binding = placed_as_asked(cell, output, placement, hosts, bound)
+    used = None
+    # Which component ran a non-blocking collective is not shown: there is one that has the algorithms, libnbc.
+    if cell.selection.told("openmpi") and cell.collective not in NON_BLOCKING:
+        used = component == "tuned"
+        if not used:
+            problems.append(f"component {component} ran the {cell.collective}, not tuned")
+        if used and cell.pattern:
+            wrong = other_messages(
+                cell.pattern, cell.processes, cell.selection.told("openmpi"), probed_sizes(cell), folder
+            )
+            used = not wrong
+            problems += wrong
+    return {
+        "component": component,
+        "used": used,
+        "placed": placed,
+        "detail": "; ".join(problems),
+        "pattern": cell.pattern,
+        "binding": binding,
+    }
+
+
+def winning_component(output: str) -> str | None:
+    """The component with the highest priority on MPI_COMM_WORLD, from `coll_base_verbose`.
+
+    Lines begin with [host:pid] and those of different ranks are mixed; one rank's are enough, they all choose alike.
+    """
+    by_process: dict[str, list[str]] = {}
+    for prefix, text in re.findall(r"^(\[\S+:\d+\])\s*(coll:base:comm_select: .*)$", output, re.MULTILINE):
+        by_process.setdefault(prefix, []).append(text)
+    for lines in by_process.values():
+        ranked, world = [], False
+        for text in lines:
+            if "new communicator:" in text:
+                world = "MPI_COMM_WORLD" in text
+            chosen = re.search(r"selecting\s+(\S+), priority\s+(\d+), Enabled", text)
+            if world and chosen and chosen.group(1) != "monitoring":
+                ranked.append((int(chosen.group(2)), chosen.group(1)))
+        if ranked:
+            return max(ranked)[1]
+    return None

@@ -1,0 +1,50 @@
+"""Applications: how a cell's program is started, and what it prints. One launch is one run; its time is that to the solution."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from collstudy.base.errors import StudyError
+from collstudy.study.cells import Cell
+from collstudy.study.config import APPLICATIONS
+from collstudy.study.selection import Rate
+
+#: Fields of the program's line (`key=value ...`, workflow/native/apps/svd/README.md) -> fields of a sample, and the factor between.
+FIELDS = {
+    "seconds": ("latency_us", 1e6),
+    "comm_mean_seconds": ("comm_us", 1e6),
+    "sweeps": ("sweeps", 1),
+    "flops": ("flops", 1),
+    "residual": ("residual", 1),
+}
+
+
+def command(cell: Cell, build: Path) -> list[str | Path]:
+    """The program of *cell* with its arguments; *build* is the folder of programs built with the cell's MPI library."""
+    n = str(dict(cell.parameters)["n"])
+    words = [build / "apps" / cell.collective, "--random", n, n]
+    if isinstance(cell.selection, Rate):
+        words += ["--flops-rate", str(cell.selection.core_gflops)]
+    return words
+
+
+def parse(printed: str) -> list[dict[str, Any]]:
+    """The one sample of a run: times in us, flops and sweeps of the whole run. Raises StudyError where a field is lacking."""
+    line = next((line for line in printed.splitlines() if line.startswith("P=")), "")
+    fields = dict(re.findall(r"(\w+)=(\S+)", line))
+    sample = {}
+    for key, (name, factor) in FIELDS.items():
+        try:
+            value = float(fields[key])
+        except (KeyError, ValueError):
+            raise StudyError(f"no line with {key}=<number>, but {line!r}") from None
+        sample[name] = value * factor
+    return [sample]
+
+
+def complaint(printed: str) -> str:
+    """What an application says of its failure, in front of a blank; empty where it says nothing."""
+    said = [line for line in printed.splitlines() if line.startswith(tuple(f"{name}: " for name in APPLICATIONS))]
+    return f" ({said[-1]})" if said else ""

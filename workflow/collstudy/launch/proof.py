@@ -1,0 +1,87 @@
+"""What the untimed launch before the first timed one shows, with any MPI library: messages of the collective, and placement."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from collstudy.launch import bindings
+from collstudy.study.cells import Cell
+from collstudy.study.patterns import PATTERNS, messages_an_edge
+from collstudy.study.placement import Core
+
+
+def probed_sizes(cell: Cell) -> list[int]:
+    """The message sizes that the untimed launch calls the collective with: the smallest and the largest."""
+    return sorted({cell.sizes[0], cell.size_list[-1] or 0}) if cell.sizes else [1]
+
+
+def other_messages(
+    pattern: str, processes: int, parameters: Mapping[str, Any], sizes: Sequence[int | None], folder: Path
+) -> list[str]:
+    """What is wrong with the messages in *folder* when they should be those of *pattern*, called once for each of *sizes*."""
+    expected, seen = PATTERNS[pattern](processes, parameters), messages(folder)
+    odd = sorted(set(seen) ^ expected)
+    if odd:
+        return [f"the messages are not those of {pattern}: {len(odd)} pairs differ, such as {odd[:6]}"]
+    segments = [messages_an_edge(pattern, parameters, size or 0) for size in sizes]
+    wrong = sorted({number for number in seen.values() if None not in segments and number != sum(segments)})
+    return [f"segments: {sum(segments)} messages between two ranks expected, {wrong[0]} seen"] if wrong else []
+
+
+def messages(folder: Path) -> dict[tuple[int, int], int]:
+    """How many messages each pair (sender, receiver) exchanged, from the files of Open MPI's monitoring component or libmessages.so.
+
+    Lines `I sender receiver bytes bytes messages msgs sent`; other lines are not of the collective on MPI_COMM_WORLD.
+    """
+    seen: dict[tuple[int, int], int] = {}
+    for path in folder.glob("messages.*.prof"):
+        for line in path.read_text().splitlines():
+            fields = line.split()
+            if fields[:1] == ["I"] and int(fields[5]) > 0:
+                pair = int(fields[1]), int(fields[2])
+                seen[pair] = seen.get(pair, 0) + int(fields[5])
+    return seen
+
+
+def placed_as_asked(
+    cell: Cell, output: str, placement: Sequence[Core], hosts: Sequence[str], bound: bool
+) -> tuple[bool | None, list[str], list[dict[str, Any]]]:
+    """Whether each rank is on the core that was asked for, what is wrong, and where each rank is.
+
+    None where ranks are not *bound*, because there are more of them than cores. The launcher's report counts; without one,
+    what the ranks say of themselves: the right host, and a core of their own.
+    """
+    placed, problems, binding = _placed(cell, output, placement, hosts)
+    if not bound:
+        return None, [], binding
+    return placed, problems[:3] + ([f"{len(problems) - 3} ranks more"] if len(problems) > 3 else []), binding
+
+
+def _placed(
+    cell: Cell, output: str, placement: Sequence[Core], hosts: Sequence[str]
+) -> tuple[bool, list[str], list[dict[str, Any]]]:
+    told = [
+        {"rank": int(rank), "host": name, "cpus": cpus}
+        for rank, name, cpus in re.findall(r"^rank (\d+) of \d+ host (\S+) cpus ?(\S*)$", output, re.MULTILINE)
+    ]
+    told.sort(key=lambda entry: entry["rank"])
+    reported = bindings.parse_bindings(output)
+    if reported and placement:
+        problems = bindings.misplaced(reported, placement, hosts)
+        cores = {binding.rank: [core for _, core in binding.cores] for binding in reported}
+        binding = [{"rank": b.rank, "host": b.host, "socket": b.socket, "cores": cores[b.rank]} for b in reported]
+        cpus = {entry["rank"]: entry["cpus"] for entry in told}
+        return not problems, problems, [{**b, "cpus": cpus.get(b["rank"], "")} for b in binding]
+    problems = [f"{len(told)} of {cell.processes} ranks reported where they are"] if len(told) != cell.processes else []
+    for entry, core in zip(told, placement, strict=False):
+        if bindings.short(entry["host"]) != bindings.short(hosts[core.node]):
+            problems.append(f"rank {entry['rank']}: asked for {hosts[core.node]}, is on {entry['host']}")
+    unbound = [str(entry["rank"]) for entry in told if "," in entry["cpus"]]
+    if unbound:
+        problems.append(f"ranks not bound to one core: {', '.join(unbound)}")
+    elif len({(entry["host"], entry["cpus"]) for entry in told}) < len(told):
+        problems.append("ranks share a core")
+    return not problems, problems, told

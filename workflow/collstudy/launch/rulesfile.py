@@ -1,0 +1,36 @@
+"""A rules file as a cell's way to choose algorithms (study/selection.py): where it is written, and how libraries are told of it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from collstudy.base.files import write_atomically
+from collstudy.base.paths import SETUP
+from collstudy.study.selection import digest_of
+
+
+def rules_file(text: str) -> Path:
+    """Write a rules file to a place of its own under .study/ (all nodes see it) and return its path."""
+    path = SETUP / "rules" / f"{digest_of(text)[:16]}.txt"
+    if not path.exists():
+        write_atomically(path, text.encode())
+    return path
+
+
+def rules_arguments(path: Path, monitored: bool = False, han: Path | None = None) -> list[str]:
+    """The `--mca` arguments that let Open MPI's coll/tuned follow a rules file.
+
+    No other component has a say, except where a file of *han* says which one has.
+    """
+    settings: dict[str, Any] = {} if han else {"coll": "tuned,basic,libnbc,self" + (",monitoring" if monitored else "")}
+    settings |= {"coll_tuned_use_dynamic_rules": 1, "coll_tuned_dynamic_rules_filename": path}
+    if han:
+        settings |= {"coll_han_use_dynamic_file_rules": 1, "coll_han_dynamic_rules_filename": han}
+    return [part for key, value in settings.items() for part in ("--mca", key, str(value))]
+
+
+def exported(text: str) -> dict[str, str]:
+    """The variables that lines `export NAME='value'` set (Intel MPI's rules)."""
+    return dict(re.findall(r"^export (\w+)='([^']*)'$", text, re.MULTILINE))

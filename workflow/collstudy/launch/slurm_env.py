@@ -1,0 +1,253 @@
+"""What a launcher needs to know of the Slurm job it runs in, read from Slurm itself and not from the environment.
+
+The environment of a block is not to be trusted: snakemake-executor-plugin-slurm-jobstep 0.6.1 removes most SLURM_*
+variables (mpirun then ends with "unable to find SLURM_NODELIST"), and what was inherited from another job or a login
+shell may be stale (a stale SLURM_MEM_PER_CPU lets mpirun wait for ever for its daemons). So everything is dropped, and
+what mpirun and srun need is set from `scontrol show job`.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from collstudy.base.errors import StudyError
+
+#: Variables of a job, a job step or another MPI process; what is not known by then must not reach the launcher.
+FOREIGN = re.compile(r"(SLURM|SRUN|SBATCH|SALLOC|PMI|PMI2|PMIX|PRTE|OMPI|OPAL|ORTE)_")
+#: One `Key=value` of scontrol.
+FIELD = re.compile(r"(?:^|(?<=\s))([A-Z][\w:/]*)=(.*?)(?=\s+[A-Z][\w:/]*=|\s*$)", re.DOTALL)
+#: Of these, what a user or a site sets on purpose.
+KEPT = re.compile(
+    r"SLURM_(CONF|CONF_SERVER|JWT|CLUSTERS|SUBMIT_DIR|SUBMIT_HOST)$|(OMPI|PRTE|PMIX)_MCA_|(OMPI|PRTE)_ALLOW_RUN_AS_ROOT"
+    r"|(OPAL|OMPI|PMIX|PRTE)_PREFIX$"
+)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A running job: `cpus` has the allocated processors of each of its `nodes`."""
+
+    id: str
+    state: str
+    nodes: tuple[str, ...]
+    cpus: tuple[int, ...]
+    partition: str
+    end: datetime.datetime | None
+
+    @property
+    def node_list(self) -> str:
+        """The nodes as mpirun wants them: a plain list, which every version of Slurm and Open MPI reads."""
+        return ",".join(self.nodes)
+
+    def remaining_s(self, now: datetime.datetime) -> float | None:
+        """Seconds until the time limit; None without one."""
+        return None if self.end is None else (self.end - now).total_seconds()
+
+
+def split_hostlist(text: str) -> Iterator[str]:
+    """Split at the commas that are outside of brackets."""
+    depth = start = 0
+    for index, character in enumerate(text):
+        depth += {"[": 1, "]": -1}.get(character, 0)
+        if character == "," and depth == 0:
+            yield text[start:index]
+            start = index + 1
+    if depth:
+        raise StudyError(f"host list {text!r}: brackets do not match")
+    yield text[start:]
+
+
+def expand_hostlist(text: str) -> list[str]:
+    """Host names of Slurm's short form, in its order: `n[001-003,7],m1` is n001, n002, n003, n7, m1."""
+    names = []
+    for part in split_hostlist(text.strip()):
+        names += _expand(part.strip(), text)
+    return names
+
+
+def _expand(part: str, text: str) -> list[str]:
+    head, bracket, rest = part.partition("[")
+    if not bracket:
+        if not part or not re.fullmatch(r"[\w.-]+", part):
+            raise StudyError(f"host list {text!r}: {part!r} is not a host name")
+        return [part]
+    inside, _, tail = rest.partition("]")
+    tails = _expand(tail, text) if tail else [""]
+    names = []
+    for piece in inside.split(","):
+        found = re.fullmatch(r"(\d+)(?:-(\d+))?", piece)
+        if not found or (found[2] and int(found[2]) < int(found[1])):
+            raise StudyError(f"host list {text!r}: {piece!r} is not a range of numbers")
+        first, last = found[1], found[2] or found[1]
+        for number in range(int(first), int(last) + 1):
+            names += [f"{head}{number:0{len(first)}d}{end}" for end in tails]
+    return names
+
+
+def expand_counts(text: str) -> list[int]:
+    """Numbers of Slurm's short form: `24(x2),12` is 24, 24, 12."""
+    counts = []
+    for part in text.split(","):
+        found = re.fullmatch(r"(\d+)(?:\(x(\d+)\))?", part)
+        if not found:
+            raise StudyError(f"{text!r} is not a list of numbers such as 24(x2),12")
+        counts += [int(found[1])] * int(found[2] or 1)
+    return counts
+
+
+def compress_counts(counts: tuple[int, ...]) -> str:
+    """The short form of the numbers: 24, 24, 12 is `24(x2),12`."""
+    groups: list[list[int]] = []
+    for count in counts:
+        if groups and groups[-1][0] == count:
+            groups[-1][1] += 1
+        else:
+            groups.append([count, 1])
+    return ",".join(f"{count}(x{times})" if times > 1 else str(count) for count, times in groups)
+
+
+def expand_ranges(text: str) -> list[int]:
+    """Numbers of `0-3,8`."""
+    numbers = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        numbers += range(int(first), int(last or first) + 1)
+    return numbers
+
+
+def parse_job(text: str) -> Job:
+    """Read the output of `scontrol -d -o show job ID`."""
+    fields: dict[str, str] = {}
+    processors: dict[str, int] = {}
+    nodes_of_group = ""
+    # A value may have blanks (a comment, a path): it ends where the next `Key=` begins.
+    for key, value in FIELD.findall(text):
+        if key == "Nodes":
+            nodes_of_group = value
+        elif key == "CPU_IDs":
+            processors |= dict.fromkeys(expand_hostlist(nodes_of_group), len(expand_ranges(value)))
+        else:
+            fields.setdefault(key, value.strip())
+    if "JobId" not in fields or "JobState" not in fields:
+        raise StudyError(f"scontrol show job: not understood: {text[:200]!r}")
+    node_list = fields.get("NodeList", "")
+    nodes = tuple(expand_hostlist(node_list)) if node_list not in ("", "(null)") else ()
+    if nodes and not processors:
+        # Without -d: the same share for each node.
+        processors = dict.fromkeys(nodes, int(fields.get("NumCPUs", "1").split("-")[0]) // len(nodes))
+    end = fields.get("EndTime", "Unknown")
+    return Job(
+        id=fields["JobId"],
+        state=fields["JobState"],
+        nodes=nodes,
+        cpus=tuple(processors.get(node, 1) for node in nodes),
+        partition=fields.get("Partition", ""),
+        end=None if end in ("Unknown", "NONE", "N/A") else datetime.datetime.fromisoformat(end),
+    )
+
+
+def current_job(environment: Mapping[str, str], host: str) -> Job | None:
+    """Ask Slurm for the job that this process runs in; None outside of a job.
+
+    A job number left over from another job is recognised: that job does not run, or not on *host*.
+    """
+    number = environment.get("SLURM_JOB_ID") or environment.get("SLURM_JOBID")
+    if not number:
+        return None
+    try:
+        done = subprocess.run(
+            ["scontrol", "-d", "-o", "show", "job", number],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env={**environment, "SLURM_TIME_FORMAT": "standard"},
+            check=False,
+        )
+    except FileNotFoundError:
+        raise StudyError(f"SLURM_JOB_ID is {number}, but no scontrol is on PATH to ask for the job's nodes") from None
+    except subprocess.TimeoutExpired:
+        raise StudyError(f"scontrol show job {number} did not answer within 60 s") from None
+    if done.returncode != 0:
+        raise StudyError(f"scontrol show job {number}: {done.stderr.strip() or done.stdout.strip()}")
+    job = parse_job(done.stdout)
+    if job.state not in ("RUNNING", "COMPLETING") or host.split(".")[0] not in {
+        node.split(".")[0] for node in job.nodes
+    }:
+        return None
+    return job
+
+
+def why_ending(number: str, environment: Mapping[str, str]) -> str:
+    """Why Slurm is ending the job *number* at this moment (time limit, scancel, a node's failure); empty when it goes on."""
+    try:
+        done = subprocess.run(
+            ["scontrol", "-o", "show", "job", number], capture_output=True, text=True, timeout=20,
+            env={**environment, "SLURM_TIME_FORMAT": "standard"}, check=False,
+        )  # fmt: skip
+        job = parse_job(done.stdout)
+    except (OSError, subprocess.TimeoutExpired, StudyError):
+        return ""
+    if job.state != "RUNNING":
+        return f"Slurm is ending job {number} ({job.state})"
+    if job.end is not None and job.end <= datetime.datetime.now():
+        return f"Slurm is ending job {number} (time limit)"
+    return ""
+
+
+#: What each node says of itself: state that changes timings, and what it is.
+DESCRIBE = (
+    "cd /sys/devices/system/cpu; r() { cat $1 2>/dev/null || echo; };"
+    ' echo "$(uname -n)|$(r cpu0/cpufreq/scaling_governor)|$(r smt/control)|$(uname -r)|'
+    "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)\""
+)
+
+
+def describe_nodes(job: Job, hosts: list[str], environment: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """Governor, SMT state, kernel and processor of each host, as far as they can be read; by srun, once a block."""
+    command = ["srun", f"-N{len(hosts)}", f"-w{','.join(hosts)}", "--ntasks-per-node=1", f"-n{len(hosts)}"]
+    try:
+        done = subprocess.run(
+            [*command, "sh", "-c", DESCRIBE],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env={**environment},
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return {}
+    found = {}
+    for line in done.stdout.splitlines():
+        parts = line.split("|", 4)
+        if len(parts) == 5:
+            keys = ("governor", "smt", "kernel", "processor")
+            found[parts[0]] = {key: value for key, value in zip(keys, parts[1:], strict=True) if value}
+    return found
+
+
+def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment without what an outer job, step or MPI process left in it."""
+    return {key: value for key, value in environment.items() if not FOREIGN.match(key) or KEPT.match(key)}
+
+
+def launcher_environment(environment: Mapping[str, str], job: Job) -> dict[str, str]:
+    """The environment in which mpirun and srun find all of the job's nodes, with a slot for each allocated processor.
+
+    Slots come from the allocation and not from the tasks that sbatch was asked for: rank files may then use every core,
+    and the same block runs launches of different sizes.
+    """
+    counts = compress_counts(job.cpus)
+    return clean_environment(environment) | {
+        "SLURM_JOB_ID": job.id,
+        "SLURM_JOBID": job.id,
+        "SLURM_JOB_NODELIST": job.node_list,
+        "SLURM_NODELIST": job.node_list,
+        "SLURM_JOB_NUM_NODES": str(len(job.nodes)),
+        "SLURM_NNODES": str(len(job.nodes)),
+        "SLURM_JOB_CPUS_PER_NODE": counts,
+        "SLURM_TASKS_PER_NODE": counts,
+    }

@@ -1,0 +1,309 @@
+"""Find what runs on this computer: MPI libraries, the benchmark suite, the simulator, R, the renderer; with their versions.
+
+Order of preference for MPI: Spack view, `mpirun` on PATH, the wheel that set-up installed in `.study/`.
+For the suite: Spack view, `OMB_HOME`, PATH, else the embedded one, collbench.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from collstudy.base.errors import StudyError
+from collstudy.base.paths import ROOT, SETUP
+from collstudy.study.cells import Versions
+from collstudy.study.config import APPLICATIONS, Machine
+
+SIMULATED = "simulated"
+#: The simulated benchmark with the collectives library linked in.
+SIMULATED_WITH_LIBRARY = "simulated-library"
+
+
+#: Arguments with which a compiler prints what mpi.h declares.
+COMPILES_MPI = ["-E", "-include", "mpi.h", "-x", "c", "/dev/null"]
+
+
+@dataclass(frozen=True)
+class Mpi:
+    """An installed MPI library: its name (openmpi, mpich, impi), version, and the folder of mpicc and mpirun."""
+
+    name: str
+    version: str
+    bin: Path
+
+    @property
+    def label(self) -> str:
+        """Its name for people."""
+        return {"openmpi": "Open MPI", "mpich": "MPICH", "impi": "Intel MPI"}[self.name]
+
+    @property
+    def mpirun(self) -> Path:
+        """The launcher."""
+        return self.bin / "mpirun"
+
+    @property
+    def mpicc(self) -> Path:
+        """The compiler wrapper."""
+        return self.bin / "mpicc"
+
+    @property
+    def ompi_info(self) -> Path:
+        """Open MPI's description of itself."""
+        return self.bin / "ompi_info"
+
+    def environment(self, base: Mapping[str, str] | None = None) -> dict[str, str]:
+        """The environment (this process's, or *base*) in which its compiler and launcher work."""
+        environment = mpi_environment(base)
+        libraries = self.bin.parent / "lib"
+        # A checkout may be moved: programs name the library's old place, and are told the new one.
+        told = [libraries] if self.bin.parent == SETUP / self.name else []
+        if self.name == "impi":
+            environment["I_MPI_ROOT"] = str(self.bin.parent)
+            # Between nodes it loads libfabric, which in a wheel is not where it looks.
+            if (libraries / "libfabric.so.1").exists():
+                told = [libraries]
+                environment.setdefault("FI_PROVIDER_PATH", str(libraries))
+        if told:
+            known = environment.get("LD_LIBRARY_PATH")
+            environment["LD_LIBRARY_PATH"] = f"{libraries}{os.pathsep}{known}" if known else str(libraries)
+        environment["PATH"] = os.pathsep.join([str(self.bin), environment.get("PATH", os.defpath)])
+        return environment
+
+    @property
+    def shared_library(self) -> Path:
+        """The library itself, as a program that was built with it finds it. Raises StudyError where it does not."""
+        program = self.build / "probe" / "collprobe"
+        done = subprocess.run(
+            ["ldd", program], capture_output=True, text=True, timeout=30, check=False, env=self.environment()
+        )
+        found = re.search(r"^\s*libmpi\w*\.so\S* => (/.*) \(", done.stdout, re.MULTILINE)
+        if not found:
+            raise StudyError(f"{program} finds no libmpi: ./study setup builds it")
+        return Path(found.group(1))
+
+    @property
+    def build(self) -> Path:
+        """Folder of this project's programs built with this library."""
+        return SETUP / "build" / f"{self.name}-{self.version}"
+
+
+def version_of(command: list[str | Path], pattern: str, programs: Path | None = None) -> str | None:
+    """Run *command* and return the first group of *pattern* in what it prints; None when it is missing or says nothing.
+
+    *programs* is the folder of the MPI library that the command belongs to: Intel's launcher has to be told.
+    """
+    environment = mpi_environment()
+    if programs:
+        environment |= {
+            "I_MPI_ROOT": str(programs.parent),
+            "PATH": f"{programs}{os.pathsep}{environment.get('PATH', '')}",
+        }
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, env=environment)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = re.search(pattern, done.stdout + done.stderr)
+    return found.group(1) if found else None
+
+
+def mpi_environment(base: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment for MPI programs (this process's, or *base*): as root, Open MPI has to be told that this is meant."""
+    environment = dict(os.environ if base is None else base)
+    if os.geteuid() == 0:
+        for prefix in ("OMPI", "PRTE"):
+            environment[f"{prefix}_ALLOW_RUN_AS_ROOT"] = environment[f"{prefix}_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
+    return environment
+
+
+def preloadable(library: Path, folder: Path, seen_by_all: bool = True) -> Path:
+    """A path of *library* that LD_PRELOAD can have: without blanks and colons, at which it is split. Raises StudyError.
+
+    That is a link in *folder*, where the nodes of all ranks see that folder.
+    """
+    if not set(str(library)) & {" ", ":"}:
+        return library
+    link = folder / library.name
+    if not seen_by_all or set(str(link)) & {" ", ":"}:
+        raise StudyError(f"{library}: LD_PRELOAD cannot have a path with blanks or colons; move the checkout")
+    if not link.exists():
+        link.symlink_to(library)
+    return link
+
+
+def installed(name: str) -> Mpi:
+    """The MPI library of that name. Raises StudyError where there is none."""
+    if name in mpis():
+        return mpis()[name]
+    if name == "openmpi":
+        raise StudyError("no Open MPI: mpirun and mpicc are not on PATH; ./study setup installs one in .study/openmpi")
+    raise StudyError(f"no {name}: ./study run STUDY installs it in .study/{name} for a study that names it")
+
+
+def with_library(
+    machine: Machine, mpi: Mpi, chosen: Mapping[str, str], base: Mapping[str, str], folder: Path
+) -> dict[str, str]:
+    """The environment of real ranks with the collectives library in front of *mpi*, told by *chosen*; *base* without any."""
+    if not chosen:
+        return dict(base)
+    own = str(preloadable(mpi.build / "coll" / "libcollstudy.so", folder, seen_by_all=machine.kind != "slurm"))
+    already = base.get("LD_PRELOAD")
+    groups = {"COLL_GROUPS": machine.groups} if machine.groups else {}
+    return {**base, **chosen, **groups, "LD_PRELOAD": f"{already}:{own}" if already else own}
+
+
+def _views() -> list[Path]:
+    """Folders that Spack environments of this project may have their view in."""
+    views = [ROOT / ".spack-env" / "view", SETUP / "spack"]
+    if os.environ.get("SPACK_ENV"):
+        views.insert(0, Path(os.environ["SPACK_ENV"]) / ".spack-env" / "view")
+    return [view for view in views if view.is_dir()]
+
+
+def spack_lock() -> Path | None:
+    """The lock of the Spack environment whose MPI is used; None without one. An active environment may be that of R."""
+    locks = (view.parent.parent / "spack.lock" for view in _views() if (view / "bin" / "mpirun").exists())
+    return next((lock for lock in locks if lock.exists()), None)
+
+
+def identify(folder: Path) -> Mpi | None:
+    """Return the MPI library whose mpirun is in *folder*."""
+    mpirun = folder / "mpirun"
+    if not mpirun.exists() or not (folder / "mpicc").exists():
+        return None
+    version = version_of([mpirun, "--version"], r"\(Open MPI\) (\S+)", folder)
+    if version:
+        return Mpi("openmpi", version, folder)
+    version = version_of([mpirun, "--version"], r"Intel\(R\) MPI Library.*Version (\S+)", folder)
+    if version:
+        return Mpi("impi", version, folder)
+    version = version_of([mpirun, "--version"], r"(?s)HYDRA build details.*?Version:\s+(\S+)", folder)
+    return Mpi("mpich", version, folder) if version else None
+
+
+@functools.cache
+def mpis() -> dict[str, Mpi]:
+    """All MPI libraries found, by name; for each name the first in the order of preference."""
+    folders = [view / "bin" for view in _views()]
+    on_path = shutil.which("mpirun")
+    # Packages for running MPI programs may bring a compiler without headers (Debian's openmpi-bin).
+    if on_path and version_of([Path(on_path).parent / "mpicc", *COMPILES_MPI], "(MPI_Init)", Path(on_path).parent):
+        folders.append(Path(on_path).parent)
+    folders += [SETUP / name / "bin" for name in ("openmpi", "mpich", "impi")]
+    found: dict[str, Mpi] = {}
+    for folder in folders:
+        mpi = identify(folder)
+        if mpi:
+            found.setdefault(mpi.name, mpi)
+    return found
+
+
+@functools.cache
+def simulator_version() -> str | None:
+    """Version of SimGrid, or None."""
+    if not (shutil.which("smpirun") and shutil.which("smpicc")):
+        return None
+    return version_of(["smpirun", "-version"], r"SimGrid version (\S+)")
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A benchmark suite: name, version, folder of its programs, and what their names begin with."""
+
+    name: str
+    version: str
+    folder: Path
+    prefix: str
+
+    @property
+    def embedded(self) -> bool:
+        """Whether this is the project's own benchmark."""
+        return self.prefix == "collbench_"
+
+    def program(self, benchmark: str) -> Path:
+        """Path of the program for a collective or point-to-point test; OMB spreads them over sub-folders."""
+        name = self.prefix + benchmark
+        for sub in ("", "blocking", "persistent", "standard"):
+            path = self.folder / sub / name
+            if path.exists():
+                return path
+        found = sorted(self.folder.rglob(name)) if self.folder.is_dir() else []
+        if not found:
+            raise StudyError(f"{self.name} {self.version} in {self.folder} has no program {name}")
+        return found[0]
+
+
+def source_version(part: str) -> str:
+    """Version of a C part of the project: part of the identity of what is measured with it, raised when that would change."""
+    return (ROOT / "workflow" / "native" / part / "VERSION").read_text(encoding="utf-8").strip()
+
+
+@functools.cache
+def suite(target: str) -> Suite | None:
+    """The suite for an MPI library (`openmpi`, ...) or for the simulator (`simulated`); None where nothing is built."""
+    installed = _installed_omb()
+    return installed if installed and target == "openmpi" else embedded(target)
+
+
+def embedded(target: str) -> Suite | None:
+    """The same, but always the project's own: it has what no other suite has."""
+    if target.startswith(SIMULATED):
+        folder = SETUP / "build" / target / "bench"
+    elif target in mpis():
+        folder = mpis()[target].build / "bench"
+    else:
+        return None
+    return Suite("collbench", source_version("bench"), folder, "collbench_")
+
+
+def _installed_omb() -> Suite | None:
+    """OSU Micro-Benchmarks from a Spack view, OMB_HOME or PATH."""
+    candidates = [view / "libexec" / "osu-micro-benchmarks" for view in _views()]
+    if os.environ.get("OMB_HOME"):
+        candidates.append(Path(os.environ["OMB_HOME"]))
+    on_path = shutil.which("osu_bcast")
+    if on_path:
+        candidates.append(Path(on_path).parent)
+    for folder in candidates:
+        found = next(iter(sorted(folder.rglob("osu_bcast"))), None) if folder.is_dir() else None
+        if found:
+            version = version_of([found, "-v"], r"v(\d[\d.]*)") or "unknown"
+            # blocking/osu_bcast in collective/: the folder above both holds pt2pt/ too.
+            base = folder if folder != found.parent else found.parent
+            return Suite("OSU Micro-Benchmarks", version, base, "osu_")
+    return None
+
+
+@functools.cache
+def host() -> dict[str, str]:
+    """This computer: host name and processor model."""
+    model = "unknown"
+    try:
+        found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
+        model = found.group(1).strip() if found else platform.machine()
+    except OSError:
+        pass
+    return {"processor": model}
+
+
+def versions() -> Versions:
+    """What decides a cell's identity: versions of suites and MPI libraries, and this computer."""
+    known_mpi = {name: {"name": name, "version": mpi.version} for name, mpi in mpis().items()}
+    known_suite = {}
+    simgrid = simulator_version()
+    for selector in ("smpi-openmpi", "smpi-mpich", "smpi-impi"):
+        if simgrid:
+            known_mpi[selector] = {"name": selector, "version": f"SimGrid {simgrid}"}
+    for name in known_mpi:
+        found = suite(SIMULATED if name.startswith("smpi-") else name)
+        if found:
+            known_suite[name] = {"name": found.name, "version": found.version}
+    own = {"pairs": {"name": "collbench", "version": source_version("bench")}}
+    own |= {name: {"name": name, "version": source_version(f"apps/{name}")} for name in APPLICATIONS}
+    return Versions(known_suite, known_mpi, source_version("coll"), host(), own)

@@ -1,0 +1,1 @@
+"""What has to be done: cells that lack launches, grouped into blocks."""

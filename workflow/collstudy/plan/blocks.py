@@ -1,0 +1,270 @@
+"""Group cells that share an allocation into blocks, one job each; a block is a self-contained file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from collstudy.base.files import write_atomically, write_if_changed
+from collstudy.plan.estimates import MARGIN, estimate_launch_s
+from collstudy.store.records import Store, Summary
+from collstudy.study.cells import cell_from
+from collstudy.study.config import Machine, Policy
+from collstudy.study.traces import machine_from, replay_from, trace_from
+from collstudy.study.work import Work, canonical
+
+#: Minutes between the start of a Slurm job and its first launch where the machine does not say `setup_minutes`.
+SETUP_MINUTES = 2.0
+
+#: Estimated wall time of a block of simulated cells (s).
+SIMULATED_BLOCK_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Task:
+    """A cell, trace or replay that needs launches, how many it has, and how long each of them took (s)."""
+
+    work: Work
+    policy: Policy
+    have: int = 0
+    seen_s: float | None = None
+
+    def seconds(self, ratio: float = 1.0) -> float:
+        """Rough wall time of what is left, for time limits and progress; never part of an identity.
+
+        *ratio* is what launches took over what was estimated, for a cell that has none yet.
+        """
+        each = estimate_launch_s(self.work) * ratio if self.seen_s is None else self.seen_s
+        if self.work.deterministic:
+            return each
+        # Maybe one launch more than the measurements: the proof.
+        return each * (max(self.policy.maximum - self.have, 1) + (self.have == 0 and self.work.proved))
+
+
+def seconds_of(tasks: Sequence[Task]) -> float:
+    """Estimated wall time of tasks; launches that some of them had already correct the estimate of the others."""
+    seen = [task for task in tasks if task.seen_s is not None]
+    ratio = 1.0
+    if seen:
+        ratio = sum(task.seen_s or 0 for task in seen) / sum(estimate_launch_s(task.work) for task in seen)
+    return sum(task.seconds(ratio) for task in tasks)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Tasks that share machine, MPI library and number of nodes, and fit the time budget."""
+
+    machine: Machine
+    mpi: str
+    nodes: int
+    tasks: tuple[Task, ...]
+
+    @property
+    def seconds(self) -> float:
+        """Estimated wall time of its launches."""
+        return seconds_of(self.tasks)
+
+    @property
+    def node_hours(self) -> float:
+        """Estimated node hours, the set-up of the job included; what is simulated or runs here costs none."""
+        if self.machine.kind != "slurm":
+            return 0.0
+        setup = self.machine.slurm.get("setup_minutes", SETUP_MINUTES)
+        return self.nodes * (self.seconds / 3600 + setup / 60)
+
+    def minutes(self, attempt: int = 1) -> int:
+        """The time limit to ask Slurm for: set-up, and what is left with a margin.
+
+        An attempt that kept nothing shows that the estimate is too low, so the next one asks for more.
+        """
+        factor = attempt if all(task.seen_s is None for task in self.tasks) else 1
+        setup = self.machine.slurm.get("setup_minutes", SETUP_MINUTES)
+        return max(1, math.ceil(setup + factor * MARGIN * self.seconds / 60))
+
+    @property
+    def processes(self) -> int:
+        """The most processes that one of its cells starts."""
+        return max(task.work.processes for task in self.tasks)
+
+    @property
+    def name(self) -> str:
+        """Readable parts and a digest of what is to be done: the same work, the same name."""
+        work = [(task.work.digest, task.have, asdict(task.policy)) for task in self.tasks]
+        return f"{self.machine.name}_{self.mpi}_n{self.nodes}-{hashlib.sha256(canonical(work)).hexdigest()[:12]}"
+
+    def document(self) -> dict[str, Any]:
+        """Everything that the runner needs, as plain JSON."""
+        return {
+            "name": self.name,
+            "machine": asdict(self.machine),
+            "mpi": self.mpi,
+            "nodes": self.nodes,
+            "tasks": [
+                {**task.work.document(), "policy": asdict(task.policy), "have": task.have} for task in self.tasks
+            ],
+        }
+
+
+def pack(tasks: Iterable[tuple[Machine, Task]]) -> list[Block]:
+    """Group tasks by machine, MPI and nodes, and split each group by the machine's time budget (`block_minutes`).
+
+    Neighbours in the study's order are dealt out round robin, so that the parts of a group take about as long as each
+    other and the algorithms of a comparison meet in one block.
+    """
+    groups: dict[tuple[str, str, int], list[Task]] = {}
+    machines: dict[str, Machine] = {}
+    for machine, task in tasks:
+        machines[machine.name] = machine
+        groups.setdefault((machine.name, task.work.mpi["name"], task.work.nodes), []).append(task)
+    blocks = []
+    for (name, mpi, nodes), members in groups.items():
+        machine = machines[name]
+        total = seconds_of(members)
+        # Simulations need no allocation: small blocks keep all cores of this computer busy to the end.
+        budget = SIMULATED_BLOCK_SECONDS if machine.kind == "simulated" else 60 * machine.block_minutes
+        parts = max(1, math.ceil(total / budget))
+        # What is compared stays together: same collective, mapping and processes, all algorithms.
+        points: dict[tuple, list[Task]] = {}
+        for task in members:
+            points.setdefault(task.work.point, []).append(task)
+        chunks: list[list[Task]] = [[] for _ in range(min(parts, len(points)))]
+        for index, point in enumerate(points.values()):
+            chunks[index % len(chunks)].extend(point)
+        blocks += [Block(machine, mpi, nodes, tuple(chunk)) for chunk in chunks]
+    return blocks
+
+
+def block_bytes(block: Block) -> bytes:
+    """The content of the block's file."""
+    return json.dumps(block.document(), indent=1).encode() + b"\n"
+
+
+def marker(block: Block, folder: Path) -> Path:
+    """The file that says that a block was run, which Snakemake is asked for.
+
+    One that is there already is of an earlier run: its cells are lacking again.
+    """
+    attempt = 1
+    kind = "here" if block.machine.kind == "local" else "done"
+    while (path := folder / f"{block.name}.{attempt}.{kind}").exists():
+        attempt += 1
+    return path
+
+
+def write_blocks(blocks: Iterable[Block], folder: Path) -> list[Path]:
+    """Write the files of blocks, named after their content, and return their markers."""
+    found = []
+    for block in blocks:
+        write_if_changed(folder / f"{block.name}.json", block_bytes(block))
+        found.append(marker(block, folder))
+    return found
+
+
+def pending_bytes(markers: Iterable[Path]) -> bytes:
+    """The list of the markers that something waits for."""
+    return "".join(f"{marker}\n" for marker in markers).encode()
+
+
+def write_pending(path: Path, markers: Iterable[Path]) -> None:
+    """Write that list."""
+    write_atomically(path, pending_bytes(markers))
+
+
+def read_pending(path: Path) -> list[Path]:
+    """Read what write_pending wrote."""
+    return [Path(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def read_block(path: Path) -> Block:
+    """Read what write_block wrote."""
+    document = json.loads(path.read_text(encoding="utf-8"))
+    tasks = tuple(
+        Task(_work_from(entry), Policy(**entry["policy"]), entry.get("have", 0)) for entry in document["tasks"]
+    )
+    return Block(machine_from(document["machine"]), document["mpi"], document["nodes"], tasks)
+
+
+def _work_from(entry: dict[str, Any]) -> Work:
+    if "trace" in entry:
+        return trace_from(entry["trace"])
+    return replay_from(entry["replay"]) if "replay" in entry else cell_from(entry["cell"], entry["pattern"])
+
+
+def pending(work: Work, have: Summary, policy: Policy) -> Task | None:
+    """The task of what is not complete; None for what is."""
+    if not have.failed and have.stop(work, policy):
+        return None
+    return Task(work, policy, have.count, have.seconds)
+
+
+def lacking(works: Sequence[Work], found: Sequence[tuple[Summary, int]], policy: Policy) -> list[Task]:
+    """The tasks of what is not complete in the store (`Store.summaries`), and of all that needs something that is not."""
+    tasks: list[Task] = []
+    again: set[str] = set()
+    for work, (have, _) in zip(works, found, strict=True):
+        task = pending(work, have, policy)
+        if task is None and any(needed.digest in again for needed in work.needs):
+            task = Task(work, policy, have.count, have.seconds)
+        if task:
+            tasks.append(task)
+            again.add(work.digest)
+    return tasks
+
+
+def slurm_resources(block: Block, store: Store, attempt: int = 1) -> dict[str, Any]:
+    """What a block's job asks Slurm for, in the words of Snakemake's Slurm plugin; only the time of what is left to do.
+
+    All cores of its nodes, because rank files may use any of them. A simulation is a job of one core; a block on this computer
+    asks for nothing.
+    """
+    machine = block.machine
+    if machine.kind == "local":
+        return {}
+    rest = left(block, store)
+    asked: dict[str, Any] = {"runtime": rest.minutes(attempt) if rest.tasks else 1}
+    if machine.kind == "simulated":
+        return asked | {"tasks": 1, "mem_mb": max(task.work.memory_mb for task in block.tasks)}
+    return asked | slurm_request(machine, block.nodes)
+
+
+def slurm_request(machine: Machine, nodes: int) -> dict[str, Any]:
+    """What a job on *nodes* nodes of a machine asks Slurm for, but for its time."""
+    slurm = machine.slurm
+    names = {"slurm_partition": "partition", "slurm_account": "account", "constraint": "constraint", "qos": "qos"}
+    asked: dict[str, Any] = {ours: slurm[key] for ours, key in names.items() if key in slurm}
+    extra = []
+    asked["nodes"] = nodes
+    # The plugin refuses one task a node for MPI jobs, and calls every job with `mpi` without srun.
+    if machine.cores_per_node > 1:
+        asked |= {"mpi": "mpirun", "tasks_per_node": machine.cores_per_node}
+    elif nodes > 1:
+        asked |= {"mpi": "mpirun", "tasks": nodes}
+        extra.append("--ntasks-per-node=1")
+    else:
+        asked["tasks"] = 1
+    # Zero: the plugin says nothing, and the partition's default counts (it refuses --mem=0 in slurm_extra).
+    asked["mem_mb"] = slurm.get("mem_mb", 0)
+    if slurm.get("exclusive", True):
+        extra.append("--exclusive")
+    if slurm.get("extra"):
+        extra.append(slurm["extra"])
+    if extra:
+        asked["slurm_extra"] = " ".join(extra)
+    return asked
+
+
+def left(block: Block, store: Store) -> Block:
+    """The block with what the store lacks of it at this moment."""
+    return replace(block, tasks=tuple(still_lacking(block.tasks, store)))
+
+
+def still_lacking(tasks: Sequence[Task], store: Store) -> list[Task]:
+    """What the store lacks of tasks at this moment."""
+    found = store.summaries([task.work for task in tasks])
+    rest = (pending(task.work, have, task.policy) for task, (have, _) in zip(tasks, found, strict=True))
+    return [task for task in rest if task]

@@ -1,0 +1,1 @@
+"""All studies of a checkout: what they need, how far they are."""

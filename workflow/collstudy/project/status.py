@@ -1,0 +1,201 @@
+"""How far the studies are: before, during and after a run, for a person to read."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from collstudy.base.clock import clock
+from collstudy.base.errors import StudyError
+from collstudy.base.files import read_csv
+from collstudy.plan.blocks import Block, left, read_block, read_pending, still_lacking
+from collstudy.project.studies import StudyState
+from collstudy.store.records import Store
+
+#: Seconds between two looks at the store while a run goes on.
+EVERY_S = float(os.environ.get("STUDY_PROGRESS_SECONDS", "20"))
+
+
+def explain(
+    blocks: Mapping[str, list[Block]], states: Mapping[str, StudyState], limit: float | str | None
+) -> list[str]:
+    """What a run will measure, a line for each study that lacks something; raises StudyError above *limit* node hours."""
+    lines, hours = [], 0.0
+    for name, mine in blocks.items():
+        hours += states[name].source.node_hours_ahead()
+        if not mine:
+            continue
+        state = states[name]
+        own = sum(block.node_hours for block in mine)
+        hours += own
+        seconds = sum(block.seconds for block in mine)
+        lines.append(
+            f"{name}: {len(state.work) - len(state.lacking)} of {len(state.work)} {state.noun} are stored, "
+            f"{len(state.lacking)} to measure in {len(mine)} blocks, about {seconds / 60:.1f} minutes of launches"
+            + (f", {own:.2f} node hours" if own else "")
+        )
+    if limit is not None:
+        if hours == math.inf:
+            unlimited = ", ".join(name for name in blocks if states[name].source.node_hours_ahead() == math.inf)
+            raise StudyError(f"{unlimited}: max_node_hours needs a sampled study to say sampling.budget_node_minutes")
+        try:
+            allowed = float(limit)
+        except ValueError:
+            raise StudyError(f"max_node_hours is {limit!r}, not a number") from None
+        if hours > allowed:
+            raise StudyError(
+                "\n".join(lines)
+                + f"\nabout {hours:.2f} node hours are needed, more than max_node_hours = {allowed:g} allows (config/config.yaml, "
+                "or --config max_node_hours=...): nothing was submitted"
+            )
+    return lines
+
+
+def block_states(results: Path, study: str, store: Store) -> dict[str, list[str]]:
+    """Names of the blocks of a study's newest run: `done`, `running` (somebody holds the lock) or `queued`."""
+    found: dict[str, list[str]] = {"queued": [], "running": [], "done": []}
+    try:
+        markers = read_pending(results / study / "pending.txt")
+    except FileNotFoundError:
+        return found
+    for path in markers:
+        name = path.name.rsplit(".", 2)[0]
+        state = "done" if path.exists() else "running" if store.block_runs(name) else "queued"
+        found[state].append(name)
+    return found
+
+
+def progress_line(name: str, state: StudyState, results: Path, store: Store) -> str:
+    """One line for a study: cells and blocks, and the time left."""
+    total, lacking = len(state.work), len(state.lacking)
+    line = (
+        f"{name}: {state.noun} {total - lacking} done, {state.failed} failed, {lacking - state.failed} left of {total}"
+    )
+    blocks = block_states(results, name, store)
+    if lacking and any(blocks.values()):
+        line += "; blocks " + ", ".join(f"{len(names)} {what}" for what, names in blocks.items())
+    if lacking > state.failed:
+        # Blocks side by side: the longest of those that run or wait, at least what all need over those that run.
+        unfinished = []
+        for block in [*blocks["running"], *blocks["queued"]]:
+            try:
+                unfinished.append(left(read_block(results / "blocks" / f"{block}.json"), store).seconds)
+            except FileNotFoundError:
+                continue
+        whole = sum(unfinished) or sum(task.seconds() for task in state.lacking)
+        rest = max([whole / max(len(blocks["running"]), 1), *unfinished])
+        line += f"; about {clock(rest)} left"
+    return line
+
+
+class Progress(threading.Thread):
+    """Prints a line a study while a run goes on, whenever it says something new."""
+
+    def __init__(self, states: Mapping[str, StudyState], blocks: Mapping[str, list[Path]], store: Store):
+        super().__init__(daemon=True, name="progress")
+        self.store = store
+        self.states = {name: states[name] for name, markers in blocks.items() if markers}
+        self.wake = threading.Event()
+
+    def run(self) -> None:
+        """Look at the cells that were lacking, now and then, until the process ends."""
+        said: dict[str, str] = {}
+        while self.states and not self.wake.wait(EVERY_S):
+            for name, state in list(self.states.items()):
+                try:
+                    now = again(state, self.store)
+                    line = progress_line(name, now, self.store.results, self.store)
+                except OSError:
+                    continue  # the next look may succeed
+                if line.partition("; about")[0] != said.get(name):
+                    said[name] = line.partition("; about")[0]
+                    print(line, file=sys.stderr, flush=True)
+
+
+def again(state: StudyState, store: Store) -> StudyState:
+    """The state now, looking only at the cells that were lacking then."""
+    rest = still_lacking(state.lacking, store)
+    failed = sum(have.failed for have, _ in store.summaries([task.work for task in state.lacking]))
+    return replace(state, tasks={0: tuple(rest)}, failed=failed)
+
+
+def last_words(results: Path, studies: list[str], succeeded: bool) -> list[str]:
+    """The end of a run: what there is of each study, what failed and why, and what to do."""
+    lines = []
+    failed = missing = 0
+    for name in studies:
+        rows = read_csv(results / name / "cells.csv")
+        if not (results / name / "cells.csv").exists():
+            lines.append(f"{name}: not collected")
+            missing += 1
+            continue
+        count = {
+            what: sum(row["status"] == what for row in rows) for what in ("measured", "unproved", "failed", "missing")
+        }
+        lines.append(f"{name}: " + ", ".join(f"{number} {what}" for what, number in count.items() if number))
+        failed += count["failed"]
+    if succeeded:
+        return lines
+    if failed and not missing:
+        lines.append(f"{failed} cells failed (named above; logs/measure/ has their output); all others are complete.")
+        lines.append("Run the same command again to try just these again.")
+    else:
+        lines.append("The run did not come to its end. What was measured is kept; the reason is above and in logs/.")
+        lines.append("Run the same command again: it measures only what is lacking (./study status tells how much).")
+    return lines
+
+
+def left_running(folder: Path) -> list[str]:
+    """What to know of Slurm jobs that an earlier, killed snakemake of this folder left behind; nothing where there is no Slurm."""
+    try:
+        done = subprocess.run(
+            ["squeue", "--me", "-h", "-o", "%i|%k|%Z"], capture_output=True, text=True, timeout=30, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    jobs = []
+    for line in done.stdout.splitlines():
+        number, comment, workdir = (line.split("|", 2) + ["", ""])[:3]
+        if comment.startswith("rule_measure_block") and Path(workdir) == folder:
+            jobs.append(number)
+    if not jobs:
+        return []
+    return [
+        f"Slurm jobs of an earlier run still work on blocks of this folder: {' '.join(jobs)}. They go on: a cell is measured by one "
+        f"job at a time, and what they keep is not measured again. To stop them: scancel {' '.join(jobs)}"
+    ]
+
+
+def note_start(folder: Path) -> None:
+    """Keep which process on which host runs Snakemake here, so that a lock it leaves behind can be judged."""
+    folder.mkdir(exist_ok=True)
+    (folder / "collstudy-run.json").write_text(json.dumps({"host": platform.node(), "pid": os.getpid()}) + "\n")
+
+
+def stale_lock(folder: Path) -> str | None:
+    """Why a new run may not start; an empty text when the lock is stale; None when there is no lock."""
+    locks = folder / ".snakemake" / "locks"
+    if not locks.is_dir() or not any(locks.iterdir()):
+        return None
+    try:
+        owner = json.loads((folder / ".snakemake" / "collstudy-run.json").read_text())
+        host, pid = str(owner["host"]), int(owner["pid"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return "it is not known who holds the lock of this folder: if no snakemake runs here, `snakemake --unlock`"
+    if host != platform.node():
+        return (
+            f"a snakemake on {host} (process {pid}) holds the lock of this folder: if it is dead, `snakemake --unlock`"
+        )
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return ""
+    return f"snakemake runs here already (process {pid})" if b"snakemake" in words else ""

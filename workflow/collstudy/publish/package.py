@@ -1,0 +1,226 @@
+"""`./study publish`: the report for a web server and a data package to archive.
+
+publish/index.html, report.pdf        the report
+publish/data-package.zip              code, configuration, cells, measurements, tables, versions, checksums, RO-Crate metadata
+publish/.github/workflows/pages.yml   puts the folder on GitHub Pages when it is pushed as a repository
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from collstudy.base.clock import clock
+from collstudy.base.errors import StudyError
+from collstudy.base.files import read_csv, write_atomically
+from collstudy.base.paths import ROOT
+from collstudy.launch.toolchain import spack_lock
+from collstudy.publish.citation import cff, codemeta, read_citation, zenodo
+from collstudy.publish.crate import METADATA, checksums, crate
+from collstudy.publish.data import read_imported, table
+from collstudy.publish.versions import info
+
+#: What a package needs of a checkout that is no git repository.
+SOURCES = (
+    "Snakefile", "study", "config", "profiles", "workflow", "report", "envs", "spack", "spack.yaml", "docs", "tests", "LICENSE",
+    "README.md", "CITATION.cff", "CHANGELOG.md", "CONTRIBUTING.md", "Containerfile", "apptainer.def", "pyproject.toml",
+)  # fmt: skip
+PAGES = """\
+# Puts this folder on GitHub Pages: push it as a repository of its own, and choose "GitHub Actions" in Settings, Pages.
+name: pages
+on:
+  push: {branches: [main]}
+  workflow_dispatch:
+permissions: {contents: read, pages: write, id-token: write}
+jobs:
+  pages:
+    runs-on: ubuntu-latest
+    environment: {name: github-pages, url: "${{ steps.deployment.outputs.page_url }}"}
+    steps:
+      - uses: actions/checkout@v4
+      - uses: actions/configure-pages@v5
+      - uses: actions/upload-pages-artifact@v3
+        with: {path: .}
+      - id: deployment
+        uses: actions/deploy-pages@v4
+"""
+
+
+def publish(results: Path, studies: list[str], target: Path, inputs: Mapping[str, list[Path]]) -> list[str]:
+    """Write the folder *target*; returns lines that say what is in it. *inputs* are the files that each study imports.
+
+    Raises StudyError when the results are not complete.
+    """
+    report = {name: results / "report" / name for name in ("index.html", "report.pdf")}
+    lacking = [str(path) for path in report.values() if not path.exists()]
+    lacking += [
+        str(results / name / "measurements.csv")
+        for name in studies
+        if not (results / name / "measurements.csv").exists()
+    ]
+    if lacking:
+        raise StudyError(f"not there: {', '.join(lacking)}; ./study run {' '.join(studies)} makes them")
+    if target.exists() and not (target / "data-package.zip").exists() and any(target.iterdir()):
+        raise StudyError(f"{target} is not empty and was not made by ./study publish; choose another folder")
+    stage = target / ".stage"
+    shutil.rmtree(stage, ignore_errors=True)
+    stage.mkdir(parents=True)
+    try:
+        _copy_sources(stage)
+        cells = sum(_copy_study(results, name, stage / "results") for name in studies)
+        for name, path in report.items():
+            _copy(path, stage / "results" / "report" / name)
+        _copy_spack(stage)
+        # The package analyses just its studies.
+        text = (stage / "config" / "config.yaml").read_text(encoding="utf-8")
+        text = re.sub(r"(?m)^studies:.*(\n[ -].*)*", f"studies: [{', '.join(studies)}]", text)
+        text = re.sub(r"(?m)^results:.*", "results: results", text)
+        (stage / "config" / "config.yaml").write_text(text, encoding="utf-8")
+        _write_json(stage / "versions.json", info())
+        (stage / "ARTIFACT.md").write_text(artifact(results, studies), encoding="utf-8")
+        cited, imported = read_citation(), read_imported(inputs)
+        (stage / "CITATION.cff").write_text(
+            cff(cited, (ROOT / "CITATION.cff").read_text(encoding="utf-8")), encoding="utf-8"
+        )
+        _write_json(stage / "codemeta.json", codemeta(cited))
+        _write_json(stage / ".zenodo.json", zenodo(cited, f"Data package of the studies {', '.join(studies)}."))
+        if imported:
+            (stage / "imported.csv").write_bytes(table(imported))
+            _copy_licences(inputs, stage / "licences")
+        _write_json(stage / METADATA, crate(stage, studies, cited, imported))
+        (stage / "SHA256SUMS").write_text(checksums(stage), encoding="utf-8")
+        archive = target / "data-package.zip"
+        _zip(stage, archive)
+        for name, path in report.items():
+            _copy(path, target / name)
+        for name in (
+            "ARTIFACT.md",
+            "LICENSE",
+            METADATA,
+            "CITATION.cff",
+            "codemeta.json",
+            ".zenodo.json",
+            "imported.csv",
+        ):
+            if (stage / name).exists():
+                _copy(stage / name, target / name)
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+    write_atomically(target / ".nojekyll", b"")
+    write_atomically(target / ".github" / "workflows" / "pages.yml", PAGES.encode())
+    write_atomically(target / "SHA256SUMS", checksums(target).encode())
+    return [
+        f"{target}/index.html and report.pdf: the report",
+        f"{target}/data-package.zip: {len(studies)} studies, {cells} cell files, {archive.stat().st_size / 1e6:.1f} MB",
+        "Put the folder on any web server, or push it to GitHub (its workflow does the rest); archive data-package.zip for a DOI.",
+    ]
+
+
+def _copy(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy2(source, target)
+
+
+def _copy_sources(stage: Path) -> None:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    names = [name for name in listed.stdout.split("\0") if name] if listed.returncode == 0 else []
+    if not names:
+        for source in SOURCES:
+            found = [ROOT / source] if (ROOT / source).is_file() else sorted((ROOT / source).rglob("*"))
+            names += [
+                str(path.relative_to(ROOT)) for path in found if path.is_file() and "__pycache__" not in path.parts
+            ]
+    for name in names:
+        path = ROOT / name
+        if path.is_symlink():
+            (stage / name).parent.mkdir(parents=True, exist_ok=True)
+            (stage / name).symlink_to(path.readlink())
+        elif path.is_file():
+            _copy(path, stage / name)
+
+
+def _copy_study(results: Path, name: str, target: Path) -> int:
+    """Copy a study's files and its cells; returns how many cells."""
+    shutil.copytree(results / name, target / name, ignore=shutil.ignore_patterns(".*", "pending.txt"))
+    files = _cell_files(results, name)
+    for path in files:
+        _copy(path, target / path.relative_to(results))
+    return len(files)
+
+
+def _cell_files(results: Path, study: str) -> list[Path]:
+    """The files of a study's cells."""
+    wanted = {row["cell"] for row in read_csv(results / study / "cells.csv") if row.get("cell")}
+    found = (results / "cells").rglob("*.json") if wanted else ()
+    return [path for path in found if path.stem.rsplit("-", 1)[-1] in wanted]
+
+
+def _copy_licences(inputs: Mapping[str, list[Path]], target: Path) -> None:
+    """Licences that are beside imported data: some ask that they go with them."""
+    for folder in {path.parent for paths in inputs.values() for path in paths}:
+        for path in folder.glob("LICEN[CS]E*"):
+            _copy(path, target / folder.name / path.name)
+
+
+def _copy_spack(stage: Path) -> None:
+    lock = spack_lock()
+    if lock:
+        _copy(lock, stage / "results" / "spack.lock")
+
+
+def _write_json(path: Path, document: Any) -> None:
+    path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _zip(stage: Path, archive: Path) -> None:
+    """The same content, the same bytes: fixed times and order."""
+    temporary = archive.with_suffix(".tmp")
+    with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as stream:
+        for path in sorted(p for p in stage.rglob("*") if p.is_file() or p.is_symlink()):
+            entry = zipfile.ZipInfo(f"data-package/{path.relative_to(stage).as_posix()}", (1980, 1, 1, 0, 0, 0))
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            if path.is_symlink():
+                entry.create_system, entry.external_attr = 3, 0o120777 << 16
+                stream.writestr(entry, str(path.readlink()))
+            else:
+                entry.external_attr = (path.stat().st_mode & 0o777 | 0o100000) << 16
+                stream.writestr(entry, path.read_bytes())
+    temporary.replace(archive)
+
+
+def measured_seconds(results: Path, study: str) -> float:
+    """Wall time of the launches that a study's cells were made of."""
+    total = 0.0
+    for path in _cell_files(results, study):
+        launches = json.loads(path.read_text(encoding="utf-8"))["launches"]
+        total += sum(launch["provenance"]["seconds"] for launch in launches)
+    return total
+
+
+def artifact(results: Path, studies: list[str]) -> str:
+    """The artifact appendix: claim, figure, command, expected time."""
+    lines = [
+        "# Artifact appendix", "",
+        "Unpack `data-package.zip`; in its folder `data-package`:", "",
+        "- check it: `sha256sum --check --quiet SHA256SUMS`",
+        "- **analyse again**, without measuring: `./study reanalyse` (tables, figures and report from the measurements in",
+        "  `results/`; set-up takes 1 to 5 minutes once, each study about a minute)",
+        "- **measure again** on your own machine and compare: `./study run STUDY -- --config results=again`, then",
+        "  `./study compare results again` (on a cluster: add `--profile slurm`, and write your machine file: `./study probe`)", "",
+        "| claim (study) | figure | command | expected time of measuring again |", "|---|---|---|---|",
+    ]  # fmt: skip
+    for name in studies:
+        document = json.loads((results / name / "study.json").read_text(encoding="utf-8"))
+        figures = [(row["id"], row["title"]) for row in read_csv(results / name / "figures" / "index.csv")]
+        seconds = measured_seconds(results, name)
+        time = f"{clock(seconds)} of launches" if seconds else "imported data: nothing to measure"
+        for identifier, title in figures or [("", document["title"])]:
+            command = f"`./study run {name} -- --config results=again`" if seconds else "`./study reanalyse`"
+            lines.append(f"| {title.replace('|', '/')} ({name}) | {identifier} | {command} | {time} |")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,292 @@
+"""Render the report: one HTML file and one PDF from the same .qmd files, with Quarto or with knitr + pandoc + typst.
+
+The command is `python -m collstudy render` (cli/sharing.py).
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from collstudy.base.errors import StudyError
+from collstudy.base.paths import ROOT
+
+REPORT_SOURCE = ROOT / "report"
+#: typst output needs pandoc 3.1.2; the filter's walk order and table attributes need 3.2.
+PANDOC_MINIMUM = (3, 2)
+#: Before 1.9, Quarto fetches a typst package for the callouts of every PDF; compute nodes seldom reach the network.
+QUARTO_MINIMUM = (1, 9)
+
+
+@dataclass(frozen=True)
+class Renderer:
+    """Which program renders, with the versions that the report's provenance names."""
+
+    name: str
+    version: str
+    pandoc: str
+    typst: str
+    executable: str
+
+
+@dataclass(frozen=True)
+class Job:
+    """One report: where everything is."""
+
+    results: Path
+    studies: tuple[str, ...]
+    output: Path
+    build: Path
+    source: Path
+    command: str
+    revision: str
+
+
+def say(text: str) -> None:
+    """One line of progress, at once (the caller may write to a log)."""
+    print(f"report: {text}", flush=True)
+
+
+def run(command: Sequence[str | Path], cwd: Path, what: str) -> str:
+    """Run a program; return all that it wrote. Raises StudyError with its last lines when it fails."""
+    environment = {**os.environ, "LC_ALL": "C.UTF-8", "NO_COLOR": "1"}
+    try:
+        done = subprocess.run(
+            [str(part) for part in command], check=False, cwd=cwd, env=environment, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+        )  # fmt: skip
+    except OSError as error:
+        raise StudyError(f"report: {what}: cannot start {command[0]}: {error.strerror}") from error
+    if done.returncode:
+        raise failure(what, f"exit status {done.returncode}", done.stdout)
+    return done.stdout
+
+
+def failure(what: str, how: str, log: str) -> StudyError:
+    """The error of a program that failed, with its last lines."""
+    tail = "\n".join(log.strip().splitlines()[-25:])
+    return StudyError(f"report: {what} failed ({how}):\n{tail}")
+
+
+def timed(what: str, step: Callable[[], object]) -> None:
+    """Do one step and say how long it took."""
+    start = time.monotonic()
+    step()
+    say(f"{what} ({time.monotonic() - start:.1f} s)")
+
+
+# Which renderer -----------------------------------------------------------------------------------------------------
+
+
+def version_of(executable: str, *arguments: str) -> str:
+    """The first version number that `executable arguments` prints, or an empty text."""
+    try:
+        done = subprocess.run([executable, *arguments], check=False, capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    # `quarto typst` hands typst's output on to the error stream.
+    found = None if done.returncode else re.search(r"\d+(\.\d+)+", done.stdout or done.stderr)
+    return found.group() if found else ""
+
+
+def at_least(version: str, minimum: tuple[int, int]) -> bool:
+    """Whether *version*, "1.9.38" or an empty text, is *minimum* or newer."""
+    return bool(version) and tuple(int(part) for part in version.split(".")[:2]) >= minimum
+
+
+def find_pandoc() -> tuple[str, str]:
+    """Path and version of a pandoc that is new enough: the one from PyPI first, then the one on PATH."""
+    candidates = []
+    try:
+        import pypandoc
+
+        candidates.append(str(Path(pypandoc.__file__).parent / "files" / "pandoc"))
+    except ImportError:
+        pass
+    candidates.append(shutil.which("pandoc") or "")
+    seen = []
+    for path in filter(None, candidates):
+        version = version_of(path, "--version")
+        if at_least(version, PANDOC_MINIMUM):
+            return path, version
+        seen.append(f"{path} is {version or 'not usable'}")
+    wanted = ".".join(map(str, PANDOC_MINIMUM))
+    raise StudyError(
+        f"report: no pandoc {wanted} or newer ({'; '.join(seen) or 'none found'}); "
+        "pip install pypandoc_binary, or install Quarto"
+    )
+
+
+def typst_version() -> str:
+    """Version of the typst compiler from PyPI."""
+    try:
+        from importlib.metadata import version
+
+        import typst  # noqa: F401
+
+        return version("typst")
+    except ImportError as error:
+        raise StudyError("report: the typst compiler is missing; pip install typst, or install Quarto") from error
+
+
+def choose_renderer(wanted: str) -> Renderer:
+    """Quarto where one that is new enough is on PATH, else the fallback; *wanted* can insist on one."""
+    quarto = shutil.which("quarto") if wanted != "fallback" else None
+    if quarto:
+        version = version_of(quarto, "--version")
+        if at_least(version, QUARTO_MINIMUM):
+            return Renderer(
+                "Quarto",
+                version,
+                version_of(quarto, "pandoc", "--version"),
+                version_of(quarto, "typst", "--version"),
+                quarto,
+            )
+        lack = f"{quarto} is {version or 'not usable'}, not {'.'.join(map(str, QUARTO_MINIMUM))} or newer"
+        print(f"report: {lack}", file=sys.stderr, flush=True)
+    else:
+        lack = "no quarto on PATH"
+    if wanted == "quarto":
+        raise StudyError(f"report: --renderer quarto, but {lack}")
+    path, version = find_pandoc()
+    return Renderer("knitr + pandoc + typst", "", version, typst_version(), path)
+
+
+# Build folder -------------------------------------------------------------------------------------------------------
+
+
+def prepare(job: Job, renderer: Renderer) -> None:
+    """Fill the build folder with a fresh copy of the project and with what the .qmd files need to know."""
+    if not (job.source / "index.qmd").is_file():
+        raise StudyError(f"report: {job.source} has no index.qmd")
+    if job.build.exists():
+        shutil.rmtree(job.build)
+    shutil.copytree(job.source, job.build, ignore=shutil.ignore_patterns(".*", "*.Rproj"))
+    facts = {
+        "results": str(job.results),
+        "results_label": os.path.relpath(job.results),
+        "output_label": os.path.relpath(job.output),
+        "studies": list(job.studies),
+        "renderer": {key: value for key, value in asdict(renderer).items() if key != "executable"},
+        "python": platform.python_version(),
+        "command": job.command,
+        "revision": job.revision,
+        "date": datetime.date.today().isoformat(),
+    }
+    (job.build / "report.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
+
+
+def publish(job: Job, made: dict[str, Path]) -> None:
+    """Move the finished files to their place; an old report stays whole until the new one is."""
+    job.output.mkdir(parents=True, exist_ok=True)
+    for path in made.values():
+        if not path.is_file() or not path.stat().st_size:
+            raise StudyError(f"report: {path} was not made")
+    for name, path in made.items():
+        temporary = job.output / f"{name}.part"
+        shutil.copyfile(path, temporary)
+        os.replace(temporary, job.output / name)
+        say(f"{os.path.relpath(job.output / name)} ({path.stat().st_size / 1e6:.2f} MB)")
+
+
+# Quarto -------------------------------------------------------------------------------------------------------------
+
+
+def render_quarto(job: Job, renderer: Renderer) -> dict[str, Path]:
+    """Render both formats with Quarto; what it only warns of (a reference that does not resolve) is an error."""
+    made: dict[str, Path] = {}
+    for target, file, name in (("html", "index.html", "index.html"), ("typst", "index.pdf", "report.pdf")):
+        command = [renderer.executable, "render", "index.qmd", "--to", target, "--execute-dir", str(job.build)]
+        start = time.monotonic()
+        log = run(command, job.build, f"quarto {target}")
+        # PyPI's quarto-cli drops the exit status of Quarto: only the file says whether it was made.
+        if not (job.build / "_output" / file).is_file():
+            raise failure(f"quarto {target}", f"no {file}", log)
+        # Set aside at once: rendering the other format may clean the output folder.
+        made[name] = job.build / name
+        os.replace(job.build / "_output" / file, made[name])
+        refuse_bad_references(log, made[name])
+        say(f"quarto {target} ({time.monotonic() - start:.1f} s)")
+    return made
+
+
+def refuse_bad_references(log: str, page: Path) -> None:
+    """Raise StudyError when Quarto's log or page shows a cross-reference without a target, or with two."""
+    twice = set(re.findall(r"Duplicate identifier '([^']+)'", log))
+    if twice:
+        raise StudyError("report: identifier used twice: " + ", ".join(sorted(twice)))
+    names = set(re.findall(r"[Uu]nable to resolve (?:crossref|link)\W+@?([\w-]+)", log))
+    if page.suffix == ".html" and page.is_file():
+        names |= set(re.findall(r"\?@((?:fig|tbl|sec)-[\w-]+)", page.read_text(encoding="utf-8", errors="replace")))
+    if names:
+        raise StudyError("report: unresolved reference @" + ", @".join(sorted(names)))
+
+
+# Fallback -----------------------------------------------------------------------------------------------------------
+
+
+def pandoc_command(renderer: Renderer, target: str, output: str) -> list[str]:
+    """The pandoc call for one format; runs in the build folder, so that no path needs quoting."""
+    common = [
+        renderer.executable, "index.md", "--from", "markdown", "--standalone", "--fail-if-warnings", "--toc",
+        "--number-sections", "--lua-filter", "filters/common.lua", "--lua-filter", "filters/crossref.lua",
+        "--output", output, "--metadata", "lang=en",
+    ]  # fmt: skip
+    if target == "html":
+        return [
+            *common, "--to", "html5", "--toc-depth", "3", "--template", "theme/fallback.html", "--embed-resources",
+            "--mathml", "--css", "theme/layout.css", "--css", "theme/report.css",
+        ]  # fmt: skip
+    return [*common, "--to", "typst", "--toc-depth", "2", "--template", "theme/fallback.typst"]
+
+
+def render_html(job: Job, renderer: Renderer) -> None:
+    """index.md to one self-contained page."""
+    run(pandoc_command(renderer, "html", "index.html"), job.build, "pandoc to HTML")
+
+
+def render_pdf(job: Job, renderer: Renderer) -> None:
+    """index.md to PDF through typst."""
+    run(pandoc_command(renderer, "typst", "report.typ"), job.build, "pandoc to typst")
+    # In its own process: a compiler as a library holds the interpreter's lock, and the HTML is being made meanwhile.
+    program = "import sys, typst; typst.compile(sys.argv[1], output=sys.argv[2], root=sys.argv[3])"
+    run([sys.executable, "-c", program, "report.typ", "report.pdf", "."], job.build, "typst to PDF")
+
+
+def render_fallback(job: Job, renderer: Renderer) -> dict[str, Path]:
+    """Knitr once, then both formats at the same time."""
+    rscript = shutil.which("Rscript")
+    if not rscript:
+        raise StudyError("report: no Rscript on PATH; install R")
+    timed("knitr", lambda: run([rscript, "--no-save", "R/knit.R"], job.build, "knitr"))
+    with ThreadPoolExecutor(2) as pool:
+        steps = {"HTML": render_html, "PDF": render_pdf}
+        running = [pool.submit(timed, name, lambda step=step: step(job, renderer)) for name, step in steps.items()]
+        for step in running:
+            step.result()
+    return {"index.html": job.build / "index.html", "report.pdf": job.build / "report.pdf"}
+
+
+def render(job: Job, wanted: str = "auto") -> None:
+    """Make the report of *job*. Raises StudyError."""
+    if not job.results.is_dir():
+        raise StudyError(f"report: no results folder {job.results}")
+    for study in job.studies:
+        if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", study):
+            raise StudyError(f"report: {study!r} is not a study's name")
+    renderer = choose_renderer(wanted)
+    say(f"{renderer.name} {renderer.version}".strip() + f", pandoc {renderer.pandoc}, typst {renderer.typst}")
+    prepare(job, renderer)
+    made = render_quarto(job, renderer) if renderer.name == "Quarto" else render_fallback(job, renderer)
+    publish(job, made)

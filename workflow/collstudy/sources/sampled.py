@@ -1,0 +1,132 @@
+"""A study that is sampled: from the points that a round asks for to cells, blocks and measurements.
+
+The analysis chooses points (algorithm, processes, message size; `workflow/analysis/R/sampling.R`) from those of the study's sweeps,
+which `results/<study>/sampling/grid.csv` lists. Neighbouring sizes of one algorithm and number of processes are one cell, so one
+launch sweeps them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from collstudy.base.files import read_csv, to_csv
+from collstudy.sources.source import Context, Rows
+from collstudy.sources.swept import SweptSource
+from collstudy.study.cells import Cell
+from collstudy.study.config import Choice, Sampled, Study
+from collstudy.study.work import Work
+
+#: What tells a point from all others, and what its calls cost.
+POINT = ["collective", "algorithm", "parameters", "mapping", "nodes", "processes", "size_bytes"]
+GRID_COLUMNS = [*POINT, "mpi", "iterations", "warmup"]
+
+
+class SampledSource(SweptSource):
+    """The cells that rounds have asked for, of those of the sweeps."""
+
+    described_by = Sampled
+
+    def __init__(self, study: Study, context: Context):
+        super().__init__(study, context)
+        assert isinstance(study.source, Sampled)
+        self.sampling = study.source.sampling
+
+    def needs(self) -> set[str]:
+        """R as well: it chooses what a round asks for."""
+        return super().needs() | {"r"}
+
+    @property
+    def numbers(self) -> range:
+        """The numbers of the rounds."""
+        return range(1, self.sampling.rounds + 1)
+
+    def folder_of(self, number: int) -> Path:
+        """The folder of a round."""
+        return self.folder / "sampling" / f"round-{number}"
+
+    def cells(self) -> list[Cell]:
+        """Those of all rounds that asked."""
+        return self.cells_until(self.sampling.rounds)
+
+    def cells_until(self, number: int) -> list[Cell]:
+        """Those of all rounds until one, each once."""
+        return list({cell.digest: cell for one in range(1, number + 1) for cell in self.asked(one)}.values())
+
+    def rounds(self) -> dict[int, list[Work]]:
+        """The cells of each round that asked."""
+        return {number: list(self.asked(number)) for number in self.numbers}
+
+    def asked(self, number: int) -> list[Cell]:
+        """The cells of a round; none where it has not asked yet. Points that the sweeps no longer have are left out."""
+        rows = read_csv(self.folder_of(number) / "asked.csv")
+        if not rows:
+            return []
+        places: dict[tuple[str, ...], tuple[Cell, int]] = {}
+        for cell in self.grid:
+            for index, point in enumerate(_points(cell)):
+                places.setdefault(_key(point), (cell, index))
+        launches: list[tuple[Cell, list[int]]] = []
+        for cell, index in (places[key] for row in rows if (key := _key(row)) in places):
+            if launches and launches[-1][0] is cell and launches[-1][1][-1] + 1 == index:
+                launches[-1][1].append(index)
+            else:
+                launches.append((cell, [index]))
+        return [_part(cell, indices) for cell, indices in launches]
+
+    def node_hours_ahead(self) -> float:
+        """What rounds to come may spend: the budget until the last one has asked, infinite without one."""
+        if self.study.machine.kind != "slurm" or (self.folder_of(self.sampling.rounds) / "asked.csv").exists():
+            return 0.0
+        budget = self.sampling.budget_node_minutes
+        return math.inf if budget is None else budget / 60
+
+    def describe(self) -> dict[str, Any]:
+        """The grid, and how it is sampled."""
+        rules = {key: value for key, value in asdict(self.sampling).items() if value is not None}
+        return super().describe() | {"sampling": rules}
+
+    def files(self) -> dict[str, bytes]:
+        """Also the points that there are."""
+        return super().files() | {"sampling/grid.csv": grid(self.grid)}
+
+    def rows(self) -> Rows:
+        """What the store has of all rounds."""
+        return self.rows_until(self.sampling.rounds)
+
+    def rows_until(self, number: int) -> Rows:
+        """The same until the end of a round."""
+        return self.rows_of(self.cells_until(number), timed=True)
+
+
+def _points(cell: Cell) -> Iterator[dict[str, Any]]:
+    """Every point of a cell."""
+    parameters = Choice(cell.algorithm, cell.parameters).parameter_text
+    for size in cell.size_list:
+        values = (cell.collective, cell.algorithm, parameters, cell.mapping, cell.nodes, cell.processes, size)
+        yield dict(zip(POINT, values, strict=True))
+
+
+def _key(point: dict[str, Any]) -> tuple[str, ...]:
+    return tuple("" if point[name] is None else str(point[name]) for name in POINT)
+
+
+def grid(cells: list[Cell]) -> bytes:
+    """grid.csv: every point of the study's cells."""
+    rows = {}
+    for cell in cells:
+        for point in _points(cell):
+            costs = {"mpi": cell.mpi["name"], "iterations": cell.iterations, "warmup": cell.warmup}
+            rows.setdefault(_key(point), {**point, **costs})
+    return to_csv(GRID_COLUMNS, list(rows.values()))
+
+
+def _part(cell: Cell, indices: list[int]) -> Cell:
+    """The cell with those of its sizes alone, which are neighbours."""
+    if cell.sizes is None:
+        return cell
+    sizes = cell.size_list
+    return replace(cell, sizes=(sizes[indices[0]], sizes[indices[-1]], *cell.sizes[2:]))

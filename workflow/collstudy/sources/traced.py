@@ -1,0 +1,209 @@
+"""Applications of a study: traced once, and the traces replayed in the simulator. Both are work like cells (study/traces.py)."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Iterator
+from typing import Any
+
+from collstudy.base.errors import StudyError
+from collstudy.launch import tracefile
+from collstudy.launch.openmpi import library
+from collstudy.launch.toolchain import simulator_version
+from collstudy.launch.trace import command_words, program_of
+from collstudy.sources.source import Context, Rows, Source
+from collstudy.study.cells import Versions, library_text, machine_identity, variable
+from collstudy.study.config import Application, Catalogue, Machine, ReplayPlan, Study, Traced
+from collstudy.study.traces import REPLAY_IDENTITY, TRACE_IDENTITY, Replay, Trace
+from collstudy.study.work import Work, canonical
+
+#: Name of the replay that is compared with.
+DEFAULT = "default"
+
+
+class TracedSource(Source):
+    """Traces of applications, and replays of these on simulated machines."""
+
+    described_by = Traced
+
+    def __init__(self, study: Study, context: Context):
+        super().__init__(study, context)
+        assert isinstance(study.source, Traced)
+        self.asked = study.source
+
+    @functools.cached_property
+    def found(self) -> tuple[list[Trace | Replay], list[dict[str, str]]]:
+        """All traces and replays, and what is left out with the reason. Raises StudyError where a program is missing."""
+        return jobs(self.study, self.asked, self.context.catalogue, self.context.versions)
+
+    def work(self) -> list[Work]:
+        """Each trace, followed by its replays."""
+        return list(self.found[0])
+
+    def machine_of(self, work: Work) -> Machine:
+        """Replays have machines of their own."""
+        assert isinstance(work, Trace | Replay)
+        return work.machine
+
+    def needs(self) -> set[str]:
+        """Applications and the MPI library that starts them, and the simulator for replays."""
+        return {"compiler", "applications", self.study.machine.mpi, *(["simulator"] if self.asked.replay else [])}
+
+    def describe(self) -> dict[str, Any]:
+        """What study.json says of applications: where their traces and replays are, and how they are replayed."""
+        plan, (found, left_out) = self.asked.replay, self.found
+        replay = (
+            {"ranks": plan.ranks, "mapping": plan.mapping, "machines": [m.name for m in plan.machines]}
+            if plan
+            else None
+        )
+        return {
+            "collectives": {}, "decisions": {},
+            "how": {
+                "suite": "applications", "suite_version": "", "mpi": "openmpi", "mpi_version": library().version,
+                "simulator": "SimGrid SMPI" if plan else "", "simulator_version": (simulator_version() or "") if plan else "",
+                "oversubscribed": self.study.machine.oversubscribe,
+            },
+            "cells": hashlib.sha256(canonical([job.digest for job in found])).hexdigest(),
+            "applications": [_entry(trace, found) for trace in found if isinstance(trace, Trace)],
+            "left_out": left_out, "replay": replay,
+        }  # fmt: skip
+
+    def rows(self) -> Rows:
+        """Each trace and replay with its status, and how long it took.
+
+        `collective` is the application; `algorithm` is `traced` or the replay's label; `latency_us` is the run time of the traced
+        application, from MPI_Init to MPI_Finalize, or the makespan of the replay.
+        """
+        rows = Rows()
+        for job in self.found[0]:
+            record = self.context.read(job)
+            trace = job if isinstance(job, Trace) else job.trace
+            common = {
+                "study": self.study.name, "machine": job.machine.name, "simulated": job.deterministic, "suite": "application",
+                "mpi": job.mpi["name"], "collective": trace.application.name, "algorithm": "traced", "parameters": "",
+                "mapping": "", "nodes": job.nodes, "processes": job.processes, "cell": job.digest[:16],
+            }  # fmt: skip
+            if isinstance(job, Replay):
+                common |= {
+                    "algorithm": job.variant,
+                    "parameters": f"machine={job.machine.name}",
+                    "mapping": job.mapping,
+                }
+            status, reason = record.status()
+            rows.cells.append({**common, "status": status, "reason": reason, "launches": len(record.launches)})
+            rows.measurements += [{**common, "launch": 1, **launch["samples"][0]} for launch in record.launches]
+        return rows
+
+
+def _entry(trace: Trace, found: list[Trace | Replay]) -> dict[str, Any]:
+    application = trace.application
+    return {
+        "name": application.name, "label": application.label, "description": application.description,
+        "command": application.command, "ranks": application.ranks, "trace": trace.folder_text,
+        "replays": [
+            {
+                "label": job.variant, "machine": job.machine.name, "machine_label": job.machine.label,
+                "mapping": job.mapping, "algorithms": job.algorithms, "folder": job.folder_text,
+                "tree": job.machine.simulation["fat_tree"],
+            }
+            for job in found
+            if isinstance(job, Replay) and job.trace.digest == trace.digest
+        ],
+    }  # fmt: skip
+
+
+def _trace(application: Application, machine: Machine, versions: Versions) -> Trace:
+    program = program_of(application)
+    identity = {
+        "identity_version": TRACE_IDENTITY,
+        "trace_version": tracefile.VERSION,
+        "machine": machine_identity(machine, versions.host) | {"oversubscribe": machine.oversubscribe},
+        "mpi": versions.mpi["openmpi"],
+        "name": application.name,
+        "command": application.command,
+        "prepare": application.prepare,
+        "ranks": application.ranks,
+        # The program decides what is called: another version of it is another question.
+        "program": hashlib.sha256(program.read_bytes()).hexdigest() if program else None,
+    }
+    return Trace(application, machine, identity)
+
+
+def chosen_algorithms(catalogue: Catalogue, algorithms: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Variables of the collectives library, and SimGrid's own algorithms, that make a replay use *algorithms*.
+
+    What is not named is Open MPI's default: by the collectives library where it has it, else SimGrid's copy of the tables.
+    """
+    environment, smpi = {}, {}
+    for collective, entries in catalogue.algorithms.items():
+        entry = entries[algorithms.get(collective, "default")]
+        own = entry.get("simulated", entry.get("library"))
+        if own:
+            environment[variable(collective)] = library_text(own)
+        elif "smpi" in entry:
+            smpi[collective] = entry["smpi"]["algorithm"]
+    return environment, smpi
+
+
+def _replays(trace: Trace, plan: ReplayPlan, catalogue: Catalogue, versions: Versions) -> Iterator[Replay]:
+    tried: list[dict[str, Any]] = [{"label": DEFAULT}]
+    tried += [
+        entry
+        for entry in plan.alternatives
+        if trace.application.name in entry.get("applications", [trace.application.name])
+    ]
+    for number, machine in enumerate(plan.machines):
+        # Alternatives are tried on the first machine; the others show what another network does.
+        for entry in tried if number == 0 else tried[:1]:
+            mapping = entry.get("mapping", plan.mapping)
+            algorithms = entry.get("algorithms", {})
+            environment, smpi = chosen_algorithms(catalogue, algorithms)
+            cycle = tuple(catalogue.mappings[mapping]["cycle"])
+            identity = {
+                "identity_version": REPLAY_IDENTITY,
+                "trace": trace.digest,
+                "machine": machine_identity(machine, {}),
+                "simulator": simulator_version(),
+                "library_version": versions.library,
+                "ranks": plan.ranks,
+                "cycle": cycle,
+                "environment": environment,
+                "smpi": smpi,
+            }
+            yield Replay(
+                trace, machine, entry["label"], plan.ranks, mapping, cycle, algorithms, environment, smpi, identity
+            )
+
+
+def jobs(
+    study: Study, asked: Traced, catalogue: Catalogue, versions: Versions
+) -> tuple[list[Trace | Replay], list[dict[str, str]]]:
+    """All traces and replays of a study, and what is left out with the reason. Raises StudyError where a program is missing."""
+    if "openmpi" not in versions.mpi:
+        raise StudyError("no Open MPI to run the applications with; ./study setup installs one")
+    found: list[Trace | Replay] = []
+    left_out = []
+    for application in asked.applications:
+        # On a cluster the program may be on its nodes only.
+        if study.machine.kind == "local" and program_of(application) is None:
+            program = command_words(application)[0]
+            if not application.optional:
+                raise StudyError(
+                    f"config/studies/{study.name}.yaml: applications.{application.name}: {program} is not installed"
+                )
+            left_out.append(
+                {"name": application.name, "label": application.label, "reason": f"{program} is not installed"}
+            )
+            continue
+        trace = _trace(application, study.machine, versions)
+        found.append(trace)
+        if asked.replay:
+            found += _replays(trace, asked.replay, catalogue, versions)
+    if not found:
+        raise StudyError(
+            f"config/studies/{study.name}.yaml: no application can run: "
+            + "; ".join(f"{entry['name']}: {entry['reason']}" for entry in left_out)
+        )
+    return found, left_out

@@ -1,0 +1,1 @@
+"""What is known: one file for each cell."""

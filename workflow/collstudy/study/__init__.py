@@ -1,0 +1,1 @@
+"""What is asked: configuration, cells and their identity, placement of ranks."""

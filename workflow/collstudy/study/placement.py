@@ -1,0 +1,136 @@
+"""Where each rank goes: from a machine's levels and a mapping's cycle to one core per rank."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from collstudy.base.errors import StudyError
+from collstudy.study.config import Level, Machine
+
+
+@dataclass(frozen=True)
+class Core:
+    """A core by its coordinates, one index for each level of the machine, outermost first."""
+
+    coordinates: tuple[int, ...]
+    node: int
+    core_of_node: int
+
+    @property
+    def name(self) -> str:
+        """Host name of the core in the simulated platform: c-<coordinates joined by ->."""
+        return "c-" + "-".join(map(str, self.coordinates))
+
+
+def cores_in_order(levels: tuple[Level, ...], cycle: list[str]) -> list[Core]:
+    """All cores in the order in which ranks take them.
+
+    The levels in *cycle* vary fastest, in that order; the others follow from the innermost to the outermost
+    (`mpirun --map-by`: core = [], socket = [socket], node = [node, socket]).
+    """
+    names = [level.name for level in levels]
+    fastest_first = list(cycle) + [name for name in reversed(names) if name not in cycle]
+    # Cycling over a level inside of a node goes on within the node: the node itself stays the slowest unless it is named.
+    slowest_first = list(reversed(fastest_first))
+    counts = {level.name: level.count for level in levels}
+    cores = []
+    for indices in itertools.product(*(range(counts[name]) for name in slowest_first)):
+        at = dict(zip(slowest_first, indices, strict=True))
+        node = core = 0
+        for name in names:
+            if name in ("group", "node"):
+                node = node * counts[name] + at[name]
+            else:
+                core = core * counts[name] + at[name]
+        cores.append(Core(tuple(at[name] for name in names), node, core))
+    return cores
+
+
+def place(
+    machine: Machine,
+    cycle: Sequence[str],
+    nodes: int,
+    processes: int,
+    per_node: int | None,
+    hosts: dict[str, Any] | None = None,
+) -> list[Core]:
+    """Return the core of each rank on the first *nodes* nodes, at most *per_node* ranks on each, in the order of *hosts*.
+
+    With `oversubscribe` the order starts again when the cores are used up. Raises StudyError when there are not enough.
+    """
+    if hosts and "ranks" in hosts:
+        return _place_as_listed(machine, hosts["ranks"], nodes, processes)
+    taken = dict.fromkeys(range(nodes), 0)
+    limit = machine.cores_per_node if per_node is None else per_node
+    chosen = []
+    for core in cores_in_order(machine.levels, list(cycle)):
+        if core.node < nodes and taken[core.node] < limit:
+            taken[core.node] += 1
+            chosen.append(core)
+    if len(chosen) < processes and not machine.oversubscribe:
+        raise StudyError(
+            f"{processes} processes do not fit on {nodes} nodes of machine {machine.name} ({len(chosen)} cores)"
+        )
+    placed = [chosen[rank % len(chosen)] for rank in range(processes)]
+    return _shuffle(machine, placed, nodes, hosts) if hosts else placed
+
+
+def _shuffle(machine: Machine, placed: list[Core], nodes: int, hosts: dict[str, Any]) -> list[Core]:
+    """The host file of a placement with its lines in random order (`shuffle: node`), or with all its slots (`shuffle: core`).
+
+    The same seed, nodes and processes give the same order everywhere.
+    """
+    generator = random.Random(f"{hosts['seed']}:{nodes}:{len(placed)}")
+    if hosts["shuffle"] == "core":
+        return generator.sample(placed, len(placed))
+    order = generator.sample(range(nodes), nodes)
+    cores = {(core.node, core.core_of_node): core for core in cores_in_order(machine.levels, [])}
+    return [cores[order[core.node], core.core_of_node] for core in placed]
+
+
+def _place_as_listed(machine: Machine, listed: list[int], nodes: int, processes: int) -> list[Core]:
+    """Rank r is on node listed[r], on the first core there that no lower rank has."""
+    if processes > len(listed) or max(listed[:processes]) >= nodes:
+        raise StudyError(
+            f"a mapping lists {len(listed)} ranks on {max(listed) + 1} nodes; {processes} processes on {nodes} nodes do not fit it"
+        )
+    free: dict[int, list[Core]] = {}
+    for core in cores_in_order(machine.levels, []):
+        free.setdefault(core.node, []).append(core)
+    try:
+        return [free[node].pop(0) for node in listed[:processes]]
+    except IndexError:
+        raise StudyError(
+            f"a mapping lists more ranks on a node than the {machine.cores_per_node} cores of machine {machine.name}"
+        ) from None
+
+
+def first_difference(levels: tuple[Level, ...], one: Core, other: Core) -> str | None:
+    """The outermost level at which two cores differ; None for the same core."""
+    pairs = zip(levels, one.coordinates, other.coordinates, strict=True)
+    return next((level.name for level, a, b in pairs if a != b), None)
+
+
+def nodes_of_pairs(machine: Machine, level: str, pairs: int) -> int:
+    """How many nodes the pairs of a ladder's step need: rank r and rank r + *pairs* differ first at *level*.
+
+    They are the ranks that the multi-pair benchmarks let talk to each other. Raises StudyError where the machine cannot
+    have such pairs.
+    """
+    where = f"machine {machine.name}: {pairs} pair{'s' * (pairs > 1)} across level {level}"
+    count = next(entry.count for entry in machine.levels if entry.name == level)
+    if count < 2:
+        raise StudyError(f"{where}: there is only one {level} in each unit outside of it, so no two cores differ there")
+    nodes = 1 + cores_in_order(machine.levels, [level])[1].node
+    cores = place(machine, [level], nodes, 2 * pairs, None)
+    for rank in range(pairs):
+        found = first_difference(machine.levels, cores[rank], cores[rank + pairs])
+        if found != level:
+            raise StudyError(
+                f"{where}: ranks {rank} and {rank + pairs} would differ at level {found or 'none'}; take another number of pairs"
+            )
+    return nodes

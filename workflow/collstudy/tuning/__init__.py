@@ -1,0 +1,1 @@
+"""Decisions to files that MPI libraries read, and what these files gain."""

@@ -1,0 +1,204 @@
+"""`./study advise`: which algorithm to use, from the results at hand; or that they do not tell, and which cells would."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from collstudy.base.errors import StudyError
+from collstudy.base.files import read_csv
+from collstudy.base.statistics import median, median_interval
+from collstudy.store.measurements import read_measurements, whole
+from collstudy.tuning.emission import rules_path
+from collstudy.tuning.rules import Placement
+
+UNITS = {"": 1, "b": 1, "k": 1024, "kib": 1024, "m": 1 << 20, "mib": 1 << 20, "kb": 1000, "mb": 1_000_000, "g": 1 << 30,
+         "gib": 1 << 30}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Question:
+    """A collective at a placement and a message size (None for a collective without one)."""
+
+    collective: str
+    mapping: str
+    nodes: int
+    processes: int
+    size: int | None
+
+    @property
+    def label(self) -> str:
+        """One line."""
+        size = "" if self.size is None else f", {self.size} B"
+        return f"{self.collective} on {self.nodes} nodes, {self.processes} processes, mapping {self.mapping}{size}"
+
+
+def parse_size(text: str) -> int:
+    """`64KiB`, `64k`, `65536` to bytes. Raises argparse's error."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-zA-Z]*)", text)
+    if not found or found.group(2).lower() not in UNITS:
+        raise argparse.ArgumentTypeError(f"{text!r} is no size; such as 65536, 64KiB, 1MiB")
+    return int(float(found.group(1)) * UNITS[found.group(2).lower()])
+
+
+def answer(folder: Path, question: Question) -> tuple[bool, list[str]]:
+    """What one study says: whether it knows, and the lines to print."""
+    document = json.loads((folder / "study.json").read_text(encoding="utf-8"))
+    kind = "simulated" if document["simulated"] else "measured"
+    head = f"Study {document['name']} ({document['machine']['label']}, {kind}):"
+    asked = (question.collective, question.mapping, str(question.nodes))
+    decided = [
+        row
+        for row in read_csv(folder / "tuning" / "decisions.csv")
+        if (row["collective"], row["mapping"], row["nodes"]) == asked
+    ]
+    at_count = [row for row in decided if int(float(row["processes"])) == question.processes]
+    sizes = sorted({whole(row["size_bytes"]) for row in at_count if row["size_bytes"]})
+    outside = question.size is not None and sizes and not sizes[0] <= question.size < 2 * sizes[-1]
+    if not at_count or outside:
+        return False, [head, *_unknown(document, question, decided)]
+    size = max((s for s in sizes if s <= (question.size or 0)), default=None)
+    row = next(row for row in at_count if whole(row["size_bytes"]) == size)
+    row = _after_verification(folder, row)
+    lines = [head, f"  use: {row['algorithm']}" + (f" ({row['reason']})" if row["reason"] else "")]
+    lines += _expectation(folder, question, row, size, kind, "sampling" in document)
+    if document["simulated"]:
+        lines.append(f"  {_typical_error(folder.parent, document['machine']['name'], question)}")
+    if row["algorithm"] != "default":
+        file = rules_path(folder / "tuning", document["how"]["mpi"], Placement(question.mapping, question.nodes, {}))
+        lines.append(f"  rules file: {file} (README.md beside it says how to use it)")
+    return True, lines
+
+
+def _typical_error(results: Path, machine: str, question: Question) -> str:
+    """How far the simulated machine is off, from the table of the study that compares it with the real one."""
+    for table in sorted(results.glob("*/tables/accuracy.csv")):
+        document = json.loads((table.parent.parent / "study.json").read_text(encoding="utf-8"))
+        asked = (question.collective, "all")
+        rows = {row["mapping"]: row for row in read_csv(table) if (row["collective"], row["algorithm"]) == asked}
+        row = rows.get(question.mapping) or rows.get("all")
+        if document["machine"]["name"] == machine and row:
+            held_out = "held-out " if row["held_out"] == "TRUE" else ""
+            return (
+                f"simulated, typically off by {float(row['median_abs_error_pct']):.0f} % (median of {int(float(row['cells']))} "
+                f"{held_out}cells, mapping {row['mapping']}; one of ten by more than "
+                f"{float(row['p90_abs_error_pct']):.0f} %; study {document['name']})"
+            )
+    return "simulated; no study here compares the machine with a real one"
+
+
+def _after_verification(folder: Path, row: dict[str, str]) -> dict[str, str]:
+    """A decision whose rule was withdrawn is the default again."""
+    for gone in read_csv(folder / "tables" / "tuning-withdrawn.csv"):
+        keys = ("collective", "mapping", "nodes", "processes", "size_bytes")
+        if all(whole(gone[k]) == whole(row[k]) if k not in keys[:2] else gone[k] == row[k] for k in keys):
+            return {**row, "algorithm": "default", "reason": f"{gone['rule']} was slower on fresh launches"}
+    return row
+
+
+def _expectation(
+    folder: Path, question: Question, row: dict[str, str], size: int | None, kind: str, sampled: bool
+) -> list[str]:
+    """Expected latency with its interval, gain, and the cells behind both; of a sampled study all of them, through its model."""
+    name, _, parameters = row["algorithm"].partition(" [")
+    samples: dict[str, dict[int, list[float]]] = {}
+    points = set()
+    for found in read_measurements(folder / "measurements.csv"):
+        if (found.collective, found.mapping) != (question.collective, question.mapping):
+            continue
+        points.add((found.name, found.processes, found.size))
+        if found.nodes == question.nodes and found.size == size:
+            samples.setdefault(found.name, {}).setdefault(found.processes, []).append(found.value)
+    own = samples.get(row["algorithm"], {})
+    lines = []
+    if question.processes in own:
+        values = own[question.processes]
+        interval = median_interval(values)
+        if interval:
+            text = f"[{interval[0]:.3g}, {interval[1]:.3g}] us over {len(values)} launches"
+        elif kind == "simulated":
+            text = "the simulation is deterministic: no interval"
+        else:
+            text = _noise(float(row["expected_us"]), row) + " (one launch; noise from neighbouring cells)"
+        lines.append(f"  expected latency: {median(values):.4g} us, {text}")
+        basis = [question.processes]
+    else:
+        counts = sorted(own)
+        basis = [p for p in counts if p < question.processes][-1:] + [p for p in counts if p > question.processes][:1]
+        ends = sorted(median(own[p]) for p in basis)
+        spread = f", between the neighbours' {ends[0]:.4g} and {ends[-1]:.4g} us" if ends and not sampled else ""
+        expected = f"{float(row['expected_us']):.4g} us, {row['basis']}" if row["expected_us"] else "not known"
+        lines.append(f"  expected latency: {expected}{spread}")
+    if row["algorithm"] != "default":
+        lines.append(f"  gain over the default ({float(row['default_us']):.4g} us): {float(row['gain_pct']):.1f} %")
+        lines += _verified(folder, question, size)
+    lines.append(
+        f"  rests on: a model of {len(points)} points {kind} in rounds"
+        if sampled
+        else f"  rests on: {name}{' ' + parameters.rstrip(']') if parameters else ''} and {len(samples) - 1} other algorithms, "
+        f"{kind}, at {' and '.join(map(str, basis))} processes" + (f", {size} B" if size is not None else "")
+    )
+    if question.size is not None and size != question.size:
+        lines.append(f"  {question.size} B was not {kind}: the rule of {size} B and more is used")
+    return lines
+
+
+def _noise(latency: float, row: dict[str, str]) -> str:
+    half = 1.96 * float(row["noise_pct"] or 0) / 100 * latency
+    return f"[{max(latency - half, 0):.3g}, {latency + half:.3g}] us"
+
+
+def _verified(folder: Path, question: Question, size: int | None) -> list[str]:
+    for row in read_csv(folder / "tables" / "tuning-verification.csv"):
+        where = (
+            row["collective"],
+            row["mapping"],
+            int(row["nodes"]),
+            int(row["processes"]),
+            whole(row["size_bytes"]),
+        )
+        if where == (question.collective, question.mapping, question.nodes, question.processes, size):
+            return [
+                f"  verified on fresh launches: {row['verdict']}, speed-up {float(row['speedup']):.3f} "
+                f"[{float(row['speedup_low']):.3f}, {float(row['speedup_high']):.3f}]"
+            ]
+    return ["  not verified at this very cell"]
+
+
+def _unknown(document: dict[str, Any], question: Question, decided: list[dict[str, str]]) -> list[str]:
+    """Which cells would tell: the default and every algorithm of the study, at the place that was asked for."""
+    if question.collective not in document["collectives"]:
+        return [f"  does not know: no {question.collective} in this study"]
+    entry = document["collectives"][question.collective]
+    lines = [f"  does not know: {question.label} is outside of what it decided"]
+    if decided:
+        counts = sorted({int(float(row["processes"])) for row in decided})
+        sizes = sorted({whole(row["size_bytes"]) for row in decided if row["size_bytes"]})
+        reach = f", {sizes[0]} to {sizes[-1]} B" if sizes else ""
+        lines.append(f"  it decided for {counts[0]} to {counts[-1]} processes{reach}")
+    names = ", ".join(dict.fromkeys(one["name"] for one in entry["algorithms"]))
+    size = f", sizes around {question.size} B" if question.size is not None else ""
+    lines.append(
+        f"  cells that would tell: {question.collective} with {names}; mapping {question.mapping}, {question.nodes} nodes, "
+        f"{question.processes} processes{size}; three launches or more each"
+    )
+    return lines
+
+
+def advise(results: Path, question: Question, study: str | None) -> tuple[bool, list[str]]:
+    """Ask every study with decisions, or one: whether one knows, and the lines to print."""
+    if question.size is None and question.collective != "barrier":
+        raise StudyError(f"{question.collective} needs --size")
+    folders = sorted(path.parent.parent for path in results.glob(f"{study or '*'}/tuning/decisions.csv"))
+    if not folders:
+        raise StudyError(
+            "nothing is decided yet: ./study run tuning, or for a study that is there: "
+            "snakemake results/STUDY/tuning/decisions.csv"
+        )
+    answers = [answer(folder, question) for folder in folders]
+    lines = [line for _, mine in sorted(answers, key=lambda one: not one[0]) for line in mine]
+    return any(known for known, _ in answers), [f"{question.label}:", *lines]

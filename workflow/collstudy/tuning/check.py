@@ -1,0 +1,334 @@
+"""Do Open MPI and MPICH do what a rules file says? Ask the installed library, at every rule's boundary.
+
+Release builds do not tell which algorithm they picked, so each size is broadcast (reduced, ...) once while the messages are
+watched (Open MPI's monitoring component, libmessages.so for MPICH), and the pairs of ranks that exchanged messages are compared
+with those of the algorithm that the file names; where their shape is not known, with those of a launch that forces the
+algorithm; and where the file leaves it to the library, with those of a launch without a rules file.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import subprocess
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from collstudy.base.errors import StudyError
+from collstudy.base.paths import ROOT
+from collstudy.launch import hydra, mpich, openmpi
+from collstudy.launch.proof import messages
+from collstudy.launch.rulesfile import rules_arguments
+from collstudy.launch.toolchain import Mpi
+from collstudy.study.config import Catalogue
+from collstudy.study.patterns import PATTERNS, messages_an_edge
+from collstudy.tuning import trees
+from collstudy.tuning.rules import (
+    HAN,
+    Placement,
+    Rule,
+    components_of,
+    han_rules,
+    openmpi_rules,
+    selected,
+    selected_rules,
+    told,
+)
+
+#: The default of Open MPI's coll/tuned, whose rules a file has.
+ONLY_TUNED = ["--mca", "coll", "tuned,basic,libnbc,self,monitoring"]
+#: Starts a command as if on another node of this computer.
+AS_NODE = ROOT / "workflow" / "scripts" / "as_node.sh"
+#: As many ranks as are started, on few cores: enough to tell chain, trees and linear apart.
+MOST_RANKS = 8
+LAUNCH_LIMIT_S = 60
+
+Pairs = frozenset[tuple[int, int]]
+#: How many messages each pair of ranks (sender, receiver) exchanged.
+Messages = dict[tuple[int, int], int]
+#: Starts the probe: (what chooses the algorithm, collective, processes, bytes) -> messages. What chooses is a rules file, a rule
+#: that is forced, or None: the library.
+Probe = Callable[[Path | Rule | None, str, int, int], Messages]
+
+
+@dataclass(frozen=True)
+class Library:
+    """An installed library that is asked: its label, its word in the catalogue, its probe, and how it wants its files."""
+
+    label: str
+    mpi: str
+    probe: Probe
+    write: Callable[[Placement, Path], None]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One size at one number of processes: what the file says and whether the library's messages are those."""
+
+    mpi: str
+    file: str
+    collective: str
+    entry: int
+    processes: int
+    size_bytes: int
+    rule: str
+    agrees: bool
+    tells_apart: bool
+
+
+def boundaries(rules: tuple[Rule, ...]) -> list[int]:
+    """Sizes at which a misread rule shows: one below, at, and one above each rule's first size; never 0."""
+    sizes = {size for rule in rules for size in (rule.size - 1, rule.size, rule.size + 1) if size > 0}
+    return sorted(sizes)
+
+
+def library(mpi: Mpi, catalogue: Catalogue, numbers: dict[str, dict[str, int]]) -> Library:
+    """How the installed Open MPI or MPICH is asked; *numbers* are those of Open MPI's algorithms."""
+    if mpi.name == "mpich":
+        own = trees.own_trees(mpi.shared_library)
+
+        def write(placement: Placement, path: Path) -> None:
+            trees.write(placement, catalogue, own, path)
+
+        return Library(f"MPICH {mpi.version}", "mpich", _mpich_probe(mpi, catalogue), write)
+
+    def write_classic(placement: Placement, path: Path) -> None:
+        path.write_text(openmpi_rules(placement, catalogue, [], numbers), encoding="utf-8")
+
+    return Library(f"Open MPI {mpi.version}", "openmpi", _openmpi_probe(mpi, catalogue), write_classic)
+
+
+def _openmpi_probe(mpi: Mpi, catalogue: Catalogue) -> Probe:
+    def probe(choice: Path | Rule | None, collective: str, processes: int, size: int) -> Messages:
+        arguments = ONLY_TUNED
+        if isinstance(choice, Path):
+            arguments = rules_arguments(choice, monitored=True)
+        elif choice:
+            arguments = _forcing(mpi, catalogue, collective, choice)
+        return _monitored(mpi, ["--map-by", "core:OVERSUBSCRIBE", *arguments], collective, processes, size)
+
+    return probe
+
+
+def _forcing(mpi: Mpi, catalogue: Catalogue, collective: str, rule: Rule) -> list[str]:
+    chosen = told(catalogue, collective, rule, "openmpi")
+    return openmpi.forcing_arguments(collective, chosen, mpi, rule.text, monitored=True)
+
+
+def _monitored(mpi: Mpi, arguments: list[Any], collective: str, processes: int, size: int) -> Messages:
+    """The messages of one call under Open MPI's monitoring component."""
+    with tempfile.TemporaryDirectory(prefix="rulescheck-") as folder:
+        command = [
+            mpi.mpirun, "-n", processes, *arguments, "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1",
+            "--mca", "pml_monitoring_enable", "2", "--mca", "pml_monitoring_enable_output", "3",
+            "--mca", "pml_monitoring_filename", f"{folder}/messages", mpi.build / "probe" / "collprobe", collective, size,
+        ]  # fmt: skip
+        return _messages_of(command, mpi.environment(), Path(folder))
+
+
+def _mpich_probe(mpi: Mpi, catalogue: Catalogue) -> Probe:
+    def probe(choice: Path | Rule | None, collective: str, processes: int, size: int) -> Messages:
+        with tempfile.TemporaryDirectory(prefix="rulescheck-") as folder:
+            environment = mpi.environment()
+            if isinstance(choice, Path):
+                environment |= mpich.environment(choice)
+            elif choice:
+                environment |= mpich.forcing_environment(collective, told(catalogue, collective, choice, "mpich"))
+            command = [
+                mpi.mpirun, "-n", processes, *hydra.watching(mpi.build / "probe", Path(folder)),
+                mpi.build / "probe" / "collprobe", collective, size,
+            ]  # fmt: skip
+            return _messages_of(command, environment, Path(folder))
+
+    return probe
+
+
+def _messages_of(command: list[Any], environment: dict[str, str], folder: Path) -> Messages:
+    words = [str(word) for word in command]
+    for _ in range(2):  # a launch that hangs (seen once in 600, on a busy computer) says nothing of the file
+        try:
+            done = subprocess.run(
+                words, capture_output=True, text=True, timeout=LAUNCH_LIMIT_S, env=environment, cwd=folder, check=False
+            )
+        except subprocess.TimeoutExpired:
+            continue
+        if done.returncode != 0:
+            raise StudyError(f"{' '.join(words)} failed:\n{(done.stdout + done.stderr)[-1000:]}")
+        return messages(folder)
+    raise StudyError(f"{' '.join(words)}: no end after {LAUNCH_LIMIT_S} s, twice")
+
+
+def expected_pairs(catalogue: Catalogue, collective: str, rule: Rule, processes: int, mpi: str) -> Pairs | None:
+    """The messages of a rule's algorithm; None for the library's own decision and for shapes that are not known."""
+    pattern = catalogue.pattern(collective, rule.algorithm, mpi)
+    if rule.algorithm == "default" or pattern is None:
+        return None
+    return PATTERNS[pattern](processes, told(catalogue, collective, rule, mpi))
+
+
+def expected_number(catalogue: Catalogue, collective: str, rule: Rule, size: int, mpi: str) -> int | None:
+    """How many messages a rule's segments make of one between each of its pairs; None where that is not known."""
+    pattern = catalogue.pattern(collective, rule.algorithm, mpi)
+    return messages_an_edge(pattern, told(catalogue, collective, rule, mpi), size) if pattern else None
+
+
+def _agree(seen: Messages, expected: Pairs, number: int | None) -> bool:
+    return frozenset(seen) == expected and (number is None or set(seen.values()) <= {number})
+
+
+def check_placement(
+    placement: Placement, path: Path, catalogue: Catalogue, library: Library, before: Placement | None = None
+) -> list[Finding]:
+    """Check every entry of a placement's rules file.
+
+    Entries for more than MOST_RANKS processes are checked in a copy of the file in which the entry holds for MOST_RANKS
+    processes: sizes, algorithm and parameters are proved, the number of processes is what could not be started here.
+    Entries that *before*, which was checked already, has word for word are left out.
+    """
+    findings = []
+    references: dict[tuple[str, int, int, str], Pairs] = {}
+    done: set[tuple] = set()
+    with tempfile.TemporaryDirectory(prefix="rulescheck-") as folder:
+        for collective, table in placement.tables.items():
+            for entry, rules in table.items():
+                moved = entry > MOST_RANKS
+                processes = MOST_RANKS if moved else max(entry, 2)
+                if before and before.tables[collective].get(entry) == rules:
+                    continue
+                if (collective, processes, rules) in done or (moved and all(r.algorithm == "default" for r in rules)):
+                    continue
+                done.add((collective, processes, rules))
+                file, seen_table = path, table
+                if moved:
+                    seen_table = {0: rules}
+                    # Sizes in the file are those of `entry` processes; the copy says the same bytes for fewer ranks.
+                    copy = replace(placement, tables={collective: seen_table})
+                    file = Path(folder) / f"{collective}-{entry}{path.suffix}"
+                    library.write(copy, file)
+                for size in [1] if collective == "barrier" else boundaries(rules) or [1]:
+                    rule = selected(seen_table, processes, size)
+                    expected = expected_pairs(catalogue, collective, rule, processes, library.mpi)
+                    if expected is None:
+                        key = (collective, processes, size, rule.text)
+                        if key not in references:
+                            forced = None if rule.algorithm == "default" else rule
+                            references[key] = frozenset(library.probe(forced, collective, processes, size))
+                        expected = references[key]
+                    seen = library.probe(file, collective, processes, size)
+                    number = expected_number(catalogue, collective, rule, size, library.mpi)
+                    others = [
+                        (
+                            expected_pairs(catalogue, collective, other, processes, library.mpi),
+                            expected_number(catalogue, collective, other, size, library.mpi),
+                        )
+                        for other in selected_rules(seen_table, processes)
+                        if (other.algorithm, other.parameters) != (rule.algorithm, rule.parameters)
+                    ]
+                    findings.append(
+                        Finding(
+                            library.label, path.name, collective, entry, processes, size, rule.text,
+                            _agree(seen, expected, number), bool(others) and (expected, number) not in others,
+                        )
+                    )  # fmt: skip
+    return findings
+
+
+def emulates_nodes(mpi: Mpi) -> bool:
+    """Whether this computer can start *mpi* as if on two nodes: Open MPI 5, and a host name of its own for each."""
+    if mpi.name != "openmpi" or int(mpi.version.split(".")[0]) < 5:
+        return False
+    done = subprocess.run([AS_NODE, "node", "true"], capture_output=True, timeout=LAUNCH_LIMIT_S, check=False)
+    return done.returncode == 0
+
+
+def on_two_nodes(mpi: Mpi, arguments: list[Any], collective: str, processes: int, size: int) -> Messages:
+    """The same with the ranks on two emulated nodes, in blocks; no component is left out unless *arguments* say so."""
+    hosts = f"nodea:{(processes + 1) // 2},nodeb:{processes // 2}"
+    with tempfile.TemporaryDirectory(prefix="rulescheck-") as folder:
+        agent = Path(folder) / AS_NODE.name  # Open MPI cuts the agent's path at blanks
+        agent.symlink_to(AS_NODE)
+        where = ["--prtemca", "plm_ssh_agent", agent, "--host", hosts, "--map-by", "slot"]
+        return _monitored(mpi, [*where, *arguments], collective, processes, size)
+
+
+def check_han(
+    placement: Placement, path: Path, han: Path, default: str, catalogue: Catalogue, mpi: Mpi,
+    numbers: dict[str, dict[str, int]],
+) -> list[Finding]:  # fmt: skip
+    """Check that on several nodes coll/han and coll/tuned together do what their two files say.
+
+    Only the sizes at which the component changes are looked at: what coll/tuned does is `check_placement`'s. Two emulated
+    nodes of at most MOST_RANKS ranks stand for those of the placement.
+    """
+    findings, done = [], set()
+    for collective, table in placement.tables.items():
+        for entry, rules in table.items():
+            processes = min(max(entry, 2), MOST_RANKS)
+            components = components_of(rules, default)
+            if collective not in HAN or (collective, processes, components) in done:
+                continue
+            done.add((collective, processes, components))
+            with tempfile.TemporaryDirectory(prefix="rulescheck-") as folder:
+                files, seen_table = (path, han), table
+                if entry > MOST_RANKS:
+                    seen_table = {0: rules}
+                    copy = replace(placement, tables={collective: seen_table})
+                    files = (Path(folder) / path.name, Path(folder) / han.name)
+                    files[0].write_text(openmpi_rules(copy, catalogue, [], numbers), encoding="utf-8")
+                    files[1].write_text(han_rules(copy, default, []), encoding="utf-8")
+                for size in [1] if collective == "barrier" else boundaries(components) or [1]:
+                    call = (collective, processes, size)
+                    rule, alone = selected(seen_table, processes, size), frozenset(on_two_nodes(mpi, [], *call))
+                    expected: Pairs | None = alone
+                    if rule.algorithm != "default":
+                        expected = expected_pairs(catalogue, collective, rule, processes, "openmpi")
+                        expected = expected or frozenset(
+                            on_two_nodes(mpi, _forcing(mpi, catalogue, collective, rule), *call)
+                        )
+                    elif default == "tuned":
+                        expected = frozenset(on_two_nodes(mpi, ONLY_TUNED, *call))
+                    seen = on_two_nodes(mpi, rules_arguments(files[0], han=files[1]), *call)
+                    findings.append(
+                        Finding(
+                            f"Open MPI {mpi.version}, two emulated nodes", han.name, collective, entry, processes, size,
+                            rule.text, frozenset(seen) == expected, rule.algorithm == "default" or expected != alone,
+                        )
+                    )  # fmt: skip
+    return findings
+
+
+def complain(findings: list[Finding]) -> None:
+    """Raise StudyError naming file, rule and size of every mismatch."""
+    wrong = [
+        f"{one.file}: {one.collective}, entry for {one.entry} processes, {one.size_bytes} B: the file says {one.rule}, "
+        f"{one.mpi} with {one.processes} ranks sends other messages"
+        for one in findings
+        if not one.agrees
+    ]
+    if wrong:
+        raise StudyError(f"{findings[0].mpi} does not follow the rules file:\n  " + "\n  ".join(wrong))
+
+
+def to_csv(findings: list[Finding]) -> bytes:
+    """check.csv."""
+    stream = io.StringIO(newline="")
+    writer = csv.DictWriter(stream, [field.name for field in fields(Finding)], lineterminator="\n")
+    writer.writeheader()
+    rows: list[dict[str, Any]] = [asdict(one) for one in findings]
+    writer.writerows({k: str(v).upper() if isinstance(v, bool) else v for k, v in row.items()} for row in rows)
+    return stream.getvalue().encode()
+
+
+def read_csv(path: Path) -> list[Finding]:
+    """Read what to_csv wrote."""
+    with open(path, newline="", encoding="utf-8") as stream:
+        return [
+            Finding(
+                row["mpi"], row["file"], row["collective"], int(row["entry"]), int(row["processes"]), int(row["size_bytes"]),
+                row["rule"], row["agrees"] == "TRUE", row["tells_apart"] == "TRUE",
+            )
+            for row in csv.DictReader(stream)
+        ]  # fmt: skip

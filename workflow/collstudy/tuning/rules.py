@@ -1,0 +1,409 @@
+"""Decisions (`results/<study>/tuning/decisions.csv`, made in R) to files that MPI libraries read.
+
+Open MPI: classic rules (version 1, every release), version 2 (from 5.0.7), JSON (from 6.0), and coll_han's rules for placements
+of several nodes. Intel MPI: `I_MPI_ADJUST_*`. MPICH: selection trees (mpich.py) of studies that measured it, CVARs of others.
+This project's collectives library: `COLL_RULES`. One file for each placement (mapping, nodes); sizes in each library's own
+unit. Where nothing was decided a file says "the library's default": beyond the measured sizes and processes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from collstudy.base.errors import StudyError
+from collstudy.base.files import read_csv
+from collstudy.study.cells import library_text
+from collstudy.study.config import Catalogue, Machine
+from collstudy.study.placement import place
+
+#: Open MPI's numbers of collectives (ompi/mca/coll/base/coll_base_functions.h, 4.1 to 6.0).
+COLLECTIVE_IDS = {
+    "allgather": 0, "allreduce": 2, "alltoall": 3, "barrier": 6, "bcast": 7, "gather": 9, "reduce": 11, "scatter": 15,
+}  # fmt: skip
+#: There Open MPI's rules count the bytes of the whole communicator; the benchmark those of one rank.
+TOTAL_BYTES = ("allgather", "alltoall", "gather", "scatter")
+#: coll/tuned's numbers in 4.1 and 5.0, for machines where no Open MPI can be asked (`ompi_info`).
+NUMBERS = {
+    "bcast": {
+        "basic_linear": 1, "chain": 2, "pipeline": 3, "split_binary_tree": 4, "binary_tree": 5, "binomial": 6,
+        "knomial": 7, "scatter_allgather": 8, "scatter_allgather_ring": 9,
+    },
+    "barrier": {"linear": 1, "double_ring": 2, "recursive_doubling": 3, "bruck": 4, "two_proc": 5, "tree": 6},
+    "reduce": {
+        "linear": 1, "chain": 2, "pipeline": 3, "binary": 4, "binomial": 5, "in-order_binary": 6, "rabenseifner": 7,
+    },
+    "allreduce": {
+        "basic_linear": 1, "nonoverlapping": 2, "recursive_doubling": 3, "ring": 4, "segmented_ring": 5, "rabenseifner": 6,
+    },
+}  # fmt: skip
+#: The same algorithm in Intel MPI (I_MPI_ADJUST_*), where it has one.
+INTEL = {
+    "bcast": {"binomial": 1, "knomial": 8},
+    "barrier": {"recursive_doubling": 2, "tree": 5},
+    "allreduce": {"recursive_doubling": 1, "rabenseifner": 2},
+    "reduce": {"binomial": 2, "rabenseifner": 5},
+}
+#: Collectives that Open MPI's coll/han can hand to another component (coll_han_dynamic.c, 5.0).
+HAN = ("allgather", "allreduce", "barrier", "bcast", "gather", "reduce", "scatter")
+
+
+#: Collectives of this project's collectives library (workflow/native/coll/README.md).
+LIBRARY = ("bcast", "barrier", "reduce", "allreduce", "gather", "alltoallv", "reduce_scatter")
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One row of decisions.csv: what to use for a collective at a placement, a number of processes and a message size."""
+
+    collective: str
+    mapping: str
+    nodes: int
+    processes: int
+    size: int | None
+    algorithm: str
+    parameters: tuple[tuple[str, int], ...]
+    basis: str
+    gain_pct: float | None
+
+    @property
+    def choice(self) -> tuple[str, tuple[tuple[str, int], ...]]:
+        """Algorithm and parameters."""
+        return self.algorithm, self.parameters
+
+
+@dataclass(frozen=True)
+class Rule:
+    """From a message size (bytes of one rank, as the benchmark counts) on: an algorithm; `default` is the library's own.
+
+    *beyond*: for sizes or processes that were not measured.
+    """
+
+    size: int
+    algorithm: str
+    parameters: tuple[tuple[str, int], ...] = ()
+    gain_pct: float | None = None
+    beyond: bool = False
+
+    @property
+    def text(self) -> str:
+        """As in the catalogue, with parameters."""
+        return library_text({"algorithm": self.algorithm, **dict(self.parameters)})
+
+
+#: Rules of one collective: for each number of processes from which they hold, in ascending order.
+Table = dict[int, tuple[Rule, ...]]
+
+
+@dataclass(frozen=True)
+class Placement:
+    """What one file is for, with its rules by collective."""
+
+    mapping: str
+    nodes: int
+    tables: dict[str, Table]
+
+    @property
+    def name(self) -> str:
+        """Part of the files' names."""
+        return f"{self.mapping}-n{self.nodes}"
+
+
+def parse_parameters(text: str) -> tuple[tuple[str, int], ...]:
+    """`key=value;...`, as tables have parameters, to pairs in alphabetical order."""
+    pairs = [pair.split("=") for pair in text.split(";") if pair]
+    return tuple(sorted((key, int(value)) for key, value in pairs))
+
+
+def read_decisions(path: Path) -> list[Decision]:
+    """Read decisions.csv. Raises StudyError where there is none."""
+    if not path.exists():
+        raise StudyError(f"{path}: no decisions yet; ./study run decides for studies with analysis.tuning")
+    rows = []
+    for row in read_csv(path):
+        parameters = parse_parameters(row["parameters"])
+        rows.append(
+            Decision(
+                row["collective"], row["mapping"], int(row["nodes"]), int(float(row["processes"])),
+                int(float(row["size_bytes"])) if row["size_bytes"] else None, row["algorithm"], parameters, row["basis"],
+                float(row["gain_pct"]) if row["gain_pct"] else None,
+            )
+        )  # fmt: skip
+    return rows
+
+
+def placements(decisions: Iterable[Decision], withdrawn: set[tuple] = frozenset()) -> list[Placement]:
+    """Merge decisions to rules: neighbouring sizes, then neighbouring process counts, that say the same become one.
+
+    *withdrawn* holds (collective, mapping, nodes, processes, size) that go back to the default.
+    """
+    grouped: dict[tuple[str, int], dict[str, dict[int, list[Decision]]]] = {}
+    for row in decisions:
+        tables = grouped.setdefault((row.mapping, row.nodes), {})
+        tables.setdefault(row.collective, {}).setdefault(row.processes, []).append(row)
+    found = []
+    for (mapping, nodes), tables in sorted(grouped.items()):
+        merged = {}
+        for collective, by_count in sorted(tables.items()):
+            table: Table = {}
+            for count in sorted(by_count):
+                table[count] = _merge_sizes(by_count[count], withdrawn)
+            elsewhere = (Rule(0, "default", beyond=True),)
+            table[max(by_count) + 1] = elsewhere
+            merged[collective] = _merge_counts({0: elsewhere, **table}, collective)
+        found.append(Placement(mapping, nodes, merged))
+    return found
+
+
+def _merge_sizes(rows: list[Decision], withdrawn: set[tuple]) -> tuple[Rule, ...]:
+    """Rules of one process count, from size 0 on, ascending; the default again from twice the largest measured size."""
+    rules: list[Rule] = []
+    gains: list[list[float]] = []
+    rows = sorted(rows, key=lambda row: row.size or 0)
+    for row in rows:
+        key = (row.collective, row.mapping, row.nodes, row.processes, row.size)
+        choice = ("default", ()) if key in withdrawn else row.choice
+        if not rules or (rules[-1].algorithm, rules[-1].parameters) != choice:
+            rules.append(Rule(row.size or 0 if rules else 0, *choice))
+            gains.append([])
+        gains[-1] += [row.gain_pct] if row.gain_pct is not None and choice[0] != "default" else []
+    means = [sum(values) / len(values) if values else None for values in gains]
+    rules = [Rule(rule.size, rule.algorithm, rule.parameters, mean) for rule, mean in zip(rules, means, strict=True)]
+    if rows[-1].size is not None and rules[-1].algorithm != "default":
+        rules.append(Rule(2 * rows[-1].size, "default", beyond=True))
+    return tuple(rules)
+
+
+def _merge_counts(table: Table, collective: str) -> Table:
+    def meaning(count: int) -> Any:
+        unit = count if collective in TOTAL_BYTES else 1
+        return [(rule.size * unit, rule.algorithm, rule.parameters) for rule in table[count]]
+
+    kept: Table = {}
+    last = None
+    for count in sorted(table):
+        if last is None or meaning(count) != last:
+            kept[count] = table[count]
+            last = meaning(count)
+    return kept
+
+
+def selected_rules(table: Table, processes: int) -> tuple[Rule, ...]:
+    """The rules for all sizes that a library uses: those of the last entry not above the number of processes."""
+    return table[max(count for count in table if count <= processes)]
+
+
+def selected(table: Table, processes: int, size: int) -> Rule:
+    """What a library that reads these rules uses: the last entry not above, for processes and then for size."""
+    return [rule for rule in selected_rules(table, processes) if rule.size <= size][-1]
+
+
+def in_unit(collective: str, size: int, processes: int) -> int:
+    """Bytes of one rank in the unit of Open MPI's rules."""
+    return size * processes if collective in TOTAL_BYTES else size
+
+
+def told(catalogue: Catalogue, collective: str, rule: Rule, mpi: str) -> dict[str, Any]:
+    """How the MPI library *mpi* is told to use a rule's algorithm. Raises StudyError where it cannot be."""
+    found = catalogue.told(collective, rule.algorithm, dict(rule.parameters), mpi)
+    if found is None:
+        raise StudyError(f"config/algorithms.yaml: {collective} {rule.text} has no entry that tells {mpi} to use it")
+    return found
+
+
+def _openmpi_entry(catalogue: Catalogue, collective: str, rule: Rule, numbers: dict[str, int]) -> tuple[int, int, int]:
+    """Number, fan-out and segment size of a rule; 0 0 0 is the library's own decision. Raises StudyError."""
+    if rule.algorithm == "default":
+        return 0, 0, 0
+    settings = told(catalogue, collective, rule, "openmpi")
+    names = settings["algorithm"] if isinstance(settings["algorithm"], list) else [settings["algorithm"]]
+    known = [numbers[name] for name in names if name in numbers]
+    if not known:
+        raise StudyError(f"Open MPI has no {collective} algorithm {' or '.join(names)}")
+    return known[0], settings.get("fanout", 0), settings.get("segment_bytes", 0)
+
+
+def openmpi_rules(
+    placement: Placement, catalogue: Catalogue, header: list[str], numbers: dict[str, dict[str, int]], version: int = 1
+) -> str:
+    """The classic format, version 1 or 2; see coll_tuned_dynamic_file.c.
+
+    A communicator smaller than the first entry would use the first entry: so there is one for 0 processes.
+    """
+    lines = ["rule-file-version-2"] if version == 2 else []
+    lines += [f"# {text}" for text in header]
+    lines.append(f"{len(placement.tables)} # collectives")
+    for collective, table in placement.tables.items():
+        lines += [f"{COLLECTIVE_IDS[collective]} # {collective}", f"{len(table)} # communicator sizes"]
+        for count, rules in table.items():
+            lines += [f"{count} # processes and more", f"{len(rules)} # message sizes"]
+            for rule in rules:
+                entry = _openmpi_entry(catalogue, collective, rule, numbers[collective])
+                words = [in_unit(collective, rule.size, count), *entry] + ([0] if version == 2 else [])
+                lines.append(f"{' '.join(map(str, words))} # {rule.text}{_gain(rule)}")
+    return "\n".join(lines) + "\n"
+
+
+def han_default(study: dict[str, Any], placement: Placement) -> str | None:
+    """The component of Open MPI 5 that a rule "default" means at a placement; None where coll/han takes no part.
+
+    On several nodes coll/han goes before coll/tuned from Open MPI 5.0 on. Only a study that measured such an Open MPI has
+    measured coll/han as the default; the default of others (4.1, the simulator's copy of it) is coll/tuned's.
+    """
+    how = study["how"]
+    if placement.nodes < 2 or not set(placement.tables) & set(HAN):
+        return None
+    measured = how["mpi"] == "openmpi" and int(how["mpi_version"].split(".")[0]) >= 5
+    return "han" if measured else "tuned"
+
+
+def han_rules(placement: Placement, default: str, header: list[str]) -> str:
+    """Which component does a collective on a communicator of several nodes; see coll_han_dynamic_file.h.
+
+    Only the topologic level of the whole communicator has rules. Sizes are those of one rank.
+    """
+    tables = {collective: table for collective, table in placement.tables.items() if collective in HAN}
+    lines = [f"# {text}" for text in header] + [f"{len(tables)} # collectives"]
+    for collective, table in tables.items():
+        # The smallest number that the format knows is 1: from there on an entry for 1 process holds, not that for 0.
+        by_count = {max(count, 1): components_of(rules, default) for count, rules in sorted(table.items())}
+        configurations = _merge_counts(by_count, "")
+        lines += [
+            collective,
+            "1 # topologic levels",
+            "global_communicator",
+            f"{len(configurations)} # communicator sizes",
+        ]
+        for count, rules in configurations.items():
+            lines += [f"{count} # processes and more", f"{len(rules)} # message sizes"]
+            lines += [f"{rule.size} {rule.algorithm}" for rule in rules]
+    return "\n".join(lines) + "\n"
+
+
+def components_of(rules: tuple[Rule, ...], default: str) -> tuple[Rule, ...]:
+    """The rules with a component in place of each algorithm, neighbours that say the same merged."""
+    found: list[Rule] = []
+    for rule in rules:
+        component = default if rule.algorithm == "default" else "tuned"
+        if not found or found[-1].algorithm != component:
+            found.append(Rule(rule.size, component))
+    return tuple(found)
+
+
+def _gain(rule: Rule) -> str:
+    return "" if rule.gain_pct is None else f", expected gain {rule.gain_pct:.1f} %"
+
+
+def openmpi_json(placement: Placement, catalogue: Catalogue, numbers: dict[str, dict[str, int]]) -> str:
+    """The JSON format of Open MPI 6.0 (docs/tuning-apps/tuned_dynamic_file_schema.json): no comments; no rule, no change."""
+    collectives: dict[str, Any] = {}
+    for collective, table in placement.tables.items():
+        counts = sorted(table)
+        for count, following in zip(counts, [*counts[1:], None], strict=True):
+            entries = []
+            rules = table[count]
+            for rule, after in zip(rules, [*rules[1:], None], strict=True):
+                if rule.algorithm == "default":
+                    continue
+                number, fanout, segment = _openmpi_entry(catalogue, collective, rule, numbers[collective])
+                entry: dict[str, Any] = {"msg_size_min": in_unit(collective, rule.size, count)}
+                entry["msg_size_max"] = "inf" if after is None else in_unit(collective, after.size, count) - 1
+                entry |= {"alg": number} | ({"faninout": fanout} if fanout else {})
+                entries.append(entry | ({"seg_size": segment} if segment else {}))
+            if entries:
+                scope = {"comm_size_min": count, "comm_size_max": following - 1 if following else "inf"}
+                collectives.setdefault(collective, []).append({**scope, "rules": entries})
+    return json.dumps({"rule_file_version": 3, "module": "tuned", "collectives": collectives}, indent=1) + "\n"
+
+
+def _intel_number(catalogue: Catalogue, collective: str, rule: Rule) -> str | None:
+    """Intel MPI's number of a rule's algorithm: the catalogue's, or that of the same algorithm; None where it has none."""
+    own = catalogue.told(collective, rule.algorithm, dict(rule.parameters), "impi")
+    if own:
+        return own["algorithm"]
+    number = INTEL.get(collective, {}).get(rule.algorithm)
+    return None if number is None or rule.parameters else str(number)
+
+
+def intel_variables(placement: Placement, catalogue: Catalogue, header: list[str]) -> str:
+    """`export I_MPI_ADJUST_<OP>=<number>:<sizes>@<processes>;...` for the rules whose algorithm Intel MPI has."""
+    lines = [f"# {text}" for text in header]
+    for collective, table in placement.tables.items():
+        parts, lacking = [], set()
+        counts = sorted(table)
+        for count, following in zip(counts, [*counts[1:], None], strict=True):
+            for rule, after in zip(table[count], [*table[count][1:], None], strict=True):
+                if rule.algorithm == "default":
+                    continue
+                number = _intel_number(catalogue, collective, rule)
+                if number is None:
+                    lacking.add(rule.text)
+                    continue
+                sizes = f"{rule.size}-{(after.size if after else 2**31) - 1}"
+                who = f"{count}-{following - 1 if following else 2**31 - 1}"
+                parts.append(f"{number}:{sizes}@{who}")
+        if lacking:
+            lines.append(f"# {collective}: no equivalent of {', '.join(sorted(lacking))}")
+        if parts:
+            lines.append(f"export I_MPI_ADJUST_{collective.upper()}='{';'.join(parts)}'")
+    return "\n".join(lines) + "\n"
+
+
+def library_rules(
+    placement: Placement,
+    catalogue: Catalogue,
+    header: list[str],
+    machine: Machine,
+    counts: dict[str, list[int]],
+    own_default: str = "default",
+) -> str:
+    """COLL_RULES of the collectives library: nodes and ranks per node as the placement puts them; see its README.md.
+
+    *own_default* is what a simulation runs as the default. Process counts that look alike to the library (same nodes, same
+    ranks per node rounded up) share the rules of the first.
+    """
+    cycle = list(catalogue.mappings[placement.mapping]["cycle"])
+    lines = [f"# {text}" for text in header]
+    for collective, table in placement.tables.items():
+        seen = set()
+        for count in counts[collective]:
+            cores = place(machine, cycle, placement.nodes, count, None)
+            nodes = len({core.node for core in cores})
+            scope = (nodes, -(-count // nodes))
+            if scope in seen:
+                continue
+            seen.add(scope)
+            rules = table[max(entry for entry in table if entry <= count)]
+            for rule, after in zip(rules, [*rules[1:], None], strict=True):
+                most = "*" if after is None else after.size - 1
+                name = own_default if rule.algorithm == "default" else _library_name(catalogue, collective, rule)
+                lines.append(f"{collective} {scope[0]} {scope[1]} {most} -> {name} # {count} processes{_gain(rule)}")
+    return "\n".join(lines) + "\n"
+
+
+def in_library(catalogue: Catalogue, placement: Placement) -> Placement:
+    """The placement with the collectives only that the collectives library has, with every algorithm that is used."""
+
+    def known(collective: str, rule: Rule) -> bool:
+        entry = catalogue.algorithms[collective][rule.algorithm]
+        return rule.algorithm == "default" or bool({"simulated", "library"} & set(entry))
+
+    kept = {
+        collective: table
+        for collective, table in placement.tables.items()
+        if collective in LIBRARY and all(known(collective, rule) for rules in table.values() for rule in rules)
+    }
+    return replace(placement, tables=kept)
+
+
+def _library_name(catalogue: Catalogue, collective: str, rule: Rule) -> str:
+    entry = catalogue.algorithms[collective][rule.algorithm]
+    own = entry.get("simulated", entry.get("library"))
+    if own is None:
+        raise StudyError(
+            f"config/algorithms.yaml: {collective} {rule.algorithm} has no entry for the collectives library"
+        )
+    return library_text({**own, **dict(rule.parameters)})

@@ -1,0 +1,183 @@
+/* Seed 001: gather level by level; the root puts the blocks into the order of the caller's ranks. */
+#include "core/counters.h"
+#include "core/hierarchy.h"
+#include "core/message.h"
+#include "core/placement.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+/* What one rank contributes, and how a leader lays out each rank's contribution. */
+struct block {
+    const void *own;
+    int own_count, count;
+    MPI_Datatype own_type, type;
+};
+
+static int gather_uniform(const struct block *in, int n, void *out, const struct block *block, MPI_Comm comm) {
+    return PMPI_Gather(in->own, in->own_count, in->own_type, out, n * block->count, block->type, 0, comm);
+}
+
+static int gather_counted(const struct block *in, const int below[], int members, void *out, const struct block *block,
+                          MPI_Comm comm) {
+    int *counts = malloc(2 * (size_t)members * sizeof *counts), *displs = counts + members;
+    if (counts == NULL)
+        return MPI_ERR_NO_MEM;
+    for (int i = 0, at = 0; i < members && below != NULL; i++) {
+        displs[i] = at;
+        counts[i] = below[i] * block->count;
+        at += counts[i];
+    }
+    int rc = PMPI_Gatherv(in->own, in->own_count, in->own_type, out, counts, displs, block->type, 0, comm);
+    free(counts);
+    return rc;
+}
+
+/* One level: n is how many ranks this one stands for, before and after. */
+static int gather_level(const struct hierarchy *hierarchy, int l, const struct block *block, struct block *in, int *n,
+                        char **raw) {
+    struct extent extent;
+    char *fresh = NULL, *out = NULL;
+    int rank, members, before = *n;
+    TRY(PMPI_Comm_rank(hierarchy->comm[l], &rank));
+    TRY(PMPI_Comm_size(hierarchy->comm[l], &members));
+    if (rank == 0) {
+        TRY(coll_extent(block->type, &extent));
+        *n = 0;
+        for (int i = 0; i < members; i++)
+            *n += hierarchy->below[l][i];
+        TRY(coll_buffer(&extent, (size_t)*n * (size_t)block->count, &fresh, &out));
+    }
+    int rc = hierarchy->uniform[l] ? gather_uniform(in, before, out, block, hierarchy->comm[l])
+                                   : gather_counted(in, hierarchy->below[l], members, out, block, hierarchy->comm[l]);
+    free(*raw);
+    *raw = fresh;
+    *in = (struct block){.own = out, .own_count = *n * block->count, .own_type = block->type};
+    return rc;
+}
+
+/* At the root, all points to the blocks of all ranks in the order of hierarchy->order; raw is to be freed. */
+static int gather_up(const struct hierarchy *hierarchy, const struct block *block, char **raw, const char **all) {
+    struct block in = *block;
+    int n = 1;
+    *raw = NULL;
+    for (int l = hierarchy->n - 1; l >= 0 && hierarchy->comm[l] != MPI_COMM_NULL; l--)
+        TRY(gather_level(hierarchy, l, block, &in, &n, raw));
+    *all = in.own;
+    return MPI_SUCCESS;
+}
+
+/* ---- once for each hierarchy: how many ranks are below each leader, and the order of the blocks ---- */
+
+static int count_level(struct hierarchy *hierarchy, int l, int *n) {
+    int rank, members, same = 1;
+    TRY(PMPI_Comm_rank(hierarchy->comm[l], &rank));
+    TRY(PMPI_Comm_size(hierarchy->comm[l], &members));
+    if (rank == 0) {
+        hierarchy->below[l] = malloc((size_t)members * sizeof *hierarchy->below[l]);
+        if (hierarchy->below[l] == NULL)
+            return MPI_ERR_NO_MEM;
+    }
+    TRY(PMPI_Gather(n, 1, MPI_INT, hierarchy->below[l], 1, MPI_INT, 0, hierarchy->comm[l]));
+    *n = 0;
+    for (int i = 0; rank == 0 && i < members; i++) {
+        *n += hierarchy->below[l][i];
+        same = same && hierarchy->below[l][i] == hierarchy->below[l][0];
+    }
+    TRY(PMPI_Bcast(&same, 1, MPI_INT, 0, hierarchy->comm[l]));
+    hierarchy->uniform[l] = same;
+    return MPI_SUCCESS;
+}
+
+static int find_order(struct call *call, struct hierarchy *hierarchy) {
+    struct block rank = {&call->rank, 1, 1, MPI_INT, MPI_INT};
+    const char *all;
+    char *raw;
+    int n = 1;
+    for (int l = hierarchy->n - 1; l >= 0 && hierarchy->comm[l] != MPI_COMM_NULL; l--)
+        TRY(count_level(hierarchy, l, &n));
+    TRY(gather_up(hierarchy, &rank, &raw, &all));
+    if (call->rank == call->root)
+        hierarchy->order = (int *)(void *)raw;
+    else
+        free(raw);
+    hierarchy->ordered = true;
+    return MPI_SUCCESS;
+}
+
+/* ---- the gather ---- */
+
+static int put_in_order(struct call *call, const struct hierarchy *hierarchy, const char *all) {
+    struct extent extent;
+    TRY(coll_extent(call->recv_type, &extent));
+    MPI_Aint step = call->recv_count * extent.extent;
+    for (int i = call->send == MPI_IN_PLACE; i < call->size; i++)
+        TRY(coll_copy(coll_at(all, i, step), coll_at(call->recv, hierarchy->order[i], step), call->recv_count,
+                      call->recv_type));
+    return MPI_SUCCESS;
+}
+
+static struct block own_block(struct call *call) {
+    struct block block = {call->send, call->count, call->count, call->type, call->type};
+    if (call->rank == call->root) {
+        block.count = call->recv_count;
+        block.type = call->recv_type;
+    }
+    return block;
+}
+
+static int gather(struct call *call, enum hierarchy_kind kind) {
+    struct hierarchy *hierarchy;
+    const char *all;
+    char *raw;
+    size_t bytes = call->bytes * (size_t)call->size;
+    if (bytes > INT_MAX || coll_above_limit(call, bytes))
+        return COLL_USE_DEFAULT;
+    TRY(coll_hierarchy_get(call->cache, kind, call->root, &hierarchy));
+    if (!hierarchy->ordered)
+        TRY(find_order(call, hierarchy));
+    struct block block = own_block(call);
+    if (call->send == MPI_IN_PLACE) {
+        struct extent extent;
+        TRY(coll_extent(call->recv_type, &extent));
+        block.own = coll_at(call->recv, (MPI_Aint)call->root * call->recv_count, extent.extent);
+    }
+    int rc = gather_up(hierarchy, &block, &raw, &all);
+    if (rc == MPI_SUCCESS && call->rank == call->root)
+        rc = put_in_order(call, hierarchy, all);
+    free(raw);
+    return rc;
+}
+
+static int gather_node(struct call *call) {
+    return gather(call, HIERARCHY_NODE);
+}
+
+static int gather_group(struct call *call) {
+    return gather(call, HIERARCHY_GROUP);
+}
+
+static int gather_node_group(struct call *call) {
+    return gather(call, HIERARCHY_NODE_GROUP);
+}
+
+static int gather_reorder(struct call *call) {
+    return gather(call, HIERARCHY_REORDER);
+}
+
+/* The seed's rule. */
+static int gather_seed001(struct call *call) {
+    TRY(coll_placement(call->cache));
+    return gather(call, call->cache->placement.nodes > 13 ? HIERARCHY_GROUP : HIERARCHY_REORDER);
+}
+
+/* ---- announced ---- */
+
+static const struct algorithm algorithms[] = {
+    {"node", gather_node, PLAIN},
+    {"group", gather_group, PLAIN},
+    {"node_group", gather_node_group, PLAIN},
+    {"rank_reorder", gather_reorder, PLAIN},
+    {"seed001", gather_seed001, PLAIN},
+};
+ANNOUNCE(COLL_GATHER, algorithms)

@@ -1,0 +1,105 @@
+/* What every part of the library shares: a call, the parameters of an algorithm, and how an algorithm is announced. */
+#ifndef CORE_CALL_H
+#define CORE_CALL_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef SMPI_H
+#define COLL_SIMULATED 1 /* built with smpicc: all ranks share one environment, a core may be a host */
+#else
+#define COLL_SIMULATED 0
+#endif
+
+/* Returned by an algorithm, on all ranks alike and before any message, when the MPI library has to do the call. */
+#define COLL_USE_DEFAULT (-1)
+
+#define TRY(expression)                                                                                                \
+    do {                                                                                                               \
+        int error_ = (expression);                                                                                     \
+        if (error_ != MPI_SUCCESS)                                                                                     \
+            return error_;                                                                                             \
+    } while (0)
+
+/* Every collective that can be replaced, with its name in a decision file; COLL_<OP> is its variable. */
+#define COLL_COLLECTIVES(X)                                                                                            \
+    X(BCAST, bcast)                                                                                                    \
+    X(BARRIER, barrier)                                                                                                \
+    X(REDUCE, reduce)                                                                                                  \
+    X(ALLREDUCE, allreduce)                                                                                            \
+    X(GATHER, gather)                                                                                                  \
+    X(ALLTOALLV, alltoallv)                                                                                            \
+    X(REDUCE_SCATTER, reduce_scatter)
+
+enum coll_op {
+#define X(OP, name) COLL_##OP,
+    COLL_COLLECTIVES(X)
+#undef X
+        COLL_OPS
+};
+
+/* The keys of COLL_<OP>=<algorithm>:<key>=<value>. */
+struct params {
+    long segment_bytes; /* 0: one segment */
+    long segments;      /* 0: not given */
+    long fanout;
+    long radix;
+    long max_requests; /* 0: a leaf of a reduction sends with blocking sends */
+};
+
+enum param_key { KEY_SEGMENT_BYTES = 1, KEY_SEGMENTS = 2, KEY_FANOUT = 4, KEY_RADIX = 8, KEY_MAX_REQUESTS = 16 };
+
+struct cache;
+
+/* One call of a collective. comm is private to this library, returns errors, and has the ranks of the caller's. */
+struct call {
+    enum coll_op kind;
+    struct params params;
+    struct cache *cache;
+    MPI_Comm comm;
+    int rank, size, root;
+    const void *send;
+    void *recv; /* of a broadcast: its one buffer */
+    int count;
+    MPI_Datatype type;
+    MPI_Op op;
+    size_t bytes; /* per rank for a gather; its own total for an alltoallv; the whole vector otherwise */
+    int recv_count;
+    MPI_Datatype recv_type;
+    const int *send_counts, *send_displs, *recv_counts, *recv_displs;
+};
+
+typedef int algorithm_function(struct call *call);
+
+/* ---- announcing algorithms ---- */
+
+struct algorithm {
+    const char *name;
+    algorithm_function *run;
+    unsigned keys;       /* those that it takes, of enum param_key */
+    struct params given; /* what a key is when it is not given */
+};
+
+/* The keys of many algorithms: none, a segment size, and so on. */
+#define PLAIN .keys = 0
+#define SEGMENTED .keys = KEY_SEGMENT_BYTES
+#define PIPELINED(n) .keys = KEY_SEGMENT_BYTES | KEY_SEGMENTS, .given = {.segments = (n)}
+
+/* Algorithms of one collective in one file. */
+struct family {
+    enum coll_op kind;
+    const struct algorithm *algorithms;
+    int n;
+};
+
+/*
+ * ANNOUNCE(COLL_BCAST, table) after `static const struct algorithm table[] = {...}` is all that makes algorithms known:
+ * the linker puts the pointers to all families side by side in one section, where interface/registry.c finds them.
+ */
+#define ANNOUNCE(kind, table)                                                                                          \
+    static const struct family family_of_##table = {(kind), (table), sizeof(table) / sizeof *(table)};                 \
+    static const struct family *const announced_##table __attribute__((used, section("coll_families"))) =              \
+        &family_of_##table;
+
+#endif

@@ -1,0 +1,135 @@
+#include "core/message.h"
+#include "core/settings.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int coll_extent(MPI_Datatype type, struct extent *extent) {
+    TRY(PMPI_Type_size(type, &extent->size));
+    TRY(PMPI_Type_get_extent(type, &extent->lb, &extent->extent));
+    return PMPI_Type_get_true_extent(type, &extent->true_lb, &extent->true_extent);
+}
+
+size_t coll_span(const struct extent *extent, size_t count) {
+    MPI_Aint step = extent->extent < 0 ? -extent->extent : extent->extent;
+    return count == 0 ? 0 : (size_t)extent->true_extent + (count - 1) * (size_t)step;
+}
+
+int coll_buffer(const struct extent *extent, size_t count, char **raw, char **address) {
+    size_t bytes = coll_span(extent, count);
+    *raw = malloc(bytes == 0 ? 1 : bytes);
+    if (*raw == NULL)
+        return MPI_ERR_NO_MEM;
+    /* With a negative extent element 0 is the last one in memory. */
+    MPI_Aint first = extent->extent < 0 && count > 0 ? (MPI_Aint)(count - 1) * -extent->extent : 0;
+    *address = *raw + first - extent->true_lb;
+    return MPI_SUCCESS;
+}
+
+static int copy_packed(const void *from, void *to, int count, MPI_Datatype type) {
+    int bytes, packed = 0, unpacked = 0;
+    TRY(PMPI_Pack_size(count, type, MPI_COMM_SELF, &bytes));
+    char *buffer = malloc(bytes == 0 ? 1 : (size_t)bytes);
+    if (buffer == NULL)
+        return MPI_ERR_NO_MEM;
+    int rc = PMPI_Pack(from, count, type, buffer, bytes, &packed, MPI_COMM_SELF);
+    if (rc == MPI_SUCCESS)
+        rc = PMPI_Unpack(buffer, packed, &unpacked, to, count, type, MPI_COMM_SELF);
+    free(buffer);
+    return rc;
+}
+
+int coll_copy(const void *from, void *to, int count, MPI_Datatype type) {
+    struct extent extent;
+    if (from == to || count == 0)
+        return MPI_SUCCESS;
+    TRY(coll_extent(type, &extent));
+    if (extent.size != extent.extent || extent.true_lb != 0 || extent.size != extent.true_extent)
+        return copy_packed(from, to, count, type);
+    memcpy(to, from, (size_t)count * (size_t)extent.size);
+    return MPI_SUCCESS;
+}
+
+int coll_reduce_local(const void *from, void *to, int count, MPI_Datatype type, MPI_Op op) {
+    TRY(PMPI_Reduce_local(from, to, count, type, op));
+#if COLL_SIMULATED
+    int size;
+    TRY(PMPI_Type_size(type, &size));
+    if (coll_reduce_mb_s() > 0)
+        smpi_execute_benched((double)count * size / (1e6 * (double)coll_reduce_mb_s()));
+#endif
+    return MPI_SUCCESS;
+}
+
+bool coll_commutes(const struct call *call) {
+    int commutes = 0;
+    return PMPI_Op_commutative(call->op, &commutes) == MPI_SUCCESS && commutes;
+}
+
+int coll_send(const struct call *call, const void *buffer, int count, int to) {
+    return PMPI_Send(buffer, count, call->type, to, call->kind, call->comm);
+}
+
+int coll_isend(const struct call *call, const void *buffer, int count, int to, MPI_Request *request) {
+    return PMPI_Isend(buffer, count, call->type, to, call->kind, call->comm, request);
+}
+
+int coll_recv(const struct call *call, void *buffer, int count, int from, MPI_Status *status) {
+    return PMPI_Recv(buffer, count, call->type, from, call->kind, call->comm, status);
+}
+
+int coll_irecv(const struct call *call, void *buffer, int count, int from, MPI_Request *request) {
+    return PMPI_Irecv(buffer, count, call->type, from, call->kind, call->comm, request);
+}
+
+/* After an error: no receive may still write into a buffer that is about to be freed. */
+void coll_cancel(int n, MPI_Request requests[]) {
+    for (int i = 0; i < n; i++) {
+        if (requests[i] == MPI_REQUEST_NULL)
+            continue;
+        if (PMPI_Cancel(&requests[i]) == MPI_SUCCESS)
+            (void)PMPI_Wait(&requests[i], MPI_STATUS_IGNORE);
+    }
+}
+
+/* Waits for all; of several errors, returns the first real one (a collective may not return MPI_ERR_IN_STATUS). */
+int coll_wait_sends(int n, MPI_Request requests[]) {
+    if (n == 0)
+        return MPI_SUCCESS;
+    int rc = PMPI_Waitall(n, requests, MPI_STATUSES_IGNORE);
+    if (rc != MPI_ERR_IN_STATUS)
+        return rc;
+    for (int i = 0; i < n; i++) {
+        int error = requests[i] == MPI_REQUEST_NULL ? MPI_SUCCESS : PMPI_Wait(&requests[i], MPI_STATUS_IGNORE);
+        if (error != MPI_SUCCESS)
+            return error;
+    }
+    return MPI_ERR_OTHER;
+}
+
+int coll_wait_all(int n, MPI_Request requests[]) {
+    int rc = n == 0 ? MPI_SUCCESS : PMPI_Waitall(n, requests, MPI_STATUSES_IGNORE);
+    if (rc == MPI_SUCCESS)
+        return rc;
+    int first = rc == MPI_ERR_IN_STATUS ? MPI_SUCCESS : rc;
+    for (int i = 0; i < n; i++)
+        if (requests[i] != MPI_REQUEST_NULL)
+            first = coll_first_error(first, PMPI_Wait(&requests[i], MPI_STATUS_IGNORE));
+    return first == MPI_SUCCESS ? MPI_ERR_OTHER : first;
+}
+
+/* As Open MPI does it: post the receive, send blocking, wait for the receive. */
+int coll_sendrecv(const struct call *call, const void *send, int send_count, int to, void *recv, int recv_count,
+                  int from, MPI_Status *status) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    TRY(coll_irecv(call, recv, recv_count, from, &request));
+    int rc = coll_send(call, send, send_count, to);
+    if (rc == MPI_SUCCESS)
+        return PMPI_Wait(&request, status);
+    coll_cancel(1, &request);
+    return rc;
+}
+
+int coll_sendrecv_empty(const struct call *call, int to, int from) {
+    return coll_sendrecv(call, NULL, 0, to, NULL, 0, from, MPI_STATUS_IGNORE);
+}

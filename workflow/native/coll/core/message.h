@@ -1,0 +1,39 @@
+/* Buffers and messages: everything is sent on the private communicator, with the collective as tag. */
+#ifndef CORE_MESSAGE_H
+#define CORE_MESSAGE_H
+
+#include "core/call.h"
+
+/* Of a type, in bytes. */
+struct extent {
+    MPI_Aint lb, extent, true_lb, true_extent;
+    int size;
+};
+int coll_extent(MPI_Datatype type, struct extent *extent);
+/* Bytes that count elements span, and memory for them: the address of element 0 (raw is what to free). */
+size_t coll_span(const struct extent *extent, size_t count);
+int coll_buffer(const struct extent *extent, size_t count, char **raw, char **address);
+int coll_copy(const void *from, void *to, int count, MPI_Datatype type);
+/* to = from (op) to. In the simulator it takes the time that COLL_REDUCE_MB_S says. */
+int coll_reduce_local(const void *from, void *to, int count, MPI_Datatype type, MPI_Op op);
+/* Whether the operation of a reduction does not mind the order of the ranks. */
+bool coll_commutes(const struct call *call);
+int coll_sendrecv(const struct call *call, const void *send, int send_count, int to, void *recv, int recv_count,
+                  int from, MPI_Status *status);
+int coll_sendrecv_empty(const struct call *call, int to, int from);
+int coll_send(const struct call *call, const void *buffer, int count, int to);
+int coll_isend(const struct call *call, const void *buffer, int count, int to, MPI_Request *request);
+int coll_recv(const struct call *call, void *buffer, int count, int from, MPI_Status *status);
+int coll_irecv(const struct call *call, void *buffer, int count, int from, MPI_Request *request);
+int coll_wait_sends(int n, MPI_Request requests[]);
+/* Waits until none of them goes on, also after an error; the first error. Nothing can cancel a collective. */
+int coll_wait_all(int n, MPI_Request requests[]);
+static inline int coll_first_error(int before, int now) {
+    return before != MPI_SUCCESS ? before : now;
+}
+void coll_cancel(int n, MPI_Request requests[]);
+static inline char *coll_at(const void *buffer, MPI_Aint index, MPI_Aint extent) {
+    return (char *)buffer + index * extent;
+}
+
+#endif

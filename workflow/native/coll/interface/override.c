@@ -1,0 +1,343 @@
+/* The functions that programs call. Each goes to the MPI library unless an algorithm was chosen for it. */
+/* Hidden by the compiler's option but for these: MPICH's header, unlike Open MPI's, does not say that they are public.
+ */
+#pragma GCC visibility push(default)
+#include <mpi.h>
+#pragma GCC visibility pop
+
+#include "core/cache.h"
+#include "core/counters.h"
+#include "core/host.h"
+#include "core/placement.h"
+#include "core/settings.h"
+#include "core/signature.h"
+#include "interface/registry.h"
+#include "interface/select.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- start and end ---- */
+
+/* All ranks end; one of them says why. */
+static int stop(const char *wrong, int speaker) {
+    int rank;
+    TRY(PMPI_Comm_rank(MPI_COMM_WORLD, &rank));
+    if (rank == speaker)
+        fprintf(stderr, "libcollstudy: %s\n", wrong);
+    TRY(PMPI_Barrier(MPI_COMM_WORLD));
+    if (COLL_SIMULATED) /* whose MPI_Abort ends the simulation as a success */
+        exit(2);
+    return PMPI_Abort(MPI_COMM_WORLD, 2);
+}
+
+/* Ranks that choose different algorithms wait for ever: better say so. */
+static int check_same_settings(void) {
+    unsigned mine[2], most[2];
+    mine[0] = coll_select_digest();
+    mine[1] = ~mine[0];
+    TRY(PMPI_Allreduce(mine, most, 2, MPI_UNSIGNED, MPI_MAX, MPI_COMM_WORLD));
+    if (most[0] == ~most[1])
+        return MPI_SUCCESS;
+    return stop("the COLL_ variables differ between ranks; give them to all, as with mpirun -x COLL_BCAST", 0);
+}
+
+/* What is wrong on some ranks only (a file that is not everywhere) is said by the lowest of them. */
+static int check_all_ranks(const char *wrong) {
+    int rank, size, first, listed = coll_group_of_host() != NULL, any = 0;
+    char message[256];
+    TRY(PMPI_Comm_rank(MPI_COMM_WORLD, &rank));
+    TRY(PMPI_Comm_size(MPI_COMM_WORLD, &size));
+    int mine = wrong == NULL ? size : rank;
+    TRY(PMPI_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD));
+    if (first < size)
+        return stop(wrong, first);
+    if (!coll_groups_are_given())
+        return MPI_SUCCESS;
+    TRY(PMPI_Allreduce(&listed, &any, 1, MPI_INT, MPI_LOR, MPI_COMM_WORLD));
+    snprintf(message, sizeof message,
+             "COLL_GROUPS: lists no host of any rank, such as %.100s; it is for hosts of this program", coll_host());
+    return any ? MPI_SUCCESS : stop(message, 0);
+}
+
+/* Under the simulator all ranks have one environment and see the same files, and messages would cost simulated time. */
+static int start(void) {
+    const char *wrong = coll_select_init();
+    if (wrong == NULL && !coll_host_init())
+        wrong = coll_what_is_wrong();
+    if (!COLL_SIMULATED) {
+        TRY(check_same_settings());
+        TRY(check_all_ranks(wrong));
+    } else if (wrong != NULL) {
+        return stop(wrong, 0);
+    }
+    return coll_cache_init();
+}
+
+int MPI_Init(int *argc, char ***argv) {
+    TRY(PMPI_Init(argc, argv));
+    return start();
+}
+
+int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
+    TRY(PMPI_Init_thread(argc, argv, required, provided));
+    return start();
+}
+
+static void print_report(const struct counters *most) {
+    for (int kind = 0; kind < COLL_OPS; kind++)
+        if (most->calls[kind] > 0)
+            fprintf(stderr, "libcollstudy: %s: %ld calls, %ld left to the MPI library (%ld above the memory limit)\n",
+                    coll_name((enum coll_op)kind), most->calls[kind], most->left[kind], most->above_limit[kind]);
+    fprintf(stderr, "libcollstudy: set-up: %ld times, %.6f s (not part of a call's algorithm)\n", most->setups,
+            (double)most->setup_nanoseconds * 1e-9);
+}
+
+/* Of each number the most on any rank. */
+static int report(void) {
+    struct counters mine = coll_counters(), most;
+    int rank;
+    TRY(PMPI_Comm_rank(MPI_COMM_WORLD, &rank));
+    TRY(PMPI_Reduce(&mine, &most, (int)(sizeof mine / sizeof(long)), MPI_LONG, MPI_MAX, 0, MPI_COMM_WORLD));
+    if (rank == 0)
+        print_report(&most);
+    return MPI_SUCCESS;
+}
+
+int MPI_Finalize(void) {
+    if (coll_verbose())
+        TRY(report());
+    TRY(coll_cache_free());
+    coll_select_free();
+    coll_host_free();
+    return PMPI_Finalize();
+}
+
+/* ---- calls ---- */
+
+static bool is_intra(MPI_Comm comm, int *size) {
+    int inter;
+    return comm != MPI_COMM_NULL && PMPI_Comm_test_inter(comm, &inter) == MPI_SUCCESS && !inter &&
+           PMPI_Comm_size(comm, size) == MPI_SUCCESS && *size > 1;
+}
+
+static bool take_type(struct call *call, int count, MPI_Datatype type) {
+    long long size;
+    call->count = count;
+    call->type = type;
+    if (count <= 0 || type == MPI_DATATYPE_NULL || coll_type_bytes(type, &size) != MPI_SUCCESS)
+        return false;
+    call->bytes = (size_t)count * (size_t)size;
+    return call->bytes > 0;
+}
+
+/* The ranks have to agree on the size of an alltoallv, where rules differ by size: the most that any sends. */
+static int decide_size(const struct call *call, int nodes, int ppn, size_t *bytes) {
+    unsigned long long mine = call->bytes, most = mine;
+    if (call->kind == COLL_ALLTOALLV && coll_select_needs_size(call->kind, nodes, ppn))
+        TRY(PMPI_Allreduce(&mine, &most, 1, MPI_UNSIGNED_LONG_LONG, MPI_MAX, call->comm));
+    *bytes = (size_t)most;
+    return MPI_SUCCESS;
+}
+
+/* A broadcast of a type that other ranks may describe in another way. */
+static int run_uniform(const struct call *call, const struct algorithm *algorithm) {
+    struct uniform uniform;
+    int rc = coll_uniform_start(call, &uniform);
+    if (rc == MPI_SUCCESS)
+        rc = algorithm->run(&uniform.call);
+    return coll_uniform_end(call, &uniform, rc);
+}
+
+static int run_chosen(struct call *call) {
+    int nodes = 0, ppn = 0;
+    size_t bytes = call->bytes;
+    if (coll_select_needs_placement(call->kind)) {
+        TRY(coll_placement(call->cache));
+        nodes = call->cache->placement.nodes;
+        ppn = call->cache->placement.ppn;
+        TRY(decide_size(call, nodes, ppn, &bytes));
+    }
+    struct choice choice = coll_select(call->kind, nodes, ppn, bytes);
+    if (choice.algorithm == NULL)
+        return COLL_USE_DEFAULT;
+    call->params = choice.params;
+    if (call->kind == COLL_BCAST && !coll_is_basic(call->type))
+        return run_uniform(call, choice.algorithm);
+    return choice.algorithm->run(call);
+}
+
+/*
+ * Arguments that are wrong, an intercommunicator, a single rank and nothing to send go to the MPI library, which knows
+ * what to do. An error of the algorithm is raised on the caller's communicator.
+ */
+static int run(struct call *call, MPI_Comm user, bool sensible) {
+    int size;
+    if (!sensible || !is_intra(user, &size) || call->root < 0 || call->root >= size)
+        return COLL_USE_DEFAULT;
+    int rc = coll_cache_get(user, &call->cache);
+    if (rc == MPI_SUCCESS) {
+        call->comm = call->cache->comm;
+        call->rank = call->cache->rank;
+        call->size = call->cache->size;
+        rc = run_chosen(call);
+    }
+    coll_count_call(call->kind, rc == COLL_USE_DEFAULT);
+    if (rc != COLL_USE_DEFAULT && rc != MPI_SUCCESS)
+        (void)PMPI_Comm_call_errhandler(user, rc);
+    return rc;
+}
+
+/*
+ * Where nothing was chosen a call must cost a test and a jump: the rest is in functions of their own, so that no stack
+ * frame is made for the test.
+ */
+#define OWN static __attribute__((noinline)) int
+
+OWN bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm) {
+    struct call call = {.kind = COLL_BCAST, .recv = buffer, .root = root};
+    int rc = run(&call, comm, take_type(&call, count, type));
+    return rc == COLL_USE_DEFAULT ? PMPI_Bcast(buffer, count, type, root, comm) : rc;
+}
+
+int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm) {
+    return coll_active[COLL_BCAST] ? bcast(buffer, count, type, root, comm)
+                                   : PMPI_Bcast(buffer, count, type, root, comm);
+}
+
+OWN barrier(MPI_Comm comm) {
+    struct call call = {.kind = COLL_BARRIER, .type = MPI_BYTE};
+    int rc = run(&call, comm, true);
+    return rc == COLL_USE_DEFAULT ? PMPI_Barrier(comm) : rc;
+}
+
+int MPI_Barrier(MPI_Comm comm) {
+    return coll_active[COLL_BARRIER] ? barrier(comm) : PMPI_Barrier(comm);
+}
+
+OWN reduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm) {
+    struct call call = {.kind = COLL_REDUCE, .send = send, .recv = recv, .op = op, .root = root};
+    int rc = run(&call, comm, take_type(&call, count, type) && op != MPI_OP_NULL);
+    return rc == COLL_USE_DEFAULT ? PMPI_Reduce(send, recv, count, type, op, root, comm) : rc;
+}
+
+int MPI_Reduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm) {
+    return coll_active[COLL_REDUCE] ? reduce(send, recv, count, type, op, root, comm)
+                                    : PMPI_Reduce(send, recv, count, type, op, root, comm);
+}
+
+OWN allreduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+    struct call call = {.kind = COLL_ALLREDUCE, .send = send, .recv = recv, .op = op};
+    int rc = run(&call, comm, take_type(&call, count, type) && op != MPI_OP_NULL);
+    return rc == COLL_USE_DEFAULT ? PMPI_Allreduce(send, recv, count, type, op, comm) : rc;
+}
+
+int MPI_Allreduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+    return coll_active[COLL_ALLREDUCE] ? allreduce(send, recv, count, type, op, comm)
+                                       : PMPI_Allreduce(send, recv, count, type, op, comm);
+}
+
+OWN gather(const void *send, int send_count, MPI_Datatype send_type, void *recv, int recv_count, MPI_Datatype recv_type,
+           int root, MPI_Comm comm) {
+    struct call call = {.kind = COLL_GATHER, .send = send, .recv = recv, .root = root};
+    bool in_place = send == MPI_IN_PLACE;
+    bool sensible = take_type(&call, in_place ? recv_count : send_count, in_place ? recv_type : send_type);
+    call.recv_count = recv_count;
+    call.recv_type = recv_type;
+    int rc = run(&call, comm, sensible);
+    return rc == COLL_USE_DEFAULT ? PMPI_Gather(send, send_count, send_type, recv, recv_count, recv_type, root, comm)
+                                  : rc;
+}
+
+int MPI_Gather(const void *send, int send_count, MPI_Datatype send_type, void *recv, int recv_count,
+               MPI_Datatype recv_type, int root, MPI_Comm comm) {
+    return coll_active[COLL_GATHER] ? gather(send, send_count, send_type, recv, recv_count, recv_type, root, comm)
+                                    : PMPI_Gather(send, send_count, send_type, recv, recv_count, recv_type, root, comm);
+}
+
+static bool take_alltoallv(struct call *call, MPI_Comm comm) {
+    int size, bytes, n;
+    long total = 0;
+    if (!is_intra(comm, &n) || call->type == MPI_DATATYPE_NULL || call->recv_type == MPI_DATATYPE_NULL ||
+        PMPI_Type_size(call->type, &size) != MPI_SUCCESS || PMPI_Type_size(call->recv_type, &bytes) != MPI_SUCCESS)
+        return false;
+    for (int i = 0; i < n; i++)
+        total += call->send_counts[i];
+    call->bytes = (size_t)total * (size_t)size;
+    return true;
+}
+
+OWN alltoallv(const void *send, const int send_counts[], const int send_displs[], MPI_Datatype send_type, void *recv,
+              const int recv_counts[], const int recv_displs[], MPI_Datatype recv_type, MPI_Comm comm) {
+    bool in_place = send == MPI_IN_PLACE;
+    struct call call = {.kind = COLL_ALLTOALLV,
+                        .send = in_place ? recv : send,
+                        .recv = recv,
+                        .type = in_place ? recv_type : send_type,
+                        .recv_type = recv_type,
+                        .send_counts = in_place ? recv_counts : send_counts,
+                        .send_displs = in_place ? recv_displs : send_displs,
+                        .recv_counts = recv_counts,
+                        .recv_displs = recv_displs};
+    int rc = run(&call, comm, take_alltoallv(&call, comm));
+    return rc == COLL_USE_DEFAULT ? PMPI_Alltoallv(send, send_counts, send_displs, send_type, recv, recv_counts,
+                                                   recv_displs, recv_type, comm)
+                                  : rc;
+}
+
+int MPI_Alltoallv(const void *send, const int send_counts[], const int send_displs[], MPI_Datatype send_type,
+                  void *recv, const int recv_counts[], const int recv_displs[], MPI_Datatype recv_type, MPI_Comm comm) {
+    return coll_active[COLL_ALLTOALLV]
+               ? alltoallv(send, send_counts, send_displs, send_type, recv, recv_counts, recv_displs, recv_type, comm)
+               : PMPI_Alltoallv(send, send_counts, send_displs, send_type, recv, recv_counts, recv_displs, recv_type,
+                                comm);
+}
+
+/* call->count becomes the sum of the counts, which every rank knows. */
+static bool take_counts(struct call *call, const int counts[], MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+    int n;
+    long total = 0;
+    if (!is_intra(comm, &n) || op == MPI_OP_NULL)
+        return false;
+    for (int i = 0; i < n; i++)
+        total += counts[i];
+    call->recv_counts = counts;
+    call->op = op;
+    return total == (int)total && take_type(call, (int)total, type);
+}
+
+OWN reduce_scatter(const void *send, void *recv, const int counts[], MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+    struct call call = {.kind = COLL_REDUCE_SCATTER, .send = send, .recv = recv};
+    int rc = run(&call, comm, take_counts(&call, counts, type, op, comm));
+    return rc == COLL_USE_DEFAULT ? PMPI_Reduce_scatter(send, recv, counts, type, op, comm) : rc;
+}
+
+int MPI_Reduce_scatter(const void *send, void *recv, const int counts[], MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+    return coll_active[COLL_REDUCE_SCATTER] ? reduce_scatter(send, recv, counts, type, op, comm)
+                                            : PMPI_Reduce_scatter(send, recv, counts, type, op, comm);
+}
+
+static int reduce_scatter_block(struct call *call, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+    int n;
+    if (count <= 0 || !is_intra(comm, &n))
+        return COLL_USE_DEFAULT;
+    int *counts = malloc((size_t)n * sizeof *counts);
+    if (counts == NULL)
+        return MPI_ERR_NO_MEM;
+    for (int i = 0; i < n; i++)
+        counts[i] = count;
+    int rc = run(call, comm, take_counts(call, counts, type, op, comm));
+    free(counts);
+    return rc;
+}
+
+OWN reduce_scatter_of_blocks(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+    struct call call = {.kind = COLL_REDUCE_SCATTER, .send = send, .recv = recv};
+    int rc = reduce_scatter_block(&call, count, type, op, comm);
+    return rc == COLL_USE_DEFAULT ? PMPI_Reduce_scatter_block(send, recv, count, type, op, comm) : rc;
+}
+
+int MPI_Reduce_scatter_block(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+    return coll_active[COLL_REDUCE_SCATTER] ? reduce_scatter_of_blocks(send, recv, count, type, op, comm)
+                                            : PMPI_Reduce_scatter_block(send, recv, count, type, op, comm);
+}

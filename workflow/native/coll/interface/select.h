@@ -1,0 +1,23 @@
+/* What the environment asks for: COLL_<OP> and COLL_RULES. */
+#ifndef INTERFACE_SELECT_H
+#define INTERFACE_SELECT_H
+
+#include "core/call.h"
+
+struct choice {
+    const struct algorithm *algorithm; /* NULL: the MPI library's own */
+    struct params params;
+};
+
+extern bool coll_active[COLL_OPS]; /* false: the call goes straight to the MPI library */
+/* Read the environment; NULL, or what is wrong with it. */
+const char *coll_select_init(void);
+void coll_select_free(void);
+/* A number that differs, most likely, when two processes were given different settings. */
+unsigned coll_select_digest(void);
+bool coll_select_needs_placement(enum coll_op kind);
+/* Whether the size of a message matters to the rules for a placement. */
+bool coll_select_needs_size(enum coll_op kind, int nodes, int ppn);
+struct choice coll_select(enum coll_op kind, int nodes, int ppn, size_t bytes);
+
+#endif
