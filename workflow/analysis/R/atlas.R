@@ -58,10 +58,14 @@ learn_rule <- function(rows) {
   rows |>
     filter(.data$algorithm != "default") |>
     group_by(across(all_of(c(keys, "algorithm", "machine")))) |>
-    summarise(mean = mean(.data$gain), variance = stats::var(.data$gain), cells = n(), .groups = "drop_last") |>
+    summarise(mean = mean(.data$gain), variance = stats::var(.data$gain), cells = n(), .groups = "drop") |>
+    # A class of one cell has no variance of its own.
+    group_by(.data$collective, .data$algorithm) |>
+    mutate(variance = coalesce(.data$variance, mean(.data$variance, na.rm = TRUE), Inf)) |>
+    group_by(across(all_of(c(keys, "algorithm")))) |>
     summarise(
       gain = mean(.data$mean), worst = min(.data$mean),
-      error = sqrt(sum(coalesce(.data$variance, Inf) / .data$cells)) / n(), .groups = "drop"
+      error = sqrt(sum(.data$variance / .data$cells)) / n(), .groups = "drop"
     ) |>
     filter(.data$worst > 0, .data$gain > 2 * .data$error, .data$gain > 0.02) |>
     group_by(across(all_of(keys))) |>
@@ -98,10 +102,13 @@ summarise_one_rule <- function(rows) {
       default = filter(here, .data$algorithm == "default"), `one rule for all machines` = judge_rule(here, all),
       `rule of the other machines` = judge_rule(here, learn_rule(rows[rows$machine != machine, ]))
     )
-    bind_rows(imap(policies, function(cells, policy) {
-      mutate(summarise_slowdown(cells$slowdown),
-        machine = machine, simulated = cells$simulated[1], policy = policy,
-        changed_pct = 100 * mean(cells$algorithm != "default"), .before = 1
+    bind_rows(imap(policies, function(chosen, policy) {
+      bind_cols(
+        tibble(
+          machine = machine, simulated = chosen$simulated[1], policy = policy,
+          changed_pct = 100 * mean(chosen$algorithm != "default")
+        ),
+        summarise_slowdown(chosen$slowdown)
       )
     }))
   })
