@@ -26,8 +26,8 @@ from collstudy.calibration.calibrate import (
     search,
 )
 from collstudy.launch.simulator import line
-from collstudy.study.cells import canonical, machine_identity
 from collstudy.study.config import Configuration, Level, Machine
+from collstudy.study.work import canonical, machine_identity
 from conftest import ROOT, Checkout
 
 LEVELS = (Level("node", 2), Level("socket", 2), Level("core", 2))

@@ -105,6 +105,8 @@ rule collect_measurements:
         cells=RESULTS / "{study}" / "cells.csv",
         ranks=RESULTS / "{study}" / "ranks.csv",
         edges=RESULTS / "{study}" / "edges.csv",
+        checks=RESULTS / "{study}" / "import-checks.csv",
+        agreement=RESULTS / "{study}" / "agreement.csv",
     log:
         "logs/collect/{study}.log",
     params:

@@ -13,7 +13,7 @@ from collstudy.base.errors import StudyError, allowed
 from collstudy.base.paths import ROOT
 from collstudy.study import checks
 from collstudy.study.document import Place, read_document, read_yaml, shown
-from collstudy.study.names import APPLICATIONS, MPIS, POINT_TO_POINT, SIZED, check_name
+from collstudy.study.names import APPLICATIONS, IMPORTED_ONLY, MPIS, POINT_TO_POINT, SIZED, check_name
 from collstudy.study.names import NON_BLOCKING as NON_BLOCKING
 
 #: What fitted costs by level and size replace of a machine's `simulation`.
@@ -189,6 +189,8 @@ class Imported:
     suite_version: str = "unknown"
     mpi: str = "unknown"
     mpi_version: str = "unknown"
+    #: By collective and algorithm: the name that a publication printed, where it is not the true one.
+    printed: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -519,6 +521,10 @@ class Configuration:
         collective = raw["collective"]
         if collective not in self.catalogue.algorithms:
             raise StudyError(f"{where / 'collective'}: unknown {collective!r}" + allowed(self.catalogue.algorithms))
+        if collective in IMPORTED_ONLY:
+            raise StudyError(
+                f"{where / 'collective'}: {collective} can only be imported; no benchmark here measures it"
+            )
         if raw.get("levels") == "all-pairs":
             raw = _all_pairs(raw, machine, where)
             collective = raw["collective"]
