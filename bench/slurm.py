@@ -71,7 +71,7 @@ def jobs(cluster: Cluster, folder: Path) -> None:
     for name in ("blocks", "cells"):
         made = checkout(folder / name, segments(25), "core, node", "[4]")
         if name == "cells":
-            source = made.folder / "workflow" / "collstudy" / "blocks.py"
+            source = made.folder / "workflow" / "collstudy" / "plan" / "blocks.py"
             text = source.read_text()
             assert "parts = max(1," in text
             # Every cell on its own: the split by points must not keep them together.
@@ -94,8 +94,8 @@ def overhead(folder: Path) -> None:
     """Launch the same command bare and through the runner, one after the other, on this computer."""
     from collstudy.launch import runner
     from collstudy.plan.blocks import Block, pending
-    from collstudy.project.project import Project
-    from collstudy.store.store import Summary
+    from collstudy.project.studies import Project
+    from collstudy.store.records import Summary
 
     made = checkout(folder / "overhead", ["linear"], "core", "[2]")
     text = (made.folder / "config/studies/bench.yaml").read_text()
@@ -105,8 +105,8 @@ def overhead(folder: Path) -> None:
     os.chdir(made.folder)
     project = Project(config=made.folder / "config", results=made.folder / "results")
     study = project.study("bench")
-    (cell,) = project.cells(study)
-    task = pending(cell, Summary(), study.policy)
+    (cell,) = project.source(study).work()
+    task = pending(cell, Summary(), study.source.policy)
     assert task
     bare, execute = [], runner.execute
 
@@ -134,12 +134,13 @@ def noop(folder: Path) -> None:
     )
     code = """
 import os
-from collstudy.project.project import Project
-from collstudy.store.store import Record
+from collstudy.base.files import write_atomically
+from collstudy.project.studies import Project
+from collstudy.store.records import Record
 os.fsync = lambda *_: None
 project = Project(results="results")
 study = project.study("bench")
-cells = project.cells(study)
+cells = project.source(study).work()
 print(len(cells))
 for cell in cells:
     samples = [{"size_bytes": s, "latency_us": 1.5, "min_latency_us": 1.0, "max_latency_us": 2.0} for s in cell.size_list]
@@ -147,8 +148,10 @@ for cell in cells:
     launch = {"launch": 1, "samples": samples, "provenance": {"seconds": 1.0, "command": "mpirun " * 40}}
     proof = {"component": "tuned", "used": True, "placed": True, "detail": "", "binding": binding}
     project.store.write(cell, Record((launch,), proof), "limit")
-project.write_description(study, cells)
-project.collect("bench")
+source = project.source(study)
+for name, content in source.files().items():
+    write_atomically(project.folder("bench") / name, content)
+source.rows().write(project.folder("bench"))
 """
     env = environment(made)
     done = subprocess.run(

@@ -20,8 +20,9 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "workflow"))
 
 from collstudy.launch.toolchain import mpi_environment  # noqa: E402
-from collstudy.sources.traced import Trace, command_words, program_of, trace_command  # noqa: E402
+from collstudy.launch.trace import command_words, program_of, trace_command  # noqa: E402
 from collstudy.study.config import Configuration  # noqa: E402
+from collstudy.study.traces import Trace  # noqa: E402
 
 
 def launch(command: list[str], folder: Path) -> tuple[float, float]:
@@ -37,7 +38,7 @@ def main() -> None:
     """Measure every application that is installed."""
     pairs, ranks = (int(word) for word in (*sys.argv[1:], *("10", "2")[len(sys.argv) - 1 :]))
     study = Configuration(ROOT / "config").study("congestion")
-    for application in study.applications:
+    for application in study.source.applications:
         if program_of(application) is None:
             print(f"{application.name}: not installed")
             continue

@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "workflow"))
 
-from collstudy.sources import traces  # noqa: E402
+from collstudy.launch import tracefile  # noqa: E402
 
 ANALYSE = """
 suppressPackageStartupMessages(library(collanalysis))
@@ -37,26 +37,26 @@ for (plot in list(
 
 def write_rank(path: Path, rank: int, ranks: int, calls: int) -> None:
     """One file of *calls* calls; the exchange is with the neighbours on a ring."""
-    number = {name: index for index, name in enumerate(traces.operation_names(), start=1)}
-    names = " ".join(traces.operation_names()) + " "
-    header = traces.HEADER.pack(
-        b"COLTRACE", traces.VERSION, traces.RECORD.size, rank, ranks, int(time.time()), b"bench", names.encode()
+    number = {name: index for index, name in enumerate(tracefile.operation_names(), start=1)}
+    names = " ".join(tracefile.operation_names()) + " "
+    header = tracefile.HEADER.pack(
+        b"COLTRACE", tracefile.VERSION, tracefile.RECORD.size, rank, ranks, int(time.time()), b"bench", names.encode()
     )
     up, down, now, request = (rank + 1) % ranks, (rank - 1) % ranks, 0, 0
-    records = [header.ljust(traces.HEADER_BYTES, b"\0")]
+    records = [header.ljust(tracefile.HEADER_BYTES, b"\0")]
 
     def add(name: str, listed: tuple[int, ...] = (), to: int = -1, source: int = -1, **given: int) -> None:
         nonlocal now
         now += 10_000
         records.append(
-            traces.RECORD.pack(
+            tracefile.RECORD.pack(
                 number[name], 0, len(listed), 0, -1, to, source, 0, 0, given.get("request", 0), given.get("sent", 0),
                 given.get("received", 0), now, now + 2000, now // 2, now // 2 + 1000,
             )
         )  # fmt: skip
         if listed:
-            slot = traces.struct.pack(f"=HHI{len(listed)}q", traces.LIST, 0, 0, *listed)
-            records.append(slot.ljust(traces.RECORD.size, b"\0"))
+            slot = tracefile.struct.pack(f"=HHI{len(listed)}q", tracefile.LIST, 0, 0, *listed)
+            records.append(slot.ljust(tracefile.RECORD.size, b"\0"))
 
     add("init")
     for index in range(calls - 2):
@@ -82,7 +82,7 @@ def main() -> None:
         for rank in range(ranks):
             write_rank(folder / f"rank-{rank:06d}.trace", rank, ranks, calls // ranks)
         start = time.monotonic()
-        about = traces.collect(folder, ranks, folder / "calls.csv.gz")
+        about = tracefile.collect(folder, ranks, folder / "calls.csv.gz")
         collected = time.monotonic()
         (folder / "about.json").write_text(json.dumps({"failure": "", "trace": about}))
         environment = {**os.environ, "R_LIBS": str(ROOT / ".study" / "R")}

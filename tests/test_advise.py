@@ -86,11 +86,7 @@ def test_a_withdrawn_rule_is_not_advised(folder):
 
 
 def test_the_command_says_what_is_missing(tmp_path):
-    arguments = argparse.Namespace(
-        results=tmp_path, collective="bcast", nodes=2, ppn=4, mapping="core", size=None, study=None
-    )
     with pytest.raises(advise.StudyError, match="needs --size"):
-        advise.command_advise(arguments)
-    arguments.size = 8
+        advise.advise(tmp_path, Question("bcast", "core", 2, 8, None), None)
     with pytest.raises(advise.StudyError, match="nothing is decided yet"):
-        advise.command_advise(arguments)
+        advise.advise(tmp_path, Question("bcast", "core", 2, 8, 8), None)

@@ -343,13 +343,16 @@ def test_where_a_cost_is_written_does_not_change_a_machine(name: str) -> None:
 @pytest.mark.parametrize(
     ("fit", "message"),
     [
-        (None, r"plain.yaml: fitted: .*plain.fitted.yaml does not exist; ./study calibrate plain writes it"),
+        (None, r"plain.yaml, line 7: fitted: .*plain.fitted.yaml does not exist; ./study calibrate plain writes it"),
         (
             "about: {}\nlevels: {socket: {latency_us: 1}}\n",
-            "plain.fitted.yaml: machine plain has no level 'socket'.*core",
+            "plain.fitted.yaml, line 2: levels.socket: machine plain has no level 'socket'.*core",
         ),
         ("about: {}\nlevels: {node: {latency: 1}}\n", "plain.fitted.yaml, line 2: unknown key 'latency'"),
-        ("about: {}\nlevels: {node: {latency_us: -1}}\n", "plain.fitted.yaml, line 2: .*minimum"),
+        (
+            "about: {}\nlevels: {node: {latency_us: -1}}\n",
+            "plain.fitted.yaml, line 2: levels.node.latency_us is -1; allowed is more than 0",
+        ),
         ("about: {}\nlevels: {}\nsimulation: {poll_us: 1}\n", "simulation lacks the key 'eager_limit_bytes'"),
     ],
 )

@@ -13,6 +13,7 @@ from collstudy.study import cells as cells_module
 from collstudy.study.cells import Cell, Versions, expand
 from collstudy.study.config import Configuration, Level, Machine
 from collstudy.study.placement import first_difference, nodes_of_pairs, place
+from collstudy.study.selection import Default
 from conftest import Checkout
 
 VERSIONS = Versions(
@@ -80,7 +81,7 @@ def test_a_ladder_is_one_cell_a_level(checkout: Checkout) -> None:
     assert [(c.mapping, c.cycle, c.nodes, c.processes) for c in cells] == [
         ("level-core", ("core",), 1, 2), ("level-socket", ("socket",), 1, 2), ("level-node", ("node",), 2, 2),
     ]  # fmt: skip
-    assert all(c.selection == {} and c.algorithm == "default" for c in cells)
+    assert all(c.selection == Default() and c.algorithm == "default" for c in cells)
 
 
 @pytest.mark.parametrize(

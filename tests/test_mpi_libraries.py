@@ -14,14 +14,13 @@ from pathlib import Path
 
 import pytest
 from collstudy.base.errors import StudyError
-from collstudy.launch import hydra
+from collstudy.launch import hydra, mpich
 from collstudy.launch.proof import messages
-from collstudy.launch.rulesfile import rules_selection
 from collstudy.launch.toolchain import mpis
-from collstudy.plan.blocks import cell_from
-from collstudy.study.cells import Cell, Versions, expand
+from collstudy.study.cells import Cell, Versions, cell_from, expand
 from collstudy.study.config import Configuration
-from collstudy.tuning import check, mpich
+from collstudy.study.selection import Rules
+from collstudy.tuning import check
 from collstudy.tuning.rules import Placement, placements
 from conftest import ROOT, Checkout
 from test_tuning import decisions
@@ -95,9 +94,9 @@ def test_each_library_is_told_in_its_own_words(checkout: Checkout) -> None:
     assert told(found["impi", "iallreduce", "preset_1"]) == {"I_MPI_ADJUST_IALLREDUCE": "1"}
     assert told(found["mpich", "iallreduce", "default"]) == {}
     pipelined = found["mpich", "allreduce", "pipelined_ring"]
-    assert pipelined.selection["library"] == {"COLL_ALLREDUCE": "pipelined:segments=4"}
+    assert pipelined.selection.library == {"COLL_ALLREDUCE": "pipelined:segments=4"}
     assert told(pipelined)["MPIR_CVAR_IALLREDUCE_INTRA_ALGORITHM"] == "tsp_ring"
-    assert found["openmpi", "allreduce", "pipelined_ring"].selection["inside"] == {
+    assert found["openmpi", "allreduce", "pipelined_ring"].selection.inside == {
         "collective": "iallreduce", "algorithm": "ring",
     }  # fmt: skip
 
@@ -155,7 +154,7 @@ def test_where_the_ranks_are_is_proved(tmp_path: Path, name: str) -> None:
 
 def test_intel_is_told_its_ranges(checkout: Checkout) -> None:
     cell = next(cell for cell in cells_of(checkout) if cell.mpi["name"] == "impi")
-    cell = replace(cell, selection=rules_selection("export I_MPI_ADJUST_IALLREDUCE='1:0-7@4-4'\n"))
+    cell = replace(cell, selection=Rules("export I_MPI_ADJUST_IALLREDUCE='1:0-7@4-4'\n"))
     assert hydra.selection_environment(cell) == {"I_MPI_ADJUST_IALLREDUCE": "1:0-7@4-4"}
 
 

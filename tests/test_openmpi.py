@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 from collstudy.launch import openmpi
-from collstudy.launch.patterns import PATTERNS
 from collstudy.study.cells import Cell
+from collstudy.study.patterns import PATTERNS
+from collstudy.study.selection import Default, Switch
 from conftest import Checkout
 from test_cells import cells_of
 
@@ -46,7 +47,7 @@ def cell(checkout: Checkout) -> Cell:
     return dataclasses.replace(
         template,
         algorithm="linear",
-        selection={"openmpi": {"algorithm": "basic_linear"}},
+        selection=Switch("openmpi", {"algorithm": "basic_linear"}),
         pattern="linear",
         processes=3,
     )
@@ -94,7 +95,7 @@ def test_other_messages_than_the_algorithms(cell: Cell, tmp_path: Path) -> None:
 
 def test_other_segments_than_asked_for(cell: Cell, tmp_path: Path) -> None:
     chain = {"algorithm": "chain", "fanout": 1, "segment_bytes": 256}
-    cell = dataclasses.replace(cell, selection={"openmpi": chain}, pattern="chain", sizes=(1, 1024))
+    cell = dataclasses.replace(cell, selection=Switch("openmpi", chain), pattern="chain", sizes=(1, 1024))
     # One byte is one message, 1024 bytes are four.
     assert judged(cell, tmp_path, "tuned", "0>1 1>2", messages=5)["used"] is True
     proof = judged(cell, tmp_path, "tuned", "0>1 1>2", messages=2)
@@ -102,7 +103,7 @@ def test_other_segments_than_asked_for(cell: Cell, tmp_path: Path) -> None:
 
 
 def test_the_default_forces_nothing(cell: Cell, tmp_path: Path) -> None:
-    default = dataclasses.replace(cell, selection={}, pattern=None)
+    default = dataclasses.replace(cell, selection=Default(), pattern=None)
     proof = judged(default, tmp_path, "han", "0>1")
     assert proof["used"] is None and proof["component"] == "han"
 

@@ -16,7 +16,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from collstudy.publish.package import render
+from collstudy.cli.main import main
+from collstudy.publish import render
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -164,6 +165,14 @@ def write_csv(path: Path, rows: list[dict]) -> None:
         writer.writerows(rows)
 
 
+SECTIONS = {
+    "other": "other",
+    "bcast-decision-map": "bcast/wins",
+    "bcast-default-vs-best": "bcast/wins",
+    "bcast-winners": "bcast/wins",
+}
+
+
 def make_study(results: Path, name: str, simulated: bool, title: str) -> Path:
     """A small study as the workflow leaves it (docs/architecture.md), with failed cells and a figure that is gone."""
     folder = results / name
@@ -200,7 +209,8 @@ def make_study(results: Path, name: str, simulated: bool, title: str) -> Path:
     (folder / "figures" / "bcast-shapes.svg").write_text(SVG + f"<!--{'x' * 500_000}-->", encoding="utf-8")
     (folder / "figures" / "bcast-shapes.png").write_bytes(PNG)
     ids = ["bcast-latency", "bcast-decision-map", "bcast-shapes", "other"]
-    write_csv(folder / "figures" / "index.csv", [{"id": i, "file": f"figures/{i}.svg", **figure} for i in ids])
+    rows = [{"id": i, "section": SECTIONS.get(i, "bcast"), "file": f"figures/{i}.svg", **figure} for i in ids]
+    write_csv(folder / "figures" / "index.csv", rows)
     values = [{"algorithm": "binary_tree", "mapping": "core", "mean_difference_us": -1.234567, "note": NASTY}]
     write_csv(folder / "tables" / "bcast-default-vs-best.csv", values * 3)
     write_csv(folder / "tables" / "bcast-winners.csv", [{"processes": p, "latency_us": p / 7} for p in range(400)])
@@ -211,7 +221,16 @@ def make_study(results: Path, name: str, simulated: bool, title: str) -> Path:
     tables = ["bcast-default-vs-best", "bcast-winners", "bcast-words", "bcast-columns", "bcast-gone"]
     write_csv(
         folder / "tables" / "index.csv",
-        [{"id": i, "file": f"tables/{i}.csv", "caption": f"Table {i} {NASTY}", "seed_table": ""} for i in tables],
+        [
+            {
+                "id": i,
+                "section": SECTIONS.get(i, "bcast"),
+                "file": f"tables/{i}.csv",
+                "caption": f"Table {i} {NASTY}",
+                "seed_table": "",
+            }
+            for i in tables
+        ],
     )
     return folder
 
@@ -245,7 +264,7 @@ def made(request, tmp_path_factory) -> dict:
     make_study(results, "simulated-one", True, NASTY)
     make_study(results, "measured-one", False, "Plain title")
     output = ["--output", str(results / "report")]
-    command = [sys.executable, "-m", "collstudy.publish.render", "--results", str(results), "--renderer", request.param,
+    command = [sys.executable, "-m", "collstudy", "--results", str(results), "render", "--renderer", request.param,
                "--studies", "simulated-one", "not-yet", "measured-one", *output]  # fmt: skip
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "workflow")}
     done = subprocess.run(
@@ -370,7 +389,7 @@ def test_broken_study_file_is_named_not_fatal(made, tmp_path):
     results = tmp_path / "results"
     shutil.copytree(made["results"] / "measured-one", results / "measured-one")
     (results / "measured-one" / "study.json").write_text("{broken", encoding="utf-8")
-    assert render.main(["--results", str(results), "--studies", "measured-one", "--renderer", "fallback"]) == 0
+    assert main(["--results", str(results), "render", "--studies", "measured-one", "--renderer", "fallback"]) == 0
     assert "measured-one/study.json cannot be read" in (results / "report" / "index.html").read_text(encoding="utf-8")
 
 
@@ -410,7 +429,7 @@ def test_quarto_is_used_where_it_is(tmp_path, monkeypatch, capsys):
     quarto = fake_quarto(tmp_path / "bin", "Output created: index.html")
     monkeypatch.setenv("PATH", f"{quarto.parent}{os.pathsep}{os.environ['PATH']}")
     (tmp_path / "results").mkdir()
-    assert render.main(["--results", str(tmp_path / "results"), "--studies", "a"]) == 0
+    assert main(["--results", str(tmp_path / "results"), "render", "--studies", "a"]) == 0
     assert (tmp_path / "results" / "report" / "report.pdf").read_text() == "%PDF-\n"
     calls = (tmp_path / "results" / "report-build" / "calls.txt").read_text()
     assert "render index.qmd --to html" in calls and "render index.qmd --to typst" in calls
@@ -421,7 +440,7 @@ def test_quarto_that_fails_with_exit_status_0_is_an_error_with_its_words(tmp_pat
     quarto = fake_quarto(tmp_path / "bin", "ERROR: Typst compilation failed", targets="html")
     monkeypatch.setenv("PATH", f"{quarto.parent}{os.pathsep}{os.environ['PATH']}")
     (tmp_path / "results").mkdir()
-    assert render.main(["--results", str(tmp_path / "results"), "--studies", "a"]) == 1
+    assert main(["--results", str(tmp_path / "results"), "render", "--studies", "a"]) == 1
     said = capsys.readouterr().out
     assert "quarto typst failed (no index.pdf)" in said and "ERROR: Typst compilation failed" in said
     assert not (tmp_path / "results" / "report").exists()
@@ -442,7 +461,7 @@ def test_quarto_warning_about_a_reference_is_an_error(tmp_path, monkeypatch, cap
     )
     monkeypatch.setenv("PATH", f"{quarto.parent}{os.pathsep}{os.environ['PATH']}")
     (tmp_path / "results").mkdir()
-    assert render.main(["--results", str(tmp_path / "results"), "--studies", "a"]) == 1
+    assert main(["--results", str(tmp_path / "results"), "render", "--studies", "a"]) == 1
     assert "unresolved reference @fig-gone" in capsys.readouterr().out
     assert not (tmp_path / "results" / "report").exists()
 
@@ -451,20 +470,20 @@ def test_quarto_warning_about_an_identifier_is_an_error(tmp_path, monkeypatch, c
     quarto = fake_quarto(tmp_path / "bin", "[WARNING] Duplicate identifier 'sec-a' at line 9 column 1")
     monkeypatch.setenv("PATH", f"{quarto.parent}{os.pathsep}{os.environ['PATH']}")
     (tmp_path / "results").mkdir()
-    assert render.main(["--results", str(tmp_path / "results"), "--studies", "a"]) == 1
+    assert main(["--results", str(tmp_path / "results"), "render", "--studies", "a"]) == 1
     assert "identifier used twice: sec-a" in capsys.readouterr().out
 
 
 def test_insisting_on_quarto_without_it(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("PATH", "/nonexistent")
-    assert render.main(["--results", str(tmp_path), "--studies", "a", "--renderer", "quarto"]) == 1
+    assert main(["--results", str(tmp_path), "render", "--studies", "a", "--renderer", "quarto"]) == 1
     assert "no quarto on PATH" in capsys.readouterr().out
 
 
 def test_missing_results_folder_and_bad_name(tmp_path, capsys):
-    assert render.main(["--results", str(tmp_path / "none"), "--studies", "a"]) == 1
+    assert main(["--results", str(tmp_path / "none"), "render", "--studies", "a"]) == 1
     assert "no results folder" in capsys.readouterr().out
-    assert render.main(["--results", str(tmp_path), "--studies", "../a"]) == 1
+    assert main(["--results", str(tmp_path), "render", "--studies", "../a"]) == 1
     assert "'../a' is not a study's name" in capsys.readouterr().out
 
 
@@ -480,6 +499,7 @@ def test_error_in_r_is_shown_and_old_report_stays(tmp_path, capsys):
     arguments = [
         "--results",
         str(tmp_path / "results"),
+        "render",
         "--studies",
         "a",
         "--renderer",
@@ -487,6 +507,6 @@ def test_error_in_r_is_shown_and_old_report_stays(tmp_path, capsys):
         "--source",
         str(source),
     ]
-    assert render.main(arguments) == 1
+    assert main(arguments) == 1
     assert "this chapter is broken" in capsys.readouterr().out
     assert old.read_text(encoding="utf-8") == "old"

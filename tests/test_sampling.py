@@ -10,11 +10,10 @@ import signal
 import subprocess
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
-from collstudy.sources import sampled as sampling
-from collstudy.study.cells import expand
+from collstudy.sources.sampled import POINT, SampledSource, grid
+from collstudy.sources.source import Context
 from collstudy.study.config import Configuration
 from conftest import TINY, Checkout
 from test_cells import VERSIONS
@@ -36,28 +35,28 @@ def sampled(checkout: Checkout) -> Checkout:
 
 
 def points(checkout: Checkout, name: str) -> list[tuple[str, ...]]:
-    return [tuple(row[key] for key in sampling.POINT) for row in rows(checkout, name)]
+    return [tuple(row[key] for key in POINT) for row in rows(checkout, name)]
 
 
 def test_neighbouring_sizes_are_one_cell(checkout: Checkout, tmp_path: Path) -> None:
     checkout.write("config/studies/tiny.yaml", SAMPLED)
     checkout.write("config/studies/whole.yaml", WHOLE)
-    configuration = Configuration(checkout.folder / "config")
-    study = configuration.study("tiny")
-    cells = expand(study, configuration.catalogue, VERSIONS)
-    project = SimpleNamespace(results=tmp_path, cells=lambda study: cells)
+    context = Context(Configuration(checkout.folder / "config"), tmp_path)
+    context.__dict__["versions"] = VERSIONS
+    source = SampledSource(context.configuration.study("tiny"), context)
+    cells = source.grid
     asked = [("linear", 4, 1), ("linear", 4, 2), ("linear", 4, 8), ("linear", 8, 16), ("chain", 8, 32), ("gone", 8, 1)]
     lines = [f"bcast,{name},,core,2,{count},{size}" for name, count, size in asked]
-    path = sampling.folder_of(tmp_path, "tiny", 1) / "asked.csv"
+    path = source.folder_of(1) / "asked.csv"
     path.parent.mkdir(parents=True)
-    path.write_text("\n".join([",".join(sampling.POINT), *lines]) + "\n")
-    found = sampling.asked(project, study, 1)
+    path.write_text("\n".join([",".join(POINT), *lines]) + "\n")
+    found = source.asked(1)
     assert [(cell.algorithm, cell.processes, cell.sizes) for cell in found] == [
         ("linear", 4, (1, 2)), ("linear", 4, (8, 8)), ("linear", 8, (16, 16)), ("chain", 8, (32, 32))
     ]  # fmt: skip
     assert len({cell.digest for cell in [*found, *cells]}) == len(found) + len(cells)
-    assert sampling.asked(project, study, 2) == []
-    listed = list(csv.DictReader(sampling.grid(cells).decode().splitlines()))
+    assert source.asked(2) == []
+    listed = list(csv.DictReader(grid(cells).decode().splitlines()))
     assert len(listed) == 3 * 3 * 11 and {row["iterations"] for row in listed} == {"3"}
 
 

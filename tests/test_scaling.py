@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from collstudy.base.errors import StudyError
 from collstudy.launch.runner import LaunchFailed, execute
-from collstudy.project.project import Project
+from collstudy.project.studies import Project
 from collstudy.study.cells import Cell, Versions, expand
 from collstudy.study.config import Configuration
 from conftest import Checkout
@@ -59,7 +59,7 @@ def measurements(checkout: Checkout) -> list[dict[str, str]]:
 def test_one_cell_for_each_number_of_processes_and_problem_size(checkout: Checkout) -> None:
     cells = cells_of(checkout)
     assert [(dict(c.parameters)["n"], c.processes) for c in cells] == [(n, p) for n in (24, 33) for p in (1, 2, 4)]
-    assert all((c.sizes, c.suite["name"], c.selection) == (None, "svd", {"core_gflops": 0.5}) for c in cells)
+    assert all((c.sizes, c.suite["name"], c.selection.to_json()) == (None, "svd", {"core_gflops": 0.5}) for c in cells)
 
 
 def test_the_rate_is_part_of_these_cells_only(checkout: Checkout) -> None:
@@ -101,7 +101,7 @@ def test_real_runs_on_this_machine(checkout: Checkout) -> None:
 
 def test_the_compared_study_is_part_of_the_run() -> None:
     studies, left_out = Project().available(["svd-scaling"], explicit=True)
-    assert [study.name for study in studies] == ["svd-scaling", "svd-scaling-here"] and not left_out
+    assert [source.study.name for source in studies] == ["svd-scaling", "svd-scaling-here"] and not left_out
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_the_compared_study_is_part_of_the_run() -> None:
     [
         (STUDY.replace("4]", "8]"), PLAIN, "processes: 8 is more than the 4 cores of 2 nodes of machine plain"),
         (STUDY, PLAIN.replace("core_gflops: 0.5\n", ""), "machine plain has no core_gflops"),
-        (STUDY.replace("[24, 33]", "[24, 0]"), PLAIN, "sweeps.0.problem_sizes.1: 0 is less than the minimum of 1"),
+        (STUDY.replace("[24, 33]", "[24, 0]"), PLAIN, "sweeps.0.problem_sizes.1 is 0; allowed is at least 1"),
         (STUDY + "    iterations: 3\n", PLAIN, "svd runs once a launch.*remove iterations"),
         (STUDY.replace("    problem_sizes: [24, 33]", "    algorithms: [default]"), PLAIN, "svd needs problem_sizes"),
         (STUDY.replace("svd\n    m", "bcast\n    algorithms: [linear]\n    m"), PLAIN, "bcast has no problem size"),

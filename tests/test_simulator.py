@@ -8,8 +8,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from collstudy.base.paths import SETUP
 from collstudy.launch.simulator import platform_xml
-from collstudy.launch.toolchain import SETUP
 from collstudy.study.config import Level
 
 LEVELS = (

@@ -6,8 +6,9 @@ import dataclasses
 from pathlib import Path
 
 import pytest
+from collstudy.base.files import write_atomically
 from collstudy.base.statistics import interval_width_pct, median, median_interval
-from collstudy.store.store import Damaged, Record, Store, write_atomically
+from collstudy.store.records import Damaged, Record, Store
 from collstudy.study.cells import Cell
 from collstudy.study.config import Policy
 from conftest import Checkout

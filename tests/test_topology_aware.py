@@ -9,11 +9,11 @@ from collections import defaultdict
 from dataclasses import replace
 
 import pytest
-from collstudy.launch.rulesfile import rules_selection
 from collstudy.launch.runner import run_block
 from collstudy.plan.blocks import Block, Task
-from collstudy.project.project import Project
+from collstudy.project.studies import Project
 from collstudy.study.config import Policy
+from collstudy.study.selection import Rules
 from conftest import Checkout
 
 STUDY = """
@@ -127,10 +127,10 @@ def test_at_every_leaf_a_run_does_what_the_tree_says(study: Checkout) -> None:
     project = Project(study.folder / "config", results)
     question = project.study("aware")
     asked = []
-    for cell in project.cells(question):
+    for cell in project.source(question).work():
         if cell.algorithm == "default" and cell.mapping == "random":
-            library = {"COLL_BARRIER": cell.selection["library"]["COLL_BARRIER"], "COLL_BASE": "ompi"}
-            chosen = rules_selection(own, project.versions.library) | {"library": library}
+            library = {"COLL_BARRIER": cell.selection.library["COLL_BARRIER"], "COLL_BASE": "ompi"}
+            chosen = Rules(own, None, library, project.context.versions.library)
             asked.append(replace(cell, algorithm="learned", selection=chosen))
     for cell in asked:
         block = Block(question.machine, cell.mpi["name"], cell.nodes, (Task(cell, Policy(1, 1, 5)),))

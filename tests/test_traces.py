@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 from collstudy.base.errors import StudyError
+from collstudy.launch import tracefile
+from collstudy.launch.actions import read_calls
 from collstudy.launch.openmpi import library
 from collstudy.launch.toolchain import mpi_environment
-from collstudy.sources import traces
-from collstudy.sources.actions import read_calls
 from collstudy.study.config import Configuration
 from conftest import Checkout
 
@@ -59,7 +59,7 @@ def copied(recorded: Path, tmp_path: Path) -> Path:
 
 
 def rows_of(folder: Path, ranks: int, target: Path) -> tuple[dict, list[dict[str, str]]]:
-    about = traces.collect(folder, ranks, target / "calls.csv.gz")
+    about = tracefile.collect(folder, ranks, target / "calls.csv.gz")
     return about, list(read_calls(target / "calls.csv.gz"))
 
 
@@ -102,7 +102,7 @@ def test_a_rank_that_is_killed_leaves_what_it_did(program: Path, tmp_path: Path)
 def test_a_file_that_was_cut_off_is_a_partial_trace(copied: Path, tmp_path: Path) -> None:
     path = copied / "rank-000000.trace"
     # Inside of the list of gatherv, which is one slot before the end.
-    path.write_bytes(path.read_bytes()[: -traces.RECORD.size - 20])
+    path.write_bytes(path.read_bytes()[: -tracefile.RECORD.size - 20])
     about, rows = rows_of(copied, 4, tmp_path)
     assert about["problems"] == ["rank 0 ended without MPI_Finalize after 12 calls, in the middle of a record"]
     assert sum(row["rank"] == "0" for row in rows) == 12
@@ -218,7 +218,9 @@ def test_a_study_traces_once_and_replays_by_the_rule(checkout: Checkout, program
     # Again: the dead one is tried again, what is complete stays untouched.
     before = {path: path.stat().st_mtime_ns for path in results.glob("*/known_*/about.json")}
     again = checkout.snakemake(*collected)
-    assert again.returncode == 0 and "1 of 2 traces are stored" in again.stderr, again.stdout + again.stderr
+    assert again.returncode == 0 and "3 of 5 traces and replays are stored, 2 to measure" in again.stderr, (
+        again.stdout + again.stderr
+    )
     assert before == {path: path.stat().st_mtime_ns for path in results.glob("*/known_*/about.json")}
 
 

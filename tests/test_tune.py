@@ -6,10 +6,14 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from collstudy.base.paths import ROOT
 from collstudy.launch import openmpi
+from collstudy.project import tuner
+from collstudy.sources import verifying
 from collstudy.study.cells import expand
-from collstudy.study.config import ROOT, Configuration, Study
-from collstudy.tuning import rules, verify
+from collstudy.study.config import Configuration, Study
+from collstudy.study.selection import Default
+from collstudy.tuning import rules
 from collstudy.tuning.rules import Rule
 from test_cells import VERSIONS
 from test_tuning import decisions
@@ -24,33 +28,33 @@ def cell():
 
 
 def test_verified_counts_are_on_and_off_the_grid():
-    found = verify.verified_counts([2, 4, 8, 16, 24, 32, 48])
+    found = verifying.verified_counts([2, 4, 8, 16, 24, 32, 48])
     assert [count for count, on_grid in found if on_grid] == [4, 16, 24, 48]
     assert all(count not in (2, 4, 8, 16, 24, 32, 48) for count, on_grid in found if not on_grid)
-    assert verify.verified_counts([2]) == [(2, True)]
+    assert verifying.verified_counts([2]) == [(2, True)]
 
 
 def test_sizes_between_those_that_decided():
-    assert verify.size_ranges((1, 1024)) == [((1, 1024), True), ((3, 1024), False)]
-    assert verify.size_ranges((512, 1024)) == [((512, 1024), True)]
-    assert verify.size_ranges(None) == [(None, True)]
+    assert verifying.size_ranges((1, 1024)) == [((1, 1024), True), ((3, 1024), False)]
+    assert verifying.size_ranges((512, 1024)) == [((512, 1024), True)]
+    assert verifying.size_ranges(None) == [(None, True)]
 
 
 def test_arms_are_cells_of_their_own_and_the_content_of_the_file_is_part_of_them(cell):
-    default, tuned = verify.arms(cell, {"library": "a", "own": "b"}, 1)
+    default, tuned = verifying.arms(cell, {"library": "a", "own": "b"}, 1)
     assert len({cell.digest, default.digest, tuned.digest}) == 3
     assert tuned.algorithm == "tuned"
-    assert tuned.selection["library"] == {"COLL_BARRIER": cell.selection["library"]["COLL_BARRIER"]}
-    assert verify.arms(cell, {"library": "c", "own": "b"}, 1)[1].digest != tuned.digest
-    assert verify.arms(cell, {"library": "a", "own": "x"}, 1)[1].digest == tuned.digest
-    real = replace(cell, machine={**cell.machine, "kind": "local"}, selection={})
-    assert verify.arms(real, {"library": "a", "own": "b"}, 1)[1].selection["rules"]["text"] == "b"
-    several = verify.arms(real, {"library": "a", "own": "b", "han": "h"}, 1)[1]
+    assert tuned.selection.library == {"COLL_BARRIER": cell.selection.library["COLL_BARRIER"]}
+    assert verifying.arms(cell, {"library": "c", "own": "b"}, 1)[1].digest != tuned.digest
+    assert verifying.arms(cell, {"library": "a", "own": "x"}, 1)[1].digest == tuned.digest
+    real = replace(cell, machine={**cell.machine, "kind": "local"}, selection=Default())
+    assert verifying.arms(real, {"library": "a", "own": "b"}, 1)[1].selection.text == "b"
+    several = verifying.arms(real, {"library": "a", "own": "b", "han": "h"}, 1)[1]
     told = openmpi.selection_arguments(several, None)
     assert [
         Path(told[told.index(f"coll_{name}_dynamic_rules_filename") + 1]).read_text() for name in ("tuned", "han")
     ] == ["b", "h"]
-    assert "coll" not in told and several.digest != verify.arms(real, {"library": "a", "own": "b"}, 1)[1].digest
+    assert "coll" not in told and several.digest != verifying.arms(real, {"library": "a", "own": "b"}, 1)[1].digest
 
 
 VARIANTS = """
@@ -86,13 +90,13 @@ def test_segments_and_fan_out_are_candidates_from_the_decision_to_the_advice(che
 
     # Which variant wins where is the simulator's: each row below must say the same one.
     variants = {
-        int(row["size_bytes"]): row["algorithm"]
+        int(row["size_bytes"]): row["parameters"]
         for row in rows("tuning/decisions.csv")
         if row["algorithm"] != "default"
     }
     assert len(set(variants.values())) == 2, variants
     texts = {
-        size: rules.library_text({"algorithm": "chain", **dict(rules.parse_algorithm(name)[1])})
+        size: rules.library_text({"algorithm": "chain", **dict(rules.parse_parameters(name))})
         for size, name in variants.items()
     }
     own = {row["size_bytes"]: row for row in rows("tables/tuning-verification.csv") if row["on_grid"] == "TRUE"}
@@ -101,7 +105,7 @@ def test_segments_and_fan_out_are_candidates_from_the_decision_to_the_advice(che
     }
     classic = (folder / "tuning" / "openmpi-core-n2.rules").read_text()
     for size, text in texts.items():
-        parameters = dict(rules.parse_algorithm(variants[size])[1])
+        parameters = dict(rules.parse_parameters(variants[size]))
         assert f" 2 {parameters['fanout']} {parameters['segment_bytes']} # {text}" in classic
         assert f"-> ompi_{text} " in (folder / "tuning" / "coll-core-n2.rules").read_text()
         assert text in checked
@@ -110,7 +114,7 @@ def test_segments_and_fan_out_are_candidates_from_the_decision_to_the_advice(che
         measured = [
             row["latency_us"]
             for row in rows("measurements.csv")
-            if (row["size_bytes"], row["parameters"]) == (str(size), variants[size].partition("[")[2].rstrip("]"))
+            if (row["size_bytes"], row["parameters"]) == (str(size), variants[size])
         ]
         assert [own[str(size)]["tuned_us"]] == measured
         asked = ["--collective", "bcast", "--nodes", "2", "--ppn", "24", "--mapping", "core", "--size", str(size)]
@@ -124,14 +128,14 @@ def test_segments_and_fan_out_are_candidates_from_the_decision_to_the_advice(che
 
 def test_without_a_default_arm_there_is_nothing_to_verify(cell):
     cells = [replace(cell, algorithm="linear")]
-    fake = SimpleNamespace(project=SimpleNamespace(cells=lambda study: cells), study=None)
-    assert verify.Tuner.pairs(fake, rules.placements(decisions({8: {1: "default"}}))) == []
+    fake = SimpleNamespace(grid=cells, placements=rules.placements(decisions({8: {1: "default"}})))
+    assert verifying.VerifyingSource.pairs(fake) == []
 
 
 def verified(placement, processes, size, default, tuned):
     table = placement.tables["bcast"]
     rule = rules.selected(table, processes, size)
-    return verify.Verified(placement, "bcast", processes, size, True, rule, default, tuned)
+    return verifying.Verified(placement, "bcast", processes, size, True, rule, default, tuned)
 
 
 @pytest.mark.parametrize(
@@ -146,17 +150,17 @@ def test_verdicts(default, tuned, word):
     assert verified(placement, 8, 1, default, tuned).verdict(2) == word
 
 
-def tuner(rows, folder):
+def fake_tuner(rows, folder):
     fake = SimpleNamespace(folder=folder, decisions=rows, withdrawn=set(), tie_pct=2)
-    fake._hit = lambda *a, **k: verify.Tuner._hit(fake, *a, **k)
+    fake._hit = lambda *a, **k: tuner.Tuner._hit(fake, *a, **k)
     return fake
 
 
 def test_a_rule_slower_on_average_goes_with_all_its_cells(tmp_path):
     rows = decisions({8: {1: "linear", 2: "linear", 4: "chain"}, 9: {1: "linear", 2: "linear", 4: "chain"}})
     (placement,) = rules.placements(rows)
-    fake = tuner(rows, tmp_path)
-    verify.Tuner.withdraw(fake, [verified(placement, 9, 2, [10.0], [12.0]), verified(placement, 8, 4, [10.0], [8.0])])
+    fake = fake_tuner(rows, tmp_path)
+    tuner.Tuner.withdraw(fake, [verified(placement, 9, 2, [10.0], [12.0]), verified(placement, 8, 4, [10.0], [8.0])])
     assert fake.withdrawn == {("bcast", "core", 2, p, s) for p in (8, 9) for s in (1, 2)}
     (again,) = rules.placements(rows, fake.withdrawn)
     assert again.tables["bcast"][8][0] == Rule(0, "default")
@@ -166,6 +170,6 @@ def test_a_rule_slower_on_average_goes_with_all_its_cells(tmp_path):
 def test_of_a_rule_faster_on_average_only_the_slower_cell_goes(tmp_path):
     rows = decisions({8: {1: "linear", 2: "linear"}})
     (placement,) = rules.placements(rows)
-    fake = tuner(rows, tmp_path)
-    verify.Tuner.withdraw(fake, [verified(placement, 8, 1, [10.0], [2.0]), verified(placement, 8, 3, [10.0], [12.0])])
+    fake = fake_tuner(rows, tmp_path)
+    tuner.Tuner.withdraw(fake, [verified(placement, 8, 1, [10.0], [2.0]), verified(placement, 8, 3, [10.0], [12.0])])
     assert fake.withdrawn == {("bcast", "core", 2, 8, 2)}

@@ -7,24 +7,30 @@ from types import SimpleNamespace
 
 import pytest
 from collstudy.base.errors import StudyError
+from collstudy.base.paths import ROOT
 from collstudy.launch import hydra, proof
-from collstudy.launch.patterns import PATTERNS
-from collstudy.launch.rulesfile import exported, rules_arguments, rules_selection
+from collstudy.launch.rulesfile import exported, rules_arguments
 from collstudy.launch.toolchain import mpis
-from collstudy.study.config import ROOT, Configuration
-from collstudy.tuning import check, emission, mpich, rules
+from collstudy.study.config import Configuration
+from collstudy.study.patterns import PATTERNS
+from collstudy.study.selection import Rules
+from collstudy.tuning import check, emission, rules, trees
 from collstudy.tuning.rules import Decision, Rule, placements, selected
 
 CONFIG = Configuration(ROOT / "config")
 CATALOGUE = CONFIG.catalogue
 
 
+def _choice(text: str) -> tuple[str, tuple[tuple[str, int], ...]]:
+    """`chain:fanout=2;segment_bytes=8192` to name and parameters."""
+    name, _, parameters = text.partition(":")
+    return name, rules.parse_parameters(parameters)
+
+
 def decisions(table, collective="bcast", nodes=2, mapping="core"):
     """Rows from {processes: {size: algorithm}}; 10 % gain where it is not the default."""
     return [
-        Decision(
-            collective, mapping, nodes, p, size, *rules.parse_algorithm(name), "measured", 10.0 * (name != "default")
-        )
+        Decision(collective, mapping, nodes, p, size, *_choice(name), "measured", 10.0 * (name != "default"))
         for p, sizes in table.items()
         for size, name in sizes.items()
     ]
@@ -59,7 +65,7 @@ def numbers_in(text):
 
 
 def test_classic_format_by_hand():
-    (found,) = placements(decisions({4: {1: "linear", 8: "chain [segment_bytes=8192]"}}))
+    (found,) = placements(decisions({4: {1: "linear", 8: "chain:segment_bytes=8192"}}))
     text = rules.openmpi_rules(found, CATALOGUE, ["why"], rules.NUMBERS)
     assert text.startswith("# why\n")
     assert numbers_in(text) == [
@@ -256,14 +262,14 @@ def test_intel_by_the_catalogues_numbers_and_the_variables_of_a_cell():
 
 
 def test_mpich_only_where_one_algorithm_serves_all_sizes():
-    one = mpich.variables(placements(decisions({4: {1: "binomial", 8: "binomial"}}))[0], CATALOGUE, [])
+    one = trees.variables(placements(decisions({4: {1: "binomial", 8: "binomial"}}))[0], CATALOGUE, [])
     assert "export MPIR_CVAR_BCAST_INTRA_ALGORITHM='binomial'" in one
     for sizes in ({1: "binomial", 8: "chain"}, {1: "binomial", 8: "default"}, {1: "default", 8: "default"}):
         table = {2: {1: "binomial", 8: "binomial"}, 4: sizes}
-        left = mpich.variables(placements(decisions(table))[0], CATALOGUE, [])
+        left = trees.variables(placements(decisions(table))[0], CATALOGUE, [])
         assert "export" not in left
         assert "bcast: left to MPICH" in left
-    nothing = mpich.variables(placements(decisions({4: {1: "default", 8: "default"}}))[0], CATALOGUE, [])
+    nothing = trees.variables(placements(decisions({4: {1: "default", 8: "default"}}))[0], CATALOGUE, [])
     assert "export" not in nothing and "left to MPICH (default)" in nothing
 
 
@@ -277,7 +283,7 @@ def test_library_rules_say_where_ranks_are():
 
 
 def test_a_file_of_other_content_is_another_cell():
-    assert rules_selection("a")["rules"]["sha256"] != rules_selection("b")["rules"]["sha256"]
+    assert Rules("a").to_json() != Rules("b").to_json()
 
 
 def test_boundaries_are_one_below_at_and_one_above():
@@ -323,7 +329,7 @@ def test_check_names_file_rule_and_size_of_a_mismatch(tmp_path):
 
 
 def test_a_rule_that_is_cut_in_other_segments_is_a_mismatch(tmp_path):
-    names = {1: "chain [segment_bytes=8]", 64: "chain [fanout=2;segment_bytes=8]", 512: "chain [segment_bytes=16]"}
+    names = {1: "chain:segment_bytes=8", 64: "chain:fanout=2;segment_bytes=8", 512: "chain:segment_bytes=16"}
     (found,) = placements(decisions({6: names}))
     table = found.tables["bcast"]
     assert [rule.text for rule in table[6]] == [

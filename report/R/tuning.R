@@ -11,13 +11,17 @@ show_regret <- function(study) {
   )))
 }
 
-#' For chapters of other kinds: a section where the study was decided and judged.
-show_tuned <- function(study) {
-  if (!file.exists(file.path(study$folder, "tables", "tuning-regret.csv"))) return(invisible(NULL))
-  emit("## Tuning {#sec-", study$id, "-tuning}")
-  say_sentences(study, collanalysis::describe_tuning(study$folder), paste0("sec-", study$id, "-tuning"))
+#' What was decided, and how good it is; `key` makes the label of the heading.
+show_decided <- function(study, title, key) {
+  emit("## ", title, " {#sec-", study$id, "-", key, "}")
+  if (nrow(study$told) > 0) paragraph(paste(md(study$told$text), collapse = " "))
   show_regret(study)
   show_sampling(study)
+}
+
+#' For chapters of other kinds: a section where the study was decided and judged.
+show_tuned <- function(study) {
+  if (file.exists(file.path(study$folder, "tables", "tuning-regret.csv"))) show_decided(study, "Tuning", "tuning")
 }
 
 show_sampling <- function(study) {
@@ -26,15 +30,15 @@ show_sampling <- function(study) {
     caption = paste(
       "Mean regret over the whole grid against the share of its measurement time: mean and spread over seeds.",
       "Dashed: the default. Dotted: 2.5 %."
-    ), seed_figure = NA, width_in = 7, height_in = 4
+    ), seed_figure = NA, width_in = 7, height_in = 4, interactive = NA
   )
   if (file.exists(file.path(study$folder, row$file))) show_figure(study, row)
 }
 
 show_verification <- function(study) {
-  table <- collanalysis::summarise_verification(study$folder)
-  if (is.null(table)) return(invisible(NULL))
-  emit_table(paste0("tbl-", study$id, "-verification"), as.data.frame(table), caption_of(study, paste(
+  table <- read_table(file.path(study$folder, "tables", "tuning-verified.csv"))
+  if (NROW(table) == 0) return(invisible(NULL))
+  emit_table(paste0("tbl-", study$id, "-verification"), table, caption_of(study, paste(
     "Fresh launches of the default and of the rules file, interleaved. Regret is over the fastest known of the cell;",
     "speed-up is the geometric mean over the cells whose rule is not the default. Before slower rules were withdrawn.",
     if (study$simulated) "A simulation repeats itself exactly: only the cells that did not decide are news." else ""

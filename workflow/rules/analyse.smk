@@ -1,26 +1,30 @@
 # Measurements to tables, models and figures.
-from collstudy.base.digests import note_sources
-
-ANALYSIS_SOURCES = RESULTS / "sources" / "analysis.sha256"
-if workflow.is_main_process:
-    note_sources(ANALYSIS_SOURCES, ["workflow/analysis", "workflow/scripts/analyse.R"])
+ANALYSIS_SOURCES = stage_sources(
+    "analysis", ["workflow/analysis", "workflow/scripts/analyse.R"]
+)
 
 
+# One job for all parts: figures and sentences say what the models are worth. Traces and replays (of a study with applications) are
+# not among the inputs: study.json names them by their content.
 rule analyse_study:
     input:
         sources=ANALYSIS_SOURCES,
         study=RESULTS / "{study}" / "study.json",
         measurements=RESULTS / "{study}" / "measurements.csv",
         cells=RESULTS / "{study}" / "cells.csv",
+        ranks=RESULTS / "{study}" / "ranks.csv",
+        edges=RESULTS / "{study}" / "edges.csv",
+        sampled=get_sampled,
         compared=compared_with,
     output:
-        index=RESULTS / "{study}" / "{part}" / "index.csv",
+        tables=RESULTS / "{study}" / "tables" / "index.csv",
+        models=RESULTS / "{study}" / "models" / "index.csv",
+        figures=RESULTS / "{study}" / "figures" / "index.csv",
+        sentences=RESULTS / "{study}" / "sentences.csv",
     log:
-        "logs/analyse/{study}-{part}.log",
-    wildcard_constraints:
-        part="tables|models|figures",
+        "logs/analyse/{study}.log",
     params:
         script=BASE / "workflow" / "scripts" / "analyse.R",
         folder=lambda wildcards: RESULTS / wildcards.study,
     shell:
-        "Rscript {params.script:q} {wildcards.part} {params.folder:q} > {log:q} 2>&1 || {{ tail -n 3 {log:q} >&2; exit 1; }}"
+        "Rscript {params.script:q} {params.folder:q} > {log:q} 2>&1 || {{ tail -n 3 {log:q} >&2; exit 1; }}"

@@ -3,22 +3,24 @@ import os
 import sys
 from pathlib import Path
 
-BASE = Path(workflow.basedir)
+# The checkout: where this file is, also when another workflow uses it as a module.
+BASE = Path(workflow.current_basedir.get_path_or_uri(secret_free=False)).parents[1]
 sys.path.insert(0, str(BASE / "workflow"))
 
 from snakemake.exceptions import WorkflowError
 
-from collstudy.calibration import calibrate
-from collstudy.sources import sampled, traced
+from collstudy.base.digests import digest_of
 from collstudy.base.errors import StudyError
-from collstudy.project.project import Project, split_names
+from collstudy.calibration import calibrate
 from collstudy.plan.blocks import (
+    marker,
+    pending_bytes,
     read_block,
     read_pending,
     slurm_resources,
-    write_blocks,
-    write_pending,
 )
+from collstudy.project import needs
+from collstudy.project.stage import Stage
 from collstudy.project.status import (
     Progress,
     explain,
@@ -26,7 +28,8 @@ from collstudy.project.status import (
     left_running,
     note_start,
 )
-from collstudy.store.store import Store
+from collstudy.project.studies import Project, split_names
+from collstudy.store.records import Store
 
 # Jobs use the Python that runs Snakemake.
 os.environ.update(
@@ -35,130 +38,160 @@ os.environ.update(
     ),
     PYTHONPATH=str(BASE / "workflow"),
     R_LIBS=str(BASE / ".study" / "R"),
+    # What R sorts, and how numbers are read, must not depend on who runs it.
+    LC_ALL="C.UTF-8",
 )
 
+# Another workflow has a folder with config.yaml, studies/ and machines/ of its own.
+if "config_folder" in config:
+    os.environ["COLLSTUDY_CONFIG"] = str(Path(config["config_folder"]).resolve())
+
 RESULTS = Path(config.get("results", "results"))
-
-
-def name_studies():
-    """The studies of this run: those that are asked for, or those that a machine is to be calibrated with."""
-    if "calibrate" not in config:
-        return split_names(config["studies"])
-    return calibrate.studies_of_machine(Project().configuration, config["calibrate"])
+# Without R, studies are measured, and neither analysed nor reported.
+HAS_R = needs.has_r()
+# Nothing below RESULTS is written while this file is read: it is read for a dry run, too (project/stage.py).
+STAGE = Stage(Path(".snakemake") / "collstudy", RESULTS)
 
 
 wildcard_constraints:
-    job="[A-Za-z0-9._-]+",
     study="[A-Za-z0-9._-]+",
     block="[A-Za-z0-9._-]+",
     attempt="[0-9]+",
 
 
-class StatesOnDemand(dict):
-    """States of studies, each made when it is asked for: a job of a block asks for none."""
+class Plan:
+    """What this run is to do. Jobs (on a cluster, each reads this file again) plan nothing: their blocks' files say what to do."""
 
-    def __init__(self, project, studies):
-        self.project, self.studies = project, {study.name: study for study in studies}
-        super().__init__(dict.fromkeys(self.studies))
+    def __init__(self):
+        self.project = Project(results=RESULTS)
+        self.project.store.memory = STAGE.folder / "summaries.json"
+        self.sources, self.states = {}, {}
+        # Markers of the blocks of this run by study and round, and of those that a block has to wait for.
+        self.markers, self.before = {}, {}
+        wanted = self.names()
+        if not wanted and "calibrate" in config:
+            return
+        explicit = wanted != self.project.default_studies
+        found, left_out = self.project.available(wanted, explicit)
+        self.sources = {source.study.name: source for source in found}
+        if workflow.is_main_process:
+            print(*left_out, sep="\n", end="\n" * len(left_out), file=sys.stderr)
+            if not HAS_R:
+                print("R is not here: no tables, figures and report", file=sys.stderr)
+            self.make()
 
-    def __getitem__(self, name):
-        if self.get(name) is None:
-            self[name] = self.project.state(self.studies[name])
-        return self.get(name)
+    def names(self):
+        """The studies of this run: those that are asked for, or those that a machine is to be calibrated with."""
+        if "calibrate" not in config:
+            return split_names(config["studies"])
+        return calibrate.studies_of_machine(
+            self.project.configuration, config["calibrate"]
+        )
 
-
-def plan():
-    """Compare the studies with the store, write the files that tell jobs what to do, and return the state of each study.
-
-    Jobs (on a cluster, each reads this file again) do not plan: what they are to do is in their block's file.
-    """
-    project = Project(results=RESULTS)
-    wanted = name_studies()
-    if not wanted and "calibrate" in config:
-        return StatesOnDemand(project, []), {}
-    explicit = wanted != project.default_studies
-    studies, left_out = project.available(wanted, explicit)
-    states = StatesOnDemand(project, studies)
-    if not workflow.is_main_process:
-        return states, {name: [] for name in states}
-    for line in left_out:
-        print(line, file=sys.stderr)
-    blocks = project.blocks([states[name] for name in states])
-    for line in explain(blocks, states, config.get("max_node_hours")):
-        print(line, file=sys.stderr)
-    if any(block.machine.kind == "slurm" for mine in blocks.values() for block in mine):
-        for line in left_running(Path.cwd()):
+    def make(self):
+        """Compare the studies with the store, and stage the files that tell jobs what to do."""
+        for name, source in self.sources.items():
+            self.states[name] = self.project.state(source)
+        rounds = self.project.blocks(list(self.states.values()))
+        blocks = {
+            name: [block for mine in of.values() for block in mine]
+            for name, of in rounds.items()
+        }
+        for line in explain(blocks, self.states, config.get("max_node_hours")):
             print(line, file=sys.stderr)
-    names = {}
-    for study in studies:
-        state = states[study.name]
-        project.write_description(study, list(state.cells))
-        if study.sampling:
-            names[study.name] = sampled.ask_again(project, study)
-        else:
-            names[study.name] = write_blocks(blocks[study.name], RESULTS / "blocks")
-        if study.applications:
-            names[study.name], lines = traced.plan(
-                project.jobs(study)[0], study.name, RESULTS
-            )
-            print(*lines, sep="\n", end="\n" * len(lines), file=sys.stderr)
-        if names[study.name]:
-            # A missing input is no reason for Snakemake to run the job that makes it; one that is newer and says something
-            # else (the markers' numbers never come twice) is.
-            write_pending(pending_file(study.name), names[study.name])
-    return states, names
+        if any(b.machine.kind == "slurm" for mine in blocks.values() for b in mine):
+            for line in left_running(Path.cwd()):
+                print(line, file=sys.stderr)
+        for name, source in self.sources.items():
+            for file, content in source.files().items():
+                STAGE.write(f"{name}/{file}", content)
+        of_work = {}
+        for name, of in rounds.items():
+            self.markers[name] = {
+                number: [marker(block, RESULTS / "blocks") for block in mine]
+                for number, mine in of.items()
+            }
+            if blocks[name]:
+                # A missing input is no reason for Snakemake to run the job that makes it; one that is newer and says
+                # something else (the markers' numbers never come twice) is.
+                STAGE.write(f"{name}/pending.txt", pending_bytes(self.of_study(name)))
+        for mine in blocks.values():
+            for block in mine:
+                STAGE.write_block(block)
+                of_work |= {task.work.digest: block for task in block.tasks}
+        for mine in blocks.values():
+            for block in mine:
+                needed = {
+                    of_work[work.digest].name: of_work[work.digest]
+                    for task in block.tasks
+                    for work in task.work.needs
+                    if work.digest in of_work
+                }
+                self.before[block.name] = [
+                    marker(other, RESULTS / "blocks") for other in needed.values()
+                ]
 
-
-def pending_file(study):
-    """The blocks that the newest run of a study had to measure."""
-    return RESULTS / study / "pending.txt"
+    def of_study(self, study):
+        """The markers of all blocks of a study."""
+        return [path for mine in self.markers.get(study, {}).values() for path in mine]
 
 
 try:
-    STATES, BLOCKS = plan()
+    PLAN = Plan()
 except StudyError as error:
     raise WorkflowError(str(error))
 except OSError as error:
     raise WorkflowError(
         f"{error}: what is measured is kept; run again when the results folder can be written"
     )
+STUDIES = list(PLAN.sources)
 
 
 onstart:
     note_start(Path(".snakemake"))
-    Progress(STATES, BLOCKS, Store(RESULTS)).start()
+    blocks = {name: PLAN.of_study(name) for name in STUDIES}
+    Progress(PLAN.states, blocks, Store(RESULTS)).start()
 
 
 onsuccess:
-    print("\n".join(last_words(RESULTS, list(STATES), succeeded=True)), file=sys.stderr)
+    print("\n".join(last_words(RESULTS, STUDIES, succeeded=True)), file=sys.stderr)
 
 
 onerror:
-    print(
-        "\n".join(last_words(RESULTS, list(STATES), succeeded=False)),
-        file=sys.stderr,
-    )
+    print("\n".join(last_words(RESULTS, STUDIES, succeeded=False)), file=sys.stderr)
+
+
+def new_blocks(study):
+    """The files of a study's blocks that are not there yet. Others are the same: a job of an earlier run may be reading one."""
+    paths = [
+        path.with_name(path.name.rsplit(".", 2)[0] + ".json")
+        for path in PLAN.of_study(study)
+    ]
+    return [path for path in paths if not path.exists()]
 
 
 def get_stored(wildcards):
     """What measurements.csv of a study is made of: the blocks of this run, and the newest cell that is stored already; of
-    a sampled study, also the last round.
+    a study that asks in rounds, also the last one.
     """
     study = wildcards.study
-    older = [
-        path
-        for path in (STATES[study].newest, pending_file(study))
-        if path and path.exists()
-    ]
-    rounds = STATES.studies[study].sampling
-    return (
-        BLOCKS[study] + older + (round_blocks(study, rounds.rounds) if rounds else [])
-    )
+    now = PLAN.of_study(study)
+    found = [RESULTS / study / "pending.txt"]
+    if not now and not found[0].exists():
+        found = []
+    state = PLAN.states.get(study)
+    if state and state.newest:
+        found.append(state.newest)
+    last = max(PLAN.sources[study].rounds())
+    return now + found + (round_blocks(study, last) if last else [])
 
 
 def round_blocks(study, number):
-    """The blocks of a round of a sampled study, known when it has asked."""
+    """The blocks of a round of a sampled study, known when it has asked: what this run found lacking, or what it asked for."""
     asked = checkpoints.ask_points.get(study=study, round=number)
+    now = PLAN.markers.get(study, {}).get(int(number))
+    if now:
+        return [asked.output.pending, RESULTS / study / "pending.txt", *now]
     return [asked.output.pending, *read_pending(Path(asked.output.pending))]
 
 
@@ -176,16 +209,13 @@ def get_round_before(wildcards):
 
 def get_calibration(wildcards):
     """What a machine is calibrated with, of this workflow's studies."""
-    names = calibrate.studies_of_machine(Project().configuration, wildcards.machine)
+    names = calibrate.studies_of_machine(PLAN.project.configuration, wildcards.machine)
     return [RESULTS / name / "measurements.csv" for name in names]
 
 
-def get_imported(wildcards):
-    """The data files of an imported study."""
-    from collstudy.sources.imported import files_of
-
-    study = STATES[wildcards.study].study
-    return [path for _, path in files_of(study)] if study.imports else []
+def get_inputs(wildcards):
+    """Files of others that a study's rows are made of."""
+    return PLAN.sources[wildcards.study].inputs()
 
 
 def get_verification(wildcards):
@@ -194,49 +224,69 @@ def get_verification(wildcards):
     return [emitted.output.pending, *read_pending(Path(emitted.output.pending))]
 
 
+def get_before(wildcards):
+    """Markers of the blocks of this run that a block has to wait for: a replay, for its trace."""
+    return PLAN.before.get(wildcards.block, [])
+
+
 def get_resource(name):
     """A function that tells what a block asks Slurm for; what is not set there, and everything elsewhere, is None."""
 
     def get_block_resource(wildcards, attempt):
-        block = read_block(RESULTS / "blocks" / f"{wildcards.block}.json")
+        block = read_block(STAGE.find(f"blocks/{wildcards.block}.json"))
         return slurm_resources(block, Store(RESULTS), attempt).get(name)
 
     return get_block_resource
 
 
-def get_trace_resource(name):
-    """A function that tells what a trace's job asks Slurm for; what is not set there is None."""
+def get_analysis(wildcards):
+    """Everything that the report shows of the studies."""
+    indexes = [
+        RESULTS / study / part / "index.csv"
+        for study in STUDIES
+        for part in ("tables", "models", "figures")
+    ]
+    return indexes + [RESULTS / study / "sentences.csv" for study in STUDIES]
 
-    def get_application_resource(wildcards, attempt):
-        request = RESULTS / "applications" / f"{wildcards.job}.json"
-        return traced.slurm_resources(request, attempt).get(name)
 
-    return get_application_resource
-
-
-def get_trace(wildcards):
-    """The marker of the trace that a replay is of, where this run makes that trace."""
-    request = RESULTS / "applications" / f"{wildcards.job}.json"
-    trace = traced.read_request(request).trace.name
+def get_products(wildcards):
+    """What else a run makes of the studies' measurements."""
     return [
-        path
-        for markers in BLOCKS.values()
-        for path in markers
-        if path.name.startswith(f"{trace}.")
+        RESULTS / name / path
+        for name, source in PLAN.sources.items()
+        for path in source.products()
     ]
 
 
-def get_analysis(wildcards):
-    """Everything that the report shows of the studies."""
-    return [
-        RESULTS / study / part / "index.csv"
-        for study in STATES
-        for part in ("tables", "figures")
-    ] + [RESULTS / study / "models" / "index.csv" for study in STATES]
+def get_judged(wildcards):
+    """The tables that tell how good a study's decisions are."""
+    source = PLAN.sources[wildcards.study]
+    return [RESULTS / wildcards.study / path for path in source.judged()]
 
 
 def compared_with(wildcards):
-    """Measurements of the study that `analysis.compare` names, where that study is part of this run."""
-    study = STATES.studies.get(wildcards.study)
-    name = study.analysis.get("compare", {}).get("study") if study else None
-    return [RESULTS / name / "measurements.csv"] if name in STATES else []
+    """Description and measurements of the study that `analysis.compare` names, where that study is part of this run."""
+    source = PLAN.sources.get(wildcards.study)
+    name = source.study.analysis.get("compare", {}).get("study") if source else None
+    files = ("study.json", "measurements.csv")
+    return [RESULTS / name / file for file in files] if name in STUDIES else []
+
+
+def get_sampled(wildcards):
+    """What the rounds of a sampled study asked for; nothing for other studies."""
+    last = max(PLAN.sources[wildcards.study].rounds())
+    return sampled_until(wildcards.study, last) if last else []
+
+
+def sampled_until(study, number):
+    """The grid of a sampled study and what its rounds until one asked for."""
+    folder = RESULTS / study / "sampling"
+    rounds = range(1, int(number) + 1)
+    return [folder / "grid.csv"] + [folder / f"round-{n}" / "asked.csv" for n in rounds]
+
+
+def stage_sources(part, parts):
+    """Stage the digest of the project's own sources, so that what they make is made again when they change."""
+    if workflow.is_main_process:
+        STAGE.write(f"sources/{part}.sha256", digest_of(parts))
+    return RESULTS / "sources" / f"{part}.sha256"

@@ -1,9 +1,58 @@
-# Blocks to cells, cells to measurements.
+# Blocks to what is kept of cells, traces and replays, and this to measurements.
+
+
+# What the plan says of the studies goes to its place where it says something new.
+rule describe_study:
+    input:
+        staged=STAGE.folder / "{study}" / "{file}",
+    output:
+        RESULTS / "{study}" / "{file}",
+    log:
+        "logs/plan/{study}/{file}.log",
+    wildcard_constraints:
+        file=r"study\.json|sampling/grid\.csv",
+    shell:
+        "cp {input.staged:q} {output:q} 2> {log:q}"
+
+
+rule note_sources:
+    input:
+        staged=STAGE.folder / "sources" / "{part}.sha256",
+    output:
+        RESULTS / "sources" / "{part}.sha256",
+    log:
+        "logs/plan/sources-{part}.log",
+    shell:
+        "cp {input.staged:q} {output:q} 2> {log:q}"
+
+
+# One rule a study, because it writes as many blocks as the store lacks.
+for planned in STUDIES:
+    if PLAN.of_study(planned):
+
+        rule:
+            name:
+                f"plan_{planned}"
+            input:
+                staged=STAGE.folder / planned / "pending.txt",
+            output:
+                pending=RESULTS / planned / "pending.txt",
+                blocks=new_blocks(planned),
+            log:
+                f"logs/plan/{planned}.log",
+            localrule: True
+            params:
+                staged=STAGE.folder / "blocks",
+                folder=RESULTS / "blocks",
+            shell:
+                "{{ mkdir -p {params.folder:q} && cp {input.staged:q} {output.pending:q}"
+                ' && for block in {output.blocks:q}; do cp {params.staged:q}/"${{block##*/}}" "$block"; done; }} 2> {log:q}'
 
 
 rule measure_block:
     input:
         block=ancient(RESULTS / "blocks" / "{block}.json"),
+        before=get_before,
     output:
         marker=RESULTS / "blocks" / "{block}.{attempt}.done",
     log:
@@ -33,6 +82,7 @@ rule measure_block:
 rule measure_here:
     input:
         block=ancient(RESULTS / "blocks" / "{block}.json"),
+        before=get_before,
     output:
         marker=RESULTS / "blocks" / "{block}.{attempt}.here",
     log:
@@ -49,13 +99,32 @@ rule collect_measurements:
     input:
         study=RESULTS / "{study}" / "study.json",
         stored=get_stored,
-        imported=get_imported,
+        imported=get_inputs,
     output:
         measurements=RESULTS / "{study}" / "measurements.csv",
         cells=RESULTS / "{study}" / "cells.csv",
+        ranks=RESULTS / "{study}" / "ranks.csv",
+        edges=RESULTS / "{study}" / "edges.csv",
     log:
         "logs/collect/{study}.log",
     params:
         results=RESULTS,
     shell:
         "python -m collstudy --results {params.results:q} collect {wildcards.study:q} > {log:q} 2>&1"
+
+
+# As far as a computer without R comes: the measurements of all studies, and the verdict on them.
+rule measure:
+    input:
+        [RESULTS / study / "measurements.csv" for study in STUDIES],
+        cells=[RESULTS / study / "cells.csv" for study in STUDIES],
+    output:
+        RESULTS / "measured.txt",
+    log:
+        "logs/measure.log",
+    params:
+        results=RESULTS,
+        studies=STUDIES,
+    shell:
+        "python -m collstudy --results {params.results:q} verdict {params.studies:q} 2>&1 | tee {log:q}"
+        " && echo {params.studies:q} > {output:q}"

@@ -4,9 +4,9 @@
 
 checkpoint ask_points:
     input:
-        script="workflow/scripts/tune.R",
+        script=BASE / "workflow" / "scripts" / "tune.R",
         study=RESULTS / "{study}" / "study.json",
-        grid=RESULTS / "{study}" / "sampling" / "grid.csv",
+        asked=lambda wildcards: sampled_until(wildcards.study, int(wildcards.round) - 1),
         measured=get_round_before,
     output:
         asked=RESULTS / "{study}" / "sampling" / "round-{round}" / "asked.csv",

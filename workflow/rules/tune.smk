@@ -1,13 +1,15 @@
 # Measurements to decisions, decisions to files that MPI libraries read, and what these gain on fresh launches.
-from collstudy.tuning.rules import wanted_files
 
 
 rule decide_tuning:
     input:
-        script="workflow/scripts/tune.R",
+        script=BASE / "workflow" / "scripts" / "tune.R",
         study=RESULTS / "{study}" / "study.json",
         measurements=RESULTS / "{study}" / "measurements.csv",
         cells=RESULTS / "{study}" / "cells.csv",
+        ranks=RESULTS / "{study}" / "ranks.csv",
+        edges=RESULTS / "{study}" / "edges.csv",
+        sampled=get_sampled,
     output:
         decisions=RESULTS / "{study}" / "tuning" / "decisions.csv",
         regret=RESULTS / "{study}" / "tables" / "tuning-regret.csv",
@@ -21,9 +23,12 @@ rule decide_tuning:
 
 rule replay_sampling:
     input:
-        script="workflow/scripts/tune.R",
+        script=BASE / "workflow" / "scripts" / "tune.R",
         study=RESULTS / "{study}" / "study.json",
         measurements=RESULTS / "{study}" / "measurements.csv",
+        cells=RESULTS / "{study}" / "cells.csv",
+        ranks=RESULTS / "{study}" / "ranks.csv",
+        edges=RESULTS / "{study}" / "edges.csv",
     output:
         table=RESULTS / "{study}" / "tables" / "sampling.csv",
         figure=RESULTS / "{study}" / "tuning" / "sampling.svg",
@@ -50,7 +55,7 @@ checkpoint emit_tuning:
     params:
         results=RESULTS,
     shell:
-        "python -m collstudy.tuning.verify --results {params.results:q} emit {wildcards.study:q} 2>&1 | tee {log:q}"
+        "python -m collstudy.project.tuner --results {params.results:q} emit {wildcards.study:q} 2>&1 | tee {log:q}"
 
 
 rule keep_tuning:
@@ -68,4 +73,19 @@ rule keep_tuning:
     params:
         results=RESULTS,
     shell:
-        "python -m collstudy.tuning.verify --results {params.results:q} keep {wildcards.study:q} 2>&1 | tee {log:q}"
+        "python -m collstudy.project.tuner --results {params.results:q} keep {wildcards.study:q} 2>&1 | tee {log:q}"
+
+
+rule tell_tuning:
+    input:
+        script=BASE / "workflow" / "scripts" / "tune.R",
+        judged=get_judged,
+    output:
+        sentences=RESULTS / "{study}" / "tuning" / "sentences.csv",
+        verified=RESULTS / "{study}" / "tables" / "tuning-verified.csv",
+    log:
+        "logs/tune/{study}-tell.log",
+    params:
+        folder=lambda wildcards: RESULTS / wildcards.study,
+    shell:
+        "Rscript {input.script:q} say {params.folder:q} > {log:q} 2>&1"

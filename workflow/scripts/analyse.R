@@ -1,12 +1,11 @@
-# The analysis of one study: Rscript analyse.R {tables|models|figures|all} results/<study>
-# Reads study.json, cells.csv and measurements.csv there; writes tables/, models/ and figures/.
+# The analysis of one study: Rscript analyse.R results/<study>
+# Reads study.json, cells.csv, measurements.csv, ranks.csv and edges.csv there (of a study that is compared with another
+# one also that one's study.json and measurements.csv); writes tables/, models/, figures/ and sentences.csv.
 suppressPackageStartupMessages(library(collanalysis))
 
-stages <- list(tables = write_tables, models = write_models, figures = write_figures)
 arguments <- commandArgs(trailingOnly = TRUE)
-if (length(arguments) != 2 || !arguments[1] %in% c(names(stages), "all")) {
-  message("usage: Rscript analyse.R {", paste(c(names(stages), "all"), collapse = "|"), "} results/<study>")
+if (length(arguments) != 1) {
+  message("usage: Rscript analyse.R results/<study>")
   quit(status = 2)
 }
-results <- read_results(arguments[2])
-for (stage in if (arguments[1] == "all") names(stages) else arguments[1]) invisible(stages[[stage]](results))
+invisible(write_analysis(read_results(arguments[1])))

@@ -5,7 +5,7 @@
 #' @return Tibble, one row for each cell and size that both have: collective, algorithm, mapping, processes, size_bytes,
 #'   simulated_us, measured_us, ratio (simulated / measured) and held_out (`analysis.compare.fitted` does not
 #'   name the algorithm: the machine was not fitted to it). No rows where the measured study has no results here.
-#' @export
+#' @noRd
 compare_studies <- function(results, measured = read_compared(results)) {
   none <- tibble(
     collective = character(), algorithm = character(), mapping = character(), processes = numeric(),
@@ -37,7 +37,7 @@ read_compared <- function(results) {
   if (is.null(name)) return(NULL)
   folder <- file.path(dirname(normalizePath(results$study$folder)), name)
   if (!file.exists(file.path(folder, "measurements.csv"))) return(NULL)
-  list(study = read_study(folder), medians = summarise_launches(read_measurements(folder)))
+  read_measured(folder)
 }
 
 #' How far the simulation is from the measurement
@@ -49,7 +49,7 @@ read_compared <- function(results) {
 #' @param compared Tibble from [compare_studies()].
 #' @return Tibble: collective, algorithm (or `all`: of those held out where there are any, without the default), mapping
 #'   (or `all`), held_out, cells, median_abs_error_pct, p90_abs_error_pct, winner_agreement_pct, mean_regret_pct.
-#' @export
+#' @noRd
 summarise_accuracy <- function(compared) {
   parts <- bind_rows(
     compared, mutate(compared, mapping = "all"), mutate(whole(compared), algorithm = "all"),
@@ -105,7 +105,7 @@ rank_correlation <- function(one, other) {
 #'
 #' @inheritParams compare_studies
 #' @return Sentences.
-#' @export
+#' @noRd
 describe_accuracy <- function(results, measured = read_compared(results)) {
   compared <- compare_studies(results, measured)
   if (nrow(compared) == 0) return("The measured study is not here, so nothing can be compared.")
@@ -176,8 +176,8 @@ extreme_sentence <- function(rows) {
 tables_accuracy <- function(results) {
   compared <- compare_studies(results)
   if (nrow(compared) == 0) return(list())
-  list(list(
-    id = "accuracy", data = summarise_accuracy(compared), seed = NA, caption = paste(
+  list(listed(
+    "accuracy", NULL, summarise_accuracy(compared), paste(
       "Simulated against measured latency: |simulated / measured - 1| over the cells that both have. `all`: without",
       "the default and, where there are any, only algorithms to which the machine was not fitted (held out);",
       "winner agreement and regret are those of choosing among all algorithms by simulation."
@@ -217,7 +217,7 @@ ratio_scale <- function() {
 #' @param compared Tibble from [compare_studies()].
 #' @param study The simulated study.
 #' @return A ggplot.
-#' @export
+#' @noRd
 plot_ratio <- function(compared, study) {
   rows <- compared |>
     group_by(.data$algorithm, .data$mapping, .data$size_bytes) |>
@@ -238,7 +238,7 @@ plot_ratio <- function(compared, study) {
 #'
 #' @inheritParams plot_ratio
 #' @return A ggplot.
-#' @export
+#' @noRd
 plot_ratio_processes <- function(compared, study) {
   classes <- study$analysis$size_classes
   rows <- compared |>
@@ -257,7 +257,7 @@ plot_ratio_processes <- function(compared, study) {
 #'
 #' @inheritParams plot_ratio
 #' @return A ggplot.
-#' @export
+#' @noRd
 plot_rank_correlation <- function(compared, study) {
   rows <- choose_by_simulation(compared) |>
     filter(!is.na(.data$rank_correlation)) |>

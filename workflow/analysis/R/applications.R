@@ -34,7 +34,7 @@ call_columns <- readr::cols_only(
 #'   start_us, end_us, cpu_us, compute_us, communicator, root, to, from, sent_bytes, received_bytes, size_bytes: the
 #'   message size as benchmarks count it, per pair of ranks for all-to-all and per rank for gather, scatter,
 #'   allgather). NULL where there is no trace.
-#' @export
+#' @noRd
 read_trace <- function(folder) {
   path <- file.path(folder, "calls.csv.gz")
   if (!file.exists(path)) return(NULL)
@@ -73,7 +73,7 @@ message_size <- function(calls, ranks) {
 #'   collective counted once for all ranks that take part: the most calls of any rank), sent_bytes (in the send
 #'   buffers of all ranks), median_bytes and largest_bytes (of the message size), time_us (in the call, mean over
 #'   ranks).
-#' @export
+#' @noRd
 summarise_operations <- function(trace) {
   ranks <- trace$about$trace$ranks
   trace$calls |>
@@ -93,7 +93,7 @@ summarise_operations <- function(trace) {
 #'
 #' @inheritParams summarise_operations
 #' @return Tibble: operation, size_bytes (lower end of the class: 0, 1, 2, 4, ...), calls.
-#' @export
+#' @noRd
 summarise_sizes <- function(trace) {
   trace$calls |>
     filter(!.data$operation %in% c(silent_calls, "wait", "test", "barrier", "ibarrier", "recv", "irecv", "probe")) |>
@@ -106,7 +106,7 @@ summarise_sizes <- function(trace) {
 #' @inheritParams summarise_operations
 #' @return Tibble: rank, kind (compute, collectives, point to point), wall_us (time on the clock; compute is all that
 #'   is between calls), cpu_us (processor time).
-#' @export
+#' @noRd
 summarise_time <- function(trace) {
   calls <- filter(trace$calls, .data$operation != "communicator")
   inside <- calls |>
@@ -129,7 +129,7 @@ summarise_time <- function(trace) {
 #'
 #' @inheritParams summarise_operations
 #' @return Tibble: from, to, bytes.
-#' @export
+#' @noRd
 summarise_messages <- function(trace) {
   trace$calls |>
     filter(.data$operation %in% point_to_point_calls, .data$to >= 0) |>
@@ -143,7 +143,7 @@ summarise_messages <- function(trace) {
 #' @return A list: `about` (the content of `about.json`: makespan_us, messages, interval_us, ...), `ports`, `links`
 #'   (bytes, saturated_us and held_us of each link and interval in which bytes crossed it), `intervals`, `operations`,
 #'   `pairs` (see workflow/native/simulator/traffic.cpp). NULL where there is none.
-#' @export
+#' @noRd
 read_replay <- function(folder) {
   if (!file.exists(file.path(folder, "links.csv.gz"))) return(NULL)
   read <- function(name, types) {
@@ -166,7 +166,7 @@ read_replay <- function(folder) {
 #'   interval); saturated_us (the longest time in which any one link was full with several messages); held_us (that
 #'   time of all links, multiplied by the number of messages less one); latency_us and unloaded_us (of a message,
 #'   mean, and what it would be on an empty network).
-#' @export
+#' @noRd
 summarise_replay <- function(replay) {
   links <- left_join(replay$links, replay$ports, "link")
   width <- replay$about$interval_us
@@ -188,7 +188,7 @@ summarise_replay <- function(replay) {
 #' @inheritParams summarise_replay
 #' @return Tibble with a row per operation class, most bytes first: operation, bytes, messages, time_us (mean over
 #'   ranks).
-#' @export
+#' @noRd
 summarise_traffic <- function(replay) {
   ranks <- sum(replay$ports$stage == 0)
   replay$operations |>
@@ -203,26 +203,22 @@ dominating_collective <- function(replay) {
   if (nrow(rows) == 0) NA_character_ else rows$operation[1]
 }
 
-#' Everything of a study's applications, read once
+#' Everything of a study's applications
 #'
-#' @param results List from [read_results()].
+#' @param study List from [read_study()].
 #' @return A list by application: name, label, description, ranks, `trace` ([read_trace()]) and `replays`, a list of
 #'   the replays of study.json with `replay` ([read_replay()]) added. What failed is NULL.
-#' @export
-read_applications <- function(results) {
-  key <- paste(results$study$folder, file.mtime(file.path(results$study$folder, "measurements.csv")))
-  if (identical(memory$applications_key, key)) return(memory$applications)
-  root <- results_root(results$study)
-  read <- lapply(results$study$applications, function(application) {
+#' @noRd
+read_applications <- function(study) {
+  root <- results_root(study)
+  read <- lapply(study$applications, function(application) {
     application$trace <- read_trace(file.path(root, application$trace))
     application$replays <- lapply(application$replays, function(entry) {
       c(entry, list(replay = read_replay(file.path(root, entry$folder))))
     })
     application
   })
-  memory$applications <- setNames(read, map_chr(read, "name"))
-  memory$applications_key <- key
-  memory$applications
+  setNames(read, map_chr(read, "name"))
 }
 
 default_replay <- function(application) {
@@ -236,9 +232,9 @@ default_replay <- function(application) {
 #' @return Tibble: application, machine, replay (its label), mapping, the columns of [summarise_replay()], and
 #'   makespan_change_pct, communication_change_pct, peak_change_pct and held_change_pct against the default on the
 #'   study's first machine (NA for a value of 0).
-#' @export
+#' @noRd
 summarise_replays <- function(results) {
-  rows <- map_dfr(read_applications(results), function(application) {
+  rows <- map_dfr(results$applications, function(application) {
     map_dfr(application$replays, function(entry) {
       if (is.null(entry$replay)) return(NULL)
       bind_cols(
@@ -267,9 +263,9 @@ summarise_replays <- function(results) {
 #' @inheritParams read_applications
 #' @return Tibble: application, ranks, calls, seconds (from MPI_Init to MPI_Finalize), mpi_wall_pct, mpi_cpu_pct
 #'   (share of the ranks' time, and of their processor time, in MPI), collective_operations, sent_bytes, complete.
-#' @export
+#' @noRd
 summarise_traces <- function(results) {
-  map_dfr(read_applications(results), function(application) {
+  map_dfr(results$applications, function(application) {
     trace <- application$trace
     if (is.null(trace)) return(NULL)
     time <- summarise_time(trace)
@@ -289,21 +285,20 @@ summarise_traces <- function(results) {
 # Tables of the study ------------------------------------------------------------------------------------------------
 
 tables_of_applications <- function(results) {
-  applications <- read_applications(results)
+  applications <- results$applications
   labels <- application_labels(results$study)
   operations <- map_dfr(applications, function(application) {
     if (is.null(application$trace)) return(NULL)
     bind_cols(application = application$label, select(summarise_operations(application$trace), !"collective"))
   })
   replays <- mutate(summarise_replays(results), application = unname(labels[.data$application]))
-  entry <- function(id, data, caption) list(id = id, data = data, caption = caption, seed = NA)
   tables <- list(
-    entry("applications-traces", summarise_traces(results), paste(
+    listed("applications", "traces", summarise_traces(results), paste(
       "The traced applications: calls of all ranks, time from MPI_Init to MPI_Finalize, share of the ranks' time and",
       "of their processor time that is inside MPI calls, collective operations (one for all ranks that take part),",
       "bytes in send buffers.", oversubscribed_note(results$study)
     )),
-    entry("applications-operations", operations, paste(
+    listed("applications", "operations", operations, paste(
       "What the applications call: calls of all ranks, operations (a collective counted once for its ranks), bytes",
       "in the send buffers of all ranks, median and largest message (per pair of ranks for all-to-all, per rank for",
       "gather, scatter and allgather), time in the call (mean over ranks).", oversubscribed_note(results$study)
@@ -312,10 +307,10 @@ tables_of_applications <- function(results) {
   if (nrow(replays) == 0) return(tables)
   machines <- filter(replays, .data$replay == "default")
   c(tables, list(
-    entry("replays-machines", select(machines, !c("replay", "mapping", ends_with("change_pct"))), paste0(
+    listed("replays", "machines", select(machines, !c("replay", "mapping", ends_with("change_pct"))), paste0(
       "Replays on different networks (simulated). ", replay_columns()
     )),
-    entry("replays-alternatives", filter(replays, .data$machine == replays$machine[1]) |>
+    listed("replays", "alternatives", filter(replays, .data$machine == replays$machine[1]) |>
       select(
         "application", "replay", "mapping", "makespan_us", "makespan_change_pct", "communication_us",
         "communication_change_pct", "peak_load_pct", "peak_change_pct", "held_us", "held_change_pct"
@@ -342,12 +337,11 @@ oversubscribed_note <- function(study) {
 
 #' What the applications do, in sentences
 #'
-#' @param results List from [read_results()], or the folder of a study.
+#' @param results List from [read_results()].
 #' @return Character vector, a sentence for each application.
-#' @export
+#' @noRd
 describe_applications <- function(results) {
-  results <- as_results(results)
-  map_chr(unname(read_applications(results)), function(application) {
+  map_chr(unname(results$applications), function(application) {
     if (is.null(application$trace)) return(paste0(application$label, " could not be traced."))
     operations <- summarise_operations(application$trace)
     collective <- filter(operations, .data$collective)
@@ -373,10 +367,9 @@ describe_applications <- function(results) {
 #' @inheritParams describe_applications
 #' @return Character vector: for each application the share of the bytes of collectives that the busiest sender has,
 #'   against that of even traffic.
-#' @export
+#' @noRd
 describe_pairs <- function(results) {
-  results <- as_results(results)
-  unlist(map(unname(read_applications(results)), function(application) {
+  unlist(map(unname(results$applications), function(application) {
     entry <- default_replay(application)
     if (is.null(entry) || sum(entry$replay$pairs$collective_bytes) == 0) return(NULL)
     pairs <- entry$replay$pairs
@@ -398,10 +391,9 @@ describe_pairs <- function(results) {
 #'
 #' @inheritParams describe_applications
 #' @return Character vector.
-#' @export
+#' @noRd
 describe_congestion <- function(results) {
-  results <- as_results(results)
-  unlist(map(unname(read_applications(results)), function(application) {
+  unlist(map(unname(results$applications), function(application) {
     entry <- default_replay(application)
     if (is.null(entry)) return(NULL)
     one <- summarise_replay(entry$replay)
@@ -427,12 +419,11 @@ describe_congestion <- function(results) {
 #' @inheritParams describe_applications
 #' @return Character vector: for each application the dominating collective, and the best and the worst that was
 #'   tried.
-#' @export
+#' @noRd
 describe_alternatives <- function(results) {
-  results <- as_results(results)
   replays <- summarise_replays(results)
   if (nrow(replays) == 0) return(character())
-  unlist(map(unname(read_applications(results)), function(application) {
+  unlist(map(unname(results$applications), function(application) {
     entry <- default_replay(application)
     rows <- filter(replays, .data$application == .env$application$name, .data$machine == replays$machine[1])
     tried <- filter(rows, .data$replay != "default")

@@ -6,12 +6,24 @@
 #' @noRd
 own_chapter <- function(results) {
   if (!is.null(results$study$sampling)) {
-    return(list(tables = tables_of_rounds, figures = figures_of_rounds, answer = describe_rounds_answer))
+    return(list(
+      tables = tables_of_rounds, figures = figures_of_rounds, answer = describe_rounds_answer,
+      sentences = function(results) said("sampling", describe_rounds(results))
+    ))
   }
   switch(results$study$chapter %||% "",
-    topology = list(tables = tables_topology, figures = figures_topology, answer = describe_topology_answer),
-    pipelining = list(tables = tables_pipelining, figures = figures_pipelining, answer = describe_pipelining_answer),
-    mapping = list(tables = tables_mapping, figures = figures_mapping, answer = describe_mapping_answer)
+    topology = list(
+      tables = tables_topology, figures = figures_topology, answer = describe_topology_answer,
+      sentences = function(results) sentences_of_parts(results, topology_parts, describe_topology)
+    ),
+    pipelining = list(
+      tables = tables_pipelining, figures = figures_pipelining, answer = describe_pipelining_answer,
+      sentences = function(results) sentences_of_parts(results, pipelined_operations, describe_pipelining)
+    ),
+    mapping = list(
+      tables = tables_mapping, figures = figures_mapping, answer = describe_mapping_answer,
+      sentences = function(results) said("mapping", describe_mapping_policies(results))
+    )
   )
 }
 
@@ -26,17 +38,9 @@ own_chapter <- function(results) {
 #'   nodes, processes, ppn (processes a node), size_bytes, latency_us (median over launches), low_us and high_us
 #'   (range), launches, setup_us (making communicators; NA where nothing was made) and left_pct (calls that went to
 #'   the MPI library).
-#' @export
+#' @noRd
 read_slowest <- function(results) {
-  types <- readr::cols(
-    .default = readr::col_character(), nodes = "d", processes = "d", size_bytes = "d", launch = "d", latency_us = "d",
-    max_latency_us = "d", setup_us = "d", left_pct = "d", proved = "l"
-  )
-  path <- file.path(results$study$folder, "measurements.csv")
-  # A results folder of an earlier version lacks the last columns.
-  rows <- suppressWarnings(readr::read_csv(path, col_types = types, progress = FALSE))
-  for (name in setdiff(c("setup_us", "left_pct"), names(rows))) rows[[name]] <- NA_real_
-  rows <- filter(rows, !is.na(.data$latency_us), is.na(.data$proved) | .data$proved)
+  rows <- filter(results$rows, !is.na(.data$latency_us))
   varied <- varies(rows, c("collective", "algorithm"), "parameters") & !is.na(rows$parameters)
   rows$algorithm[varied] <- variant_name(rows$algorithm, rows$parameters)[varied]
   rows |>

@@ -98,7 +98,7 @@ claims_seed003 <- list(
 #' @return Tibble: statement (the seed's), counted (what counts as holding), cells (that it speaks of), holds_pct (of
 #'   them), verdict (holds: in 80 % or more; in part: in half or more; not here). No rows for other machines, or where
 #'   an algorithm is missing.
-#' @export
+#' @noRd
 judge_seed003 <- function(results, collective) {
   none <- tibble(
     statement = character(), counted = character(), cells = integer(), holds_pct = numeric(), verdict = character()
@@ -117,7 +117,7 @@ judge_seed003 <- function(results, collective) {
   counts <- unique(d$processes)
   d$model <- as_tibble(map(setNames(asked[-(1:2)], asked[-(1:2)]), function(algorithm) {
     map_dbl(counts, function(count) {
-      model_seed003(algorithm, latency_matrix(results$study, costs$pairs %||% costs$latency, "core", count))
+      predict_seed003_once(results$study, collective, algorithm, "core", count, costs$pairs %||% costs$latency)
     })[match(d$processes, counts)]
   }))
   found <- map_dfr(claims, function(claim) {

@@ -10,7 +10,7 @@
 #'   winner, winner_us, tied (other algorithms within noise, separated by ";"), runner_up, runner_up_us, default_us,
 #'   default_regret_pct (how much slower than the winner the default is; 0 where it wins), default_is (best, tied,
 #'   slower, or empty where there is no default).
-#' @export
+#' @noRd
 decide_winners <- function(results, collective) {
   rows <- competing(results, collective)
   rows <- rows |>
@@ -55,7 +55,7 @@ summarise_tied <- function(rows) {
 competing <- function(results, collective) {
   analysis <- results$study$analysis
   results$medians |>
-    filter(.data$collective == .env$collective, !base_name(.data$algorithm) %in% analysis$best_excludes) |>
+    filter(.data$collective == .env$collective, !.data$algorithm_name %in% analysis$best_excludes) |>
     mutate(
       mapping = mapping_factor(.data$mapping, results$study, .env$collective),
       algorithm = algorithm_factor(.data$algorithm, results$study, .env$collective),

@@ -2,25 +2,23 @@
 #'
 #' Regret: how much slower than the fastest algorithm of the cell, in percent.
 #'
-#' @param results List from [read_results()], or the study's folder.
-#' @return Tibble, one row per collective and mapping: study, collective, mapping, cells (compared), default_best_pct
+#' @param results List from [read_results()].
+#' @return Tibble, one row per collective and mapping: collective, mapping, cells (compared), default_best_pct
 #'   (cells
 #'   in which the default is fastest or tied, see [decide_winners()]), default_mean_regret_pct, default_max_regret_pct,
 #'   best_single (the algorithm with the smallest mean regret among those measured in every compared cell),
 #'   best_single_regret_pct.
-#' @export
+#' @noRd
 summarise_answer <- function(results) {
-  results <- as_results(results)
   none <- tibble(
-    study = character(), collective = character(), mapping = character(), cells = integer(),
+    collective = character(), mapping = character(), cells = integer(),
     default_best_pct = numeric(),
     default_mean_regret_pct = numeric(), default_max_regret_pct = numeric(), best_single = character(),
     best_single_regret_pct = numeric()
   )
   # A chapter of its own compares by other rules, and says so there.
   if (!is.null(own_chapter(results))) return(none)
-  bind_rows(none, map_dfr(collectives_of(results), function(collective) answer_collective(results, collective))) |>
-    mutate(study = results$study$name)
+  bind_rows(none, map_dfr(collectives_of(results), function(collective) answer_collective(results, collective)))
 }
 
 answer_collective <- function(results, collective) {
@@ -61,13 +59,19 @@ summarise_single <- function(results, collective, winners) {
     )
 }
 
+tables_of_answer <- function(results) {
+  list(listed("answer", NULL, summarise_answer(results), paste(
+    "How often the library's default is the fastest or tied with it, and its regret: how much slower than the fastest",
+    "algorithm of the cell it is. Beside it the one algorithm that would do best if it were used for every cell."
+  )))
+}
+
 #' The answer of a study in sentences
 #'
-#' @param results List from [read_results()], or the study's folder.
+#' @param results List from [read_results()].
 #' @return Character vector, one sentence each.
-#' @export
+#' @noRd
 describe_answer <- function(results) {
-  results <- as_results(results)
   if (has_applications(results)) return(describe_alternatives(results))
   if (!is.null(own_chapter(results))) return(own_chapter(results)$answer(results))
   answer <- filter(summarise_answer(results), !is.na(.data$default_best_pct))
@@ -117,9 +121,8 @@ range_words <- function(values) {
 #' @inheritParams describe_answer
 #' @param collective Name of a collective.
 #' @return Character vector.
-#' @export
+#' @noRd
 describe_default_vs_best <- function(results, collective) {
-  results <- as_results(results)
   differences <- summarise_differences(results$medians, collective, results$study$analysis$best_excludes)
   if (nrow(differences) == 0) return("There is no cell with both the default and another algorithm to compare it with.")
   if (anyNA(differences$size_bytes)) return(describe_optimal(results, collective))
@@ -163,9 +166,8 @@ describe_optimal <- function(results, collective) {
 #'
 #' @inheritParams describe_default_vs_best
 #' @return Character vector.
-#' @export
+#' @noRd
 describe_decision <- function(results, collective) {
-  results <- as_results(results)
   winners <- decide_winners(results, collective)
   if (nrow(winners) == 0) return("No cell was measured with two algorithms, so there is no winner to name.")
   alone <- winners[winners$tied == "", ]
@@ -206,9 +208,8 @@ describe_absent <- function(results, collective, winners) {
 #'
 #' @inheritParams describe_default_vs_best
 #' @return Character vector.
-#' @export
+#' @noRd
 describe_default <- function(results, collective) {
-  results <- as_results(results)
   if (nrow(decide_winners(results, collective)) == 0) return(describe_decision(results, collective))
   c(describe_default_vs_best(results, collective), describe_decision(results, collective))
 }
@@ -217,10 +218,9 @@ describe_default <- function(results, collective) {
 #'
 #' @inheritParams describe_default_vs_best
 #' @return Character vector.
-#' @export
+#' @noRd
 describe_models <- function(results, collective) {
-  results <- as_results(results)
-  errors <- read_model_errors(results, collective)
+  errors <- model_errors(results, collective)
   if (nrow(errors) == 0) return("There are too few process counts to judge a model on cells that it has not seen.")
   fits <- if (any(errors$model == "plane")) fit_loglinear(results, collective)
   c(
@@ -280,9 +280,8 @@ describe_extrapolation <- function(errors, study) {
 #'
 #' @inheritParams describe_default_vs_best
 #' @return Character vector.
-#' @export
+#' @noRd
 describe_latency <- function(results, collective) {
-  results <- as_results(results)
   if (collective %in% point_to_point) return(describe_ladder_of(results, collective))
   rows <- rows_to_fit(results, collective)
   if (nrow(rows) == 0) return("No cell of this collective has a latency.")
@@ -320,9 +319,8 @@ describe_mappings <- function(results, collective, rows) {
 #'
 #' @inheritParams describe_default_vs_best
 #' @return Character vector.
-#' @export
+#' @noRd
 describe_barrier <- function(results, collective = "barrier") {
-  results <- as_results(results)
   rows <- rows_to_fit(results, collective)
   if (nrow(rows) == 0) return("No cell of this collective has a latency.")
   most <- max(common_counts(rows))

@@ -91,19 +91,20 @@ time_ring <- function(place, size, costs, form) {
 #' (elements of MPI_CHAR) than ranks a ring is replaced by recursive doubling, Rabenseifner by the linear algorithm, as
 #' in Open MPI. A segmented ring is a ring as long as no block has a second segment.
 #' @noRd
-time_allreduce <- function(study, algorithm, mapping, processes, size, costs, form) {
-  place <- place_ranks(study, mapping, processes)
+time_allreduce <- function(launch, variant, size, costs, form) {
+  place <- launch$place
+  processes <- nrow(place)
   reduce_bcast <- function(size, name) {
     of <- function(collective, seen) {
-      model_messages(study, collective, name, mapping, processes, size, costs, form, seen)
+      time_call(launch, collective, plain(name), size, costs, form, seen)
     }
     parts <- list(of("reduce", function(time) time[, 1]), of("bcast", rowMeans))
     if (any(map_lgl(parts, is.null))) rep(NA_real_, length(size)) else parts[[1]] + parts[[2]]
   }
   doubling <- function(size) rowMeans(time_doubling(place, size, costs, form))
   ring <- function(size) rowMeans(time_ring(place, size, costs, form))
-  segment <- parameter_of(algorithm, "segment_bytes", 2^20)
-  switch(base_name(algorithm),
+  segment <- parameter_of(variant$parameters, "segment_bytes", 2^20)
+  switch(variant$name,
     linear = reduce_bcast(size, "linear"),
     nonoverlapping = reduce_bcast(size, "default"),
     recursive_doubling = doubling(size),

@@ -1,17 +1,10 @@
-#' Make the figures of a study
-#'
-#' @inheritParams write_tables
-#' @return Tibble, the content of `figures/index.csv`: id, file, title, caption, seed_figure, width_in, height_in.
-#' @export
-write_figures <- function(results, folder = results$study$folder) {
-  figures <- figures_of(results)
+write_figures <- function(figures, folder, study) {
   none <- tibble(
-    id = character(), file = character(), title = character(), caption = character(), seed_figure = integer(),
-    width_in = numeric(), height_in = numeric()
+    id = character(), section = character(), file = character(), title = character(), caption = character(),
+    seed_figure = integer(), width_in = numeric(), height_in = numeric(), interactive = character()
   )
-  index <- bind_rows(none, map_dfr(figures, function(figure) write_figure(figure, folder, results$study)))
+  index <- bind_rows(none, map_dfr(figures, function(figure) write_figure(figure, folder, study)))
   write_table(index, file.path(folder, "figures", "index.csv"))
-  index
 }
 
 # A chapter of its own has figures of its own.
@@ -33,8 +26,13 @@ figures_of <- function(results) {
   )
 }
 
-figure <- function(collective, what, plot, caption, seed = NA, width = 9, height = 5) {
-  list(id = paste0(collective, "-", what), plot = plot, caption = caption, seed = seed, width = width, height = height)
+#' An entry of figures/index.csv; `about`, `what` and `part` as in [listed()]
+#'
+#' @param interactive A function without arguments that returns the plotly widget of the figure that readers can turn.
+#' @noRd
+figure <- function(about, what, plot, caption, seed = NA, width = 9, height = 5, part = NULL, interactive = NULL) {
+  list(id = paste0(about, "-", what), section = section_name(about, part), plot = plot, caption = caption, seed = seed,
+       width = width, height = height, interactive = interactive)
 }
 
 write_figure <- function(figure, folder, study) {
@@ -50,9 +48,23 @@ write_figure <- function(figure, folder, study) {
   title <- figure$plot$labels$title
   if (isTRUE(figure$simulated)) study <- list(simulated = TRUE)
   tibble(
-    id = figure$id, file = file, title = title, caption = paste0(title, simulated_note(study), ". ", figure$caption),
-    seed_figure = as.integer(figure$seed), width_in = figure$width, height_in = figure$height
+    id = figure$id, section = figure$section, file = file, title = title,
+    caption = paste0(title, simulated_note(study), ". ", figure$caption),
+    seed_figure = as.integer(figure$seed), width_in = figure$width, height_in = figure$height,
+    interactive = write_interactive(figure, folder)
   )
+}
+
+#' The widget of a figure as JSON for plotly.js; NA without one, or without the package plotly
+#' @noRd
+write_interactive <- function(figure, folder) {
+  if (is.null(figure$interactive) || !requireNamespace("plotly", quietly = TRUE)) return(NA_character_)
+  built <- plotly::plotly_build(figure$interactive())$x[c("data", "layout", "config")]
+  file <- file.path("figures", paste0(figure$id, ".json"))
+  jsonlite::write_json(
+    built, file.path(folder, file), auto_unbox = TRUE, digits = I(5), null = "null", na = "null", force = TRUE
+  )
+  file
 }
 
 figures_with_sizes <- function(results, collective) {
@@ -80,7 +92,7 @@ figures_processes <- function(results, collective, rows) {
       paste0(
         "Latency (\u00b5s) against the number of processes, one panel per message size, each with its ",
         "own logarithmic axis.",
-        interval_note(rows), boundary_note(results, mapping, max(rows$processes))
+        interval_note(rows), boundary_note(results, collective, mapping, max(rows$processes))
       ),
       seed_number(collective, unname(c(core = 1, socket = 2, node = 3)[mapping])), 9, 1.3 + 2.5 * ceiling(sizes / 2)
     )
@@ -118,12 +130,13 @@ figures_surface <- function(results, collective, rows) {
   c(
     if (nrow(plane) == 1) list(figure(
       collective, "surface-plane", plot_plane(results, collective, algorithm, mapping), caption_plane(plane),
-      seed_number(collective, 5), 8, 5.4
+      seed_number(collective, 5), 8, 5.4, part = "models"
     )),
     list(figure(
       collective, "surface", plot_surface(results, collective, mappings[1]),
       "Latency (\u00b5s) over processes and message size, one panel per algorithm; height and colour are logarithmic.",
-      seed_number(collective, 13), 9, 1.5 + 3.4 * ceiling(length(here) / 2)
+      seed_number(collective, 13), 9, 1.5 + 3.4 * ceiling(length(here) / 2),
+      interactive = function() plot_surface_interactive(results, collective, mappings[1])
     ))
   )
 }
@@ -143,22 +156,22 @@ figures_wins <- function(results, collective) {
     if (nrow(winners) > 0) list(figure(
       collective, "decision-map", plot_decision(results, collective), paste0(
         "Fastest algorithm of each cell. ", tie_rule(results), excluded_note(results, collective)
-      ), NA, 9.5, if (sized) map_height(compared) else 2.4 + 0.35 * n_distinct(winners$mapping)
+      ), NA, 9.5, if (sized) map_height(compared) else 2.4 + 0.35 * n_distinct(winners$mapping), part = "wins"
     )),
     if (nrow(compared) > 0 && sized) list(figure(
       collective, "default-map", plot_default_map(results, collective), paste0(
         "Latency of the default relative to the best of the other algorithms, in percent: orange where the ",
         "default is slower, ",
         "blue where it is faster; the colour saturates at the ends of the scale.", excluded_note(results, collective)
-      ), NA, 9.5, map_height(compared)
+      ), NA, 9.5, map_height(compared), part = "wins"
     )),
     if (nrow(compared) > 0 && !sized && n_distinct(compared$processes) > 1) list(figure(
       collective, "default-minus-best", plot_difference(results, collective), paste0(
         "Latency of the default minus that of the best other algorithm (\u00b5s)",
-        boundary_note(results, unique(compared$mapping), max(compared$processes)) |>
+        boundary_note(results, collective, unique(compared$mapping), max(compared$processes)) |>
           sub(pattern = "^ ", replacement = ". "),
         excluded_note(results, collective)
-      ), seed_number(collective, 8), 9, 3.8
+      ), seed_number(collective, 8), 9, 3.8, part = "wins"
     ))
   )
 }
@@ -166,25 +179,19 @@ figures_wins <- function(results, collective) {
 map_height <- function(compared) 1.9 + 3 * ceiling(n_distinct(compared$mapping) / 3)
 
 figures_models <- function(results, collective) {
-  errors <- read_model_errors(results, collective)
+  errors <- model_errors(results, collective)
   if (nrow(errors) == 0) return(NULL)
   list(figure(
     collective, "model-errors", plot_model_errors(results, collective, errors), caption_errors(results, collective),
-    NA, 10,
-    2 + 0.42 * n_distinct(errors$algorithm) * (1 + any(!is.na(errors$extrapolation_mape_pct)))
+    NA, 10, 2 + 0.42 * n_distinct(errors$algorithm) * (1 + any(!is.na(errors$extrapolation_mape_pct))), part = "models"
   ))
 }
 
-#' Errors of the models: from the study's models folder, or else computed
-#'
-#' @inheritParams summarise_model_errors
+#' Errors of the models, which [write_analysis()] has computed already
 #' @return As [summarise_model_errors()].
-#' @export
-read_model_errors <- function(results, collective) {
-  path <- file.path(results$study$folder, "models", paste0(collective, "-comparison.csv"))
-  newer <- file.exists(path) && file.mtime(path) >= file.mtime(file.path(results$study$folder, "measurements.csv"))
-  if (!newer) return(summarise_model_errors(results, collective))
-  readr::read_csv(path, col_types = "ccccidd", progress = FALSE)
+#' @noRd
+model_errors <- function(results, collective) {
+  results$models[[paste0(collective, "-comparison")]] %||% summarise_model_errors(results, collective)
 }
 
 figures_without <- function(results, collective) {
@@ -203,7 +210,7 @@ figures_processes_unsized <- function(results, collective, rows) {
     figure(
       collective, "processes", plot_processes_unsized(results, collective), paste0(
         "Latency (\u00b5s) against the number of processes, one panel per mapping.", interval_note(rows),
-        boundary_note(results, mappings, max(rows$processes))
+        boundary_note(results, collective, mappings, max(rows$processes))
       ), seed_number(collective, 6), 9.5, 4
     ),
     figure(
@@ -230,7 +237,8 @@ figures_fits <- function(results, collective) {
         "Measured latency (\u00b5s) and the fit with the 95 % interval of its mean. Mean error on the fitted cells: ",
         and_list(paste(format_pct(here$mape_pct), label_mapping(here$mapping))), "."
       ),
-      seed_number(collective, unname(c(linear = 9, tree = 10, recursive_doubling = 11)[algorithm])), 9, 3.7
+      seed_number(collective, unname(c(linear = 9, tree = 10, recursive_doubling = 11)[algorithm])), 9, 3.7,
+      part = "models"
     )
   })
 }

@@ -19,7 +19,7 @@ colours_of_operations <- function(operations) {
 simulated_tag <- function() labs(tag = "simulated")
 
 figures_of_applications <- function(results) {
-  applications <- Filter(function(application) !is.null(application$trace), read_applications(results))
+  applications <- Filter(function(application) !is.null(application$trace), results$applications)
   static <- list(
     figure("applications", "operations", plot_operations(applications, "operations"), paste(
       "Number of operations of each kind: a collective counted once for all ranks that take part, point-to-point calls",
@@ -49,7 +49,11 @@ figures_of_applications <- function(results) {
   c(static, dynamic, alternatives)
 }
 
-simulated_figure <- function(...) c(figure(...), list(simulated = TRUE))
+simulated_figure <- function(..., section = NULL) {
+  made <- c(figure(...), list(simulated = TRUE))
+  if (!is.null(section)) made$section <- section
+  made
+}
 
 #' Figures 2 to 8 of seed 002 for one application, from its default replay
 #' @noRd
@@ -66,27 +70,27 @@ figures_of_replay <- function(application) {
     simulated_figure(application$name, "pairs", plot_traffic(replay, application$label), paste0(
       where, "Bytes from rank to rank, by what the algorithms of the collectives send, and by point-to-point ",
       "messages; white: nothing."
-    ), seed = spiking, height = 5),
+    ), seed = spiking, height = 5, section = "pairs"),
     simulated_figure(application$name, "ports", plot_ports(replay, busiest, application$label), paste0(
       where, "Bytes sent by switch ", busiest, " (the busiest), stacked by port. ", width
-    ), seed = 4, height = 4.5),
+    ), seed = 4, height = 4.5, part = "dynamic"),
     simulated_figure(application$name, "switches", plot_switches(replay, application$label), paste0(
       where, "Bytes sent by each switch, stacked by port. ", "Intervals of ", format_us(replay$about$interval_us), "."
-    ), seed = 4, height = 6),
+    ), seed = 4, height = 6, part = "dynamic"),
     simulated_figure(application$name, "latency", plot_message_latency(replay, application$label), paste0(
       where, "Mean time of a message from its start to its arrival, by the interval of its arrival; line: what ",
       "it would be on an empty network. ", width
-    ), seed = 5, height = 3.8),
+    ), seed = 5, height = 3.8, part = "dynamic"),
     simulated_figure(application$name, "saturation", plot_saturation(replay, application$label), paste0(
       where, "Share of the interval in which a port of the switch is saturated (the port with the largest share), ",
       "stacked by switch. ", flow_note, width
-    ), seed = 6, height = 4.2),
+    ), seed = 6, height = 4.2, part = "dynamic"),
     simulated_figure(application$name, "saturation-map", plot_saturation_map(replay, application$label), paste0(
       where, "The same by switch and time; S1 are the switches of the first stage, at the hosts. ", flow_note
-    ), seed = 7, height = 4.5),
+    ), seed = 7, height = 4.5, part = "dynamic"),
     simulated_figure(application$name, "throughput", plot_throughput(replay, application$label), paste0(
       where, "Bytes that arrive, as a share of what all hosts could receive, and the load of the busiest link. ", width
-    ), seed = 8, height = 3.8)
+    ), seed = 8, height = 3.8, part = "dynamic")
   )
 }
 
@@ -114,7 +118,7 @@ busiest_switch <- function(replay) {
 #' @param applications List from [read_applications()] with traces.
 #' @param what Column of [summarise_operations()]: operations or sent_bytes.
 #' @return A ggplot.
-#' @export
+#' @noRd
 plot_operations <- function(applications, what) {
   rows <- map_dfr(applications, function(application) {
     bind_cols(application = application$label, summarise_operations(application$trace))
@@ -190,7 +194,7 @@ plot_time <- function(applications) {
 #' @param replay List from [read_replay()].
 #' @param label Label of the application.
 #' @return A ggplot.
-#' @export
+#' @noRd
 plot_traffic <- function(replay, label) {
   ranks <- sum(replay$ports$stage == 0)
   rows <- replay$pairs |>
@@ -325,7 +329,7 @@ plot_message_latency <- function(replay, label) {
 #'
 #' @param replay List from [read_replay()].
 #' @return Tibble: interval, sender (the switch), stage, share (0 to 1).
-#' @export
+#' @noRd
 summarise_saturation <- function(replay) {
   width <- replay$about$interval_us
   replay$links |>
@@ -398,7 +402,7 @@ plot_throughput <- function(replay, label) {
 #' @param rows Tibble from [summarise_replays()].
 #' @param labels Labels of applications by name.
 #' @return A ggplot.
-#' @export
+#' @noRd
 plot_alternatives <- function(rows, labels) {
   measures <- c(
     makespan_change_pct = "Makespan", communication_change_pct = "Time in MPI", peak_change_pct = "Peak load of a link"

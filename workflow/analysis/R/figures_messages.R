@@ -13,7 +13,7 @@ tables_of_ladder <- function(results) {
       "the intercept of a line through the messages up to 64 B, bandwidth the inverse slope of one through those from ",
       "64 KiB on (GB/s, 1 GB = 10\u2079 B).",
       if (any(!is.na(levels$gap_us))) " Gap: time between the smallest messages of a window (\u00b5s)."
-    ))),
+    ), part = "levels")),
     if (any(ladder$pairs > 1)) list(listed(timed, "contention", summarise_contention(levels), paste0(
       "What several pairs at once cost", simulated_note(results$study), ": latency and bandwidth of a pair ",
       "relative to ",
@@ -56,7 +56,7 @@ summarise_contention <- function(levels) {
 #'
 #' @param results List from [read_results()].
 #' @return Tibble: level, pairs, size_bytes, latency_us (half of the round trip). NULL for other machines.
-#' @export
+#' @noRd
 read_published_pingpong <- function(results) {
   if (!identical(results$study$machine$name, "ethernet-lab")) return(NULL)
   path <- system.file("extdata", "seed004_pingpong.csv", package = "collanalysis")
@@ -182,7 +182,7 @@ plot_per_byte <- function(results, rows, published) {
 #'
 #' @param results List from [read_results()].
 #' @return Character vector.
-#' @export
+#' @noRd
 describe_ladder <- function(results) {
   levels <- summarise_ladder(read_ladder(results))
   if (nrow(levels) == 0) return("There is no point-to-point measurement.")
@@ -226,13 +226,13 @@ models_of_study <- function(results, models) {
     none = "there is no ladder, so only the fitted model is judged"
   )[[costs$source]]
   list(
-    list(id = "comparison", data = summarise_comparison(predictions, others), seed = NA, caption = paste0(
+    listed("comparison", NULL, summarise_comparison(predictions, others), paste0(
       "Mean absolute error (%) of every model on held-out cells", simulated_note(results$study), ", best first. ",
       "Hockney ",
       "and LogGP models send as the algorithm does; ", source, "."
     )),
-    list(id = "selection", data = summarise_selection(predictions, results$medians, results$study$analysis$tie_pct),
-         seed = NA, caption = paste0(
+    listed(
+      "selection", NULL, summarise_selection(predictions, results$medians, results$study$analysis$tie_pct), paste0(
       "Which algorithm a model would pick in each held-out cell", simulated_note(results$study), ": share of ",
       "right picks ",
       "(within ", results$study$analysis$tie_pct, " % of the best), and regret: what following the model costs ",
@@ -245,10 +245,12 @@ models_of_study <- function(results, models) {
 models_of_applications <- function(results) {
   compared <- compare_scaling_models(results)
   if (nrow(compared) == 0) return(NULL)
-  list(list(id = "comparison", data = arrange(compared, .data$held_out_mape_pct), seed = NA, caption = paste0(
+  entry <- listed("comparison", NULL, arrange(compared, .data$held_out_mape_pct), paste0(
     "Mean absolute error (%) of the models of time to solution", simulated_note(results$study), " on the runs with ",
     "more than one process; only runs on one process were fitted."
-  )))
+  ))
+  entry$section <- section_name(compared$collective[1], "models")
+  list(entry)
 }
 
 figures_of_messages <- function(results) {
@@ -266,8 +268,9 @@ figures_of_messages_in <- function(results, collective, costs) {
   unlist(map(mappings, function(mapping) {
     here <- droplevels(filter(rows, .data$mapping == .env$mapping))
     algorithms <- levels(here$algorithm)
+    fewest <- min(here$processes)
     known <- algorithms[map_lgl(algorithms, function(a) {
-      !is.null(model_messages(results$study, collective, a, mapping, 2, 8, costs))
+      !is.null(model_messages(results$study, collective, a, mapping, fewest, 8, costs))
     })]
     if (length(known) == 0) return(NULL)
     here <- droplevels(filter(here, .data$algorithm %in% known))
@@ -275,21 +278,21 @@ figures_of_messages_in <- function(results, collective, costs) {
     most <- max(here$processes)
     height <- 1.6 + 2.3 * ceiling(length(known) / 2)
     found <- if (results$study$simulated) "simulated" else "measured"
-    note <- if (collective == "reduce") reduce_note(known) else ""
+    note <- if (collective == "reduce") reduce_note(unique(here$algorithm_name[here$algorithm %in% known])) else ""
     list(
       figure(collective, paste0("model-latency-", slug(mapping)), plot_models(
         results, collective, filter(here, .data$size_bytes == small), "processes", costs), paste0(
         "Latency (\u00b5s) of ", label_bytes(small), " messages against processes: ", found, " (points) and models ",
         "made of point-to-point costs; the lower bound holds for any algorithm whose ranks start together. Vertical ",
-        "lines: more processes need a second unit of a level (", boundary_words(results, mapping, most),
+        "lines: more processes need a second unit of a level (", boundary_words(results, collective, mapping, most),
         "). Logarithmic axes.", note, bound_note(results, filter(here, .data$size_bytes == small), costs)
-      ), seed, 9.5, height),
+      ), seed, 9.5, height, part = "models"),
       figure(collective, paste0("model-bound-", slug(mapping)), plot_models(
         results, collective, filter(here, .data$processes == most), "size_bytes", costs), paste0(
         "Latency (\u00b5s) with ", most, " processes against message size: ", found, " (points), models, and the ",
         "bound by latency and bandwidth that no algorithm can beat whose ranks start together. Logarithmic axes.",
         bound_note(results, filter(here, .data$processes == most), costs)
-      ), NA, 9.5, height)
+      ), NA, 9.5, height, part = "models")
     )
   }), recursive = FALSE)
 }
@@ -312,23 +315,24 @@ reduce_note <- function(algorithms) {
   paste0(
     " The latency is the mean over the ranks, of which most leave as soon as they have sent; seed 003's models give ",
     "the time until the root has the result.",
-    if ("rabenseifner" %in% base_name(algorithms)) paste0(
+    if ("rabenseifner" %in% algorithms) paste0(
       " With fewer elements than processes Open MPI replaces Rabenseifner's algorithm by the linear one, presumably ",
       "also in seed 003's measurement of 2 bytes."
     )
   )
 }
 
-boundary_words <- function(results, mapping, most) {
-  lines <- level_boundaries(results, mapping, most)
+boundary_words <- function(results, collective, mapping, most) {
+  lines <- level_boundaries(results, collective, mapping, most)
   if (nrow(lines) == 0) return("none here")
   and_list(paste(lines$level, "at", lines$processes))
 }
 
 #' The last number of processes that fits one unit of each level
 #' @noRd
-level_boundaries <- function(results, mapping, most) {
-  place <- place_ranks(results$study, mapping, most)
+level_boundaries <- function(results, collective, mapping, most) {
+  place <- place_most(results$study, collective, mapping, most)
+  if (is.null(place)) return(tibble(level = character(), processes = numeric()))
   inner <- utils::head(colnames(place), -1)
   last <- map_dbl(inner, function(level) {
     used <- place[, level] != place[1, level]
@@ -361,7 +365,7 @@ plot_models <- function(results, collective, rows, along, costs) {
   }
   lines <- mutate(lines, panel = label(.data$algorithm), model = factor(.data$model, names(line_words)))
   rows <- mutate(rows, panel = label(.data$algorithm), at = .data[[along]])
-  marks <- if (along == "processes") level_boundaries(results, mapping, max(rows$processes))
+  marks <- if (along == "processes") level_boundaries(results, collective, mapping, max(rows$processes))
   ggplot(lines, aes(.data$at, .data$value)) +
     (if (NROW(marks) > 0) geom_vline(
       aes(xintercept = .data$processes), marks, colour = "grey55", linetype = "dotted", linewidth = 0.35
@@ -460,17 +464,12 @@ explain_contention <- function(results, level, pairs, theirs, ours) {
 #'
 #' @param results List from [read_results()].
 #' @return Character vector; empty where the study's models folder has no selection.csv.
-#' @export
+#' @noRd
 describe_selection <- function(results) {
-  read <- function(name) {
-    path <- file.path(results$study$folder, "models", name)
-    if (!file.exists(path)) return(tibble())
-    readr::read_csv(path, show_col_types = FALSE, progress = FALSE)
-  }
-  selection <- read("selection.csv")
-  comparison <- read("comparison.csv")
+  selection <- results$models$selection %||% tibble()
+  comparison <- results$models$comparison %||% tibble()
   if (nrow(selection) == 0 || nrow(comparison) == 0) return(character())
-  words <- c(model_words, message_model_words)
+  words <- model_labels()
   word <- function(model) unname(coalesce(words[model], model))
   unlist(map(unique(selection$collective), function(name) {
     errors <- comparison |>

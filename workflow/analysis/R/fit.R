@@ -7,7 +7,7 @@
 #' @return Tibble: algorithm, mapping, intercept, coef_log_size, coef_processes, r_squared, mape_pct (mean absolute
 #'   error
 #'   of the fitted latency in percent of the measured one, on the fitted cells).
-#' @export
+#' @noRd
 fit_loglinear <- function(results, collective) {
   rows <- rows_to_fit(results, collective)
   fit_groups(rows, fit_plane, no_planes())
@@ -73,7 +73,7 @@ barrier_forms <- c(linear = "linear", tree = "spline", recursive_doubling = "log
 #' @param form "linear", "spline" or "log_linear".
 #' @param knots Process counts at which the slope of the spline may change.
 #' @return An object of class lm.
-#' @export
+#' @noRd
 fit_barrier <- function(data, form = c("linear", "spline", "log_linear"), knots = numeric()) {
   form <- match.arg(form)
   knots <- knots[knots > min(data$processes) & knots < max(data$processes)]
@@ -95,7 +95,7 @@ fit_barrier <- function(data, form = c("linear", "spline", "log_linear"), knots 
 #'   Terms are
 #'   intercept (us), processes and after_<knot> (us per process; after_<knot> is the change of slope), log2_processes
 #'   (us).
-#' @export
+#' @noRd
 fit_barriers <- function(results, collective) {
   knots <- results$study$analysis$barrier_tree_knots
   rows <- filter(rows_to_fit(results, collective), .data$algorithm != "default")
@@ -110,7 +110,7 @@ fit_barriers <- function(results, collective) {
     smallest <- names(which.min(map_dbl(fits, stats::AIC)))
     mutate(map_dfr(fits, barrier_terms, .id = "model"), chosen = .data$model == smallest)
   }, none)
-  seed <- unname(barrier_forms[base_name(found$algorithm)])
+  seed <- unname(barrier_forms[name_of(results$study, collective, found$algorithm)])
   mutate(found, chosen = ifelse(is.na(seed), .data$chosen, .data$model == seed))
 }
 
@@ -130,10 +130,10 @@ barrier_terms <- function(fit) {
 #' @param results List from [read_results()].
 #' @param collective Name of a collective without message sizes.
 #' @return Tibble: mapping, from_processes, to_processes, slope (us per process).
-#' @export
+#' @noRd
 fit_tree_slopes <- function(results, collective) {
   knots <- results$study$analysis$barrier_tree_knots
-  rows <- filter(rows_to_fit(results, collective), base_name(.data$algorithm) == "tree")
+  rows <- filter(rows_to_fit(results, collective), .data$algorithm_name == "tree")
   none <- tibble(mapping = character(), from_processes = numeric(), to_processes = numeric(), slope = numeric())
   fit_groups(rows, function(data) {
     if (nrow(data) < length(knots) + 3) return(tibble())

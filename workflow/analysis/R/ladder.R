@@ -12,20 +12,14 @@ level_prefix <- "^level-"
 #'
 #' @return Tibble: level (outermost first, a factor), pairs (at once), size_bytes, latency_us (one way), bandwidth_mb_s
 #'   (of a window of messages; NA for a ping-pong). Empty where the study has no ladder.
-#' @export
+#' @noRd
 read_ladder <- function(results) {
-  path <- file.path(results$study$folder, "measurements.csv")
   none <- tibble(level = character(), pairs = numeric(), size_bytes = numeric(), latency_us = numeric(),
                  bandwidth_mb_s = numeric())
   if (!any(names(results$study$collectives) %in% point_to_point)) return(none)
-  columns <- readr::cols_only(
-    collective = "c", mapping = "c", processes = "d", size_bytes = "d", latency_us = "d", bandwidth_mb_s = "d",
-    proved = "l"
-  )
-  rows <- readr::read_csv(path, col_types = columns, progress = FALSE)
   levels <- map_chr(results$study$machine$levels, "name")
-  rows |>
-    filter(grepl(level_prefix, .data$mapping), is.na(.data$proved) | .data$proved) |>
+  results$rows |>
+    filter(grepl(level_prefix, .data$mapping)) |>
     transmute(
       level = sub(level_prefix, "", .data$mapping), pairs = .data$processes / 2, .data$size_bytes, .data$latency_us,
       .data$bandwidth_mb_s
@@ -41,22 +35,15 @@ read_ladder <- function(results) {
 #' @return Tibble, one row per pair and size: from_core and to_core (numbered over the whole machine, from 0), level
 #'   (the outermost at which they differ), size_bytes, latency_us (median over launches and both directions). Empty
 #'   where the study did not measure all pairs.
-#' @export
+#' @noRd
 read_pairs <- function(results) {
   none <- tibble(
     from_core = numeric(), to_core = numeric(), level = character(), size_bytes = numeric(), latency_us = numeric()
   )
   if (!"pairs" %in% names(results$study$collectives)) return(none)
-  columns <- readr::cols_only(
-    collective = "c", mapping = "c", processes = "d", size_bytes = "d", latency_us = "d", proved = "l",
-    from_rank = "d", to_rank = "d"
-  )
-  rows <- readr::read_csv(
-    file.path(results$study$folder, "measurements.csv"), col_types = columns, progress = FALSE
-  ) |>
-    filter(.data$collective == "pairs", is.na(.data$proved) | .data$proved)
+  rows <- filter(results$rows, .data$collective == "pairs")
   if (nrow(rows) == 0) return(none)
-  place <- place_ranks(results$study, rows$mapping[1], max(rows$processes))
+  place <- place_ranks(results$study, "pairs", rows$mapping[1], max(rows$processes))
   core <- place[, ncol(place)]
   rows |>
     mutate(
@@ -78,7 +65,7 @@ read_pairs <- function(results) {
 #' @param study List from [read_study()].
 #' @param pairs Tibble from [read_pairs()].
 #' @return `pairs`, invisibly; an error where they did not.
-#' @export
+#' @noRd
 check_pairs <- function(study, pairs) {
   small <- pairs |>
     filter(.data$size_bytes <= 64) |>
@@ -130,7 +117,7 @@ pair_matrix <- function(pairs, cores) {
 #' @param ladder Tibble from [read_ladder()].
 #' @param levels Levels that it must have, outermost first.
 #' @return `ladder`, invisibly.
-#' @export
+#' @noRd
 check_ladder <- function(ladder, levels) {
   have <- filter(ladder, !is.na(.data$latency_us))
   missing <- setdiff(levels, as.character(have$level))
@@ -152,7 +139,7 @@ check_ladder <- function(ladder, levels) {
 #' @param outer_name,inner_name Names of the levels.
 #' @param factor How many times slower the outer pairs must be at least, comparing medians.
 #' @return TRUE; an error where they are not: those pairs never left a unit of the outer level.
-#' @export
+#' @noRd
 check_crossing <- function(outer, inner, outer_name = "node", inner_name = "socket", factor = 1.02) {
   middle <- function(rows) median(rows$latency_us[rows$size_bytes <= 64])
   if (nrow(outer) == 0 || nrow(inner) == 0) stop("no small messages to compare", call. = FALSE)
@@ -173,7 +160,7 @@ check_crossing <- function(outer, inner, outer_name = "node", inner_name = "sock
 #' @return Tibble: level, pairs, latency_us, latency_low_us, latency_high_us, bandwidth_gb_s, bandwidth_low_gb_s,
 #'   bandwidth_high_gb_s, gap_us (time between small messages of a window: what a processor spends on one; NA without
 #'   a bandwidth test).
-#' @export
+#' @noRd
 summarise_ladder <- function(ladder) {
   ladder |>
     group_by(.data$level, .data$pairs) |>
@@ -208,37 +195,26 @@ line_through <- function(data, coefficient) {
 
 #' Latency between any two ranks
 #'
-#' @param study List from [read_study()].
+#' @param study Study of [read_results()].
 #' @param latencies Named vector: latency (us) of each level of the machine; or a matrix of that of every pair of its
 #'   cores.
-#' @param mapping Name of a mapping.
-#' @param processes Number of ranks.
+#' @param place Matrix from [place_ranks()].
 #' @return Matrix L: L\[i, j\] is the latency between ranks i - 1 and j - 1, that of the outermost level at which their
 #'   cores differ; 0 on the diagonal.
-#' @export
-latency_matrix <- function(study, latencies, mapping, processes) {
+#' @noRd
+latency_matrix <- function(study, latencies, place) {
   if (is.matrix(latencies)) {
-    place <- place_ranks(study, mapping, processes)
     core <- place[, ncol(place)] + 1
     return(unname(latencies[core, core, drop = FALSE]))
   }
-  level <- level_matrix(study, mapping, processes)
-  names <- map_chr(study$machine$levels, "name")
+  level <- level_matrix(place)
+  names <- colnames(place)
   missing <- setdiff(names[unique(level[level > 0])], names(latencies)[!is.na(latencies)])
   if (length(missing) > 0) {
     stop("the ladder has no latency for level ", paste(missing, collapse = ", "), call. = FALSE)
   }
-  found <- matrix(0, processes, processes)
+  found <- matrix(0, nrow(place), nrow(place))
   found[level > 0] <- latencies[names[level[level > 0]]]
-  found
-}
-
-#' Number of the outermost level at which the cores of two ranks differ; 0 on the diagonal
-#' @noRd
-level_matrix <- function(study, mapping, processes) {
-  place <- place_ranks(study, mapping, processes)
-  found <- matrix(0L, processes, processes)
-  for (level in rev(seq_len(ncol(place)))) found[outer(place[, level], place[, level], "!=")] <- level
   found
 }
 
@@ -247,17 +223,18 @@ level_matrix <- function(study, mapping, processes) {
 #' Source: seed 003, section 4 (T. Derin, Exercise 1, July 2025). Bandwidth is neglected and nothing overlaps.
 #' - pipeline: sum over i = 0..P-2 of L(i, i+1)
 #' - binomial (broadcast and reduce): sum over i = 0..log2(P)-1 of L(0, 2^i)
-#' - chain: maximum over the `fanout` chains below the root of L(0, first) + sum of L along the chain
+#' - chain: maximum over the chains below the root of L(0, first) + sum of L along the chain
 #' - binary (reduce): sum over i of max over r of L(r + 2^i, r)
 #' - rabenseifner: twice that sum, for the reduce-scatter and for the gather
 #'
 #' For P that is not a power of two, i runs as long as 2^i < P; r as long as r + 2^i < P.
 #'
-#' @param algorithm pipeline, binomial, chain, binary or rabenseifner, perhaps with `[fanout=...]`.
+#' @param algorithm pipeline, binomial, chain, binary or rabenseifner.
 #' @param latency Matrix from [latency_matrix()].
+#' @param chain The tree of the chain, from [sending_tree()].
 #' @return Latency in us.
-#' @export
-model_seed003 <- function(algorithm, latency) {
+#' @noRd
+model_seed003 <- function(algorithm, latency, chain = NULL) {
   processes <- nrow(latency)
   if (processes < 2) return(0)
   steps <- 2^seq(0, ceiling(log2(processes)) - 1)
@@ -266,10 +243,10 @@ model_seed003 <- function(algorithm, latency) {
     r <- seq(0, processes - 1 - step)
     max(between(r + step, r))
   }
-  switch(base_name(algorithm),
+  switch(algorithm,
     pipeline = sum(between(seq_len(processes - 1) - 1, seq_len(processes - 1))),
     binomial = sum(between(0, steps)),
-    chain = max(chain_sums(between, processes, chain_fanout(algorithm))),
+    chain = if (is.null(chain)) NA_real_ else max(chain_sums(between, chain)),
     binary = sum(map_dbl(steps, worst)),
     rabenseifner = 2 * sum(map_dbl(steps, worst)),
     NA_real_
@@ -278,8 +255,7 @@ model_seed003 <- function(algorithm, latency) {
 
 #' The sum of the latencies along each chain
 #' @noRd
-chain_sums <- function(between, processes, fanout) {
-  parent <- chain_parents(processes, min(fanout, processes - 1))
+chain_sums <- function(between, parent) {
   hop <- between(parent, seq_along(parent))
   unname(vapply(split(hop, cumsum(parent == 0)), sum, 0))
 }

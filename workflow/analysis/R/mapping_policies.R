@@ -8,7 +8,7 @@
 #' @return Tibble: collective, mapping, processes, size_bytes, algorithm (the fastest), latency_us (of the slowest
 #' rank),
 #'   bandwidth_mb_s, best_pct (how much slower than the best mapping at this size).
-#' @export
+#' @noRd
 summarise_mappings <- function(results) {
   rows <- read_slowest(results)
   mappings <- n_distinct(rows$mapping)
@@ -57,7 +57,7 @@ figures_mapping <- function(results) {
 #' @param results List from [read_results()].
 #' @param sizes Smallest and largest message size to show (bytes).
 #' @return A ggplot.
-#' @export
+#' @noRd
 plot_mapping_policies <- function(results, sizes) {
   rows <- filter(summarise_mappings(results), .data$size_bytes >= sizes[1], .data$size_bytes <= sizes[2]) |>
     mutate(
@@ -95,12 +95,10 @@ plot_mapping_loss <- function(results) {
 
 #' Seed 002's question about mappings, answered in sentences
 #'
-#' @param results List from [read_results()], or the study's folder.
-#' @param part Not used: there is one part.
+#' @param results List from [read_results()].
 #' @return Character vector.
-#' @export
-describe_mapping_policies <- function(results, part = "mapping") {
-  results <- as_results(results)
+#' @noRd
+describe_mapping_policies <- function(results) {
   rows <- summarise_mappings(results)
   tie <- results$study$analysis$tie_pct
   each <- rows |>

@@ -13,7 +13,7 @@ pipelining_kinds <- c(
 #'   non-blocking call and its wait; pipelined with a fixed number of segments; pipelined with segments of a fixed
 #'   size), way (what a reader should see), and bandwidth_mb_s = message size (10^6 B) / latency (s), as in the
 #'   seed's figures.
-#' @export
+#' @noRd
 summarise_bandwidth <- function(results) {
   rows <- read_slowest(results)
   known <- results$study$algorithms
@@ -56,7 +56,7 @@ mpi_label <- function(mpi) factor(coalesce(unname(mpi_words[mpi]), mpi), unique(
 #' @return Tibble: operation, mpi, size_bytes, blocking_mb_s and non_blocking_mb_s (the best of each),
 #' pipelined_mb_s, pipelined
 #'   (the way that reaches it), gain_over_one_pct (pipelined over the better of the others).
-#' @export
+#' @noRd
 summarise_pipelining <- function(rows) {
   best <- rows |>
     mutate(what = c("blocking", "non_blocking", "pipelined", "pipelined")[as.integer(.data$kind)]) |>
@@ -93,7 +93,9 @@ summarise_same_way <- function(rows) {
     mutate(gain_pct = 100 * (.data$bandwidth_mb_s / .data$one_mb_s - 1))
 }
 
-operations_of <- function(rows) intersect(c("allreduce", "bcast", "reduce_scatter"), rows$operation)
+pipelined_operations <- c("allreduce", "bcast", "reduce_scatter")
+
+operations_of <- function(rows) intersect(pipelined_operations, rows$operation)
 
 bandwidth_note <- "Bandwidth: message size (10\u2076 B) / time (s) until the last rank is done, as in the seed."
 
@@ -132,7 +134,7 @@ launches_note <- function(rows) {
 #' @param results List from [read_results()].
 #' @param operation bcast, allreduce or reduce_scatter.
 #' @return A ggplot.
-#' @export
+#' @noRd
 plot_bandwidth <- function(results, operation) {
   rows <- filter(summarise_bandwidth(results), .data$operation == .env$operation) |>
     mutate(way = factor(.data$way, unique(.data$way[order(
@@ -160,12 +162,11 @@ plot_bandwidth <- function(results, operation) {
 
 #' Seed 002's questions about pipelining, answered in sentences
 #'
-#' @param results List from [read_results()], or the study's folder.
+#' @param results List from [read_results()].
 #' @param part An operation: bcast, allreduce or reduce_scatter; or "what", what the numbers do not show.
 #' @return Character vector.
-#' @export
+#' @noRd
 describe_pipelining <- function(results, part) {
-  results <- as_results(results)
   rows <- filter(summarise_bandwidth(results), .data$operation == .env$part)
   if (nrow(rows) == 0) return(character())
   largest <- max(rows$size_bytes)

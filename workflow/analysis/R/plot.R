@@ -13,17 +13,19 @@ layer_points <- function(rows, line = TRUE) {
 #' Process counts at which a mapping begins to use one more unit of a level
 #'
 #' @param results List from [read_results()].
+#' @param collective Name of a collective.
 #' @param mappings Names of mappings.
 #' @param most Largest number of processes of the figure.
 #' @return Tibble: mapping, processes (the last count that needs no further unit), level. Empty where levels are not
 #'   known.
-#' @export
-summarise_boundaries <- function(results, mappings, most) {
+#' @noRd
+summarise_boundaries <- function(results, collective, mappings, most) {
   none <- tibble(mapping = character(), processes = numeric(), level = character())
   names <- group_sizes(results$study)$level
   if (length(names) == 0 || most < 2) return(none)
   found <- map_dfr(mappings, function(mapping) {
-    place <- place_ranks(results$study, mapping, most)
+    place <- place_most(results$study, collective, mapping, most)
+    if (is.null(place)) return(none)
     map_dfr(rev(names), function(name) {
       used <- cumsum(!duplicated(place[, name]))
       tibble(mapping = mapping, processes = which(diff(used) > 0), level = name)
@@ -42,9 +44,9 @@ beside <- function(values, near) {
   vapply(seq_along(values), function(i) any(abs(values[seq_len(i - 1)] - values[i]) < near), TRUE)
 }
 
-layer_boundaries <- function(results, rows) {
+layer_boundaries <- function(results, rows, collective) {
   mappings <- as.character(unique(rows$mapping))
-  lines <- summarise_boundaries(results, mappings, max(rows$processes))
+  lines <- summarise_boundaries(results, collective, mappings, max(rows$processes))
   if (nrow(lines) == 0) return(NULL)
   lines$mapping <- factor(lines$mapping, levels(rows$mapping))
   outer <- lines$level == group_sizes(results$study)$level[1]
@@ -59,8 +61,8 @@ layer_line <- function(lines, colour, linetype) {
   geom_vline(aes(xintercept = .data$processes), lines, colour = colour, linetype = linetype, linewidth = 0.35)
 }
 
-boundary_note <- function(results, mappings, most) {
-  lines <- summarise_boundaries(results, mappings, most)
+boundary_note <- function(results, collective, mappings, most) {
+  lines <- summarise_boundaries(results, collective, mappings, most)
   outer <- group_sizes(results$study)$level[1]
   kinds <- c(
     if (any(lines$level == outer)) paste0("dashed: more processes need a further ", outer),
@@ -93,12 +95,12 @@ size_factor <- function(size) {
 #' @param collective Name of a collective with message sizes.
 #' @param mapping The mapping to show.
 #' @return A ggplot.
-#' @export
+#' @noRd
 plot_processes <- function(results, collective, mapping) {
   rows <- filter(rows_to_fit(results, collective), .data$mapping == .env$mapping)
   rows <- filter(rows, .data$size_bytes %in% shown_sizes(results, rows)) |> droplevels()
   ggplot(rows, aes(.data$processes, .data$latency_us, colour = .data$algorithm, shape = .data$algorithm)) +
-    layer_boundaries(results, rows) +
+    layer_boundaries(results, rows, collective) +
     layer_points(rows) +
     facet_wrap(vars(size_factor(.data$size_bytes)), scales = "free_y", ncol = 2) +
     scale_algorithm(results, collective, rows$algorithm) +
@@ -121,7 +123,7 @@ process_breaks <- function(limits) {
 #'
 #' @inheritParams plot_processes
 #' @return A ggplot.
-#' @export
+#' @noRd
 plot_mappings <- function(results, collective) {
   rows <- rows_to_fit(results, collective)
   sized <- !anyNA(rows$size_bytes)
@@ -152,11 +154,11 @@ one_line <- function(labels) label_value(labels, multi_line = FALSE)
 #' @inheritParams plot_processes
 #' @param collective Name of a collective without message sizes.
 #' @return A ggplot.
-#' @export
+#' @noRd
 plot_processes_unsized <- function(results, collective) {
   rows <- rows_to_fit(results, collective)
   ggplot(rows, aes(.data$processes, .data$latency_us, colour = .data$algorithm, shape = .data$algorithm)) +
-    layer_boundaries(results, rows) +
+    layer_boundaries(results, rows, collective) +
     layer_points(rows) +
     facet_wrap(vars(.data$mapping), labeller = labeller(.default = label_mapping)) +
     scale_algorithm(results, collective, rows$algorithm) +
@@ -170,7 +172,7 @@ plot_processes_unsized <- function(results, collective) {
 #'
 #' @inheritParams plot_processes_unsized
 #' @return A ggplot.
-#' @export
+#' @noRd
 plot_difference <- function(results, collective) {
   rows <- summarise_differences(results$medians, collective, results$study$analysis$best_excludes) |>
     mutate(
@@ -178,7 +180,7 @@ plot_difference <- function(results, collective) {
       best = algorithm_factor(.data$best, results$study, .env$collective)
     )
   ggplot(rows, aes(.data$processes, .data$difference_us)) +
-    layer_boundaries(results, rows) +
+    layer_boundaries(results, rows, collective) +
     geom_hline(yintercept = 0, linewidth = 0.4) +
     geom_segment(aes(xend = .data$processes, yend = 0), colour = "grey60", linewidth = 0.3) +
     geom_point(aes(colour = .data$best, shape = .data$best), size = 1.7) +
@@ -203,7 +205,7 @@ form_words <- c(
 #' @param algorithm Name of an algorithm.
 #' @param form "linear", "spline" or "log_linear".
 #' @return A ggplot; the ribbon is the 95 % confidence interval of the fitted mean.
-#' @export
+#' @noRd
 plot_fit <- function(results, collective, algorithm, form) {
   knots <- results$study$analysis$barrier_tree_knots
   rows <- filter(rows_to_fit(results, collective), .data$algorithm == .env$algorithm) |> droplevels()
@@ -239,7 +241,7 @@ fitted_line <- function(data, form, knots) {
 #' @inheritParams plot_processes
 #' @param counts Process counts to show; by default up to three that every algorithm has.
 #' @return A ggplot with logarithmic axes.
-#' @export
+#' @noRd
 plot_sizes <- function(results, collective, counts = NULL) {
   rows <- rows_to_fit(results, collective)
   counts <- counts %||% spread_out(common_counts(rows, results$study$analysis$best_excludes), 3)
@@ -261,7 +263,7 @@ label_processes <- function(processes) paste(processes, "processes")
 #' Process counts that every algorithm and mapping (but the excluded ones) has
 #' @noRd
 common_counts <- function(rows, excludes = character()) {
-  competing <- filter(rows, !base_name(as.character(.data$algorithm)) %in% excludes)
+  competing <- filter(rows, !.data$algorithm_name %in% excludes)
   if (nrow(competing) > 0) rows <- competing
   have <- count(distinct(rows, .data$algorithm, .data$mapping, .data$processes), .data$processes)
   sort(have$processes[have$n == max(have$n)])
@@ -271,7 +273,7 @@ common_counts <- function(rows, excludes = character()) {
 #'
 #' @inheritParams plot_processes
 #' @return A ggplot.
-#' @export
+#' @noRd
 plot_default_map <- function(results, collective) {
   rows <- summarise_differences(results$medians, collective, results$study$analysis$best_excludes) |>
     mutate(
@@ -321,7 +323,7 @@ theme_cells <- function() {
 #' @return A ggplot. Full colour: the fastest algorithm, alone. Pale with a dot: tied; the dot has the colour of the
 #'   default
 #'   where the default is among the tied, else of the next algorithm. Without sizes the map has one row per mapping.
-#' @export
+#' @noRd
 plot_decision <- function(results, collective) {
   rows <- decision_rows(results, collective)
   sized <- !anyNA(rows$size_bytes)
@@ -373,7 +375,7 @@ model_words <- c(
 #' @inheritParams plot_processes
 #' @param errors Tibble from [summarise_model_errors()].
 #' @return A ggplot.
-#' @export
+#' @noRd
 plot_model_errors <- function(results, collective, errors) {
   rows <- errors |>
     pivot_longer(c("held_out_mape_pct", "extrapolation_mape_pct"), names_to = "kind", values_to = "mape") |>

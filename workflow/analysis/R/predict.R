@@ -3,7 +3,7 @@
 #' @param a Matrix.
 #' @param b Vector.
 #' @return The vector x >= 0 that minimises |a x - b|.
-#' @export
+#' @noRd
 fit_nonnegative <- function(a, b) {
   x <- numeric(ncol(a))
   free <- logical(ncol(a))
@@ -44,7 +44,7 @@ settle <- function(a, b, x, free) {
 #' @param data Tibble of one algorithm and mapping: processes, size_bytes, latency_us.
 #' @param hops Matrix from [count_hops()] with a row for each process count of `data`.
 #' @return Matrix of costs in us: one row per size (named), one column per column of `hops`.
-#' @export
+#' @noRd
 fit_hops <- function(data, hops) {
   sizes <- split(data, size_key(data$size_bytes))
   costs <- map(sizes, function(one) {
@@ -60,7 +60,7 @@ fit_hops <- function(data, hops) {
 #' @return Tibble: algorithm, mapping, size_bytes, term (a column of [count_hops()]), cost_us (per unit of the term).
 #'   Terms that
 #'   cost nothing are left out.
-#' @export
+#' @noRd
 fit_hop_costs <- function(results, collective) {
   rows <- mutate(
     rows_to_fit(results, collective), name = as.character(.data$algorithm), place = as.character(.data$mapping)
@@ -70,7 +70,9 @@ fit_hop_costs <- function(results, collective) {
   )
   fit_groups(rows, function(data) {
     if (n_distinct(data$processes) < 4) return(tibble())
-    costs <- fit_hops(data, count_hops(results$study, data$name[1], data$place[1], unique(data$processes)))
+    hops <- count_hops(results$study, collective, data$name[1], data$place[1], unique(data$processes))
+    if (is.null(hops)) return(tibble())
+    costs <- fit_hops(data, hops)
     as_tibble(costs) |>
       mutate(size_bytes = if (anyNA(data$size_bytes)) NA_real_ else as.numeric(rownames(costs))) |>
       pivot_longer(-"size_bytes", names_to = "term", values_to = "cost_us") |>
@@ -116,11 +118,13 @@ predict_last_value <- function(train, test, context) {
 }
 
 predict_hops <- function(train, test, context) {
+  if (is.null(context$hops)) return(NULL)
   costs <- fit_hops(train, context$hops)
   over_sizes(train, test, function(data, at) hop_line(data, at, costs, context))
 }
 
 predict_hops_anchored <- function(train, test, context) {
+  if (is.null(context$hops)) return(NULL)
   costs <- fit_hops(train, context$hops)
   over_sizes(train, test, function(data, at) {
     ratio <- log(data$latency_us) - hop_line(data, data$processes, costs, context)
@@ -129,6 +133,7 @@ predict_hops_anchored <- function(train, test, context) {
 }
 
 predict_blend <- function(train, test, context) {
+  if (is.null(context$hops)) return(NULL)
   sqrt(predict_hops(train, test, context) * predict_interpolation(train, test, context))
 }
 
@@ -187,7 +192,7 @@ models_unsized <- list(
 #'
 #' @param data Tibble with processes and size_bytes.
 #' @return Character vector, one per row: "" (fitted), "processes", "sizes" or "both".
-#' @export
+#' @noRd
 split_held_out <- function(data) {
   counts <- sort(unique(data$processes))
   sizes <- sort(unique(data$size_bytes))
@@ -204,7 +209,7 @@ split_held_out <- function(data) {
 #' @return Tibble, one row per algorithm, mapping and model: collective, algorithm, mapping, model, held_out_cells,
 #'   held_out_mape_pct (cells of [split_held_out()]), extrapolation_mape_pct (fitted on processes up to
 #'   `analysis.extrapolation.fit_up_to`, judged above).
-#' @export
+#' @noRd
 summarise_model_errors <- function(results, collective, detail = summarise_model_detail(results, collective)) {
   detail |>
     mutate(across(c("algorithm", "mapping", "model"), function(x) factor(x, unique(x)))) |>
@@ -227,7 +232,7 @@ mean_error <- function(mape_pct, cells, use) {
 #' @inheritParams summarise_model_errors
 #' @return Tibble: collective, algorithm, mapping, model, held_out (processes, sizes, both, extrapolation), cells,
 #'   mape_pct.
-#' @export
+#' @noRd
 summarise_model_detail <- function(results, collective) {
   rows <- rows_to_fit(results, collective)
   none <- tibble(
@@ -235,14 +240,15 @@ summarise_model_detail <- function(results, collective) {
     mape_pct = numeric()
   )
   groups <- split(rows, list(rows$algorithm, rows$mapping), drop = TRUE)
-  found <- map_dfr(groups, function(data) judge_models(data, results$study))
+  found <- map_dfr(groups, function(data) judge_models(data, results$study, collective))
   bind_rows(none, found) |> mutate(collective = .env$collective, .before = 1)
 }
 
-judge_models <- function(data, study) {
+judge_models <- function(data, study, collective) {
   data$algorithm <- as.character(data$algorithm)
   data$mapping <- as.character(data$mapping)
-  context <- list(study = study, hops = count_hops(study, data$algorithm[1], data$mapping[1], unique(data$processes)))
+  hops <- count_hops(study, collective, data$algorithm[1], data$mapping[1], unique(data$processes))
+  context <- list(study = study, hops = hops)
   models <- if (anyNA(data$size_bytes)) models_unsized else models_sized
   beyond <- ifelse(data$processes > study$analysis$fit_up_to, "extrapolation", "")
   bind_rows(judge_split(data, split_held_out(data), models, context), judge_split(data, beyond, models, context)) |>

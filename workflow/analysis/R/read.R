@@ -3,7 +3,7 @@
 #' @param folder Folder `results/<study>` with `study.json` (see docs/architecture.md).
 #' @return A list: the content of `study.json` (`name`, `title`, `simulated`, `machine`, `collectives`, ...), plus
 #'   `algorithms` (tibble: collective, algorithm, label, in reading order) and `analysis` with every default filled in.
-#' @export
+#' @noRd
 read_study <- function(folder) {
   study <- jsonlite::read_json(file.path(folder, "study.json"))
   study$folder <- folder
@@ -33,7 +33,10 @@ read_collective <- function(collective) {
 
 read_decisions <- function(rows) {
   map_dfr(rows, function(row) {
-    tibble(ranks = as.numeric(row$ranks %||% Inf), bytes = as.numeric(row$bytes %||% Inf), algorithm = row$algorithm)
+    tibble(
+      ranks = as.numeric(row$ranks %||% Inf), bytes = as.numeric(row$bytes %||% Inf), algorithm = row$algorithm,
+      parameters = row$parameters %||% ""
+    )
   })
 }
 
@@ -94,7 +97,7 @@ default_knots <- function(study, processes) {
 #' @return Tibble: `level` (node, socket, ...), `ranks`: processes that fill one unit of that level. Outermost first;
 #'   the
 #'   innermost level (a core) is left out. Empty where the machine has no levels.
-#' @export
+#' @noRd
 group_sizes <- function(study) {
   levels <- study$machine$levels
   if (length(levels) < 2) return(tibble(level = character(), ranks = numeric()))
@@ -105,50 +108,53 @@ group_sizes <- function(study) {
 
 measurement_columns <- list(
   collective = "c", algorithm = "c", parameters = "c", mpi = "c", mapping = "c", nodes = "d", processes = "d",
-  size_bytes = "d",
-  launch = "i", latency_us = "d", min_latency_us = "d", max_latency_us = "d", proved = "l"
+  size_bytes = "d", launch = "i", latency_us = "d", min_latency_us = "d", max_latency_us = "d", bandwidth_mb_s = "d",
+  proved = "l", cell = "c", setup_us = "d", left_pct = "d", from_rank = "d", to_rank = "d", comm_us = "d",
+  sweeps = "d", flops = "d", residual = "d", seconds = "d"
 )
 
-#' Read the measurements of a study
+#' Read measurements.csv
 #'
-#' Rows without a latency (bandwidth tests) and rows whose forced algorithm was not used (`proved` FALSE) are left out.
-#' An algorithm that was measured with several parameters becomes several algorithms, named `algorithm [parameters]`; a
-#' mapping measured on several numbers of nodes for the same number of processes becomes `mapping on N nodes`, and
-#' with several
-#' MPI libraries `mapping, library`: only what ran in the same place is compared.
+#' Rows whose forced algorithm was not used (`proved` FALSE) are left out.
 #'
-#' @param folder Folder `results/<study>` with `measurements.csv`.
-#' @return Tibble, one row per cell x message size x launch: collective, algorithm, mapping, processes, size_bytes (NA
-#'   where the collective has no message), launch, latency_us, min_latency_us, max_latency_us.
-#' @export
-read_measurements <- function(folder) split_variants(read_rows(file.path(folder, "measurements.csv")))
-
-#' Rows with a latency whose forced algorithm was used, as a file has them, with `further` columns (name and type)
+#' @param path The file.
+#' @return Tibble with all of `measurement_columns`; a column that the file lacks is NA.
 #' @noRd
-read_rows <- function(path, further = list()) {
+read_rows <- function(path) {
   header <- trimws(strsplit(readLines(path, n = 1), ",", fixed = TRUE)[[1]])
-  columns <- c(measurement_columns, further)
-  wanted <- columns[names(columns) %in% header]
+  wanted <- measurement_columns[names(measurement_columns) %in% header]
   lacking <- setdiff(c("collective", "algorithm", "mapping", "processes", "latency_us"), header)
   if (length(lacking) > 0) stop(path, ": no column ", paste(lacking, collapse = ", "), call. = FALSE)
   types <- do.call(readr::cols_only, wanted)
   rows <- readr::read_csv(path, col_types = types, lazy = FALSE, progress = FALSE)
-  for (name in setdiff(names(columns), names(rows))) rows[[name]] <- NA
-  filter(rows, !is.na(.data$latency_us), is.na(.data$proved) | .data$proved)
+  empty <- list(c = NA_character_, d = NA_real_, i = NA_integer_, l = NA)
+  for (name in setdiff(names(measurement_columns), names(rows))) rows[[name]] <- empty[[measurement_columns[[name]]]]
+  filter(rows, is.na(.data$proved) | .data$proved)
 }
 
-split_variants <- function(rows) {
-  varied <- varies(rows, c("collective", "algorithm"), "parameters") & !is.na(rows$parameters)
+#' Rows with a latency, with names that tell apart what must not be compared
+#'
+#' An algorithm that was measured with several parameters becomes several ([variant_name()]); a mapping measured on
+#' several numbers of nodes for the same number of processes becomes `mapping on N nodes`, and with several MPI
+#' libraries `mapping, library`.
+#'
+#' @param rows Tibble with collective, algorithm, parameters, mapping, nodes, mpi, processes, latency_us.
+#' @return `rows` with `algorithm` and `mapping` renamed; `algorithm_name` and `place` are what they were; `mapped` is
+#'   the mapping but for its number of nodes, `spread` whether it has that.
+#' @noRd
+name_rows <- function(rows) {
+  rows <- mutate(rows,
+    algorithm_name = .data$algorithm, place = .data$mapping, parameters = coalesce(.data$parameters, "")
+  )
+  varied <- varies(rows, c("collective", "algorithm"), "parameters") & rows$parameters != ""
   spread <- varies(rows, c("collective", "mapping", "processes"), "nodes")
   spread <- paste(rows$collective, rows$mapping) %in% unique(paste(rows$collective, rows$mapping)[spread])
   mixed <- varies(rows, "collective", "mpi")
   rows$algorithm[varied] <- variant_name(rows$algorithm, rows$parameters)[varied]
   rows$mapping[spread] <- paste0(rows$mapping[spread], " on ", rows$nodes[spread], " nodes")
   rows$mapping[mixed] <- paste0(rows$mapping[mixed], ", ", rows$mpi[mixed])
-  select(rows, -"parameters", -"nodes", -"proved", -"mpi")
+  mutate(rows, mapped = ifelse(mixed, paste0(.data$place, ", ", .data$mpi), .data$place), spread = spread)
 }
-
-variant_name <- function(algorithm, parameters) paste0(algorithm, " [", parameters, "]")
 
 #' For each row: does `column` take several values among the rows with the same keys?
 #' @noRd
@@ -167,34 +173,49 @@ several <- function(data, keys) {
 #'
 #' @param folder Folder `results/<study>`; `cells.csv` may be missing.
 #' @return Tibble: collective, algorithm, mapping, nodes, processes, status, reason, ... Empty where there is no file.
-#' @export
+#' @noRd
 read_cells <- function(folder) {
   path <- file.path(folder, "cells.csv")
   if (!file.exists(path)) return(tibble(collective = character(), algorithm = character(), status = character()))
-  readr::read_csv(path, col_types = readr::cols(.default = "c", processes = "d"), progress = FALSE)
+  types <- readr::cols(.default = "c", nodes = "d", processes = "d", seconds = "d", peak_memory_mb = "d")
+  # A results folder of an earlier version lacks the last columns.
+  suppressWarnings(readr::read_csv(path, col_types = types, progress = FALSE))
 }
 
 #' Read a study with its medians
 #'
-#' @param folder Folder `results/<study>`.
-#' @return A list: `study` ([read_study()]), `medians` ([summarise_launches()]), `cells` ([read_cells()]).
+#' @param folder Folder `results/<study>` with study.json, measurements.csv, cells.csv, ranks.csv and edges.csv
+#'   (docs/architecture.md).
+#' @return A list: `study` ([read_study()]; with what ran where: `variants`, `places`, `ranks`, `trees`), `rows` (the
+#'   measurements), `medians` ([summarise_launches()]), `cells` ([read_cells()]) and, of a study of applications,
+#'   `applications` (their traces and replays).
+#' @examples
+#' results <- read_results(system.file("extdata", "example", package = "collanalysis"))
+#' results$medians
 #' @export
 read_results <- function(folder) {
-  key <- paste(
-    normalizePath(folder), paste(file.mtime(file.path(folder, c("study.json", "measurements.csv"))), collapse = " ")
-  )
-  if (!identical(memory$key, key)) {
-    study <- read_study(folder)
-    rows <- read_measurements(folder)
-    # Times of whole applications are no latencies of collectives.
-    if (length(study$applications)) rows <- rows[0, ]
-    memory$results <- list(study = study, medians = summarise_launches(rows), cells = read_cells(folder))
-    memory$key <- key
-  }
-  memory$results
+  results <- read_measured(folder)
+  results$study$ranks <- read_placements(folder)
+  results$study$trees <- read_trees(folder)
+  results$cells <- read_cells(folder)
+  if (length(results$study$applications)) results$applications <- read_applications(results$study)
+  results
 }
 
-# The study read last: a report asks for the same one many times.
-memory <- new.env(parent = emptyenv())
+#' A study with its measurements alone
+#' @noRd
+read_measured <- function(folder) {
+  study <- read_study(folder)
+  rows <- read_rows(file.path(folder, "measurements.csv"))
+  named <- name_rows(filter(rows, !is.na(.data$latency_us)))
+  study$variants <- distinct(named, .data$collective, .data$algorithm, .data$algorithm_name, .data$parameters)
+  study$places <- distinct(
+    named, .data$collective, .data$mapping, .data$place, .data$mapped, .data$spread, .data$nodes, .data$mpi,
+    .data$processes
+  )
+  # Times of whole applications are no latencies of collectives.
+  if (length(study$applications)) named <- named[0, ]
+  list(study = study, rows = rows, medians = summarise_launches(named))
+}
 
 `%||%` <- function(x, y) if (is.null(x)) y else x

@@ -6,7 +6,6 @@ grid_columns <- list(
   collective = "c", algorithm = "c", parameters = "c", mpi = "c", mapping = "c", nodes = "d", processes = "d",
   size_bytes = "d", iterations = "d", warmup = "d"
 )
-further_columns <- list(cell = "c", seconds = "d")
 point_keys <- c("collective", "algorithm", "parameters", "mapping", "nodes", "processes", "size_bytes")
 
 #' The grid of a sampled study with what is measured of it
@@ -15,7 +14,7 @@ point_keys <- c("collective", "algorithm", "parameters", "mapping", "nodes", "pr
 #' @param rounds So many rounds have asked.
 #' @param measurements Path of the measurements; a file that is not there has none.
 #' @return List: `points` (tibble, one row per row of grid.csv: collective, algorithm, mapping as in
-#'   [read_measurements()], nodes, processes, size_bytes, calls (of all launches that a cell gets), asked (the first
+#'   [name_rows()], nodes, processes, size_bytes, calls (of all launches that a cell gets), asked (the first
 #'   round that asked for it, or NA), latency_us, low_us, high_us, launches, usable (FALSE: asked for, and not
 #'   measured)), `launches` (tibble: collective, mapping, round, node_s), `startup_s` (of all launches that a cell gets:
 #'   from the launches where they tell, as `sampling.startup_s` says elsewhere).
@@ -26,8 +25,8 @@ read_sampled <- function(study, rounds = study$sampling$rounds,
   types <- do.call(readr::cols_only, grid_columns)
   grid <- readr::read_csv(file.path(folder, "grid.csv"), col_types = types, lazy = FALSE, progress = FALSE)
   repeats <- study$how$launches$min %||% 1
-  points <- split_variants(mutate(grid, proved = NA)) |>
-    mutate(nodes = grid$nodes, calls = (.data$iterations + .data$warmup) * repeats, asked = NA_real_)
+  points <- name_rows(grid) |>
+    mutate(calls = (.data$iterations + .data$warmup) * repeats, asked = NA_real_)
   for (round in rev(seq_len(rounds))) {
     path <- file.path(folder, paste0("round-", round), "asked.csv")
     if (file.exists(path)) {
@@ -36,7 +35,7 @@ read_sampled <- function(study, rounds = study$sampling$rounds,
       points$asked[at[!is.na(at)]] <- round
     }
   }
-  rows <- if (file.exists(measurements)) read_rows(measurements, further_columns) else mutate(
+  rows <- if (file.exists(measurements)) filter(read_rows(measurements), !is.na(.data$latency_us)) else mutate(
     grid[0, ], launch = integer(), latency_us = numeric(), min_latency_us = numeric(), max_latency_us = numeric(),
     cell = character(), seconds = numeric()
   )
@@ -81,7 +80,7 @@ parts_after <- function(sampled, round = Inf) {
     launches <- semi_join(sampled$launches, rows, by = c("collective", "mapping"))
     part <- sampling_part(rows, sum(launches$node_s[launches$round <= round]))
     row <- put_on_grid(part$grid, rows, rows$row)
-    c(part, list(collective = rows$collective[1], mapping = rows$mapping[1], row = row))
+    c(part, list(collective = rows$collective[1], mapping = rows$mapping[1], mapped = rows$mapped[1], row = row))
   })
 }
 
@@ -99,6 +98,20 @@ sampling_rules <- function(sampling, startup_s) {
 #' @param folder Folder `results/<study>` with `study.json` and `sampling/`.
 #' @param round Number of the round; its predecessor is measured.
 #' @return The path.
+#' @examples
+#' folder <- file.path(tempdir(), "sampled")
+#' dir.create(file.path(folder, "sampling"), recursive = TRUE)
+#' example <- system.file("extdata", "example", package = "collanalysis")
+#' study <- jsonlite::read_json(file.path(example, "study.json"))
+#' study$sampling <- list(
+#'   rounds = 3, first_pct = 10, round_pct = 10, target_regret_pct = 0.5, startup_s = 1, seed = 1
+#' )
+#' jsonlite::write_json(study, file.path(folder, "study.json"), auto_unbox = TRUE)
+#' grid <- read.csv(file.path(example, "measurements.csv"))
+#' grid$iterations <- 100
+#' grid$warmup <- 10
+#' write.csv(grid, file.path(folder, "sampling", "grid.csv"), row.names = FALSE, na = "")
+#' read.csv(write_asked(folder, 1))
 #' @export
 write_asked <- function(folder, round) {
   study <- read_study(folder)
@@ -121,6 +134,7 @@ decide_sampled <- function(results) {
   parts <- parts_after(read_sampled(study))
   bind_rows(no_decisions(), map(unname(parts), function(part) {
     at <- fill_counts(part$grid$counts)
+    mapped <- part$mapped
     part <- model_part(part, study)
     shape <- c(length(part$grid$names), length(at), length(part$grid$sizes))
     unknown <- list(relative = array(NA_real_, shape), level = matrix(NA_real_, shape[2], shape[3]))
@@ -131,7 +145,7 @@ decide_sampled <- function(results) {
     known <- function(names) known_points(part)[cbind(match(names, part$grid$names), at_grid)] %in% TRUE
     mutate(found,
       basis = ifelse(known(.data$algorithm) & known("default"), "measured", "interpolated"),
-      nodes = max(part$nodes), mapping = sub(" on [0-9]+ nodes", "", .data$mapping), .after = "mapping"
+      nodes = max(part$nodes), mapping = mapped, .after = "mapping"
     )
   }))
 }
@@ -143,7 +157,7 @@ decide_sampled <- function(results) {
 #'   round), launches, node_minutes, and until its end: points_pct (of the grid), share_of_time_pct (of what the whole
 #'   grid would cost), expected_regret_pct (by the model), and over all cells of the complete study that
 #'   `analysis.compare` names (NA without one): mean_regret_pct, max_regret_pct, default_regret_pct (its mean).
-#' @export
+#' @noRd
 summarise_rounds <- function(results) {
   study <- results$study
   sampled <- read_sampled(study)
@@ -179,8 +193,8 @@ summarise_rounds <- function(results) {
 }
 
 tables_of_rounds <- function(results) {
-  list(list(
-    id = "sampling-rounds", data = summarise_rounds(results), seed = NA, caption = paste(
+  list(listed(
+    "sampling", "rounds", summarise_rounds(results), paste(
       "What each round asked for and what it cost; points and time are shares of the whole grid until then. Expected",
       "regret is the model's own,", regret_note(results)
     )
@@ -209,7 +223,7 @@ figures_of_rounds <- function(results) {
 #' @param results List from [read_results()].
 #' @param rounds Tibble from [summarise_rounds()].
 #' @return A ggplot.
-#' @export
+#' @noRd
 plot_rounds <- function(results, rounds) {
   words <- c(
     expected_regret_pct = "expected by the model", mean_regret_pct = "true, of the model's choice",
@@ -234,14 +248,12 @@ plot_rounds <- function(results, rounds) {
 
 #' What sampling in rounds spent and reached, in sentences
 #'
-#' @param results List from [read_results()] of a sampled study with `tables/sampling-rounds.csv`.
-#' @param part Not used: the study is one part.
+#' @param results List from [read_results()] of a sampled study.
 #' @return Character vector.
-#' @export
-describe_rounds <- function(results, part = NULL) {
+#' @noRd
+describe_rounds <- function(results) {
   study <- results$study
-  path <- file.path(study$folder, "tables", "sampling-rounds.csv")
-  rounds <- readr::read_csv(path, show_col_types = FALSE, progress = FALSE)
+  rounds <- results$tables[["sampling-rounds"]] %||% summarise_rounds(results)
   if (nrow(rounds) == 0) return("No round asked for anything: there was nothing to decide.")
   last <- tail(rounds, 1)
   spent <- sum(rounds$node_minutes)

@@ -143,7 +143,7 @@ join_launches <- function(part, cells, cost) {
 #' The launch of each point, numbered: neighbouring sizes of one algorithm and process count share one
 #' @noRd
 launch_of <- function(cells) {
-  if (nrow(cells) == 0) return(integer())
+  if (nrow(cells) < 2) return(seq_len(nrow(cells)))
   step <- diff(cells)
   cumsum(c(TRUE, step[, 1] != 0 | step[, 2] != 0 | step[, 3] != 1))
 }
@@ -159,7 +159,7 @@ predict_process <- function(part, study, at = part$grid$counts) {
   known <- known_points(part)
   cell <- which(known, arr.ind = TRUE)
   depth_of <- function(counts) {
-    depths <- map(grid$names, function(name) log2(counts * tree_depth(name, counts)))
+    depths <- map(grid$variants, function(variant) log2(counts * tree_depth(variant, counts)))
     matrix(unlist(depths), length(counts))
   }
   size <- log2(pmax(grid$sizes, 1))
@@ -257,7 +257,7 @@ true_regret_pct <- function(parts, truths, tie) {
 #' @param rounds,first_pct,round_pct,target_regret_pct,startup_s As the keys of `sampling` in config/README.md.
 #' @return Tibble, one row per round: seed, share_of_time_pct (of the grid's measurement time), cells_pct (of its
 #'   points), expected_regret_pct, mean_regret_pct (over all cells of the grid, measured or not), max_regret_pct.
-#' @export
+#' @noRd
 replay_sampling <- function(results, collective, seed, rounds = 5, first_pct = 1, round_pct = 2, target_regret_pct = 0,
                             startup_s = 0) {
   set.seed(seed)
@@ -316,7 +316,7 @@ judge_round <- function(parts, truths, costs, study) {
 #' @return Tibble, one row per start-up cost and round: collective, startup_s, share_of_time_pct, cells_pct, seeds,
 #'   mean_regret_pct (over all cells of the grid, mean over seeds), sd_over_seeds (of mean_regret_pct), max_regret_pct
 #'   (largest of any seed), expected_regret_pct (what the sampling itself expected, mean over seeds).
-#' @export
+#' @noRd
 summarise_sampling <- function(results, collective, seeds = 1:20, startups_s = c(0, 1)) {
   one <- function(startup) {
     runs <- parallel::mclapply(seeds, function(seed) replay_sampling(results, collective, seed, startup_s = startup))
@@ -340,7 +340,7 @@ summarise_sampling <- function(results, collective, seeds = 1:20, startups_s = c
 #' @param results List from [read_results()].
 #' @param sampling Tibble from [summarise_sampling()].
 #' @return A ggplot.
-#' @export
+#' @noRd
 plot_sampling <- function(results, sampling) {
   sampling$cost <- ifelse(
     sampling$startup_s == 0, "time in the benchmark's loops",
@@ -375,6 +375,9 @@ plot_sampling <- function(results, sampling) {
 #' @param folder Folder `results/<study>`.
 #' @param seeds Seeds.
 #' @return Paths.
+#' @examples
+#' results <- read_results(system.file("extdata", "example", package = "collanalysis"))
+#' write_sampling(results, tempfile(), seeds = 1:2)
 #' @export
 write_sampling <- function(results, folder = results$study$folder, seeds = 1:20) {
   collective <- collectives_of(results, sized = TRUE)[1]

@@ -9,21 +9,14 @@ applications <- "svd"
 #'   launches, seconds (median over launches of the time to solution), comm_pct (share of that time in communication
 #'   calls, waiting included, mean over the ranks), sweeps, flops (of the whole run), residual. Empty where the study
 #'   runs no application.
-#' @export
+#' @noRd
 read_scaling <- function(results) {
   none <- tibble(
     application = character(), mapping = character(), n = numeric(), processes = numeric(), launches = integer(),
     seconds = numeric(), comm_pct = numeric(), sweeps = numeric(), flops = numeric(), residual = numeric()
   )
   if (!any(names(results$study$collectives) %in% applications)) return(none)
-  columns <- readr::cols_only(
-    collective = "c", parameters = "c", mapping = "c", processes = "d", latency_us = "d", comm_us = "d", sweeps = "d",
-    flops = "d", residual = "d", proved = "l"
-  )
-  rows <- readr::read_csv(
-    file.path(results$study$folder, "measurements.csv"), col_types = columns, progress = FALSE
-  ) |>
-    filter(.data$collective %in% applications, is.na(.data$proved) | .data$proved)
+  rows <- filter(results$rows, .data$collective %in% applications)
   found <- rows |>
     group_by(application = .data$collective, .data$mapping, n = parameter_n(.data$parameters), .data$processes) |>
     summarise(
@@ -34,14 +27,14 @@ read_scaling <- function(results) {
   bind_rows(none, found)
 }
 
-parameter_n <- function(parameters) as.numeric(sub(".*\\bn=([0-9]+).*", "\\1", parameters))
+parameter_n <- function(parameters) map_dbl(parameters, parameter_of, "n", NA_real_)
 
 #' Speed-up over one process
 #'
 #' @param scaling Tibble from [read_scaling()].
 #' @return `scaling` with speedup (seconds of one process of the same program over seconds) and efficiency_pct (of P).
 #'   NA where one process was not measured.
-#' @export
+#' @noRd
 summarise_scaling <- function(scaling) {
   scaling |>
     group_by(.data$application, .data$mapping, .data$n) |>
@@ -60,7 +53,7 @@ summarise_scaling <- function(scaling) {
 #'
 #' @param scaling Tibble from [read_scaling()].
 #' @return GFlop/s; NaN without such a run.
-#' @export
+#' @noRd
 fit_flop_rate <- function(scaling) {
   alone <- filter(scaling, .data$processes == 1)
   exp(mean(log(alone$flops / alone$seconds))) / 1e9
@@ -76,14 +69,15 @@ fit_flop_rate <- function(scaling) {
 #' [model_messages()]. Sweeps end in a reduction of one number, so they do not overlap. The matrix is scattered from
 #' rank 0 and gathered there at the speed of the busiest unit.
 #'
-#' @param study List from [read_study()].
-#' @param mapping,processes,n Where, on how many processes, for how many rows and columns.
+#' @param place Matrix from [place_ranks()]: where each process runs.
+#' @param n Rows and columns of the matrix.
 #' @param sweeps,flops Of the run on one process: how often all pairs are visited, and the flops of that.
 #' @param rate GFlop/s of one core.
 #' @param costs List with `latency` (us) and `gap_byte` (us), named by level, as from [message_costs()].
 #' @return Named vector in seconds: `compute` (the longest step of each, without any message) and `total`.
-#' @export
-model_svd <- function(study, mapping, processes, n, sweeps, flops, rate, costs) {
+#' @noRd
+model_svd <- function(place, n, sweeps, flops, rate, costs) {
+  processes <- nrow(place)
   blocks <- 2 * processes
   columns <- n %/% blocks + (seq_len(blocks) - 1 < n %% blocks)
   pair_s <- flops / (sweeps * n * (n - 1) / 2) / (rate * 1e9)
@@ -91,7 +85,7 @@ model_svd <- function(study, mapping, processes, n, sweeps, flops, rate, costs) 
   # A record: a column of A and one of V, each padded to whole cache lines of 8, and one line for its norm.
   column_bytes <- 8 * ceiling(n / 8) * 8
   record_bytes <- 2 * column_bytes + 64
-  link <- link_costs(study, mapping, processes, costs)
+  link <- link_costs(place, costs)
 
   left <- seq(1, blocks, 2)
   right <- left + 1
@@ -117,9 +111,9 @@ model_svd <- function(study, mapping, processes, n, sweeps, flops, rate, costs) 
 
 #' What the messages between neighbours on the line, a reduction, and the traffic of rank 0 cost, in seconds
 #' @noRd
-link_costs <- function(study, mapping, processes, costs) {
+link_costs <- function(place, costs) {
+  processes <- nrow(place)
   if (processes == 1) return(list(processes = 1, reduction_s = 0))
-  place <- place_ranks(study, mapping, processes)
   from <- seq_len(processes - 1) - 1
   level <- pair_level(place, from, from + 1)
   to_root <- pair_level(place, from + 1, rep(0, processes - 1))
@@ -157,7 +151,7 @@ root_seconds <- function(link, bytes) {
 #'   seconds, flops_only_s (seconds of one process at the fitted rate / P), compute_s and model_s (see [model_svd()]),
 #'   counted_s (model_s with the sweeps and flops that the run itself counted: what is left of the error then is that of
 #'   messages and waiting).
-#' @export
+#' @noRd
 predict_scaling <- function(results, scaling = read_scaling(results)) {
   none <- tibble(
     application = character(), mapping = character(), n = numeric(), processes = numeric(), seconds = numeric(),
@@ -171,12 +165,13 @@ predict_scaling <- function(results, scaling = read_scaling(results)) {
     scaling, select(alone, "application", "mapping", "n", sweeps_1 = "sweeps", flops_1 = "flops"),
     by = c("application", "mapping", "n")
   )
-  model <- function(mapping, processes, n, sweeps, flops) {
-    model_svd(results$study, mapping, processes, n, sweeps, flops, rate, costs)
-  }
-  place <- c("mapping", "processes", "n")
-  found <- pmap(setNames(known[c(place, "sweeps_1", "flops_1")], c(place, "sweeps", "flops")), model)
-  counted <- pmap(known[c(place, "sweeps", "flops")], model)
+  known$place <- pmap(known[c("application", "mapping", "processes")], function(application, mapping, processes) {
+    place_ranks(results$study, application, mapping, processes)
+  })
+  known <- filter(known, !map_lgl(.data$place, is.null))
+  model <- function(place, n, sweeps, flops) model_svd(place, n, sweeps, flops, rate, costs)
+  found <- pmap(select(known, "place", "n", sweeps = "sweeps_1", flops = "flops_1"), model)
+  counted <- pmap(known[c("place", "n", "sweeps", "flops")], model)
   bind_rows(none, transmute(known,
     .data$application, .data$mapping, .data$n, .data$processes, .data$seconds,
     flops_only_s = .data$flops_1 / (rate * 1e9) / .data$processes, compute_s = map_dbl(found, "compute"),
@@ -190,7 +185,7 @@ predict_scaling <- function(results, scaling = read_scaling(results)) {
 #'
 #' @param results List from [read_results()].
 #' @return Tibble: n, processes, seconds, speedup. NULL for other machines.
-#' @export
+#' @noRd
 read_published_svd <- function(results) {
   if (!identical(results$study$machine$name, "ethernet-lab")) return(NULL)
   path <- system.file("extdata", "seed004_svd.csv", package = "collanalysis")
@@ -275,7 +270,7 @@ models_of_scaling <- function(results) {
       "as well; messages cost what the study's ladder says. Flops only: the time of one process divided by P. ",
       "Compute: the longest pair of blocks of each step, without messages. Counted: the model with the sweeps and ",
       "flops of the run itself, for comparison; it predicts nothing."
-    )))
+    ), part = "models"))
   }), recursive = FALSE)
 }
 
@@ -298,7 +293,7 @@ figures_of_scaling <- function(results) {
     here <- filter(scaling, .data$application == name)
     if (n_distinct(here$processes) < 2) return(NULL)
     published <- if (name == "svd") read_published_svd(results)
-    lines <- boundary_note(results, unique(here$mapping), max(here$processes))
+    lines <- boundary_note(results, name, unique(here$mapping), max(here$processes))
     c(
       list(
         figure(name, "speedup", plot_speedup(results, here, published), paste0(
@@ -323,7 +318,7 @@ figures_of_scaling_model <- function(results, name, lines) {
     "Time to solution (s; points: ", if (results$study$simulated) "simulated" else "measured", ") against the number ",
     "of processes, one panel per matrix size, and models: flops alone, flops with the messages of the program at the ",
     "costs of the ladder, and the same with the flops that each run counted. Logarithmic axes.", lines
-  ), NA, 9.5, 1.5 + 2.4 * ceiling(n_distinct(predicted$n) / 3)))
+  ), NA, 9.5, 1.5 + 2.4 * ceiling(n_distinct(predicted$n) / 3), part = "models"))
 }
 
 scale_x_processes_log <- function(processes) {
@@ -339,7 +334,7 @@ plot_speedup <- function(results, scaling, published) {
   ideal <- distinct(scaling, .data$processes)
   rows <- mutate(scaling, panel = size_levels(.data$n))
   draw <- ggplot(rows, aes(.data$processes, .data$speedup)) +
-    layer_boundaries(results, rows_with_mapping(rows)) +
+    layer_boundaries(results, rows_with_mapping(rows), rows$application[1]) +
     geom_line(aes(y = .data$processes), ideal, colour = "grey60", linewidth = 0.4)
   if (is.null(published)) {
     draw <- draw + geom_line(aes(colour = .data$panel), linewidth = 0.5) +
@@ -365,7 +360,7 @@ rows_with_mapping <- function(rows) mutate(rows, mapping = factor(.data$mapping)
 plot_communication <- function(results, scaling) {
   rows <- mutate(scaling, size = size_levels(.data$n))
   ggplot(rows, aes(.data$processes, .data$comm_pct, colour = .data$size, shape = .data$size)) +
-    layer_boundaries(results, rows_with_mapping(rows)) +
+    layer_boundaries(results, rows_with_mapping(rows), rows$application[1]) +
     geom_line(linewidth = 0.4) + geom_point(size = 1.6) +
     scale_colour_manual(values = mapping_colours) + scale_shape_manual(values = point_shapes) +
     scale_x_processes_log(rows$processes) +
@@ -380,7 +375,7 @@ plot_scaling_model <- function(results, predicted) {
   rows <- mutate(predicted, panel = size_levels(.data$n))
   lines <- pivot_longer(rows, all_of(names(words)), names_to = "model", values_to = "value")
   ggplot(rows, aes(.data$processes, .data$seconds)) +
-    layer_boundaries(results, rows_with_mapping(rows)) +
+    layer_boundaries(results, rows_with_mapping(rows), rows$application[1]) +
     geom_line(aes(y = .data$value, colour = .data$model, linetype = .data$model), lines, linewidth = 0.6) +
     geom_point(size = 1.5) +
     facet_wrap(vars(.data$panel), scales = "free_y", ncol = 3) +
@@ -401,7 +396,7 @@ plot_scaling_model <- function(results, predicted) {
 #'
 #' @param results List from [read_results()].
 #' @return Character vector; empty where the study runs no application.
-#' @export
+#' @noRd
 describe_scaling <- function(results) {
   scaling <- summarise_scaling(read_scaling(results))
   if (nrow(scaling) == 0) return(character())
@@ -497,7 +492,7 @@ describe_published_svd <- function(results, scaling) {
 #' @noRd
 boundaries_between <- function(results, both) {
   counts <- sort(unique(both$processes))
-  lines <- level_boundaries(results, "core", max(counts))
+  lines <- level_boundaries(results, "svd", "core", max(counts))
   map(seq_len(nrow(lines)), function(i) {
     after <- counts[counts > lines$processes[i]][1]
     list(level = lines$level[i], before = max(counts[counts <= lines$processes[i]]), after = after)
@@ -508,7 +503,7 @@ boundaries_between <- function(results, both) {
 #'
 #' @inheritParams describe_scaling
 #' @return Character vector.
-#' @export
+#' @noRd
 describe_scaling_model <- function(results) {
   errors <- compare_scaling_models(results)
   if (nrow(errors) == 0) {

@@ -7,15 +7,14 @@
 #'   max_seconds (wall time of a cell with the message sizes that the study asks for together), costliest (the algorithm
 #'   that took the longest), peak_memory_mb (largest resident set of the simulator). No rows where nothing was
 #'   simulated.
-#' @export
+#' @noRd
 summarise_simulation_cost <- function(results) {
   none <- tibble(
     collective = character(), processes = numeric(), cells = integer(), median_seconds = numeric(),
     max_seconds = numeric(), costliest = character(), peak_memory_mb = numeric()
   )
-  path <- file.path(results$study$folder, "cells.csv")
-  if (!results$study$simulated || !file.exists(path)) return(none)
-  cells <- readr::read_csv(path, show_col_types = FALSE, progress = FALSE)
+  if (!results$study$simulated) return(none)
+  cells <- results$cells
   # A results folder of an earlier version lacks the columns.
   if (!all(c("seconds", "peak_memory_mb") %in% names(cells))) return(none)
   found <- cells |>
@@ -33,7 +32,7 @@ summarise_simulation_cost <- function(results) {
 tables_of_simulation_cost <- function(results) {
   cost <- summarise_simulation_cost(results)
   if (nrow(cost) == 0) return(NULL)
-  list(list(id = "simulation-cost", data = cost, seed = NA, caption = paste(
+  list(listed("simulation-cost", NULL, cost, paste(
     "What simulating took, by number of processes: wall time (s) of a cell with the message sizes that the study",
     "asks for together, whatever else the computer did then, and the largest resident set (MB) of the simulator, in",
     "which all ranks are one process."
@@ -44,7 +43,7 @@ tables_of_simulation_cost <- function(results) {
 #'
 #' @inheritParams summarise_simulation_cost
 #' @return Character vector; empty where nothing was simulated.
-#' @export
+#' @noRd
 describe_simulation_cost <- function(results) {
   cost <- summarise_simulation_cost(results)
   most <- filter(cost, .data$processes == suppressWarnings(max(.data$processes)))

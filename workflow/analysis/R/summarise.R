@@ -1,4 +1,6 @@
 cell_keys <- c("collective", "algorithm", "mapping", "processes", "size_bytes")
+# What goes with a cell's names: the algorithm and its parameters apart.
+cell_names <- c("algorithm_name", "parameters")
 
 #' Median over launches of each cell and message size
 #'
@@ -8,17 +10,17 @@ cell_keys <- c("collective", "algorithm", "mapping", "processes", "size_bytes")
 #' launches it
 #' is the range of the launches, whose confidence is lower: 1 - 2^(1 - n).
 #'
-#' @param measurements Tibble from [read_measurements()].
+#' @param measurements Tibble, one row per cell x message size x launch, named by [name_rows()].
 #' @return Tibble, one row per cell and size: collective, algorithm, mapping, processes, size_bytes, launches,
 #'   latency_us
 #'   (median), low_us and high_us (interval of the median; equal to it with one launch), min_latency_us and
 #'   max_latency_us
 #'   (medians over launches of the extremes over ranks).
-#' @export
+#' @noRd
 summarise_launches <- function(measurements) {
   id <- vctrs::vec_group_id(measurements[cell_keys])
   groups <- max(0L, attr(id, "n"))
-  keys <- measurements[!duplicated(id), cell_keys]
+  keys <- measurements[!duplicated(id), c(cell_keys, intersect(cell_names, names(measurements)))]
   n <- tabulate(id, groups)
   start <- cumsum(n) - n
   k <- pmax(1, qbinom(0.025, n, 0.5))
@@ -48,7 +50,7 @@ group_median <- function(values, id, groups) {
 #' @param results List from [read_results()].
 #' @param sized TRUE: only those with message sizes; FALSE: only those without; NULL: all.
 #' @return Character vector.
-#' @export
+#' @noRd
 collectives_of <- function(results, sized = NULL) {
   found <- results$medians |>
     group_by(.data$collective) |>
@@ -66,9 +68,9 @@ collectives_of <- function(results, sized = NULL) {
 #' @return Tibble, one row per mapping x processes x size where the default and at least one other algorithm were
 #'   measured:
 #'   default_us, best_us, best (name), difference_us = default_us - best_us (negative: the default is faster).
-#' @export
+#' @noRd
 summarise_differences <- function(medians, collective, excludes = character()) {
-  rows <- filter(medians, .data$collective == .env$collective, !base_name(.data$algorithm) %in% excludes)
+  rows <- filter(medians, .data$collective == .env$collective, !.data$algorithm_name %in% excludes)
   others <- rows |>
     filter(.data$algorithm != "default") |>
     arrange(.data$latency_us) |>
@@ -81,10 +83,6 @@ summarise_differences <- function(medians, collective, excludes = character()) {
     mutate(difference_us = .data$default_us - .data$best_us)
 }
 
-#' An algorithm's name without its parameters
-#' @noRd
-base_name <- function(algorithm) sub(" \\[.*\\]$", "", algorithm)
-
 #' Table 1 of seed 000: default against the best of the others, by classes of size and processes
 #'
 #' @param results List from [read_results()].
@@ -92,7 +90,7 @@ base_name <- function(algorithm) sub(" \\[.*\\]$", "", algorithm)
 #' @return Tibble: mapping, size_class, process_class, cells, optimal (cells where the default is fastest; ties count),
 #'   optimal_pct, mean_difference_us and sd_difference_us (default minus best of the others; population standard
 #'   deviation).
-#' @export
+#' @noRd
 summarise_default_vs_best <- function(results, collective) {
   analysis <- results$study$analysis
   summarise_differences(results$medians, collective, analysis$best_excludes) |>
@@ -116,7 +114,7 @@ summarise_default_vs_best <- function(results, collective) {
 #' @param collective Name of a collective without message sizes.
 #' @return Tibble: mapping, optimal (default faster than all others), not_optimal (slower), zero_difference,
 #'   not_optimal_pct.
-#' @export
+#' @noRd
 summarise_optimal <- function(results, collective) {
   summarise_differences(results$medians, collective, results$study$analysis$best_excludes) |>
     mutate(mapping = mapping_factor(.data$mapping, results$study, .env$collective)) |>
@@ -146,6 +144,6 @@ mapping_factor <- function(mapping, study, collective) {
 algorithm_factor <- function(algorithm, study, collective) {
   known <- study$algorithms$algorithm[study$algorithms$collective == collective]
   found <- unique(as.character(algorithm))
-  found <- found[order(match(base_name(found), known), found)]
+  found <- found[order(match(name_of(study, collective, found), known), found)]
   factor(algorithm, found)
 }

@@ -103,7 +103,7 @@ draw_surface <- function(quads, frame) {
 #'
 #' @inheritParams plot_processes
 #' @return A ggplot.
-#' @export
+#' @noRd
 plot_surface <- function(results, collective, mapping) {
   rows <- thin_processes(surface_rows(results, collective, mapping), 20)
   ranges <- surface_ranges(rows, "log_latency")
@@ -141,7 +141,7 @@ surface_rows <- function(results, collective, mapping) {
 #' @inheritParams plot_processes
 #' @param algorithm Name of an algorithm.
 #' @return A ggplot.
-#' @export
+#' @noRd
 plot_plane <- function(results, collective, algorithm, mapping) {
   rows <- filter(surface_rows(results, collective, mapping), .data$algorithm == .env$algorithm)
   rows$plane <- fitted(lm(log10(latency_us) ~ log(size_bytes) + processes, rows))
@@ -160,13 +160,12 @@ plot_plane <- function(results, collective, algorithm, mapping) {
 
 #' The surface of Figure 13 that a reader can turn: an HTML widget
 #'
-#' @param results List from [read_results()], or the study's folder.
+#' @param results List from [read_results()].
 #' @param collective Name of a collective with message sizes; by default the first one that has measurements.
 #' @param mapping A mapping; by default the first.
 #' @return A plotly widget with one surface per algorithm (switch them in the legend), logarithmic latency in us.
-#' @export
+#' @noRd
 plot_surface_interactive <- function(results, collective = NULL, mapping = NULL) {
-  results <- as_results(results)
   collective <- collective %||% collectives_of(results, sized = TRUE)[1]
   mapping <- mapping %||% levels(droplevels(rows_to_fit(results, collective)$mapping))[1]
   rows <- surface_rows(results, collective, mapping)
@@ -200,5 +199,3 @@ add_algorithm <- function(widget, rows, label, colour) {
     hovertemplate = paste0(label, "<br>%{x} B, %{y} processes: %{z:.3g} \u00b5s<extra></extra>")
   )
 }
-
-as_results <- function(results) if (is.character(results)) read_results(results) else results

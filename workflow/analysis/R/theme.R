@@ -12,7 +12,7 @@ point_shapes <- c(16, 17, 15, 18, 4, 8, 3, 1, 2, 0, 5, 6, 7, 9, 10)
 #'
 #' @param base_size Size of the text in points.
 #' @return A ggplot theme.
-#' @export
+#' @noRd
 theme_study <- function(base_size = 10.5) {
   theme_minimal(base_size = base_size) +
     theme(

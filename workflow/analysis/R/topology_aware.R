@@ -1,5 +1,6 @@
 # Seed 001: collectives that know nodes and groups, against the MPI library's own, for several orders of hosts.
 
+topology_parts <- c("speedup", "hosts", "choice", "setup", "placement")
 topology_collectives <- c("bcast", "reduce", "gather", "alltoallv")
 
 # Not an algorithm but a policy over algorithms; and the tree of the seed's example of two placements.
@@ -12,7 +13,7 @@ topology_policies <- c("seed001", "binomial")
 #'
 #' @param rows Tibble from [read_slowest()].
 #' @return `rows` with default_us and speedup, without the default itself; cells without a default are left out.
-#' @export
+#' @noRd
 summarise_speedup <- function(rows) {
   keys <- c("collective", "mpi", "mapping", "nodes", "processes", "size_bytes")
   base <- select(filter(rows, .data$algorithm == "default"), all_of(keys), default_us = "latency_us")
@@ -32,7 +33,7 @@ large_message <- 1048576
 #' @param results List from [read_results()].
 #' @return Tibble: collective, policy, cells, fastest_pct (cells in which it takes the fastest or one within the tie
 #'   width), mean_regret_pct, max_regret_pct.
-#' @export
+#' @noRd
 summarise_policies <- function(results) {
   rows <- topology_rows(results)
   map_dfr(intersect(topology_collectives, rows$collective), function(collective) {
@@ -113,7 +114,7 @@ predict_tree <- function(cells, table) {
 #'
 #' @param results List from [read_results()].
 #' @return Tibble: collective, rule, algorithm, cells (that the rule decides).
-#' @export
+#' @noRd
 summarise_tree <- function(results) {
   rows <- topology_rows(results)
   map_dfr(intersect(topology_collectives, rows$collective), function(collective) {
@@ -152,7 +153,7 @@ tree_words <- function(path) {
 #'
 #' @param results List from [read_results()].
 #' @return Lines: collective, nodes, processes a node, most bytes, algorithm, for every point of the study's grid.
-#' @export
+#' @noRd
 write_decision_rules <- function(results) {
   rows <- topology_rows(results)
   lines <- map(intersect(topology_collectives, rows$collective), function(collective) {
@@ -304,7 +305,7 @@ figures_topology <- function(results) {
 #' @param collective Name of a collective.
 #' @param hosts Mapping to show.
 #' @return A ggplot.
-#' @export
+#' @noRd
 plot_topology_speedup <- function(results, collective, hosts = "shuffled") {
   rows <- filter(topology_rows(results), .data$collective == .env$collective)
   hosts <- if (hosts %in% rows$mapping) hosts else rows$mapping[1]
@@ -331,7 +332,7 @@ plot_topology_speedup <- function(results, collective, hosts = "shuffled") {
 #'
 #' @inheritParams plot_topology_speedup
 #' @return A ggplot, rows collectives, columns orders of hosts.
-#' @export
+#' @noRd
 plot_host_orders <- function(results) {
   rows <- topology_rows(results) |>
     filter(.data$algorithm != "seed001") |>
@@ -406,12 +407,11 @@ plot_placement <- function(results) {
 
 #' Seed 001's questions, answered in sentences
 #'
-#' @param results List from [read_results()], or the study's folder.
+#' @param results List from [read_results()].
 #' @param part "speedup", "hosts", "choice", "setup" or "placement".
 #' @return Character vector.
-#' @export
+#' @noRd
 describe_topology <- function(results, part) {
-  results <- as_results(results)
   switch(part,
     speedup = describe_large(results), hosts = describe_hosts(results), choice = describe_choice(results),
     setup = describe_setup(results), placement = describe_placement(results)

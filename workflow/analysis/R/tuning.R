@@ -3,7 +3,7 @@
 #' @param counts Process counts.
 #' @param first 1: the first, third, fifth ... count decides; 2: the second, fourth, ...
 #' @return List of `decide` and `judge`, both sorted.
-#' @export
+#' @noRd
 split_tuning <- function(counts, first = 1) {
   counts <- sort(unique(counts))
   decide <- counts[seq_along(counts) %% 2 == first %% 2]
@@ -15,7 +15,7 @@ split_tuning <- function(counts, first = 1) {
 #' @param medians Tibble from [summarise_launches()].
 #' @param collective Name of a collective.
 #' @return Sorted vector.
-#' @export
+#' @noRd
 tuning_counts <- function(medians, collective) {
   rows <- medians[medians$collective == collective, ]
   both <- intersect(rows$processes[rows$algorithm == "default"], rows$processes[rows$algorithm != "default"])
@@ -44,7 +44,7 @@ tuning_counts <- function(medians, collective) {
 #' @return Tibble, one row per mapping x count x size: collective, mapping, processes, size_bytes, algorithm, reason,
 #'   basis (measured, interpolated, extrapolated), expected_us, default_us (both at that cell, in us), gain_pct (default
 #'   over chosen), noise_pct (standard deviation of one latency), noise_from (launches, neighbours, simulated, unknown).
-#' @export
+#' @noRd
 decide_tuning <- function(results, collective, counts = NULL, at = NULL) {
   rows <- results$medians[results$medians$collective == collective & results$medians$latency_us > 0, ]
   if (!is.null(counts)) rows <- rows[rows$processes %in% counts, ]
@@ -70,7 +70,9 @@ tuning_grid <- function(rows) {
   # Counts without the default cannot be compared with it; without any default all counts are kept, to be reported.
   counts <- sort(unique(rows$processes[rows$algorithm == "default" | !"default" %in% names]))
   sizes <- sort(unique(coalesce(rows$size_bytes, -1)))
-  grid <- list(names = names, counts = counts, sizes = sizes)
+  at <- match(names, rows$algorithm)
+  variants <- pmap(list(name = rows$algorithm_name[at], parameters = rows$parameters[at]), list)
+  grid <- list(names = names, counts = counts, sizes = sizes, variants = variants)
   error <- ifelse(rows$launches > 1, (rows$high_us - rows$low_us) / (2 * 1.96 * rows$latency_us), NA)
   c(grid, list(latency = put_on_grid(grid, rows, log(rows$latency_us)), error = put_on_grid(grid, rows, error)))
 }
@@ -165,7 +167,7 @@ predict_relative <- function(grid, at, study) {
     for (s in seq_along(grid$sizes)) {
       known <- which(is.finite(relative[a, , s]))
       if (length(known) == 0) next
-      found[a, , s] <- along_depth(grid$names[a], grid$counts[known], relative[a, known, s], at, bounds)
+      found[a, , s] <- along_depth(grid$variants[[a]], grid$counts[known], relative[a, known, s], at, bounds)
       gone <- at > max(grid$counts[known]) & max(grid$counts[known]) < max(grid$counts)
       found[a, gone, s] <- NA
     }
@@ -173,12 +175,12 @@ predict_relative <- function(grid, at, study) {
   found
 }
 
-along_depth <- function(name, counts, values, at, bounds) {
+along_depth <- function(variant, counts, values, at, bounds) {
   informative <- if (any(counts > 2)) counts > 2 else rep(TRUE, length(counts))
-  x <- function(p) log(p * tree_depth(name, p))
+  x <- function(p) log(p * tree_depth(variant, p))
   line <- function(use, to) along_processes(x(counts[use]), values[use], x(to))
   found <- line(informative, at)
-  if (name == "default") {
+  if (variant$name == "default") {
     for (part in unique(findInterval(at, bounds))) {
       use <- informative & findInterval(counts, bounds) == part
       here <- findInterval(at, bounds) == part
@@ -198,11 +200,11 @@ default_bounds <- function(study) {
 
 #' Messages one after another from the root to the last rank; 1 for shapes that are flat or not known
 #' @noRd
-tree_depth <- function(name, processes) {
+tree_depth <- function(variant, processes) {
   p <- pmax(processes, 2)
-  pmax(1, switch(base_name(name),
-    chain = ceiling((p - 1) / chain_fanout(name)), pipeline = p - 1, binary_tree = floor(log2(p)),
-    binomial = ceiling(log2(p)), rep(1, length(p))
+  pmax(1, switch(variant$name,
+    chain = ceiling((p - 1) / parameter_of(variant$parameters, "fanout", 4)), pipeline = p - 1,
+    binary_tree = floor(log2(p)), binomial = ceiling(log2(p)), rep(1, length(p))
   ))
 }
 
@@ -284,7 +286,7 @@ drop_noise <- function(picked, excess, noise) {
 #' @return Tibble: collective, policy (default, best-single: the algorithm other than the default with the smallest mean
 #'   regret on the deciding counts, tuned), algorithm (of best-single), split, mapping (or "all"), mean_regret_pct,
 #'   max_regret_pct, cells.
-#' @export
+#' @noRd
 summarise_regret <- function(results, collective, firsts = 1:2) {
   counts <- tuning_counts(results$medians, collective)
   if (length(counts) < 4) return(no_regret())
@@ -350,7 +352,7 @@ best_single <- function(medians, collective, counts) {
 #'
 #' @param results List from [read_results()].
 #' @return Tibble from [decide_tuning()] for all collectives with two process counts or algorithms, with `nodes`.
-#' @export
+#' @noRd
 decide_all <- function(results) {
   if (!is.null(results$study$sampling)) return(decide_sampled(results))
   found <- map(collectives_of(results), function(collective) {
@@ -359,12 +361,11 @@ decide_all <- function(results) {
     decide_tuning(results, collective, at = fill_counts(counts))
   })
   found <- bind_rows(no_decisions(), found)
-  several <- regmatches(found$mapping, regexpr(" on [0-9]+ nodes", found$mapping))
-  nodes <- suppressWarnings(as.numeric(unique(results$cells$nodes)))
-  found$nodes <- max(nodes, 1, na.rm = TRUE)
-  spread <- grepl(" on [0-9]+ nodes", found$mapping)
-  found$nodes[spread] <- as.numeric(gsub("[^0-9]", "", several))
-  found$mapping <- sub(" on [0-9]+ nodes", "", found$mapping)
+  places <- results$study$places
+  at <- match(paste(found$collective, found$mapping, sep = "\r"), paste(places$collective, places$mapping, sep = "\r"))
+  most <- suppressWarnings(max(as.numeric(results$cells$nodes), 1, na.rm = TRUE))
+  found$nodes <- ifelse(places$spread[at], places$nodes[at], most)
+  found$mapping <- places$mapped[at]
   relocate(found, "nodes", .after = "mapping")
 }
 
@@ -382,102 +383,16 @@ fill_counts <- function(counts) {
 #' @param results List from [read_results()].
 #' @param folder Folder `results/<study>`.
 #' @return Paths.
+#' @examples
+#' results <- read_results(system.file("extdata", "example", package = "collanalysis"))
+#' write_tuning(results, tempfile())
 #' @export
 write_tuning <- function(results, folder = results$study$folder) {
   # A sampled study has too few cells with all algorithms to judge on: its rounds are, on a complete one (rounds.R).
   judged <- if (is.null(results$study$sampling)) collectives_of(results)
   regret <- bind_rows(no_regret(), map(judged, function(name) summarise_regret(results, name)))
   c(
-    write_table(decide_all(results), file.path(folder, "tuning", "decisions.csv")),
+    write_table(split_variants(decide_all(results), results$study), file.path(folder, "tuning", "decisions.csv")),
     write_table(regret, file.path(folder, "tables", "tuning-regret.csv"))
-  )
-}
-
-#' What fresh launches say about a study's rules file
-#'
-#' Regret is over the fastest known of the cell: the fresh default, the fresh tuned launch, or the study's own best. The
-#' last is the smallest of several, so it is too good on average (the winner's curse); the speed-up has no such bias.
-#'
-#' @param folder Folder `results/<study>` with `tables/tuning-verification.csv`.
-#' @return Tibble, one row per mapping and kind of cell (decided there, elsewhere): mapping, cells, changed (cells whose
-#'   rule is not the default), faster, tie, slower (of these), speedup (geometric mean over the changed cells),
-#'   default_regret_pct and tuned_regret_pct (means over the cells with a best known). NULL where nothing was verified.
-#' @export
-summarise_verification <- function(folder) {
-  path <- file.path(folder, "tables", "tuning-verification.csv")
-  if (!file.exists(path)) return(NULL)
-  rows <- readr::read_csv(path, show_col_types = FALSE, progress = FALSE)
-  if (nrow(rows) == 0) return(NULL)
-  best <- pmin(rows$default_us, rows$tuned_us, rows$best_known_us, na.rm = TRUE)
-  rows |>
-    mutate(
-      where = ifelse(.data$on_grid, "sizes and processes that decided", "others"), changed = .data$rule != "default",
-      default_regret_pct = 100 * (.data$default_us / best - 1), tuned_regret_pct = 100 * (.data$tuned_us / best - 1)
-    ) |>
-    group_by(.data$mapping, .data$where) |>
-    summarise(
-      cells = n(), faster = sum(.data$changed & .data$verdict == "faster"),
-      tie = sum(.data$changed & .data$verdict == "tie"), slower = sum(.data$changed & .data$verdict == "slower"),
-      speedup = exp(mean(log(.data$speedup[.data$changed]))), default_regret_pct = mean(.data$default_regret_pct),
-      tuned_regret_pct = mean(.data$tuned_regret_pct), changed = sum(.data$changed), .groups = "drop"
-    ) |>
-    relocate("changed", .after = "cells")
-}
-
-#' The answer of a study's tuning in sentences
-#'
-#' @param folder Folder `results/<study>`.
-#' @return Character vector of sentences.
-#' @export
-describe_tuning <- function(folder) {
-  c(describe_regret(folder), describe_sampling(folder), describe_verification(folder))
-}
-
-describe_regret <- function(folder) {
-  path <- file.path(folder, "tables", "tuning-regret.csv")
-  if (!file.exists(path)) return(character())
-  rows <- readr::read_csv(path, show_col_types = FALSE, progress = FALSE)
-  rows <- rows[rows$mapping == "all", ]
-  first <- distinct(rows, .data$collective, .data$split)
-  map_chr(seq_len(nrow(first)), function(i) {
-    here <- rows[rows$collective == first$collective[i] & rows$split == first$split[i], ]
-    mean <- setNames(format_number(here$mean_regret_pct), here$policy)
-    max <- setNames(format_number(here$max_regret_pct), here$policy)
-    paste0(
-      capitalised(collective_word(first$collective[i])), ", ", first$split[i], " processes and judged on the ",
-      here$cells[1], " cells of the other counts: the tuned choice is on average ", mean[["tuned"]],
-      " % slower than the best measured algorithm (at most ", max[["tuned"]], " %), the default ", mean[["default"]],
-      " %, the best single other algorithm (", here$algorithm[here$policy == "best-single"], ") ",
-      mean[["best-single"]], " %."
-    )
-  })
-}
-
-describe_sampling <- function(folder) {
-  path <- file.path(folder, "tables", "sampling.csv")
-  if (!file.exists(path)) return(character())
-  rows <- readr::read_csv(path, show_col_types = FALSE, progress = FALSE)
-  last <- rows |> group_by(.data$startup_s) |> slice_tail(n = 1) |> ungroup()
-  paste0(
-    "Sampling with ", format_number(last$share_of_time_pct), " % of the grid's time",
-    ifelse(
-      last$startup_s == 0, " in the benchmark's loops", paste0(", ", last$startup_s, " s for each launch included,")
-    ),
-    " leaves a mean regret of ", format_number(last$mean_regret_pct), " % (standard deviation over ", last$seeds,
-    " seeds ", format_number(last$sd_over_seeds), " %)."
-  )
-}
-
-describe_verification <- function(folder) {
-  rows <- summarise_verification(folder)
-  if (is.null(rows)) return(character())
-  changed <- sum(rows$changed)
-  if (changed == 0) return("On fresh launches nothing was verified under a rule other than the default.")
-  paste0(
-    "On fresh launches ", sum(rows$faster), " of the ", changed,
-    " cells with a rule other than the default are faster, ", sum(rows$tie), " tie and ", sum(rows$slower),
-    " are slower; the mean regret falls from ",
-    format_number(stats::weighted.mean(rows$default_regret_pct, rows$cells)), " % to ",
-    format_number(stats::weighted.mean(rows$tuned_regret_pct, rows$cells)), " %."
   )
 }

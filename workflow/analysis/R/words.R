@@ -30,7 +30,7 @@ label_mapping <- function(mapping) {
 #'
 #' @param bytes Numbers of bytes.
 #' @return Character vector such as "256 B", "16 KiB".
-#' @export
+#' @noRd
 label_bytes <- function(bytes) {
   power <- pmin(pmax(floor(log2(pmax(bytes, 1)) / 10), 0), 3)
   value <- bytes / 1024^power

@@ -3,7 +3,7 @@
 #' @param data A data frame.
 #' @param path Where.
 #' @return `path`.
-#' @export
+#' @noRd
 write_table <- function(data, path) {
   dir.create(dirname(path), showWarnings = FALSE, recursive = TRUE)
   temporary <- paste0(path, ".tmp")
@@ -12,15 +12,38 @@ write_table <- function(data, path) {
   path
 }
 
-#' Make the tables of a study
+#' The analysis of a study: its tables, models, figures and sentences
+#'
+#' One job makes all of them, because figures and sentences say what the models are worth.
 #'
 #' @param results List from [read_results()].
-#' @param folder Folder `results/<study>`; files go to `tables/` in it, listed in `tables/index.csv`.
-#' @return Tibble: id, file, caption, seed_table (the content of the index).
+#' @param folder Folder `results/<study>`; files go to `tables/`, `models/` and `figures/` in it, each with an
+#'   `index.csv`, and to `sentences.csv` (docs/architecture.md).
+#' @return The paths of the indexes and of sentences.csv.
+#' @examples
+#' results <- read_results(system.file("extdata", "example", package = "collanalysis"))
+#' write_analysis(results, tempfile())
 #' @export
-write_tables <- function(results, folder = results$study$folder) {
-  if (has_applications(results)) return(write_listed(tables_of_applications(results), folder, "tables"))
-  tables <- if (!is.null(own_chapter(results))) own_chapter(results)$tables(results) else c(
+write_analysis <- function(results, folder = results$study$folder) {
+  models <- models_of(results)
+  results$models <- setNames(map(models, "data"), map_chr(models, "id"))
+  tables <- tables_of(results)
+  results$tables <- setNames(map(tables, "data"), map_chr(tables, "id"))
+  write_listed(models, folder, "models", results$study)
+  write_listed(tables, folder, "tables", results$study)
+  write_figures(figures_of(results), folder, results$study)
+  write_table(sentences_of(results), file.path(folder, "sentences.csv"))
+  file.path(folder, c("tables/index.csv", "models/index.csv", "figures/index.csv", "sentences.csv"))
+}
+
+#' The tables of a study
+#' @return List of [listed()] entries.
+#' @noRd
+tables_of <- function(results) {
+  own <- own_chapter(results)
+  if (has_applications(results)) return(tables_of_applications(results))
+  if (!is.null(own)) return(own$tables(results))
+  c(
     unlist(
       map(collectives_of(results, sized = TRUE), function(name) tables_with_sizes(results, name)), recursive = FALSE
     ),
@@ -31,9 +54,9 @@ write_tables <- function(results, folder = results$study$folder) {
     tables_accuracy(results),
     tables_of_ladder(results),
     tables_of_scaling(results),
-    tables_of_simulation_cost(results)
+    tables_of_simulation_cost(results),
+    tables_of_answer(results)
   )
-  write_listed(tables, folder, "tables")
 }
 
 tables_with_sizes <- function(results, collective) {
@@ -41,11 +64,17 @@ tables_with_sizes <- function(results, collective) {
     list(
       listed(
         collective, "default-vs-best", summarise_default_vs_best(results, collective),
-        caption_default_vs_best(results, collective), seed = 1
+        caption_default_vs_best(results, collective), seed = 1, part = "wins"
       ),
-      listed(collective, "winners", decide_winners(results, collective), caption_winners(results, collective))
+      listed_winners(results, collective)
     ),
     tables_of_claims(results, collective)
+  )
+}
+
+listed_winners <- function(results, collective) {
+  listed(
+    collective, "winners", decide_winners(results, collective), caption_winners(results, collective), part = "wins"
   )
 }
 
@@ -53,33 +82,32 @@ tables_without <- function(results, collective) {
   list(
     listed(
       collective, "default-vs-best", summarise_optimal(results, collective), caption_optimal(results, collective),
-      seed = 3
+      seed = 3, part = "wins"
     ),
-    listed(collective, "winners", decide_winners(results, collective), caption_winners(results, collective))
+    listed_winners(results, collective)
   )
 }
 
-#' Make the model files of a study
-#'
-#' @inheritParams write_tables
-#' @return Tibble: id, file, caption, seed_table; also written to `models/index.csv`.
-#' @export
-write_models <- function(results, folder = results$study$folder) {
-  if (has_applications(results)) return(write_listed(list(), folder, "models"))
+#' The models of a study
+#' @return List of [listed()] entries.
+#' @noRd
+models_of <- function(results) {
+  if (has_applications(results)) return(list())
   models <- if (!is.null(own_chapter(results))) list() else c(
     unlist(
       map(collectives_of(results, sized = TRUE), function(name) models_with_sizes(results, name)), recursive = FALSE
     ),
     unlist(map(collectives_of(results, sized = FALSE), function(name) models_without(results, name)), recursive = FALSE)
   )
-  write_listed(c(models, models_of_scaling(results), models_of_study(results, models)), folder, "models")
+  c(models, models_of_scaling(results), models_of_study(results, models))
 }
 
 models_with_sizes <- function(results, collective) {
   c(
     list(
       listed(
-        collective, "loglinear", fit_loglinear(results, collective), caption_loglinear(results, collective), seed = 2
+        collective, "loglinear", fit_loglinear(results, collective), caption_loglinear(results, collective), seed = 2,
+        part = "models"
       )
     ),
     models_compared(results, collective)
@@ -90,9 +118,10 @@ models_without <- function(results, collective) {
   c(
     list(
       listed(
-        collective, "tree-slopes", fit_tree_slopes(results, collective), caption_slopes(results, collective), seed = 4
+        collective, "tree-slopes", fit_tree_slopes(results, collective), caption_slopes(results, collective), seed = 4,
+        part = "models"
       ),
-      listed(collective, "fits", fit_barriers(results, collective), caption_fits(results, collective))
+      listed(collective, "fits", fit_barriers(results, collective), caption_fits(results, collective), part = "models")
     ),
     models_compared(results, collective)
   )
@@ -102,26 +131,41 @@ models_compared <- function(results, collective) {
   detail <- summarise_model_detail(results, collective)
   list(
     listed(
-      collective, "comparison", summarise_model_errors(results, collective, detail), caption_errors(results, collective)
+      collective, "comparison", summarise_model_errors(results, collective, detail),
+      caption_errors(results, collective), part = "models"
     ),
     listed(collective, "comparison-detail", detail, paste(
       caption_errors(results, collective), "By the reason for which a cell was held out."
-    )),
-    listed(collective, "hop-costs", fit_hop_costs(results, collective), caption_costs(results, collective))
+    ), part = "models"),
+    listed(
+      collective, "hop-costs", fit_hop_costs(results, collective), caption_costs(results, collective), part = "models"
+    )
   )
 }
 
-listed <- function(collective, what, data, caption, seed = NA) {
-  list(id = paste0(collective, "-", what), data = data, caption = caption, seed = seed)
+#' An entry of tables/index.csv or models/index.csv
+#'
+#' @param about What it is about: a collective, an application, a part of a chapter; the section of the report is
+#'   that, or its `part` (`wins`, `models`, `levels`).
+#' @param what Makes the identifier `about-what`; NULL: `about`.
+#' @noRd
+listed <- function(about, what, data, caption, seed = NA, part = NULL) {
+  list(id = paste(c(about, what), collapse = "-"), section = section_name(about, part), about = about, data = data,
+       caption = caption, seed = seed)
 }
 
-write_listed <- function(entries, folder, kind) {
-  index <- tibble(id = character(), file = character(), caption = character(), seed_table = integer())
+section_name <- function(about, part = NULL) paste(c(about, part), collapse = "/")
+
+write_listed <- function(entries, folder, kind, study) {
+  index <- tibble(
+    id = character(), section = character(), file = character(), caption = character(), seed_table = integer()
+  )
   index <- bind_rows(index, map_dfr(entries, function(entry) {
     file <- file.path(kind, paste0(entry$id, ".csv"))
-    write_table(entry$data, file.path(folder, file))
-    tibble(id = entry$id, file = file, caption = entry$caption, seed_table = as.integer(entry$seed))
+    write_table(split_variants(entry$data, study, entry$about), file.path(folder, file))
+    tibble(
+      id = entry$id, section = entry$section, file = file, caption = entry$caption, seed_table = as.integer(entry$seed)
+    )
   }))
   write_table(index, file.path(folder, kind, "index.csv"))
-  index
 }

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from pathlib import Path
 
-from collstudy.store.store import write_if_changed
-from collstudy.study.config import ROOT
+from collstudy.base.paths import ROOT
 
 
-def note_sources(path: Path, parts: Iterable[str]) -> Path:
-    """Write the digest of the files in *parts* (files or folders of the checkout) to *path* if it changed; return *path*.
-
-    The file is newer than what was made from other sources, and as old as before otherwise, whatever the sources' time stamps.
-    """
+def digest_of(parts: Iterable[str]) -> bytes:
+    """The digest of the files in *parts* (files or folders of the checkout), as a line; tests and manual pages do not count."""
     digest = hashlib.sha256()
     for part in parts:
         top = ROOT / part
@@ -23,5 +18,4 @@ def note_sources(path: Path, parts: Iterable[str]) -> Path:
             if "tests" in file.parts or "__pycache__" in file.parts or file.suffix in (".Rd", ".md"):
                 continue
             digest.update(str(file.relative_to(ROOT)).encode() + b"\0" + file.read_bytes() + b"\0")
-    write_if_changed(path, digest.hexdigest().encode() + b"\n")
-    return path
+    return digest.hexdigest().encode() + b"\n"

@@ -37,10 +37,11 @@ from typing import Any
 import yaml
 
 from collstudy.base.errors import StudyError
+from collstudy.base.files import write_atomically
 from collstudy.launch import output
 from collstudy.launch.simulator import DEFAULTS, line, prepare
 from collstudy.launch.toolchain import versions
-from collstudy.store.store import write_atomically
+from collstudy.store.measurements import read_measurements
 from collstudy.study.cells import Cell, expand
 from collstudy.study.config import (
     POINT_TO_POINT,
@@ -52,6 +53,7 @@ from collstudy.study.config import (
     Policy,
     Study,
     Sweep,
+    Swept,
     read_yaml,
     shown,
 )
@@ -99,11 +101,9 @@ def ladder_of(rows: Iterable[Iterable[float]], machine: Machine) -> dict[str, di
 def read_cells(path: Path) -> dict[Key, float]:
     """Median of the measurements of each cell and size of a study's measurements.csv."""
     samples: dict[Key, list[float]] = {}
-    with open(path, newline="", encoding="utf-8") as stream:
-        for row in csv.DictReader(stream):
-            size = int(float(row["size_bytes"])) if row["size_bytes"] else None
-            key = (row["collective"], row["algorithm"], row["mapping"], int(row["processes"]), size)
-            samples.setdefault(key, []).append(float(row["latency_us"]))
+    for row in read_measurements(path):
+        key = (row.collective, row.algorithm, row.mapping, row.processes, row.size)
+        samples.setdefault(key, []).append(row.value)
     return {key: statistics.median(values) for key, values in samples.items()}
 
 
@@ -207,7 +207,7 @@ class Simulator:
             request.collective, (Choice(request.algorithm),), (request.mapping,), (machine.mpi,), (machine.nodes,),
             (request.processes,), False, request.sizes, 1, 1, levels,
         )  # fmt: skip
-        study = Study("calibration", "", "", machine, Policy(), (sweep,), {}, {})
+        study = Study("calibration", "", "", machine, Swept((sweep,), Policy()), {})
         return expand(study, self.catalogue, self.versions)[0]
 
     def one(self, machine: Machine, request: Request, folder: Path) -> dict[Key, float]:
@@ -218,7 +218,7 @@ class Simulator:
         command += ["-f"] * (request.collective not in POINT_TO_POINT)
         if request.sizes:
             command += ["-m", f"{request.sizes[0]}:{request.sizes[1]}"]
-        environment = os.environ | dict(cell.selection.get("library", {}))
+        environment = os.environ | cell.selection.library
         done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=folder, check=False)
         if done.returncode != 0:
             raise StudyError(f"simulation of {cell.label} failed:\n{done.stdout[-500:]}{done.stderr[-1000:]}")
@@ -349,15 +349,13 @@ def ladder_of_study(path: Path, machine: Machine) -> dict[str, dict[int, float]]
     """Median latency by level and size of a ladder's measurements.csv: of `levels`, of all pairs of cores, or both."""
     across: dict[str, dict[int, list[float]]] = {}
     pairs = []
-    with open(path, newline="", encoding="utf-8") as stream:
-        for row in csv.DictReader(stream):
-            latency = float(row["latency_us"])
-            if row["collective"] == "latency":
-                of = across.setdefault(row["mapping"].removeprefix("level-"), {})
-                of.setdefault(int(float(row["size_bytes"])), []).append(latency)
-            elif row["collective"] == "pairs":
-                # With a rank on every core: rank r is on core r.
-                pairs.append([*(int(float(row[key])) for key in ("from_rank", "to_rank", "size_bytes")), latency])
+    for row in read_measurements(path):
+        if row.collective == "latency":
+            of = across.setdefault(row.mapping.removeprefix("level-"), {})
+            of.setdefault(row.size or 0, []).append(row.value)
+        elif row.pair:
+            # With a rank on every core: rank r is on core r.
+            pairs.append([*row.pair, row.size or 0, row.value])
     found = ladder_of(pairs, machine)
     for level in machine.levels:
         for size, values in sorted(across.get(level.name, {}).items()):

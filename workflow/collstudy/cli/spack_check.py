@@ -1,4 +1,4 @@
-"""Check the Spack files without Spack: `python -m collstudy.spack_check [CHECKOUT]`.
+"""Check the Spack files without Spack: `python -m collstudy spack-check [CHECKOUT]`.
 
 What goes wrong silently in Spack is checked here: roots that carry variants, recipes that are not pinned, an include
 that does not exist, a package's `require` that loses what `all` requires, a lock that belongs to another manifest or
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -234,14 +233,3 @@ def _disagreements(required: str, parameters: dict[str, Any]) -> Iterator[str]:
     for sign, key in re.findall(r"([+~])([a-z][\w-]*)", required):
         if key in parameters and parameters[key] is not (sign == "+"):
             yield f"locked with {'~' if sign == '+' else '+'}{key}, required is {sign}{key}"
-
-
-def main(arguments: list[str]) -> int:
-    """Print the problems; the exit status is 1 when there are any."""
-    problems = check(Path(arguments[0] if arguments else ".").resolve())
-    print("\n".join(problems) or "Spack files: no problems")
-    return 1 if problems else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -14,37 +14,39 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError
+from collstudy.base.files import write_atomically
+from collstudy.base.paths import SETUP
+from collstudy.launch import mpich
 from collstudy.launch.proof import messages, other_messages, placed_as_asked, probed_sizes
 from collstudy.launch.rulesfile import exported, rules_file
-from collstudy.launch.toolchain import SETUP, Mpi, mpis, preloadable, suite
-from collstudy.store.store import write_atomically
+from collstudy.launch.toolchain import installed, preloadable, suite, with_library
 from collstudy.study.cells import Cell
 from collstudy.study.config import APPLICATIONS, POINT_TO_POINT, Machine
 from collstudy.study.placement import Core
-from collstudy.tuning import mpich
+from collstudy.study.selection import Rules
+
+#: Libraries that Hydra starts.
+LIBRARIES = ("mpich", "impi")
 
 
-def library(name: str) -> Mpi:
-    """The installed library. Raises StudyError where there is none."""
-    if name not in mpis():
-        raise StudyError(f"no {name}: ./study run STUDY installs it in .study/{name} for a study that names it")
-    return mpis()[name]
+def environment(
+    machine: Machine, cell: Cell, chosen: dict[str, str], base: dict[str, str], folder: Path
+) -> dict[str, str]:
+    """The environment of a launch, in which the library is told its algorithm."""
+    mpi = installed(cell.mpi["name"])
+    return mpi.environment(with_library(machine, mpi, chosen, base, folder)) | selection_environment(cell)
 
 
 def selection_environment(cell: Cell) -> dict[str, str]:
     """The variables that select the cell's algorithm, or that of the non-blocking collective inside of it."""
     name = cell.mpi["name"]
-    if "rules" in cell.selection:
-        return (
-            mpich.environment_of_both(rules_file(cell))
-            if name == "mpich"
-            else exported(cell.selection["rules"]["text"])
-        )
-    inside = cell.selection.get("inside")
-    chosen: dict[str, Any] | None = inside or cell.selection.get(name)
-    if not chosen:
+    selection = cell.selection
+    if isinstance(selection, Rules):
+        return mpich.environment_of_both(rules_file(selection.text)) if name == "mpich" else exported(selection.text)
+    forced = selection.forced(name, cell.collective)
+    if not forced:
         return {}
-    operation = inside["collective"] if inside else cell.collective
+    operation, chosen = forced
     if name == "impi":
         return {f"I_MPI_ADJUST_{operation.upper()}": str(chosen["algorithm"])}
     return mpich.forcing_environment(operation, chosen)
@@ -55,7 +57,7 @@ def launcher(machine: Machine, cell: Cell, placement: list[Core], folder: Path, 
 
     Every rank is bound to its core. Both libraries take one list of cores for all nodes, in the order of the ranks there.
     """
-    mpi = library(cell.mpi["name"])
+    mpi = installed(cell.mpi["name"])
     file = folder / f"hosts-{cell.digest[:16]}.txt"
     write_atomically(file, host_file([hosts[core.node] for core in placement]).encode())
     command: list[str | Path] = [mpi.mpirun, "-n", str(cell.processes)]
@@ -84,7 +86,7 @@ def proof_command(
     machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str]
 ) -> list[str | Path]:
     """The command of the untimed launch that shows where the ranks are, and with MPICH the messages."""
-    build = library(cell.mpi["name"]).build / "probe"
+    build = installed(cell.mpi["name"]).build / "probe"
     command = launcher(machine, cell, placement, folder, hosts)
     if watched(cell):
         command += watching(build, folder)
@@ -94,7 +96,7 @@ def proof_command(
 
 def watched(cell: Cell) -> bool:
     """Whether the messages of a cell's proof are watched: MPICH was told an algorithm whose messages are known."""
-    return "mpich" in cell.selection and cell.pattern is not None
+    return cell.selection.told("mpich") is not None and cell.pattern is not None
 
 
 def watching(build: Path, folder: Path) -> list[str | Path]:
@@ -117,7 +119,9 @@ def judge(
     used = None
     if watched(cell) and cell.processes > 1:
         if messages(folder):
-            wrong = other_messages(cell.pattern, cell.processes, cell.selection["mpich"], probed_sizes(cell), folder)
+            wrong = other_messages(
+                cell.pattern, cell.processes, cell.selection.told("mpich"), probed_sizes(cell), folder
+            )
             used = not wrong
             problems += wrong
         else:

@@ -14,14 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError, allowed
+from collstudy.base.files import write_atomically
 from collstudy.launch import programs
 from collstudy.launch.proof import other_messages, placed_as_asked, probed_sizes
-from collstudy.launch.rulesfile import han_file, rules_arguments, rules_file
-from collstudy.launch.toolchain import Mpi, embedded, mpi_environment, mpis, suite
-from collstudy.store.store import write_atomically
+from collstudy.launch.rulesfile import rules_arguments, rules_file
+from collstudy.launch.toolchain import Mpi, embedded, installed, mpi_environment, suite, with_library
 from collstudy.study.cells import Cell
 from collstudy.study.config import APPLICATIONS, NON_BLOCKING, POINT_TO_POINT, Machine
 from collstudy.study.placement import Core
+from collstudy.study.selection import Rules
 
 #: Components that a forced algorithm leaves in the race: tuned has it, basic and libnbc fill what tuned lacks.
 FORCED_COMPONENTS = "tuned,basic,libnbc,self"
@@ -46,13 +47,12 @@ def algorithm_numbers(ompi_info: Path, collective: str) -> dict[str, int]:
 
 def selection_arguments(cell: Cell, mpi: Mpi, monitored: bool = False) -> list[str]:
     """The `--mca` arguments that select the cell's algorithm; *monitored* lets the monitoring component in."""
-    if "rules" in cell.selection:
-        return rules_arguments(rules_file(cell), monitored, han_file(cell))
-    if "inside" in cell.selection:
-        inside = cell.selection["inside"]
-        return forcing_arguments(inside["collective"], inside, mpi, cell.algorithm, monitored)
-    chosen = cell.selection.get("openmpi")
-    return forcing_arguments(cell.collective, chosen, mpi, cell.algorithm, monitored) if chosen else []
+    selection = cell.selection
+    if isinstance(selection, Rules):
+        han = rules_file(selection.han) if selection.han else None
+        return rules_arguments(rules_file(selection.text), monitored, han)
+    forced = selection.forced("openmpi", cell.collective)
+    return forcing_arguments(*forced, mpi, cell.algorithm, monitored) if forced else []
 
 
 def forcing_arguments(
@@ -104,9 +104,14 @@ def cores_per_socket(machine: Machine) -> int:
 
 def library() -> Mpi:
     """The Open MPI in use. Raises StudyError where there is none."""
-    if "openmpi" not in mpis():
-        raise StudyError("no Open MPI: mpirun and mpicc are not on PATH; ./study setup installs one in .study/openmpi")
-    return mpis()["openmpi"]
+    return installed("openmpi")
+
+
+def environment(
+    machine: Machine, cell: Cell, chosen: dict[str, str], base: dict[str, str], folder: Path
+) -> dict[str, str]:
+    """The environment of a launch; the library itself is told its algorithm by arguments."""
+    return library().environment(with_library(machine, library(), chosen, base, folder))
 
 
 def launcher(
@@ -120,7 +125,7 @@ def launcher(
     command += placement_arguments(machine, cell, mpi, placement, folder, hosts)
     if machine.kind == "slurm":
         # Not every launcher hands the environment on to other nodes.
-        names = [*cell.selection.get("library", {})]
+        names = [*cell.selection.library]
         command += [part for name in [*names, *(["LD_PRELOAD"] if names else [])] for part in ("-x", name)]
     return [*command, *arguments]
 
@@ -176,7 +181,7 @@ def proof_command(
 
 def watched(cell: Cell) -> bool:
     """Whether the messages of a cell's proof are watched: Open MPI was told an algorithm whose messages are known."""
-    return "openmpi" in cell.selection and cell.pattern is not None
+    return cell.selection.told("openmpi") is not None and cell.pattern is not None
 
 
 def judge(
@@ -192,12 +197,14 @@ def judge(
     placed, problems, binding = placed_as_asked(cell, output, placement, hosts, bound)
     used = None
     # Which component ran a non-blocking collective is not shown: there is one that has the algorithms, libnbc.
-    if cell.selection.get("openmpi") and cell.collective not in NON_BLOCKING:
+    if cell.selection.told("openmpi") and cell.collective not in NON_BLOCKING:
         used = component == "tuned"
         if not used:
             problems.append(f"component {component} ran the {cell.collective}, not tuned")
         if used and cell.pattern:
-            wrong = other_messages(cell.pattern, cell.processes, cell.selection["openmpi"], probed_sizes(cell), folder)
+            wrong = other_messages(
+                cell.pattern, cell.processes, cell.selection.told("openmpi"), probed_sizes(cell), folder
+            )
             used = not wrong
             problems += wrong
     return {

@@ -9,6 +9,7 @@ from typing import Any
 from collstudy.base.errors import StudyError
 from collstudy.study.cells import Cell
 from collstudy.study.config import APPLICATIONS
+from collstudy.study.selection import Rate
 
 #: Fields of the program's line (`key=value ...`, workflow/native/apps/svd/README.md) -> fields of a sample, and the factor between.
 FIELDS = {
@@ -24,8 +25,8 @@ def command(cell: Cell, build: Path) -> list[str | Path]:
     """The program of *cell* with its arguments; *build* is the folder of programs built with the cell's MPI library."""
     n = str(dict(cell.parameters)["n"])
     words = [build / "apps" / cell.collective, "--random", n, n]
-    if "core_gflops" in cell.selection:
-        words += ["--flops-rate", str(cell.selection["core_gflops"])]
+    if isinstance(cell.selection, Rate):
+        words += ["--flops-rate", str(cell.selection.core_gflops)]
     return words
 
 
@@ -47,10 +48,3 @@ def complaint(printed: str) -> str:
     """What an application says of its failure, in front of a blank; empty where it says nothing."""
     said = [line for line in printed.splitlines() if line.startswith(tuple(f"{name}: " for name in APPLICATIONS))]
     return f" ({said[-1]})" if said else ""
-
-
-def estimate_s(cell: Cell) -> float:
-    """Rough wall time of one run (s): some 80 flops for each entry of each column (12 sweeps), at 5 GFlop/s a core."""
-    run = 80 * dict(cell.parameters)["n"] ** 3 / 5e9
-    # A simulation does the arithmetic of all processes on one core.
-    return 0.5 + (run if cell.deterministic else run / cell.processes)

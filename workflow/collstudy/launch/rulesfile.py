@@ -1,45 +1,22 @@
-"""A rules file as a cell's way to choose algorithms: its content is part of the cell's identity, its path is not."""
+"""A rules file as a cell's way to choose algorithms (study/selection.py): where it is written, and how libraries are told of it."""
 
 from __future__ import annotations
 
-import hashlib
 import re
 from pathlib import Path
 from typing import Any
 
-from collstudy.launch.toolchain import SETUP
-from collstudy.store.store import write_atomically
-from collstudy.study.cells import Cell
+from collstudy.base.files import write_atomically
+from collstudy.base.paths import SETUP
+from collstudy.study.selection import digest_of
 
 
-def rules_selection(text: str, library: str | None = None, han: str | None = None) -> dict[str, Any]:
-    """The selection of a cell whose algorithms a rules file chooses, and *han* the component, where Open MPI's coll/han has one.
-
-    The content of the files, not their path, is part of the identity.
-    """
-    return {
-        "rules": _content(text),
-        **({"han_rules": _content(han)} if han else {}),
-        **({"library_version": library} if library else {}),
-    }
-
-
-def _content(text: str) -> dict[str, str]:
-    return {"sha256": hashlib.sha256(text.encode()).hexdigest(), "text": text}
-
-
-def rules_file(cell: Cell, key: str = "rules") -> Path:
-    """Write the cell's rules to a file of its own under .study/ (all nodes see it) and return its path."""
-    rules = cell.selection[key]
-    path = SETUP / "rules" / f"{rules['sha256'][:16]}.txt"
+def rules_file(text: str) -> Path:
+    """Write a rules file to a place of its own under .study/ (all nodes see it) and return its path."""
+    path = SETUP / "rules" / f"{digest_of(text)[:16]}.txt"
     if not path.exists():
-        write_atomically(path, rules["text"].encode())
+        write_atomically(path, text.encode())
     return path
-
-
-def han_file(cell: Cell) -> Path | None:
-    """The same for the rules of coll/han, where the cell has some."""
-    return rules_file(cell, "han_rules") if "han_rules" in cell.selection else None
 
 
 def rules_arguments(path: Path, monitored: bool = False, han: Path | None = None) -> list[str]:
@@ -52,11 +29,6 @@ def rules_arguments(path: Path, monitored: bool = False, han: Path | None = None
     if han:
         settings |= {"coll_han_use_dynamic_file_rules": 1, "coll_han_dynamic_rules_filename": han}
     return [part for key, value in settings.items() for part in ("--mca", key, str(value))]
-
-
-def rules_environment(cell: Cell) -> dict[str, str]:
-    """What makes the collectives library follow the cell's rules file."""
-    return {"COLL_RULES": str(rules_file(cell))}
 
 
 def exported(text: str) -> dict[str, str]:

@@ -2,151 +2,40 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import os
 import platform
 import random
 import re
 import shlex
+import shutil
 import signal
-import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from types import ModuleType
-from typing import Any, NamedTuple, TextIO
+from typing import Any, TextIO
 
+from collstudy.base.clock import clock
 from collstudy.base.errors import StudyError
-from collstudy.launch import hydra, openmpi, output, programs, simulator
-from collstudy.launch.rulesfile import rules_environment
-from collstudy.launch.slurm_env import current_job, describe_nodes, launcher_environment, why_ending
-from collstudy.launch.toolchain import mpi_environment, mpis, preloadable, spack_lock
+from collstudy.launch import output, programs
+from collstudy.launch.execute import KEPT_ENVIRONMENT, LaunchFailed, allocation, execute
+from collstudy.launch.launchers import launcher_of
+from collstudy.launch.replay import replay
+from collstudy.launch.rulesfile import rules_file
+from collstudy.launch.slurm_env import why_ending
+from collstudy.launch.toolchain import installed, spack_lock
+from collstudy.launch.trace import trace
 from collstudy.plan.blocks import Block, Task, left
-from collstudy.store.store import Damaged, Store
+from collstudy.store.records import Damaged, Record, Store, check_record
 from collstudy.study.cells import Cell, variable
 from collstudy.study.config import APPLICATIONS, POINT_TO_POINT
+from collstudy.study.selection import Rules
+from collstudy.study.traces import Replay, Trace
 
-#: Prefixes of environment variables that can change a measurement and are kept with it.
-KEPT_ENVIRONMENT = (
-    "OMPI_",
-    "PRTE_",
-    "PMIX_",
-    "COLL_",
-    "UCX_",
-    "MPIR_",
-    "I_MPI_",
-    "SMPI_",
-    "SLURM_JOB_ID",
-    "OMP_NUM_THREADS",
-)
-#: Libraries that Hydra starts.
-HYDRA = ("mpich", "impi")
 PROGRESS_SECONDS = 5.0
-
-
-class LaunchFailed(Exception):
-    """A launch that crashed, took too long, or printed something else than a measurement."""
-
-
-@dataclass(frozen=True)
-class Allocation:
-    """Where a block runs: its hosts, the environment of launchers there, and what is known of them."""
-
-    hosts: list[str]
-    environment: dict[str, str]
-    facts: dict[str, Any]
-
-
-def allocation(block: Block) -> Allocation:
-    """This computer, or the nodes of the Slurm job that this process runs in. Raises StudyError where they do not do."""
-    here = platform.node()
-    state = {here: {"kernel": platform.release(), **_processor_state()}}
-    if block.machine.kind != "slurm":
-        return Allocation([here], mpi_environment(), {"nodes": state})
-    job = current_job(os.environ, here)
-    if job is None:
-        raise StudyError(
-            f"machine {block.machine.name} is of kind slurm, and {here} is in no Slurm job: use snakemake --profile slurm, "
-            "or start snakemake in an allocation (salloc)"
-        )
-    if len(job.nodes) < block.nodes:
-        raise StudyError(f"Slurm job {job.id} has {len(job.nodes)} nodes, the block needs {block.nodes}")
-    hosts = list(job.nodes[: block.nodes])
-    environment = mpi_environment(launcher_environment(os.environ, job))
-    slurm = {"job": job.id, "partition": job.partition, "cpus": list(job.cpus[: block.nodes])}
-    nodes = describe_nodes(job, hosts, environment) or state
-    return Allocation(hosts, environment, {"slurm": slurm, "nodes": nodes})
-
-
-class Ended(NamedTuple):
-    """A command that came to its end: what it printed, its exit status as the system gives it, and its memory.
-
-    `peak_memory_mb` is the largest resident set (MB) of any one process of the command here: of the simulator, which is one
-    process, all that it used; of a launcher and its ranks, that of the largest.
-    """
-
-    printed: str
-    status: int
-    peak_memory_mb: float
-
-
-def execute(command: list[str | Path], limit_s: float, log: TextIO, environment: dict[str, str], folder: Path) -> Ended:
-    """Run *command* in *folder*, standard output and errors together; all it prints goes to the log as well.
-
-    The whole process group is ended when the time limit is reached or this process is interrupted.
-    Raises LaunchFailed with the reason.
-    """
-    words = [str(word) for word in command]
-    log.write(f"$ {shlex.join(words)}\n")
-    log.flush()
-    process = subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True, errors="replace",
-        start_new_session=True, env=environment, cwd=folder,
-    )  # fmt: skip
-    ended: list[Ended] = []
-    # A thread, because only a wait without a time limit tells the memory, and a wait that looks again and again is noise.
-    watch = threading.Thread(target=lambda: ended.append(_wait(process)), daemon=True)
-    watch.start()
-    try:
-        watch.join(limit_s)
-    finally:
-        late = watch.is_alive()
-        if late:
-            _end(process.pid, watch)
-    printed = ended[0].printed if ended else ""
-    log.write(printed)
-    if late:
-        raise LaunchFailed(f"time limit: no end after {limit_s:g} s")
-    code = os.waitstatus_to_exitcode(ended[0].status)
-    if code != 0:
-        how = f"signal {-code}" if code < 0 else f"exit status {code}"
-        launcher = next(word for word in words if word != "env" and "=" not in word)
-        raise LaunchFailed(f"crash: {Path(launcher).name} ended with {how}{programs.complaint(printed)}")
-    return ended[0]
-
-
-def _wait(process: subprocess.Popen[str]) -> Ended:
-    with process.stdout:
-        printed = process.stdout.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    return Ended(printed, status, usage.ru_maxrss / 1024)
-
-
-def _end(group: int, watch: threading.Thread) -> None:
-    """End a process group, politely and then for good."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(group, number)
-        watch.join(3)
-        if not watch.is_alive():
-            return
 
 
 class BlockRunner:
@@ -157,7 +46,7 @@ class BlockRunner:
         self.store = Store(results)
         self.log = log
         self.report = report
-        self.place = allocation(block)
+        self.place = allocation(block.machine, block.nodes)
         self.software = software_of(block)
         self.failed: dict[str, str] = {}
         self.measured = 0
@@ -180,10 +69,10 @@ class BlockRunner:
                 seed = f"{self.block.name}:{number}"
                 random.Random(seed).shuffle(unfinished)
                 for position, task in enumerate(unfinished):
-                    with self.store.lock(task.cell):
+                    with self.store.lock(task.work):
                         self._launch(task, Path(scratch), {"seed": seed, "position": position})
                     self._progress()
-                unfinished = [t for t in unfinished if t.cell.digest not in self.failed and self._unfinished(t)]
+                unfinished = [t for t in unfinished if t.work.digest not in self.failed and self._unfinished(t)]
                 number += 1
         done = len(self.block.tasks) - len(self.failed)
         self.report(f"{self.block.name}: {done} cells complete, {len(self.failed)} failed")
@@ -193,25 +82,28 @@ class BlockRunner:
     def failures(self) -> Iterator[tuple[str, str]]:
         """Label and reason of each cell that failed."""
         for task in self.block.tasks:
-            if task.cell.digest in self.failed:
-                yield task.cell.label, self.failed[task.cell.digest]
+            if task.work.digest in self.failed:
+                yield task.work.label, self.failed[task.work.digest]
 
     def _set_aside_damaged(self) -> None:
         for task in self.block.tasks:
-            with self.store.lock(task.cell):
+            with self.store.lock(task.work):
                 try:
-                    self.store.read(task.cell)
+                    self.store.read(task.work)
                 except Damaged as damage:
-                    aside = self.store.set_aside(task.cell)
+                    aside = self.store.set_aside(task.work)
                     self.report(f"{self.block.name}: damaged cell file set aside as {aside}, measured again ({damage})")
 
     def _unfinished(self, task: Task) -> bool:
-        record = self.store.read(task.cell)
-        return record.failure is not None or record.stop(task.cell, task.policy) is None
+        record = self.store.read(task.work)
+        return record.failure is not None or record.stop(task.work, task.policy) is None
 
     def _launch(self, task: Task, scratch: Path, order: dict[str, Any]) -> None:
-        """Measure a cell once and keep the result, or why there is none. The caller holds the cell's lock."""
-        cell, record = task.cell, self.store.read(task.cell)
+        """Do a task's work once and keep the result, or why there is none. The caller holds its lock."""
+        if not isinstance(task.work, Cell):
+            self._make(task)
+            return
+        cell, record = task.work, self.store.read(task.work)
         if record.failure is None and record.stop(cell, task.policy):
             return  # another block was faster
         self.log.write(f"\n== {cell.label}: launch {len(record.launches) + 1}\n")
@@ -220,52 +112,52 @@ class BlockRunner:
                 record = replace(record, proof=self._prove(cell, scratch))
             launch = self._measure(cell, scratch, len(record.launches) + 1, order)
             record = replace(record, launches=(*record.launches, launch), failure=None)
+            check_launches(record, cell)
             self.measured += 1
         except (LaunchFailed, StudyError) as problem:
-            job = self.place.facts.get("slurm", {}).get("job")
-            if job and (ending := why_ending(job, self.place.environment)):
-                # Slurm ends the launch's processes first: that says nothing about the cell.
-                self.report(f"{self.block.name}: {ending}; what was measured is kept, the launch that it hit is not")
-                sys.exit(143)
+            self._give_up_if_ending()
             self.log.write(f"FAILED: {problem}\n")
             self.failed[cell.digest] = str(problem)
             record = replace(record, failure={"reason": str(problem), "log": self.log.name, "time": _now()})
         self.log.flush()
         self.store.write(cell, record, record.stop(cell, task.policy))
 
+    def _make(self, task: Task) -> None:
+        """Trace an application, or replay a trace, and keep the folder that comes of it. The caller holds its lock."""
+        if not self._unfinished(task):
+            return
+        parent = self.store.file(task.work).parent.parent
+        parent.mkdir(parents=True, exist_ok=True)
+        stage = Path(tempfile.mkdtemp(prefix=".stage-", dir=parent.resolve()))
+        try:
+            if isinstance(task.work, Trace):
+                about = trace(task.work, self.place, stage, self.log)
+            else:
+                assert isinstance(task.work, Replay)
+                about = replay(task.work, self.store, stage, self.log)
+            if about["failure"]:
+                self._give_up_if_ending()
+                self.log.write(f"FAILED: {about['failure']}\n")
+                self.failed[task.work.digest] = about["failure"]
+            self.store.keep(task.work, stage, about)
+        finally:
+            shutil.rmtree(stage, ignore_errors=True)
+
+    def _give_up_if_ending(self) -> None:
+        """Slurm ends a launch's processes first when it ends the job: that says nothing about what was launched."""
+        job = self.place.facts.get("slurm", {}).get("job")
+        if job and (ending := why_ending(job, self.place.environment)):
+            self.report(f"{self.block.name}: {ending}; what was measured is kept, the launch that it hit is not")
+            sys.exit(143)
+
     def _environment(self, cell: Cell, scratch: Path) -> dict[str, str]:
-        chosen = dict(cell.selection.get("library", {}))
-        if chosen and "rules" in cell.selection:
-            chosen |= rules_environment(cell)
+        chosen = dict(cell.selection.library)
+        if chosen and isinstance(cell.selection, Rules):
+            # The collectives library follows the file.
+            chosen["COLL_RULES"] = str(rules_file(cell.selection.text))
         if chosen:
-            chosen |= {"COLL_VERBOSE": "1"} | self._told(cell, scratch)
-        if chosen and not cell.deterministic:
-            already = self.place.environment.get("LD_PRELOAD")
-            library = mpis()[cell.mpi["name"]].build / "coll" / "libcollstudy.so"
-            own = str(preloadable(library, scratch, seen_by_all=self.block.machine.kind != "slurm"))
-            chosen["LD_PRELOAD"] = f"{already}:{own}" if already else own
-        environment = {**self.place.environment, **chosen}
-        return self._told_environment(cell, environment)
-
-    def _told_environment(self, cell: Cell, environment: dict[str, str]) -> dict[str, str]:
-        """The environment in which a library of Hydra's is started and told its algorithm; Open MPI is told by arguments."""
-        if cell.mpi["name"] not in HYDRA:
-            return environment
-        return hydra.library(cell.mpi["name"]).environment(environment) | hydra.selection_environment(cell)
-
-    def _told(self, cell: Cell, scratch: Path) -> dict[str, str]:
-        """What the collectives library has to be told of the machine: a simulator has names of cores only."""
-        machine = self.block.machine
-        if cell.deterministic:
-            return simulator.environment(machine, cell, cell.place(machine), scratch)
-        return {"COLL_GROUPS": machine.groups} if machine.groups else {}
-
-    def _command(self, cell: Cell, scratch: Path) -> list[str | Path]:
-        machine = self.block.machine
-        placement = cell.place(machine)
-        if cell.deterministic:
-            return simulator.prepare(machine, cell, placement, scratch)
-        return library_of(cell).prepare(machine, cell, placement, scratch, self.place.hosts)
+            chosen["COLL_VERBOSE"] = "1"
+        return launcher_of(cell).environment(self.block.machine, cell, chosen, self.place.environment, scratch)
 
     def _prove(self, cell: Cell, scratch: Path) -> dict[str, Any]:
         machine, hosts = self.block.machine, self.place.hosts
@@ -273,21 +165,22 @@ class BlockRunner:
         # Every rank writes its messages: all nodes see the folder of a Slurm block.
         shared = self.store.results if machine.kind == "slurm" and cell.nodes > 1 else scratch
         with tempfile.TemporaryDirectory(prefix=".proof-", dir=shared.resolve()) as name:
-            library = library_of(cell)
-            command = library.proof_command(machine, cell, placement, Path(name), hosts)
-            environment = self._told_environment(cell, self.place.environment)
+            launcher = launcher_of(cell)
+            command = launcher.proof_command(machine, cell, placement, Path(name), hosts)
+            environment = launcher.environment(machine, cell, {}, self.place.environment, Path(name))
             printed = execute(command, machine.launch_time_limit_s, self.log, environment, Path(name)).printed
             written = sum(path.stat().st_size > 0 for path in Path(name).glob("messages.*.prof"))
-            if library.watched(cell) and written < cell.processes:
+            if launcher.watched(cell) and written < cell.processes:
                 # A full disk would otherwise look like another algorithm.
                 raise LaunchFailed(
                     f"proof: {written} of {cell.processes} ranks wrote their messages (is the disk full?)"
                 )
-            return library.judge(cell, printed, Path(name), placement, hosts, bound=not machine.oversubscribe)
+            return launcher.judge(cell, printed, Path(name), placement, hosts, bound=not machine.oversubscribe)
 
     def _measure(self, cell: Cell, scratch: Path, number: int, order: dict[str, Any]) -> dict[str, Any]:
         application = cell.collective in APPLICATIONS
-        command = self._command(cell, scratch)
+        machine = self.block.machine
+        command = launcher_of(cell).prepare(machine, cell, cell.place(machine), scratch, self.place.hosts)
         if not application:
             command += ["-f"] * (cell.collective not in POINT_TO_POINT)
             command += ["-i", str(cell.iterations), "-x", str(cell.warmup)]
@@ -303,8 +196,8 @@ class BlockRunner:
             samples = programs.parse(printed) if application else output.parse(printed, cell.row_sizes)
         except StudyError as problem:
             raise LaunchFailed(f"output: {problem}") from None
-        own = library_report(printed, cell.collective) if "library" in cell.selection else None
-        if own and own["left_pct"] is None and variable(cell.collective) in cell.selection["library"]:
+        own = library_report(printed, cell.collective) if cell.selection.by_library else None
+        if own and own["left_pct"] is None and variable(cell.collective) in cell.selection.library:
             # The numbers would be those of the MPI library's own algorithm.
             raise LaunchFailed(
                 f"library: the collectives library did no {cell.collective} (did LD_PRELOAD reach the ranks?)"
@@ -334,7 +227,7 @@ class BlockRunner:
             return
         self._last_report = now
         rest = left(self.block, self.store)
-        rest = replace(rest, tasks=tuple(task for task in rest.tasks if task.cell.digest not in self.failed))
+        rest = replace(rest, tasks=tuple(task for task in rest.tasks if task.work.digest not in self.failed))
         done = len(self.block.tasks) - len(rest.tasks) - len(self.failed)
         self.report(
             f"{self.block.name}: {done} of {len(self.block.tasks)} cells, {len(self.failed)} failed, "
@@ -342,9 +235,12 @@ class BlockRunner:
         )
 
 
-def library_of(cell: Cell) -> ModuleType:
-    """The module that starts a real cell and judges its proof."""
-    return hydra if cell.mpi["name"] in HYDRA else openmpi
+def check_launches(record: Record, cell: Cell) -> None:
+    """Raise LaunchFailed for a launch with values that the store would not take."""
+    try:
+        check_record(record, cell)
+    except ValueError as problem:
+        raise LaunchFailed(f"output: {problem}") from None
 
 
 def library_report(printed: str, collective: str) -> dict[str, Any]:
@@ -364,15 +260,6 @@ def library_report(printed: str, collective: str) -> dict[str, Any]:
     }
 
 
-def _processor_state() -> dict[str, str]:
-    """Frequency governor and SMT state where the kernel tells them: both change timings."""
-    state = {}
-    for name, path in (("governor", "cpu0/cpufreq/scaling_governor"), ("smt", "smt/control")):
-        with contextlib.suppress(OSError):
-            state[name] = Path("/sys/devices/system/cpu", path).read_text().strip()
-    return state
-
-
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
@@ -380,34 +267,19 @@ def _now() -> str:
 def software_of(block: Block) -> dict[str, str]:
     """Versions and places of what runs a block, and the digest of the Spack lock. Raises StudyError for another MPI."""
     found = {"python": platform.python_version()}
-    wanted = {task.cell.mpi["version"] for task in block.tasks if task.cell.mpi["name"] == "openmpi"}
-    if wanted:
-        mpi = openmpi.library()
-        if wanted != {mpi.version}:
+    wanted = {(task.work.mpi["name"], task.work.mpi["version"]) for task in block.tasks if not task.work.deterministic}
+    for name, version in sorted(wanted):
+        mpi = installed(name)
+        if version != mpi.version:
             raise StudyError(
-                f"{block.name}: planned with Open MPI {', '.join(sorted(wanted))}, but {mpi.mpirun} here is {mpi.version}: "
+                f"{block.name}: planned with {mpi.label} {version}, but {mpi.mpirun} here is {mpi.version}: "
                 "load the same module where snakemake runs and in the job"
             )
-        found |= {"openmpi": mpi.version, "mpirun": str(mpi.mpirun)}
-    for name in HYDRA:
-        wanted = {task.cell.mpi["version"] for task in block.tasks if task.cell.mpi["name"] == name}
-        if wanted and wanted != {(mpi := hydra.library(name)).version}:
-            raise StudyError(
-                f"{block.name}: planned with {name} {', '.join(sorted(wanted))}, but {mpi.mpirun} is {mpi.version}"
-            )
-        if wanted:
-            found |= {name: mpi.version, f"mpirun_{name}": str(mpi.mpirun)}
+        found |= {name: mpi.version, "mpirun" if name == "openmpi" else f"mpirun_{name}": str(mpi.mpirun)}
     lock = spack_lock()
     if lock:
         found["spack_lock_sha256"] = hashlib.sha256(lock.read_bytes()).hexdigest()
     return found
-
-
-def clock(seconds: float) -> str:
-    """Minutes and seconds, with hours where there are any."""
-    minutes, rest = divmod(int(seconds + 0.5), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def run_block(block: Block, results: Path, log_path: Path) -> dict[str, str]:

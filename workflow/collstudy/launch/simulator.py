@@ -26,9 +26,10 @@ from pathlib import Path
 from typing import Any, Literal
 from xml.sax.saxutils import quoteattr
 
+from collstudy.base.files import write_atomically, write_if_changed
+from collstudy.base.paths import SETUP
 from collstudy.launch import programs
-from collstudy.launch.toolchain import SETUP, SIMULATED, SIMULATED_WITH_LIBRARY, suite
-from collstudy.store.store import write_atomically, write_if_changed
+from collstudy.launch.toolchain import SIMULATED, SIMULATED_WITH_LIBRARY, suite
 from collstudy.study.cells import Cell, variable
 from collstudy.study.config import APPLICATIONS, POINT_TO_POINT, Level, Machine
 from collstudy.study.placement import Core, cores_in_order
@@ -203,7 +204,7 @@ def _links(
     return lines
 
 
-def environment(machine: Machine, cell: Cell, placement: list[Core], folder: Path) -> dict[str, str]:
+def about_nodes(machine: Machine, cell: Cell, placement: list[Core], folder: Path) -> dict[str, str]:
     """Variables that tell the collectives library the node of each rank, the group of each node, and what summing costs."""
     path = folder / f"nodes-{cell.digest[:16]}.txt"
     write_atomically(path, "".join(f"node{core.node}\n" for core in placement).encode())
@@ -215,6 +216,14 @@ def environment(machine: Machine, cell: Cell, placement: list[Core], folder: Pat
     if "reduce_gb_s" in machine.simulation:
         found["COLL_REDUCE_MB_S"] = str(round(1000 * machine.simulation["reduce_gb_s"]))
     return found
+
+
+def environment(
+    machine: Machine, cell: Cell, chosen: dict[str, str], base: dict[str, str], folder: Path
+) -> dict[str, str]:
+    """The environment of a launch; the collectives library is linked in, and knows cores by their names only."""
+    own = chosen | about_nodes(machine, cell, cell.place(machine), folder) if chosen else {}
+    return {**base, **own}
 
 
 #: Tests in which a rank sends with MPI_Send and does nothing else meanwhile.
@@ -316,11 +325,11 @@ def wrapper(variables: dict[str, str]) -> list[str]:
 def options(machine: Machine, cell: Cell) -> list[str]:
     """SimGrid's configuration for a cell."""
     algorithms = {}
-    if cell.selection.get("library", {}).get(variable(cell.collective), "").startswith("ompi_"):
+    if cell.selection.library.get(variable(cell.collective), "").startswith("ompi_"):
         # A communicator's number, when the library makes one: SMPI would send it round a ring of all ranks, for minutes.
         algorithms["bcast"] = "binomial_tree"
-    if "smpi" in cell.selection:
-        algorithms[cell.collective] = cell.selection["smpi"]["algorithm"]
+    if told := cell.selection.told("smpi"):
+        algorithms[cell.collective] = told["algorithm"]
     return options_of(machine, cell.mpi["name"], algorithms)
 
 
@@ -364,19 +373,21 @@ def options_of(machine: Machine, mpi: str, algorithms: dict[str, str]) -> list[s
     return [f"--cfg={key}:{value}" for key, value in settings.items()]
 
 
-def prepare(machine: Machine, cell: Cell, placement: list[Core], folder: Path) -> list[str | Path]:
-    """Write the platform and the host file to *folder* and return the command of one launch.
+def prepare(
+    machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: Sequence[str] = ()
+) -> list[str | Path]:
+    """Write the platform and the host file to *folder* and return the command of one launch, wherever (*hosts*) it runs.
 
     Floating-point output has nine decimals: the simulator resolves far less than OMB's 0.01 us.
     """
-    hosts = folder / f"hosts-{cell.digest[:16]}.txt"
-    write_atomically(hosts, "".join(core.name + "\n" for core in placement).encode())
+    names = folder / f"hosts-{cell.digest[:16]}.txt"
+    write_atomically(names, "".join(core.name + "\n" for core in placement).encode())
     if cell.collective in APPLICATIONS:
         program = programs.command(cell, SETUP / "build" / SIMULATED)
     else:
-        found = suite(SIMULATED_WITH_LIBRARY if "library" in cell.selection else SIMULATED)
+        found = suite(SIMULATED_WITH_LIBRARY if cell.selection.by_library else SIMULATED)
         program = [found.program(cell.collective), "-d", "6"]
-    described, variables = platform(machine, hosts, folder, cell.collective)
+    described, variables = platform(machine, names, folder, cell.collective)
     command = [
         "smpirun",
         *wrapper(variables),
@@ -385,7 +396,7 @@ def prepare(machine: Machine, cell: Cell, placement: list[Core], folder: Path) -
         "-platform",
         described,
         "-hostfile",
-        hosts,
+        names,
         *options(machine, cell),
     ]
     # smpi_host warns for every host that the costs of levels.so go before its own.

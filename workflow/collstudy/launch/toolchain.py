@@ -17,11 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from collstudy.base.errors import StudyError
-from collstudy.publish.render import choose_renderer
+from collstudy.base.paths import ROOT, SETUP
 from collstudy.study.cells import Versions
-from collstudy.study.config import APPLICATIONS, ROOT
+from collstudy.study.config import APPLICATIONS, Machine
 
-SETUP = ROOT / ".study"
 SIMULATED = "simulated"
 #: The simulated benchmark with the collectives library linked in.
 SIMULATED_WITH_LIBRARY = "simulated-library"
@@ -38,6 +37,11 @@ class Mpi:
     name: str
     version: str
     bin: Path
+
+    @property
+    def label(self) -> str:
+        """Its name for people."""
+        return {"openmpi": "Open MPI", "mpich": "MPICH", "impi": "Intel MPI"}[self.name]
 
     @property
     def mpirun(self) -> Path:
@@ -57,14 +61,18 @@ class Mpi:
     def environment(self, base: Mapping[str, str] | None = None) -> dict[str, str]:
         """The environment (this process's, or *base*) in which its compiler and launcher work."""
         environment = mpi_environment(base)
+        libraries = self.bin.parent / "lib"
+        # A checkout may be moved: programs name the library's old place, and are told the new one.
+        told = [libraries] if self.bin.parent == SETUP / self.name else []
         if self.name == "impi":
             environment["I_MPI_ROOT"] = str(self.bin.parent)
             # Between nodes it loads libfabric, which in a wheel is not where it looks.
-            libraries = self.bin.parent / "lib"
             if (libraries / "libfabric.so.1").exists():
-                known = environment.get("LD_LIBRARY_PATH")
-                environment["LD_LIBRARY_PATH"] = f"{libraries}{os.pathsep}{known}" if known else str(libraries)
+                told = [libraries]
                 environment.setdefault("FI_PROVIDER_PATH", str(libraries))
+        if told:
+            known = environment.get("LD_LIBRARY_PATH")
+            environment["LD_LIBRARY_PATH"] = f"{libraries}{os.pathsep}{known}" if known else str(libraries)
         environment["PATH"] = os.pathsep.join([str(self.bin), environment.get("PATH", os.defpath)])
         return environment
 
@@ -72,7 +80,9 @@ class Mpi:
     def shared_library(self) -> Path:
         """The library itself, as a program that was built with it finds it. Raises StudyError where it does not."""
         program = self.build / "probe" / "collprobe"
-        done = subprocess.run(["ldd", program], capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run(
+            ["ldd", program], capture_output=True, text=True, timeout=30, check=False, env=self.environment()
+        )
         found = re.search(r"^\s*libmpi\w*\.so\S* => (/.*) \(", done.stdout, re.MULTILINE)
         if not found:
             raise StudyError(f"{program} finds no libmpi: ./study setup builds it")
@@ -125,6 +135,27 @@ def preloadable(library: Path, folder: Path, seen_by_all: bool = True) -> Path:
     if not link.exists():
         link.symlink_to(library)
     return link
+
+
+def installed(name: str) -> Mpi:
+    """The MPI library of that name. Raises StudyError where there is none."""
+    if name in mpis():
+        return mpis()[name]
+    if name == "openmpi":
+        raise StudyError("no Open MPI: mpirun and mpicc are not on PATH; ./study setup installs one in .study/openmpi")
+    raise StudyError(f"no {name}: ./study run STUDY installs it in .study/{name} for a study that names it")
+
+
+def with_library(
+    machine: Machine, mpi: Mpi, chosen: Mapping[str, str], base: Mapping[str, str], folder: Path
+) -> dict[str, str]:
+    """The environment of real ranks with the collectives library in front of *mpi*, told by *chosen*; *base* without any."""
+    if not chosen:
+        return dict(base)
+    own = str(preloadable(mpi.build / "coll" / "libcollstudy.so", folder, seen_by_all=machine.kind != "slurm"))
+    already = base.get("LD_PRELOAD")
+    groups = {"COLL_GROUPS": machine.groups} if machine.groups else {}
+    return {**base, **chosen, **groups, "LD_PRELOAD": f"{already}:{own}" if already else own}
 
 
 def _views() -> list[Path]:
@@ -276,47 +307,3 @@ def versions() -> Versions:
     own = {"pairs": {"name": "collbench", "version": source_version("bench")}}
     own |= {name: {"name": name, "version": source_version(f"apps/{name}")} for name in APPLICATIONS}
     return Versions(known_suite, known_mpi, source_version("coll"), host(), own)
-
-
-def renderer() -> tuple[str, str, str]:
-    """Name, version (of pandoc, where it is not Quarto) and path of what renders the report."""
-    try:
-        found = choose_renderer("auto")
-    except StudyError:
-        return "none", "", ""
-    return found.name, found.version or found.pandoc, found.executable
-
-
-def info() -> dict[str, str]:
-    """What `./study info` prints: everything that will be used, with versions; empty where it is missing."""
-    mpi = mpis().get("openmpi")
-    real, simulated, simgrid = suite("openmpi"), suite(SIMULATED), simulator_version()
-    name, version, path = renderer()
-    r = shutil.which("Rscript")
-    snakemake = shutil.which("snakemake")
-    r_version = version_of([r, "--version"], r"version (\S+)") if r else ""
-    values = {
-        "mpicc": mpi.mpicc if mpi else "",
-        "mpirun": mpi.mpirun if mpi else "",
-        "mpicc_version": f"Open MPI {mpi.version}" if mpi else "",
-        "mpirun_version": f"Open MPI {mpi.version}" if mpi else "",
-        "smpicc": shutil.which("smpicc") or "",
-        "smpirun": shutil.which("smpirun") or "",
-        "smpicc_version": f"SimGrid {simgrid}" if simgrid else "",
-        "smpirun_version": f"SimGrid {simgrid}" if simgrid else "",
-        "suite": real.name if real else (simulated.name if simulated else ""),
-        "suite_version": real.version if real else "",
-        "suite_dir": real.folder if real else "",
-        "suite_simulated": simulated.name if simulated and simgrid else "",
-        "suite_simulated_version": simulated.version if simulated and simgrid else "",
-        "suite_dir_simulated": simulated.folder if simulated and simgrid else "",
-        "renderer": name,
-        "renderer_version": version,
-        "renderer_path": path,
-        "r": r or "",
-        "r_version": r_version or "",
-        "snakemake": snakemake or "",
-        "snakemake_version": (version_of([snakemake, "--version"], r"(\S+)") or "") if snakemake else "",
-    }
-    values |= {f"mpi_{key}": f"{found.bin} {found.version}" for key, found in mpis().items()}
-    return {key: str(value) for key, value in values.items()}

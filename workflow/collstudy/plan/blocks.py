@@ -10,15 +10,16 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from collstudy.launch import programs
-from collstudy.store.store import Store, Summary, write_atomically, write_if_changed
-from collstudy.study.cells import Cell, canonical
-from collstudy.study.config import APPLICATIONS, Level, Machine, Policy
+from collstudy.base.files import write_atomically, write_if_changed
+from collstudy.plan.estimates import MARGIN, estimate_launch_s
+from collstudy.store.records import Store, Summary
+from collstudy.study.cells import cell_from
+from collstudy.study.config import Machine, Policy
+from collstudy.study.traces import machine_from, replay_from, trace_from
+from collstudy.study.work import Work, canonical
 
 #: Minutes between the start of a Slurm job and its first launch where the machine does not say `setup_minutes`.
 SETUP_MINUTES = 2.0
-#: Time limits are this much longer than estimated.
-MARGIN = 1.5
 
 #: Estimated wall time of a block of simulated cells (s).
 SIMULATED_BLOCK_SECONDS = 5.0
@@ -26,9 +27,9 @@ SIMULATED_BLOCK_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class Task:
-    """A cell that needs launches, how many it has, and how long each of them took (s)."""
+    """A cell, trace or replay that needs launches, how many it has, and how long each of them took (s)."""
 
-    cell: Cell
+    work: Work
     policy: Policy
     have: int = 0
     seen_s: float | None = None
@@ -38,11 +39,11 @@ class Task:
 
         *ratio* is what launches took over what was estimated, for a cell that has none yet.
         """
-        each = estimate_launch_s(self.cell) * ratio if self.seen_s is None else self.seen_s
-        if self.cell.deterministic:
+        each = estimate_launch_s(self.work) * ratio if self.seen_s is None else self.seen_s
+        if self.work.deterministic:
             return each
-        # One launch more than the measurements: the proof.
-        return each * (max(self.policy.maximum - self.have, 1) + (self.have == 0))
+        # Maybe one launch more than the measurements: the proof.
+        return each * (max(self.policy.maximum - self.have, 1) + (self.have == 0 and self.work.proved))
 
 
 def seconds_of(tasks: Sequence[Task]) -> float:
@@ -50,22 +51,8 @@ def seconds_of(tasks: Sequence[Task]) -> float:
     seen = [task for task in tasks if task.seen_s is not None]
     ratio = 1.0
     if seen:
-        ratio = sum(task.seen_s or 0 for task in seen) / sum(estimate_launch_s(task.cell) for task in seen)
+        ratio = sum(task.seen_s or 0 for task in seen) / sum(estimate_launch_s(task.work) for task in seen)
     return sum(task.seconds(ratio) for task in tasks)
-
-
-def estimate_launch_s(cell: Cell) -> float:
-    """Rough wall time of one launch (s): start-up, then iterations of what a message of each size may take."""
-    if cell.collective in APPLICATIONS:
-        return programs.estimate_s(cell)
-    p = cell.processes
-    bytes_swept = sum(size or 8 for size in cell.size_list)
-    calls = (cell.iterations + cell.warmup) * len(cell.row_sizes)
-    if cell.collective == "pairs":
-        return 1.5 + 0.05 * p + 2e-5 * calls
-    if cell.deterministic:
-        return 0.1 + 6e-6 * calls * p * math.log2(p + 1)
-    return 1.5 + 0.05 * p + calls * 20e-6 * math.log2(p + 1) + (cell.iterations + cell.warmup) * bytes_swept * p / 10e9
 
 
 @dataclass(frozen=True)
@@ -102,12 +89,12 @@ class Block:
     @property
     def processes(self) -> int:
         """The most processes that one of its cells starts."""
-        return max(task.cell.processes for task in self.tasks)
+        return max(task.work.processes for task in self.tasks)
 
     @property
     def name(self) -> str:
         """Readable parts and a digest of what is to be done: the same work, the same name."""
-        work = [(task.cell.digest, task.have, asdict(task.policy)) for task in self.tasks]
+        work = [(task.work.digest, task.have, asdict(task.policy)) for task in self.tasks]
         return f"{self.machine.name}_{self.mpi}_n{self.nodes}-{hashlib.sha256(canonical(work)).hexdigest()[:12]}"
 
     def document(self) -> dict[str, Any]:
@@ -118,13 +105,7 @@ class Block:
             "mpi": self.mpi,
             "nodes": self.nodes,
             "tasks": [
-                {
-                    "cell": task.cell.identity(),
-                    "pattern": task.cell.pattern,
-                    "policy": asdict(task.policy),
-                    "have": task.have,
-                }
-                for task in self.tasks
+                {**task.work.document(), "policy": asdict(task.policy), "have": task.have} for task in self.tasks
             ],
         }
 
@@ -139,7 +120,7 @@ def pack(tasks: Iterable[tuple[Machine, Task]]) -> list[Block]:
     machines: dict[str, Machine] = {}
     for machine, task in tasks:
         machines[machine.name] = machine
-        groups.setdefault((machine.name, task.cell.mpi["name"], task.cell.nodes), []).append(task)
+        groups.setdefault((machine.name, task.work.mpi["name"], task.work.nodes), []).append(task)
     blocks = []
     for (name, mpi, nodes), members in groups.items():
         machine = machines[name]
@@ -150,8 +131,7 @@ def pack(tasks: Iterable[tuple[Machine, Task]]) -> list[Block]:
         # What is compared stays together: same collective, mapping and processes, all algorithms.
         points: dict[tuple, list[Task]] = {}
         for task in members:
-            cell = task.cell
-            points.setdefault((cell.collective, cell.mapping, cell.processes, cell.per_node), []).append(task)
+            points.setdefault(task.work.point, []).append(task)
         chunks: list[list[Task]] = [[] for _ in range(min(parts, len(points)))]
         for index, point in enumerate(points.values()):
             chunks[index % len(chunks)].extend(point)
@@ -159,15 +139,16 @@ def pack(tasks: Iterable[tuple[Machine, Task]]) -> list[Block]:
     return blocks
 
 
-def write_block(block: Block, folder: Path) -> Path:
-    """Write the block's file, named after its content, and return its path."""
-    path = folder / f"{block.name}.json"
-    write_if_changed(path, json.dumps(block.document(), indent=1).encode() + b"\n")
-    return path
+def block_bytes(block: Block) -> bytes:
+    """The content of the block's file."""
+    return json.dumps(block.document(), indent=1).encode() + b"\n"
 
 
 def marker(block: Block, folder: Path) -> Path:
-    """The file that says that a block was run. One that is there already is of an earlier run: its cells are lacking again."""
+    """The file that says that a block was run, which Snakemake is asked for.
+
+    One that is there already is of an earlier run: its cells are lacking again.
+    """
     attempt = 1
     kind = "here" if block.machine.kind == "local" else "done"
     while (path := folder / f"{block.name}.{attempt}.{kind}").exists():
@@ -176,13 +157,22 @@ def marker(block: Block, folder: Path) -> Path:
 
 
 def write_blocks(blocks: Iterable[Block], folder: Path) -> list[Path]:
-    """Write the files of blocks and return their markers: what Snakemake is asked for to have them measured."""
-    return [marker(block, write_block(block, folder).parent) for block in blocks]
+    """Write the files of blocks, named after their content, and return their markers."""
+    found = []
+    for block in blocks:
+        write_if_changed(folder / f"{block.name}.json", block_bytes(block))
+        found.append(marker(block, folder))
+    return found
+
+
+def pending_bytes(markers: Iterable[Path]) -> bytes:
+    """The list of the markers that something waits for."""
+    return "".join(f"{marker}\n" for marker in markers).encode()
 
 
 def write_pending(path: Path, markers: Iterable[Path]) -> None:
-    """Write the list of the markers that something waits for."""
-    write_atomically(path, "".join(f"{marker}\n" for marker in markers).encode())
+    """Write that list."""
+    write_atomically(path, pending_bytes(markers))
 
 
 def read_pending(path: Path) -> list[Path]:
@@ -193,29 +183,37 @@ def read_pending(path: Path) -> list[Path]:
 def read_block(path: Path) -> Block:
     """Read what write_block wrote."""
     document = json.loads(path.read_text(encoding="utf-8"))
-    raw = dict(document["machine"])
-    raw["levels"] = tuple(Level(**level) for level in raw["levels"])
     tasks = tuple(
-        Task(cell_from(entry["cell"], entry["pattern"]), Policy(**entry["policy"]), entry.get("have", 0))
-        for entry in document["tasks"]
+        Task(_work_from(entry), Policy(**entry["policy"]), entry.get("have", 0)) for entry in document["tasks"]
     )
-    return Block(Machine(**raw), document["mpi"], document["nodes"], tasks)
+    return Block(machine_from(document["machine"]), document["mpi"], document["nodes"], tasks)
 
 
-def cell_from(identity: dict[str, Any], pattern: str | None = None) -> Cell:
-    """Rebuild a cell from its identity."""
-    fields = {key: value for key, value in identity.items() if key != "identity_version"}
-    fields["parameters"] = tuple((name, value) for name, value in fields["parameters"])
-    fields["cycle"] = tuple(fields["cycle"])
-    fields["sizes"] = tuple(fields["sizes"]) if fields["sizes"] else None
-    return Cell(**fields, pattern=pattern)
+def _work_from(entry: dict[str, Any]) -> Work:
+    if "trace" in entry:
+        return trace_from(entry["trace"])
+    return replay_from(entry["replay"]) if "replay" in entry else cell_from(entry["cell"], entry["pattern"])
 
 
-def pending(cell: Cell, have: Summary, policy: Policy) -> Task | None:
-    """The task of a cell that is not complete; None for a complete one."""
-    if not have.failed and have.stop(cell, policy):
+def pending(work: Work, have: Summary, policy: Policy) -> Task | None:
+    """The task of what is not complete; None for what is."""
+    if not have.failed and have.stop(work, policy):
         return None
-    return Task(cell, policy, have.count, have.seconds)
+    return Task(work, policy, have.count, have.seconds)
+
+
+def lacking(works: Sequence[Work], found: Sequence[tuple[Summary, int]], policy: Policy) -> list[Task]:
+    """The tasks of what is not complete in the store (`Store.summaries`), and of all that needs something that is not."""
+    tasks: list[Task] = []
+    again: set[str] = set()
+    for work, (have, _) in zip(works, found, strict=True):
+        task = pending(work, have, policy)
+        if task is None and any(needed.digest in again for needed in work.needs):
+            task = Task(work, policy, have.count, have.seconds)
+        if task:
+            tasks.append(task)
+            again.add(work.digest)
+    return tasks
 
 
 def slurm_resources(block: Block, store: Store, attempt: int = 1) -> dict[str, Any]:
@@ -230,7 +228,7 @@ def slurm_resources(block: Block, store: Store, attempt: int = 1) -> dict[str, A
     rest = left(block, store)
     asked: dict[str, Any] = {"runtime": rest.minutes(attempt) if rest.tasks else 1}
     if machine.kind == "simulated":
-        return asked | {"tasks": 1, "mem_mb": 2000}
+        return asked | {"tasks": 1, "mem_mb": max(task.work.memory_mb for task in block.tasks)}
     return asked | slurm_request(machine, block.nodes)
 
 
@@ -262,6 +260,11 @@ def slurm_request(machine: Machine, nodes: int) -> dict[str, Any]:
 
 def left(block: Block, store: Store) -> Block:
     """The block with what the store lacks of it at this moment."""
-    found = store.summaries([task.cell for task in block.tasks])
-    tasks = (pending(task.cell, have, task.policy) for task, (have, _) in zip(block.tasks, found, strict=True))
-    return replace(block, tasks=tuple(task for task in tasks if task))
+    return replace(block, tasks=tuple(still_lacking(block.tasks, store)))
+
+
+def still_lacking(tasks: Sequence[Task], store: Store) -> list[Task]:
+    """What the store lacks of tasks at this moment."""
+    found = store.summaries([task.work for task in tasks])
+    rest = (pending(task.work, have, task.policy) for task, (have, _) in zip(tasks, found, strict=True))
+    return [task for task in rest if task]

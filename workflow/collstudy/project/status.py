@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 import os
@@ -14,11 +13,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from collstudy.base.clock import clock
 from collstudy.base.errors import StudyError
-from collstudy.launch.runner import clock
-from collstudy.plan.blocks import Block, left, pending, read_block, read_pending
-from collstudy.project.project import StudyState
-from collstudy.store.store import Store
+from collstudy.base.files import read_csv
+from collstudy.plan.blocks import Block, left, read_block, read_pending, still_lacking
+from collstudy.project.studies import StudyState
+from collstudy.store.records import Store
 
 #: Seconds between two looks at the store while a run goes on.
 EVERY_S = float(os.environ.get("STUDY_PROGRESS_SECONDS", "20"))
@@ -30,7 +30,7 @@ def explain(
     """What a run will measure, a line for each study that lacks something; raises StudyError above *limit* node hours."""
     lines, hours = [], 0.0
     for name, mine in blocks.items():
-        hours += states[name].node_hours_ahead
+        hours += states[name].source.node_hours_ahead()
         if not mine:
             continue
         state = states[name]
@@ -38,13 +38,13 @@ def explain(
         hours += own
         seconds = sum(block.seconds for block in mine)
         lines.append(
-            f"{name}: {len(state.cells) - len(state.tasks)} of {len(state.cells)} cells are stored, "
-            f"{len(state.tasks)} to measure in {len(mine)} blocks, about {seconds / 60:.1f} minutes of launches"
+            f"{name}: {len(state.work) - len(state.lacking)} of {len(state.work)} {state.noun} are stored, "
+            f"{len(state.lacking)} to measure in {len(mine)} blocks, about {seconds / 60:.1f} minutes of launches"
             + (f", {own:.2f} node hours" if own else "")
         )
     if limit is not None:
         if hours == math.inf:
-            unlimited = ", ".join(name for name in blocks if states[name].node_hours_ahead == math.inf)
+            unlimited = ", ".join(name for name in blocks if states[name].source.node_hours_ahead() == math.inf)
             raise StudyError(f"{unlimited}: max_node_hours needs a sampled study to say sampling.budget_node_minutes")
         try:
             allowed = float(limit)
@@ -75,8 +75,10 @@ def block_states(results: Path, study: str, store: Store) -> dict[str, list[str]
 
 def progress_line(name: str, state: StudyState, results: Path, store: Store) -> str:
     """One line for a study: cells and blocks, and the time left."""
-    total, lacking = len(state.cells), len(state.tasks)
-    line = f"{name}: cells {total - lacking} done, {state.failed} failed, {lacking - state.failed} left of {total}"
+    total, lacking = len(state.work), len(state.lacking)
+    line = (
+        f"{name}: {state.noun} {total - lacking} done, {state.failed} failed, {lacking - state.failed} left of {total}"
+    )
     blocks = block_states(results, name, store)
     if lacking and any(blocks.values()):
         line += "; blocks " + ", ".join(f"{len(names)} {what}" for what, names in blocks.items())
@@ -88,7 +90,7 @@ def progress_line(name: str, state: StudyState, results: Path, store: Store) -> 
                 unfinished.append(left(read_block(results / "blocks" / f"{block}.json"), store).seconds)
             except FileNotFoundError:
                 continue
-        whole = sum(unfinished) or sum(task.seconds() for task in state.tasks)
+        whole = sum(unfinished) or sum(task.seconds() for task in state.lacking)
         rest = max([whole / max(len(blocks["running"]), 1), *unfinished])
         line += f"; about {clock(rest)} left"
     return line
@@ -120,9 +122,9 @@ class Progress(threading.Thread):
 
 def again(state: StudyState, store: Store) -> StudyState:
     """The state now, looking only at the cells that were lacking then."""
-    found = store.summaries([task.cell for task in state.tasks])
-    tasks = (pending(task.cell, have, task.policy) for task, (have, _) in zip(state.tasks, found, strict=True))
-    return replace(state, tasks=tuple(task for task in tasks if task), failed=sum(have.failed for have, _ in found))
+    rest = still_lacking(state.lacking, store)
+    failed = sum(have.failed for have, _ in store.summaries([task.work for task in state.lacking]))
+    return replace(state, tasks={0: tuple(rest)}, failed=failed)
 
 
 def last_words(results: Path, studies: list[str], succeeded: bool) -> list[str]:
@@ -130,10 +132,8 @@ def last_words(results: Path, studies: list[str], succeeded: bool) -> list[str]:
     lines = []
     failed = missing = 0
     for name in studies:
-        try:
-            with open(results / name / "cells.csv", newline="", encoding="utf-8") as stream:
-                rows = list(csv.DictReader(stream))
-        except FileNotFoundError:
+        rows = read_csv(results / name / "cells.csv")
+        if not (results / name / "cells.csv").exists():
             lines.append(f"{name}: not collected")
             missing += 1
             continue
@@ -187,12 +187,15 @@ def stale_lock(folder: Path) -> str | None:
         return None
     try:
         owner = json.loads((folder / ".snakemake" / "collstudy-run.json").read_text())
-    except (OSError, ValueError):
+        host, pid = str(owner["host"]), int(owner["pid"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return "it is not known who holds the lock of this folder: if no snakemake runs here, `snakemake --unlock`"
-    if owner["host"] != platform.node():
-        return f"a snakemake on {owner['host']} (process {owner['pid']}) holds the lock of this folder: if it is dead, `snakemake --unlock`"
+    if host != platform.node():
+        return (
+            f"a snakemake on {host} (process {pid}) holds the lock of this folder: if it is dead, `snakemake --unlock`"
+        )
     try:
-        words = Path(f"/proc/{owner['pid']}/cmdline").read_bytes()
+        words = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return ""
-    return f"snakemake runs here already (process {owner['pid']})" if b"snakemake" in words else ""
+    return f"snakemake runs here already (process {pid})" if b"snakemake" in words else ""

@@ -1,4 +1,4 @@
-"""`./study publish`: the report for a web server and a data package to archive; analyse it again, or measure again and compare.
+"""`./study publish`: the report for a web server and a data package to archive.
 
 publish/index.html, report.pdf        the report
 publish/data-package.zip              code, configuration, cells, measurements, tables, versions, checksums, RO-Crate metadata
@@ -7,34 +7,30 @@ publish/.github/workflows/pages.yml   puts the folder on GitHub Pages when it is
 
 from __future__ import annotations
 
-import csv
-import hashlib
 import json
 import re
 import shutil
-import statistics
 import subprocess
-import sys
 import zipfile
-from datetime import UTC, datetime
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from collstudy.base.clock import clock
 from collstudy.base.errors import StudyError
-from collstudy.launch import toolchain
-from collstudy.launch.runner import clock
-from collstudy.store.store import write_atomically
-from collstudy.study.config import ROOT
+from collstudy.base.files import read_csv, write_atomically
+from collstudy.base.paths import ROOT
+from collstudy.launch.toolchain import spack_lock
+from collstudy.publish.citation import cff, codemeta, read_citation, zenodo
+from collstudy.publish.crate import METADATA, checksums, crate
+from collstudy.publish.data import read_imported, table
+from collstudy.publish.versions import info
 
 #: What a package needs of a checkout that is no git repository.
 SOURCES = (
     "Snakefile", "study", "config", "profiles", "workflow", "report", "envs", "spack", "spack.yaml", "docs", "tests", "LICENSE",
-    "README.md", "CITATION.cff", "CHANGELOG.md", "pyproject.toml",
+    "README.md", "CITATION.cff", "CHANGELOG.md", "CONTRIBUTING.md", "Containerfile", "apptainer.def", "pyproject.toml",
 )  # fmt: skip
-TYPES = {
-    ".csv": "text/csv", ".json": "application/json", ".svg": "image/svg+xml", ".png": "image/png", ".html": "text/html",
-    ".pdf": "application/pdf", ".yaml": "application/yaml", ".md": "text/markdown", ".conf": "text/plain",
-}  # fmt: skip
 PAGES = """\
 # Puts this folder on GitHub Pages: push it as a repository of its own, and choose "GitHub Actions" in Settings, Pages.
 name: pages
@@ -56,8 +52,11 @@ jobs:
 """
 
 
-def publish(results: Path, studies: list[str], target: Path) -> list[str]:
-    """Write the folder *target*; returns lines that say what is in it. Raises StudyError when the results are not complete."""
+def publish(results: Path, studies: list[str], target: Path, inputs: Mapping[str, list[Path]]) -> list[str]:
+    """Write the folder *target*; returns lines that say what is in it. *inputs* are the files that each study imports.
+
+    Raises StudyError when the results are not complete.
+    """
     report = {name: results / "report" / name for name in ("index.html", "report.pdf")}
     lacking = [str(path) for path in report.values() if not path.exists()]
     lacking += [
@@ -83,15 +82,32 @@ def publish(results: Path, studies: list[str], target: Path) -> list[str]:
         text = re.sub(r"(?m)^studies:.*(\n[ -].*)*", f"studies: [{', '.join(studies)}]", text)
         text = re.sub(r"(?m)^results:.*", "results: results", text)
         (stage / "config" / "config.yaml").write_text(text, encoding="utf-8")
-        _write_json(stage / "versions.json", toolchain.info())
+        _write_json(stage / "versions.json", info())
         (stage / "ARTIFACT.md").write_text(artifact(results, studies), encoding="utf-8")
-        _write_json(stage / "ro-crate-metadata.json", crate(stage, studies))
+        cited, imported = read_citation(), read_imported(inputs)
+        (stage / "CITATION.cff").write_text(
+            cff(cited, (ROOT / "CITATION.cff").read_text(encoding="utf-8")), encoding="utf-8"
+        )
+        _write_json(stage / "codemeta.json", codemeta(cited))
+        _write_json(stage / ".zenodo.json", zenodo(cited, f"Data package of the studies {', '.join(studies)}."))
+        if imported:
+            (stage / "imported.csv").write_bytes(table(imported))
+            _copy_licences(inputs, stage / "licences")
+        _write_json(stage / METADATA, crate(stage, studies, cited, imported))
         (stage / "SHA256SUMS").write_text(checksums(stage), encoding="utf-8")
         archive = target / "data-package.zip"
         _zip(stage, archive)
         for name, path in report.items():
             _copy(path, target / name)
-        for name in ("ARTIFACT.md", "LICENSE", "ro-crate-metadata.json"):
+        for name in (
+            "ARTIFACT.md",
+            "LICENSE",
+            METADATA,
+            "CITATION.cff",
+            "codemeta.json",
+            ".zenodo.json",
+            "imported.csv",
+        ):
             if (stage / name).exists():
                 _copy(stage / name, target / name)
     finally:
@@ -132,40 +148,34 @@ def _copy_sources(stage: Path) -> None:
 def _copy_study(results: Path, name: str, target: Path) -> int:
     """Copy a study's files and its cells; returns how many cells."""
     shutil.copytree(results / name, target / name, ignore=shutil.ignore_patterns(".*", "pending.txt"))
-    with open(results / name / "cells.csv", newline="", encoding="utf-8") as stream:
-        wanted = {row["cell"] for row in csv.DictReader(stream) if row.get("cell")}
-    copied = 0
-    for path in (results / "cells").rglob("*.json") if wanted else ():
-        if path.stem.rsplit("-", 1)[-1] in wanted:
-            _copy(path, target / path.relative_to(results))
-            copied += 1
-    return copied
+    files = _cell_files(results, name)
+    for path in files:
+        _copy(path, target / path.relative_to(results))
+    return len(files)
+
+
+def _cell_files(results: Path, study: str) -> list[Path]:
+    """The files of a study's cells."""
+    wanted = {row["cell"] for row in read_csv(results / study / "cells.csv") if row.get("cell")}
+    found = (results / "cells").rglob("*.json") if wanted else ()
+    return [path for path in found if path.stem.rsplit("-", 1)[-1] in wanted]
+
+
+def _copy_licences(inputs: Mapping[str, list[Path]], target: Path) -> None:
+    """Licences that are beside imported data: some ask that they go with them."""
+    for folder in {path.parent for paths in inputs.values() for path in paths}:
+        for path in folder.glob("LICEN[CS]E*"):
+            _copy(path, target / folder.name / path.name)
 
 
 def _copy_spack(stage: Path) -> None:
-    lock = toolchain.spack_lock()
+    lock = spack_lock()
     if lock:
         _copy(lock, stage / "results" / "spack.lock")
 
 
 def _write_json(path: Path, document: Any) -> None:
     path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def digest(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def files_of(folder: Path) -> list[Path]:
-    """All files in a folder, in a fixed order, without the checksums themselves."""
-    found = (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
-    return sorted(p for p in found if p.name != "SHA256SUMS" and ".stage" not in p.relative_to(folder).parts)
-
-
-def checksums(folder: Path) -> str:
-    """Lines that `sha256sum --check` reads."""
-    return "".join(f"{digest(path)}  {path.relative_to(folder).as_posix()}\n" for path in files_of(folder))
 
 
 def _zip(stage: Path, archive: Path) -> None:
@@ -184,71 +194,12 @@ def _zip(stage: Path, archive: Path) -> None:
     temporary.replace(archive)
 
 
-def citation() -> dict[str, str]:
-    """Title, licence and version from CITATION.cff."""
-    try:
-        text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return {}
-    keys = ("title", "version", "license", "repository-code", "abstract")
-    found = {key: re.search(rf"(?m)^{key}:\s*[\"']?(.*?)[\"']?\s*$", text) for key in keys}
-    return {key: match.group(1) for key, match in found.items() if match}
-
-
-def crate(stage: Path, studies: list[str]) -> dict[str, Any]:
-    """RO-Crate 1.1 metadata: the package as a dataset with its files, licence and the programs that made it."""
-    cited = citation()
-    files = [path.relative_to(stage).as_posix() for path in files_of(stage)]
-    questions = [json.loads((stage / "results" / name / "study.json").read_text(encoding="utf-8")) for name in studies]
-    licence = f"https://spdx.org/licenses/{cited.get('license', 'MIT')}"
-    graph: list[dict[str, Any]] = [
-        {
-            "@id": "ro-crate-metadata.json", "@type": "CreativeWork", "about": {"@id": "./"},
-            "conformsTo": {"@id": "https://w3id.org/ro/crate/1.1"},
-        },
-        {
-            "@id": "./", "@type": "Dataset", "name": cited.get("title", "A study of MPI collective communication"),
-            "description": " ".join(f"{q['title']}: {q['question']}" for q in questions),
-            "datePublished": datetime.now(UTC).date().isoformat(), "license": {"@id": licence},
-            "keywords": "MPI, collective communication, benchmark, Slurm", "mainEntity": {"@id": "Snakefile"},
-            "hasPart": [{"@id": name} for name in files],
-        },
-        {"@id": licence, "@type": "CreativeWork", "name": cited.get("license", "MIT")},
-    ]  # fmt: skip
-    for name in files:
-        path = stage / name
-        entry: dict[str, Any] = {
-            "@id": name,
-            "@type": "File",
-            "contentSize": str(path.stat().st_size),
-            "sha256": digest(path),
-        }
-        if path.suffix in TYPES:
-            entry["encodingFormat"] = TYPES[path.suffix]
-        if name == "Snakefile":
-            entry["@type"] = ["File", "SoftwareSourceCode", "ComputationalWorkflow"]
-            entry["programmingLanguage"] = {"@id": "https://w3id.org/workflowhub/workflow-ro-crate#snakemake"}
-            entry["name"] = "The workflow"
-        graph.append(entry)
-    graph.append(
-        {
-            "@id": "https://w3id.org/workflowhub/workflow-ro-crate#snakemake",
-            "@type": "ComputerLanguage",
-            "name": "Snakemake",
-        }
-    )
-    return {"@context": "https://w3id.org/ro/crate/1.1/context", "@graph": graph}
-
-
 def measured_seconds(results: Path, study: str) -> float:
     """Wall time of the launches that a study's cells were made of."""
-    with open(results / study / "cells.csv", newline="", encoding="utf-8") as stream:
-        wanted = {row["cell"] for row in csv.DictReader(stream) if row.get("cell")}
     total = 0.0
-    for path in (results / "cells").rglob("*.json") if wanted else ():
-        if path.stem.rsplit("-", 1)[-1] in wanted:
-            launches = json.loads(path.read_text(encoding="utf-8"))["launches"]
-            total += sum(launch["provenance"]["seconds"] for launch in launches)
+    for path in _cell_files(results, study):
+        launches = json.loads(path.read_text(encoding="utf-8"))["launches"]
+        total += sum(launch["provenance"]["seconds"] for launch in launches)
     return total
 
 
@@ -266,73 +217,10 @@ def artifact(results: Path, studies: list[str]) -> str:
     ]  # fmt: skip
     for name in studies:
         document = json.loads((results / name / "study.json").read_text(encoding="utf-8"))
-        index = results / name / "figures" / "index.csv"
-        figures = []
-        if index.exists():
-            with open(index, newline="", encoding="utf-8") as stream:
-                figures = [(row["id"], row["title"]) for row in csv.DictReader(stream)]
+        figures = [(row["id"], row["title"]) for row in read_csv(results / name / "figures" / "index.csv")]
         seconds = measured_seconds(results, name)
         time = f"{clock(seconds)} of launches" if seconds else "imported data: nothing to measure"
         for identifier, title in figures or [("", document["title"])]:
             command = f"`./study run {name} -- --config results=again`" if seconds else "`./study reanalyse`"
             lines.append(f"| {title.replace('|', '/')} ({name}) | {identifier} | {command} | {time} |")
     return "\n".join(lines) + "\n"
-
-
-def reanalyse(results: Path, studies: list[str]) -> None:
-    """Tables, models, figures and report from measurements.csv as it is; nothing is measured or collected."""
-    for name in studies:
-        folder = results / name
-        if not (folder / "measurements.csv").exists():
-            raise StudyError(f"{folder / 'measurements.csv'}: no such file; a data package of ./study publish has it")
-        _call(["Rscript", ROOT / "workflow" / "scripts" / "analyse.R", "all", folder])
-        print(f"{name}: tables, models and figures", flush=True)
-    render = [sys.executable, "-m", "collstudy.render", "--results", results, "--studies", *studies]
-    _call([*render, "--output", results / "report"])
-    print(f"{results / 'report' / 'index.html'} and report.pdf")
-
-
-def _call(command: list[str | Path]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise StudyError(f"{' '.join(map(str, command))} failed:\n{(done.stdout + done.stderr)[-3000:]}")
-
-
-KEY = ("collective", "algorithm", "parameters", "mapping", "nodes", "processes", "size_bytes", "from_rank", "to_rank")
-
-
-def medians(path: Path) -> dict[tuple[str, ...], float]:
-    """Median over launches of each point of a measurements.csv; latency, or bandwidth where there is no latency."""
-    values: dict[tuple[str, ...], list[float]] = {}
-    with open(path, newline="", encoding="utf-8") as stream:
-        for row in csv.DictReader(stream):
-            value = row["latency_us"] or row.get("bandwidth_mb_s") or ""
-            if value:
-                values.setdefault(tuple(row.get(key, "") for key in KEY), []).append(float(value))
-    return {key: statistics.median(found) for key, found in values.items()}
-
-
-def compare(published: Path, again: Path) -> list[str]:
-    """How measurements made again agree with the published ones, a line for each study that both folders have."""
-    lines = []
-    for path in sorted(published.glob("*/measurements.csv")):
-        name = path.parent.name
-        other = again / name / "measurements.csv"
-        if not other.exists():
-            lines.append(f"{name}: not measured again")
-            continue
-        first, second = medians(path), medians(other)
-        common = [key for key in first if key in second and first[key] > 0]
-        if not common:
-            lines.append(f"{name}: no point in common")
-            continue
-        ratios = sorted(second[key] / first[key] for key in common)
-        same = sum(second[key] == first[key] for key in common)
-        near = sum(0.9 <= ratio <= 1.1 for ratio in ratios)
-        lines.append(
-            f"{name}: {len(common)} of {len(first)} points measured again; {same} identical, {100 * near / len(ratios):.0f} % within "
-            f"10 %; median ratio {statistics.median(ratios):.3f}, from {ratios[0]:.3f} to {ratios[-1]:.3f}"
-        )
-    if not lines:
-        raise StudyError(f"no */measurements.csv in {published}")
-    return lines

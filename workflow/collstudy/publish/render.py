@@ -1,17 +1,15 @@
 """Render the report: one HTML file and one PDF from the same .qmd files, with Quarto or with knitr + pandoc + typst.
 
-python -m collstudy.render --results results --studies thin orfeo-thin --output results/report
+The command is `python -m collstudy render` (cli/sharing.py).
 """
 
 from __future__ import annotations
 
-import argparse
 import datetime
 import json
 import os
 import platform
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -21,15 +19,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-try:
-    from collstudy.base.errors import StudyError
-except ImportError:  # the file is run by its path
+from collstudy.base.errors import StudyError
+from collstudy.base.paths import ROOT
 
-    class StudyError(Exception):  # type: ignore[no-redef]
-        """A problem with the input or the environment."""
-
-
-REPORT_SOURCE = Path(__file__).resolve().parents[3] / "report"
+REPORT_SOURCE = ROOT / "report"
 #: typst output needs pandoc 3.1.2; the filter's walk order and table attributes need 3.2.
 PANDOC_MINIMUM = (3, 2)
 #: Before 1.9, Quarto fetches a typst package for the callouts of every PDF; compute nodes seldom reach the network.
@@ -285,9 +278,6 @@ def render_fallback(job: Job, renderer: Renderer) -> dict[str, Path]:
     return {"index.html": job.build / "index.html", "report.pdf": job.build / "report.pdf"}
 
 
-# Command line -------------------------------------------------------------------------------------------------------
-
-
 def render(job: Job, wanted: str = "auto") -> None:
     """Make the report of *job*. Raises StudyError."""
     if not job.results.is_dir():
@@ -300,38 +290,3 @@ def render(job: Job, wanted: str = "auto") -> None:
     prepare(job, renderer)
     made = render_quarto(job, renderer) if renderer.name == "Quarto" else render_fallback(job, renderer)
     publish(job, made)
-
-
-def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m collstudy.render", description="Render the report (HTML and PDF).")
-    parser.add_argument("--results", type=Path, default=Path("results"), help="folder with one folder for each study")
-    parser.add_argument("--studies", nargs="+", required=True, help="studies, in the order of their chapters")
-    parser.add_argument("--output", type=Path, help="folder of index.html and report.pdf (default: RESULTS/report)")
-    parser.add_argument("--renderer", choices=("auto", "quarto", "fallback"), default="auto")
-    parser.add_argument("--source", type=Path, default=REPORT_SOURCE, help="the Quarto project (default: report/)")
-    parser.add_argument("--revision", default="", help="version of this project, for the provenance")
-    return parser.parse_args(arguments)
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Entry point; returns the exit status."""
-    options = parse_arguments(arguments)
-    results = options.results.resolve()
-    output = (options.output or results / "report").resolve()
-    words = list(arguments) if arguments is not None else sys.argv[1:]
-    job = Job(
-        results=results, studies=tuple(dict.fromkeys(options.studies)), output=output, build=results / "report-build",
-        source=options.source.resolve(), command=shlex.join(["python", "-m", "collstudy.render", *words]),
-        revision=options.revision,
-    )  # fmt: skip
-    try:
-        render(job, options.renderer)
-    except StudyError as error:
-        print(f"error: {error}", flush=True)
-        return 1
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

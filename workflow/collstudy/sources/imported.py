@@ -6,7 +6,9 @@ Nothing is hidden: duplicates, rows that do not parse, columns that a file lacks
 from __future__ import annotations
 
 import csv
+import functools
 import glob
+import hashlib
 import os
 import re
 from collections import Counter
@@ -15,14 +17,84 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError, allowed
+from collstudy.base.paths import ROOT
 from collstudy.launch.output import parse
-from collstudy.study.config import ROOT, SIZED, Catalogue, Machine, Study
+from collstudy.sources.edges import Launched, of_rows
+from collstudy.sources.imported_rows import grid_of, rows_of_import
+from collstudy.sources.source import Rows, Source
+from collstudy.study.config import POINT_TO_POINT, SIZED, Catalogue, Imported, Machine, Study
+from collstudy.study.work import Work, canonical
 
 NUMBERS = ("nodes", "processes", "size_bytes", "launch", "iterations")
 #: Of a ladder: which two cores, by their number on their node.
 PLACES = ("from_core", "to_core", "from_node", "to_node")
 VALUES = ("latency_us", "min_latency_us", "max_latency_us", "bandwidth_mb_s")
 OPTIONAL = ("min_latency_us", "max_latency_us", "iterations", "nodes", "launch")
+
+
+class ImportedSource(Source):
+    """Rows of somebody's files: nothing is to be done for them."""
+
+    described_by = Imported
+
+    @functools.cached_property
+    def found(self) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+        """The rows, and the account of them. Raises StudyError for files that are not there or do not say what they should."""
+        rows, account = read_study(self.study, self.context.catalogue)
+        collectives = grid_of(rows, self.context.catalogue)
+        self.context.configuration.check_imported(self.study, collectives)
+        return rows, account | {"collectives": collectives}
+
+    def work(self) -> list[Work]:
+        """None."""
+        return []
+
+    def describe(self) -> dict[str, Any]:
+        """What was imported."""
+        said, account = self.study.source, self.found[1]
+        assert isinstance(said, Imported)
+        how = {name: getattr(said, name) for name in ("suite", "suite_version", "mpi", "mpi_version")}
+        return {
+            "collectives": account["collectives"],
+            "decisions": {},
+            "how": how | {"simulator": "", "simulator_version": ""},
+            "cells": hashlib.sha256(canonical([])).hexdigest(),
+            "import": account,
+        }
+
+    def rows(self) -> Rows:
+        """Those of the files."""
+        return rows_of_import(self.study, *self.found)
+
+    def absent(self) -> str:
+        """A pattern that matches no file."""
+        missing = missing_files(self.study)
+        return f"no file matches {missing[0]} (set STUDY_REFERENCE_DATA)" if missing else ""
+
+    def check(self) -> None:
+        """Read everything."""
+        self.files()
+
+    def inputs(self) -> list[Path]:
+        """The files."""
+        return [path for _, path in files_of(self.study)]
+
+    def launched(self) -> list[Launched]:
+        """What the rows say."""
+        assert isinstance(self.study.source, Imported)
+        return of_rows(self.found[0], self.study.source.mpi, self.context.catalogue)
+
+    def judged(self) -> list[str]:
+        """Without files for a library, collectives are judged on held-out cells."""
+        assert isinstance(self.study.source, Imported)
+        judged = any(entry["collective"] not in POINT_TO_POINT for entry in self.study.source.files)
+        own = super().judged()
+        return own if "tuning" in self.study.analysis or not judged else ["tables/tuning-regret.csv", *own]
+
+    def products(self) -> list[str]:
+        """Judgements are made where no tuning files are."""
+        found = super().products()
+        return found if "tuning" in self.study.analysis else [*self.judged(), *found]
 
 
 def data_folder() -> str:
@@ -39,7 +111,7 @@ def _resolve(pattern: str) -> str:
 def files_of(study: Study) -> list[tuple[dict[str, Any], Path]]:
     """The files that a study imports, with the entry of the study's YAML that names each; may be empty."""
     found = []
-    for entry in study.imports["files"]:
+    for entry in study.source.files:
         found += [(entry, Path(path)) for path in sorted(glob.glob(_glob_of(entry)))]
     return found
 
@@ -51,7 +123,7 @@ def _glob_of(entry: dict[str, Any]) -> str:
 
 def missing_files(study: Study) -> list[str]:
     """Patterns of the study that match no file."""
-    patterns = [_glob_of(entry) for entry in study.imports["files"]]
+    patterns = [_glob_of(entry) for entry in study.source.files]
     return [pattern for pattern in patterns if not glob.glob(pattern)]
 
 

@@ -7,29 +7,99 @@ launch sweeps them.
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from collstudy.plan.blocks import Block, pack, pending, write_blocks, write_pending
-from collstudy.sources.collect import collect_study, to_csv
+from collstudy.base.files import read_csv, to_csv
+from collstudy.sources.source import Context, Rows
+from collstudy.sources.swept import SweptSource
 from collstudy.study.cells import Cell
-from collstudy.study.config import Choice, Study
-
-if TYPE_CHECKING:
-    from collstudy.project.project import Project
+from collstudy.study.config import Choice, Sampled, Study
+from collstudy.study.work import Work
 
 #: What tells a point from all others, and what its calls cost.
 POINT = ["collective", "algorithm", "parameters", "mapping", "nodes", "processes", "size_bytes"]
 GRID_COLUMNS = [*POINT, "mpi", "iterations", "warmup"]
 
 
-def folder_of(results: Path, study: str, number: int) -> Path:
-    """The folder of a round."""
-    return results / study / "sampling" / f"round-{number}"
+class SampledSource(SweptSource):
+    """The cells that rounds have asked for, of those of the sweeps."""
+
+    described_by = Sampled
+
+    def __init__(self, study: Study, context: Context):
+        super().__init__(study, context)
+        assert isinstance(study.source, Sampled)
+        self.sampling = study.source.sampling
+
+    def needs(self) -> set[str]:
+        """R as well: it chooses what a round asks for."""
+        return super().needs() | {"r"}
+
+    @property
+    def numbers(self) -> range:
+        """The numbers of the rounds."""
+        return range(1, self.sampling.rounds + 1)
+
+    def folder_of(self, number: int) -> Path:
+        """The folder of a round."""
+        return self.folder / "sampling" / f"round-{number}"
+
+    def cells(self) -> list[Cell]:
+        """Those of all rounds that asked."""
+        return self.cells_until(self.sampling.rounds)
+
+    def cells_until(self, number: int) -> list[Cell]:
+        """Those of all rounds until one, each once."""
+        return list({cell.digest: cell for one in range(1, number + 1) for cell in self.asked(one)}.values())
+
+    def rounds(self) -> dict[int, list[Work]]:
+        """The cells of each round that asked."""
+        return {number: list(self.asked(number)) for number in self.numbers}
+
+    def asked(self, number: int) -> list[Cell]:
+        """The cells of a round; none where it has not asked yet. Points that the sweeps no longer have are left out."""
+        rows = read_csv(self.folder_of(number) / "asked.csv")
+        if not rows:
+            return []
+        places: dict[tuple[str, ...], tuple[Cell, int]] = {}
+        for cell in self.grid:
+            for index, point in enumerate(_points(cell)):
+                places.setdefault(_key(point), (cell, index))
+        launches: list[tuple[Cell, list[int]]] = []
+        for cell, index in (places[key] for row in rows if (key := _key(row)) in places):
+            if launches and launches[-1][0] is cell and launches[-1][1][-1] + 1 == index:
+                launches[-1][1].append(index)
+            else:
+                launches.append((cell, [index]))
+        return [_part(cell, indices) for cell, indices in launches]
+
+    def node_hours_ahead(self) -> float:
+        """What rounds to come may spend: the budget until the last one has asked, infinite without one."""
+        if self.study.machine.kind != "slurm" or (self.folder_of(self.sampling.rounds) / "asked.csv").exists():
+            return 0.0
+        budget = self.sampling.budget_node_minutes
+        return math.inf if budget is None else budget / 60
+
+    def describe(self) -> dict[str, Any]:
+        """The grid, and how it is sampled."""
+        rules = {key: value for key, value in asdict(self.sampling).items() if value is not None}
+        return super().describe() | {"sampling": rules}
+
+    def files(self) -> dict[str, bytes]:
+        """Also the points that there are."""
+        return super().files() | {"sampling/grid.csv": grid(self.grid)}
+
+    def rows(self) -> Rows:
+        """What the store has of all rounds."""
+        return self.rows_until(self.sampling.rounds)
+
+    def rows_until(self, number: int) -> Rows:
+        """The same until the end of a round."""
+        return self.rows_of(self.cells_until(number), timed=True)
 
 
 def _points(cell: Cell) -> Iterator[dict[str, Any]]:
@@ -54,73 +124,9 @@ def grid(cells: list[Cell]) -> bytes:
     return to_csv(GRID_COLUMNS, list(rows.values()))
 
 
-def asked(project: Project, study: Study, number: int) -> list[Cell]:
-    """The cells of a round; none where it has not asked yet. Points that the study's sweeps no longer have are left out."""
-    path = folder_of(project.results, study.name, number) / "asked.csv"
-    if not path.exists():
-        return []
-    places: dict[tuple[str, ...], tuple[Cell, int]] = {}
-    for cell in project.cells(study):
-        for index, point in enumerate(_points(cell)):
-            places.setdefault(_key(point), (cell, index))
-    with open(path, newline="", encoding="utf-8") as stream:
-        found = [places[key] for row in csv.DictReader(stream) if (key := _key(row)) in places]
-    launches: list[tuple[Cell, list[int]]] = []
-    for cell, index in found:
-        if launches and launches[-1][0] is cell and launches[-1][1][-1] + 1 == index:
-            launches[-1][1].append(index)
-        else:
-            launches.append((cell, [index]))
-    return [_part(cell, indices) for cell, indices in launches]
-
-
 def _part(cell: Cell, indices: list[int]) -> Cell:
     """The cell with those of its sizes alone, which are neighbours."""
     if cell.sizes is None:
         return cell
     sizes = cell.size_list
     return replace(cell, sizes=(sizes[indices[0]], sizes[indices[-1]], *cell.sizes[2:]))
-
-
-def asked_until(project: Project, study: Study, number: int) -> list[Cell]:
-    """The cells of all rounds until one, each once."""
-    rounds = range(1, number + 1)
-    return list({cell.digest: cell for one in rounds for cell in asked(project, study, one)}.values())
-
-
-def lacking(project: Project, study: Study, number: int) -> list[Block]:
-    """Blocks of what the store lacks of a round."""
-    cells = asked(project, study, number)
-    tasks = (
-        pending(cell, have, study.policy) for cell, (have, _) in zip(cells, project.store.summaries(cells), strict=True)
-    )
-    return pack((study.machine, task) for task in tasks if task)
-
-
-def ask(project: Project, study: Study, number: int) -> list[Path]:
-    """Write the blocks of a round and its pending.txt; returns their markers."""
-    markers = write_blocks(lacking(project, study, number), project.results / "blocks")
-    write_pending(folder_of(project.results, study.name, number) / "pending.txt", markers)
-    return markers
-
-
-def ask_again(project: Project, study: Study) -> list[Path]:
-    """Like ask, for every round that asked before and lacks something: it was killed, cells failed, or get more launches."""
-    rounds = [number for number in range(1, study.sampling.rounds + 1) if lacking(project, study, number)]
-    return [marker for number in rounds for marker in ask(project, study, number)]
-
-
-def node_hours_ahead(project: Project, study: Study) -> float:
-    """What rounds to come may spend: the budget until the last one has asked, infinite without one."""
-    if not study.sampling or study.machine.kind != "slurm":
-        return 0.0
-    if (folder_of(project.results, study.name, study.sampling.rounds) / "asked.csv").exists():
-        return 0.0
-    budget = study.sampling.budget_node_minutes
-    return math.inf if budget is None else budget / 60
-
-
-def collect(project: Project, study: Study, number: int) -> None:
-    """Write cells.csv and measurements.csv of all rounds until one to the folder of that round."""
-    folder = folder_of(project.results, study.name, number)
-    collect_study(study, asked_until(project, study, number), project.store, folder)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields
-from functools import cached_property
-from pathlib import Path
 from typing import Any, NoReturn
 
 from collstudy.base.errors import StudyError, allowed
-from collstudy.study.config import APPLICATIONS, POINT_TO_POINT, Catalogue, Choice, Machine, Study, Sweep
+from collstudy.study import selection
+from collstudy.study.config import APPLICATIONS, POINT_TO_POINT, Catalogue, Choice, Machine, Study, Sweep, swept
 from collstudy.study.placement import Core, nodes_of_pairs, place
+from collstudy.study.selection import Default, Library, Rate, Selection, Switch
+from collstudy.study.work import Work
 
 #: Raise it when the meaning of a cell's fields changes: old files then no longer count as measured.
 IDENTITY_VERSION = 1
@@ -21,7 +20,7 @@ CORE_LINKS_VERSION = 2
 
 
 @dataclass(frozen=True)
-class Cell:
+class Cell(Work):
     """One fully resolved point. `identity()` is what its digest is made of."""
 
     machine: dict[str, Any]
@@ -30,7 +29,7 @@ class Cell:
     collective: str
     algorithm: str
     parameters: tuple[tuple[str, int], ...]
-    selection: dict[str, Any]
+    selection: Selection
     mapping: str
     cycle: tuple[str, ...]
     nodes: int
@@ -46,6 +45,7 @@ class Cell:
         """All that can change the number, as plain JSON values."""
         # Not asdict, which copies everything: studies have tens of thousands of cells.
         found = {"identity_version": IDENTITY_VERSION, **{name: getattr(self, name) for name in IDENTITY_FIELDS}}
+        found["selection"] = self.selection.to_json()
         if self.hosts is None:
             del found["hosts"]  # as in cells that were measured before mappings could have an order of hosts
         return found
@@ -54,19 +54,9 @@ class Cell:
         """The core of each rank. Raises StudyError when they do not fit."""
         return place(machine, self.cycle, self.nodes, self.processes, self.per_node, self.hosts)
 
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 of the canonical JSON of the identity, in hexadecimal."""
-        return hashlib.sha256(canonical(self.identity())).hexdigest()
-
-    @property
-    def path(self) -> Path:
-        """File of the cell, relative to the results folder: readable parts and the first 16 digits of the digest."""
-        return Path(self.path_text)
-
     @property
     def path_text(self) -> str:
-        """The path as text."""
+        """Its file: readable parts and the first 16 digits of the digest."""
         parts = [self.machine["name"], self.mpi["name"], self.algorithm, *(f"{k}{v}" for k, v in self.parameters)]
         readable = "_".join(parts) + f"_{self.mapping}_n{self.nodes}_p{self.processes}"
         return f"cells/{self.collective}/{readable}-{self.digest[:16]}.json"
@@ -75,6 +65,20 @@ class Cell:
     def deterministic(self) -> bool:
         """Whether every launch gives the same number, so that one is enough."""
         return self.machine["kind"] == "simulated"
+
+    @property
+    def proved(self) -> bool:
+        """A simulator does what it is told."""
+        return not self.deterministic
+
+    @property
+    def point(self) -> tuple[Any, ...]:
+        """All algorithms at a placement."""
+        return self.collective, self.mapping, self.processes, self.per_node
+
+    def document(self) -> dict[str, Any]:
+        """Its identity, and the messages that prove it."""
+        return {"cell": self.identity(), "pattern": self.pattern}
 
     @property
     def size_list(self) -> list[int | None]:
@@ -96,21 +100,8 @@ class Cell:
         return f"{self.collective} {text} mapping {self.mapping} nodes {self.nodes} processes {self.processes} on {self.machine['name']}"
 
 
-def swept(sizes: tuple[int, ...]) -> Iterator[int]:
-    """The message sizes (bytes) of (from, to) or (from, to, factor); the factor is 2 where it is not said."""
-    size, last, factor = (*sizes, 2)[:3]
-    while size <= last:
-        yield size
-        size *= factor
-
-
 #: How a cell is proved (`pattern`) cannot change its number.
 IDENTITY_FIELDS = tuple(f.name for f in fields(Cell) if f.name != "pattern")
-
-
-def canonical(value: Any) -> bytes:
-    """JSON with sorted keys and no blanks: equal values give equal bytes."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
 
 
 def machine_identity(machine: Machine, host: dict[str, str]) -> dict[str, Any]:
@@ -134,65 +125,60 @@ def machine_identity(machine: Machine, host: dict[str, str]) -> dict[str, Any]:
     return identity
 
 
-def selection(
+def selected_by(
     catalogue: Catalogue, collective: str, choice: Choice, mpi: str, library: str, barrier: str = "default"
-) -> dict[str, Any]:
-    """How the MPI library *mpi* is told to use an algorithm; `{}` for its own default.
+) -> Selection:
+    """How the MPI library *mpi* is told to use an algorithm.
 
-    Where this project's collectives library runs it: {library: {COLL_<OP>: text, ...}, library_version}. The simulator runs
-    Open MPI's algorithms that way, the barriers between timed calls included (they leak into the number, Open MPI issue 11022).
+    The simulator runs Open MPI's algorithms by the collectives library, the barriers between timed calls included (they leak
+    into the number, Open MPI issue 11022).
     Raises StudyError when the catalogue does not say how.
     """
     entry, parameters = catalogue.algorithms[collective][choice.name], dict(choice.parameters)
     if choice.name == "default" and parameters:
         raise StudyError(f"{collective} default takes no parameters, got {choice.parameter_text}")
     if collective in POINT_TO_POINT:
-        return {}
+        return Default()
     if mpi == "smpi-openmpi":
         if choice.name != "default" and not {"simulated", "library", "smpi"} & set(entry):
             _unknown(choice, collective, mpi)
         return _simulated_selection(catalogue, collective, {**entry, "parameters": parameters}, library, barrier)
     if choice.name == "default":
-        return {}
+        return Default()
     told = catalogue.told(collective, choice.name, parameters, mpi)
     if told is not None:
-        return {mpi: told}
+        return Switch(mpi, told)
     if "library" in entry:
-        return {
-            "library": {variable(collective): library_text({**entry["library"], **parameters})},
-            "library_version": library,
-            **_inside(catalogue, collective, entry, choice, mpi),
-        }
+        texts = {variable(collective): library_text({**entry["library"], **parameters})}
+        return Library(texts, library, _inside(catalogue, collective, entry, choice, mpi))
     if mpi.startswith("smpi-") and "smpi" in entry and not parameters:
-        return {"smpi": entry["smpi"]}
+        return Switch("smpi", entry["smpi"])
     return _unknown(choice, collective, mpi)
 
 
 def _simulated_selection(
     catalogue: Catalogue, collective: str, entry: dict[str, Any], library: str, barrier: str
-) -> dict[str, Any]:
+) -> Selection:
     own = entry.get("simulated", entry.get("library"))
     if own is None and "smpi" in entry:
-        return {} if entry["parameters"] else {"smpi": entry["smpi"]}
+        return Default() if entry["parameters"] else Switch("smpi", entry["smpi"])
     texts = {variable(collective): library_text({**own, **entry["parameters"]})} if own else {}
     if own and "simulated" not in entry:
         # On each level of a hierarchy the same collectives as those that the simulated default runs.
         texts["COLL_BASE"] = "ompi"
     if collective != "barrier":
         texts["COLL_BARRIER"] = library_text(catalogue.algorithms["barrier"][barrier]["simulated"])
-    return {"library": texts, "library_version": library}
+    return Library(texts, library)
 
 
-def _inside(catalogue: Catalogue, collective: str, entry: dict[str, Any], choice: Choice, mpi: str) -> dict[str, Any]:
-    """How the non-blocking collective inside of a pipelined one is chosen: {inside: {collective, algorithm}}, or {}."""
+def _inside(
+    catalogue: Catalogue, collective: str, entry: dict[str, Any], choice: Choice, mpi: str
+) -> dict[str, Any] | None:
+    """How the non-blocking collective inside of a pipelined one is chosen: {collective, algorithm}; None where there is none."""
     if "inside" not in entry:
-        return {}
+        return None
     chosen = catalogue.algorithms[f"i{collective}"].get(entry["inside"], {})
-    return (
-        {"inside": {"collective": f"i{collective}", **chosen[mpi]}}
-        if mpi in chosen
-        else _unknown(choice, collective, mpi)
-    )
+    return {"collective": f"i{collective}", **chosen[mpi]} if mpi in chosen else _unknown(choice, collective, mpi)
 
 
 def variable(collective: str) -> str:
@@ -210,6 +196,16 @@ def _unknown(choice: Choice, collective: str, mpi: str) -> NoReturn:
     raise StudyError(
         f"config/algorithms.yaml: {collective} {choice.name}{extra} has no entry that tells {mpi} to use it"
     )
+
+
+def cell_from(identity: dict[str, Any], pattern: str | None = None) -> Cell:
+    """Rebuild a cell from its identity."""
+    fields = {key: value for key, value in identity.items() if key != "identity_version"}
+    fields["parameters"] = tuple((name, value) for name, value in fields["parameters"])
+    fields["selection"] = selection.read(fields["selection"])
+    fields["cycle"] = tuple(fields["cycle"])
+    fields["sizes"] = tuple(fields["sizes"]) if fields["sizes"] else None
+    return Cell(**fields, pattern=pattern)
 
 
 def expand(study: Study, catalogue: Catalogue, versions: Versions) -> list[Cell]:
@@ -256,9 +252,9 @@ def _expand_sweep(
         for choice in sweep.algorithms:
             if sweep.collective in APPLICATIONS:
                 # The rate decides the numbers of these cells only, so it is theirs and not part of the machine's identity.
-                chosen = {"core_gflops": machine.core_gflops} if machine.kind == "simulated" else {}
+                chosen: Selection = Rate(machine.core_gflops) if machine.kind == "simulated" else Default()
             else:
-                chosen = selection(catalogue, sweep.collective, choice, mpi, versions.library, sweep.barrier)
+                chosen = selected_by(catalogue, sweep.collective, choice, mpi, versions.library, sweep.barrier)
             pattern = catalogue.pattern(sweep.collective, choice.name, mpi)
             for mapping, cycle, hosts in _orders(sweep, catalogue):
                 for nodes in sweep.nodes:

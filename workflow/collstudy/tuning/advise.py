@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import re
 from dataclasses import dataclass
@@ -11,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError
+from collstudy.base.files import read_csv
 from collstudy.base.statistics import median, median_interval
-from collstudy.project.project import Project
+from collstudy.store.measurements import read_measurements, whole
 from collstudy.tuning.emission import rules_path
 from collstudy.tuning.rules import Placement
 
@@ -45,17 +45,6 @@ def parse_size(text: str) -> int:
     return int(float(found.group(1)) * UNITS[found.group(2).lower()])
 
 
-def _rows(path: Path) -> list[dict[str, str]]:
-    if not path.exists():
-        return []
-    with open(path, newline="", encoding="utf-8") as stream:
-        return list(csv.DictReader(stream))
-
-
-def _integer(text: str) -> int | None:
-    return int(float(text)) if text else None
-
-
 def answer(folder: Path, question: Question) -> tuple[bool, list[str]]:
     """What one study says: whether it knows, and the lines to print."""
     document = json.loads((folder / "study.json").read_text(encoding="utf-8"))
@@ -64,16 +53,16 @@ def answer(folder: Path, question: Question) -> tuple[bool, list[str]]:
     asked = (question.collective, question.mapping, str(question.nodes))
     decided = [
         row
-        for row in _rows(folder / "tuning" / "decisions.csv")
+        for row in read_csv(folder / "tuning" / "decisions.csv")
         if (row["collective"], row["mapping"], row["nodes"]) == asked
     ]
     at_count = [row for row in decided if int(float(row["processes"])) == question.processes]
-    sizes = sorted({_integer(row["size_bytes"]) for row in at_count if row["size_bytes"]})
+    sizes = sorted({whole(row["size_bytes"]) for row in at_count if row["size_bytes"]})
     outside = question.size is not None and sizes and not sizes[0] <= question.size < 2 * sizes[-1]
     if not at_count or outside:
         return False, [head, *_unknown(document, question, decided)]
     size = max((s for s in sizes if s <= (question.size or 0)), default=None)
-    row = next(row for row in at_count if _integer(row["size_bytes"]) == size)
+    row = next(row for row in at_count if whole(row["size_bytes"]) == size)
     row = _after_verification(folder, row)
     lines = [head, f"  use: {row['algorithm']}" + (f" ({row['reason']})" if row["reason"] else "")]
     lines += _expectation(folder, question, row, size, kind, "sampling" in document)
@@ -85,9 +74,9 @@ def answer(folder: Path, question: Question) -> tuple[bool, list[str]]:
 
 def _after_verification(folder: Path, row: dict[str, str]) -> dict[str, str]:
     """A decision whose rule was withdrawn is the default again."""
-    for gone in _rows(folder / "tables" / "tuning-withdrawn.csv"):
+    for gone in read_csv(folder / "tables" / "tuning-withdrawn.csv"):
         keys = ("collective", "mapping", "nodes", "processes", "size_bytes")
-        if all(_integer(gone[k]) == _integer(row[k]) if k not in keys[:2] else gone[k] == row[k] for k in keys):
+        if all(whole(gone[k]) == whole(row[k]) if k not in keys[:2] else gone[k] == row[k] for k in keys):
             return {**row, "algorithm": "default", "reason": f"{gone['rule']} was slower on fresh launches"}
     return row
 
@@ -99,13 +88,12 @@ def _expectation(
     name, _, parameters = row["algorithm"].partition(" [")
     samples: dict[str, dict[int, list[float]]] = {}
     points = set()
-    for found in _rows(folder / "measurements.csv"):
-        same = (found["collective"], found["mapping"]) == (question.collective, question.mapping)
-        if same:
-            points.add((found["algorithm"], found["parameters"], found["processes"], found["size_bytes"]))
-        if same and int(found["nodes"]) == question.nodes and _integer(found["size_bytes"]) == size:
-            key = found["algorithm"] + (f" [{found['parameters']}]" if found["parameters"] else "")
-            samples.setdefault(key, {}).setdefault(int(found["processes"]), []).append(float(found["latency_us"]))
+    for found in read_measurements(folder / "measurements.csv"):
+        if (found.collective, found.mapping) != (question.collective, question.mapping):
+            continue
+        points.add((found.name, found.processes, found.size))
+        if found.nodes == question.nodes and found.size == size:
+            samples.setdefault(found.name, {}).setdefault(found.processes, []).append(found.value)
     own = samples.get(row["algorithm"], {})
     lines = []
     if question.processes in own:
@@ -146,13 +134,13 @@ def _noise(latency: float, row: dict[str, str]) -> str:
 
 
 def _verified(folder: Path, question: Question, size: int | None) -> list[str]:
-    for row in _rows(folder / "tables" / "tuning-verification.csv"):
+    for row in read_csv(folder / "tables" / "tuning-verification.csv"):
         where = (
             row["collective"],
             row["mapping"],
             int(row["nodes"]),
             int(row["processes"]),
-            _integer(row["size_bytes"]),
+            whole(row["size_bytes"]),
         )
         if where == (question.collective, question.mapping, question.nodes, question.processes, size):
             return [
@@ -170,7 +158,7 @@ def _unknown(document: dict[str, Any], question: Question, decided: list[dict[st
     lines = [f"  does not know: {question.label} is outside of what it decided"]
     if decided:
         counts = sorted({int(float(row["processes"])) for row in decided})
-        sizes = sorted({_integer(row["size_bytes"]) for row in decided if row["size_bytes"]})
+        sizes = sorted({whole(row["size_bytes"]) for row in decided if row["size_bytes"]})
         reach = f", {sizes[0]} to {sizes[-1]} B" if sizes else ""
         lines.append(f"  it decided for {counts[0]} to {counts[-1]} processes{reach}")
     names = ", ".join(dict.fromkeys(one["name"] for one in entry["algorithms"]))
@@ -182,35 +170,16 @@ def _unknown(document: dict[str, Any], question: Question, decided: list[dict[st
     return lines
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the sub-command."""
-    parser.add_argument("--collective", required=True)
-    parser.add_argument("--nodes", type=int, required=True)
-    parser.add_argument("--ppn", type=int, required=True, help="processes per node")
-    parser.add_argument("--mapping", required=True)
-    parser.add_argument("--size", type=parse_size, help="bytes, such as 65536, 64KiB, 1MiB")
-    parser.add_argument("--study", help="ask this study only")
-    parser.set_defaults(run=command_advise)
-
-
-def command_advise(arguments: argparse.Namespace) -> int:
-    """Ask every study with decisions; exit status 0 when one knows, 1 when none does."""
-    project = Project(results=arguments.results)
-    question = Question(
-        arguments.collective, arguments.mapping, arguments.nodes, arguments.nodes * arguments.ppn,
-        None if arguments.collective == "barrier" else arguments.size,
-    )  # fmt: skip
-    if question.size is None and arguments.collective != "barrier":
-        raise StudyError(f"{arguments.collective} needs --size")
-    pattern = f"{arguments.study or '*'}/tuning/decisions.csv"
-    folders = sorted(path.parent.parent for path in project.results.glob(pattern))
+def advise(results: Path, question: Question, study: str | None) -> tuple[bool, list[str]]:
+    """Ask every study with decisions, or one: whether one knows, and the lines to print."""
+    if question.size is None and question.collective != "barrier":
+        raise StudyError(f"{question.collective} needs --size")
+    folders = sorted(path.parent.parent for path in results.glob(f"{study or '*'}/tuning/decisions.csv"))
     if not folders:
         raise StudyError(
             "nothing is decided yet: ./study run tuning, or for a study that is there: "
             "snakemake results/STUDY/tuning/decisions.csv"
         )
     answers = [answer(folder, question) for folder in folders]
-    print(f"{question.label}:")
-    for _, lines in sorted(answers, key=lambda one: not one[0]):
-        print("\n".join(lines))
-    return 0 if any(known for known, _ in answers) else 1
+    lines = [line for _, mine in sorted(answers, key=lambda one: not one[0]) for line in mine]
+    return any(known for known, _ in answers), [f"{question.label}:", *lines]

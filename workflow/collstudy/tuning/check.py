@@ -18,13 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError
-from collstudy.launch import hydra, openmpi
-from collstudy.launch.patterns import PATTERNS, messages_an_edge
+from collstudy.base.paths import ROOT
+from collstudy.launch import hydra, mpich, openmpi
 from collstudy.launch.proof import messages
 from collstudy.launch.rulesfile import rules_arguments
-from collstudy.launch.toolchain import Mpi, mpi_environment
-from collstudy.study.config import ROOT, Catalogue
-from collstudy.tuning import mpich
+from collstudy.launch.toolchain import Mpi
+from collstudy.study.config import Catalogue
+from collstudy.study.patterns import PATTERNS, messages_an_edge
+from collstudy.tuning import trees
 from collstudy.tuning.rules import (
     HAN,
     Placement,
@@ -87,10 +88,10 @@ def boundaries(rules: tuple[Rule, ...]) -> list[int]:
 def library(mpi: Mpi, catalogue: Catalogue, numbers: dict[str, dict[str, int]]) -> Library:
     """How the installed Open MPI or MPICH is asked; *numbers* are those of Open MPI's algorithms."""
     if mpi.name == "mpich":
-        own = mpich.own_trees(mpi.shared_library)
+        own = trees.own_trees(mpi.shared_library)
 
         def write(placement: Placement, path: Path) -> None:
-            mpich.write(placement, catalogue, own, path)
+            trees.write(placement, catalogue, own, path)
 
         return Library(f"MPICH {mpi.version}", "mpich", _mpich_probe(mpi, catalogue), write)
 
@@ -125,7 +126,7 @@ def _monitored(mpi: Mpi, arguments: list[Any], collective: str, processes: int, 
             "--mca", "pml_monitoring_enable", "2", "--mca", "pml_monitoring_enable_output", "3",
             "--mca", "pml_monitoring_filename", f"{folder}/messages", mpi.build / "probe" / "collprobe", collective, size,
         ]  # fmt: skip
-        return _messages_of(command, mpi_environment(), Path(folder))
+        return _messages_of(command, mpi.environment(), Path(folder))
 
 
 def _mpich_probe(mpi: Mpi, catalogue: Catalogue) -> Probe:

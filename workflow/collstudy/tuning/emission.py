@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from collstudy.base.files import write_atomically
+from collstudy.launch import mpich
 from collstudy.launch.rulesfile import rules_arguments
-from collstudy.store.store import write_atomically
 from collstudy.study.config import Catalogue, Machine
-from collstudy.tuning import mpich
+from collstudy.tuning import trees
 from collstudy.tuning.rules import (
     NUMBERS,
     Placement,
@@ -91,7 +92,7 @@ def emit(
                 ),
                 folder / f"openmpi-6.0-{placement.name}.json": openmpi_json(placement, catalogue, numbers),
                 folder / f"intel-{placement.name}.sh": intel_variables(placement, catalogue, foreign),
-                folder / f"mpich-{placement.name}.sh": mpich.variables(placement, catalogue, foreign),
+                folder / f"mpich-{placement.name}.sh": trees.variables(placement, catalogue, foreign),
             }
             if component := han_default(study, placement):
                 texts[han_path(folder, placement)] = han_rules(placement, component, header)

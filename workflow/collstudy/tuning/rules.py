@@ -8,7 +8,6 @@ unit. Where nothing was decided a file says "the library's default": beyond the 
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -16,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError
+from collstudy.base.files import read_csv
 from collstudy.study.cells import library_text
-from collstudy.study.config import POINT_TO_POINT, Catalogue, Machine, Study
+from collstudy.study.config import Catalogue, Machine
 from collstudy.study.placement import place
 
 #: Open MPI's numbers of collectives (ompi/mca/coll/base/coll_base_functions.h, 4.1 to 6.0).
@@ -112,24 +112,10 @@ class Placement:
         return f"{self.mapping}-n{self.nodes}"
 
 
-def wanted_files(results: Path, studies: dict[str, Study]) -> list[Path]:
-    """What a run makes: tuning files, judgements of imported collectives on held-out cells, replays of sampling."""
-    found = []
-    for name, study in studies.items():
-        if "tuning" in study.analysis:
-            found.append(results / name / "tuning" / "README.md")
-        elif any(entry["collective"] not in POINT_TO_POINT for entry in study.imports.get("files", ())):
-            found.append(results / name / "tables" / "tuning-regret.csv")
-        if "replay_sampling" in study.analysis:
-            found.append(results / name / "tables" / "sampling.csv")
-    return found
-
-
-def parse_algorithm(text: str) -> tuple[str, tuple[tuple[str, int], ...]]:
-    """`chain [fanout=2;segment_bytes=8192]`, as the analysis names variants, to name and parameters."""
-    name, _, rest = text.partition(" [")
-    pairs = [pair.split("=") for pair in rest.rstrip("]").split(";") if pair]
-    return name, tuple(sorted((key, int(value)) for key, value in pairs))
+def parse_parameters(text: str) -> tuple[tuple[str, int], ...]:
+    """`key=value;...`, as tables have parameters, to pairs in alphabetical order."""
+    pairs = [pair.split("=") for pair in text.split(";") if pair]
+    return tuple(sorted((key, int(value)) for key, value in pairs))
 
 
 def read_decisions(path: Path) -> list[Decision]:
@@ -137,16 +123,15 @@ def read_decisions(path: Path) -> list[Decision]:
     if not path.exists():
         raise StudyError(f"{path}: no decisions yet; ./study run decides for studies with analysis.tuning")
     rows = []
-    with open(path, newline="", encoding="utf-8") as stream:
-        for row in csv.DictReader(stream):
-            name, parameters = parse_algorithm(row["algorithm"])
-            rows.append(
-                Decision(
-                    row["collective"], row["mapping"], int(row["nodes"]), int(float(row["processes"])),
-                    int(float(row["size_bytes"])) if row["size_bytes"] else None, name, parameters, row["basis"],
-                    float(row["gain_pct"]) if row["gain_pct"] else None,
-                )
-            )  # fmt: skip
+    for row in read_csv(path):
+        parameters = parse_parameters(row["parameters"])
+        rows.append(
+            Decision(
+                row["collective"], row["mapping"], int(row["nodes"]), int(float(row["processes"])),
+                int(float(row["size_bytes"])) if row["size_bytes"] else None, row["algorithm"], parameters, row["basis"],
+                float(row["gain_pct"]) if row["gain_pct"] else None,
+            )
+        )  # fmt: skip
     return rows
 
 

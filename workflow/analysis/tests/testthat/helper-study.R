@@ -7,6 +7,8 @@ cycles <- list(
 # A study folder made of rows; `analysis` and `levels` as in study.json.
 make_study <- function(rows, analysis = list(), simulated = FALSE, levels = NULL, folder = tempfile("study")) {
   dir.create(folder)
+  # Mapped over the whole machine, if the rows do not say otherwise.
+  if (all(rows$nodes == 1)) rows$nodes <- prod(unlist(lapply(levels, function(l) if (l$name == "node") l$count)))
   readr::write_csv(rows, file.path(folder, "measurements.csv"), na = "")
   collectives <- lapply(split(rows, rows$collective), function(part) {
     list(
@@ -21,14 +23,38 @@ make_study <- function(rows, analysis = list(), simulated = FALSE, levels = NULL
     mappings = cycles, analysis = analysis
   )
   jsonlite::write_json(document, file.path(folder, "study.json"), auto_unbox = TRUE)
+  write_launched(folder)
   folder
+}
+
+# ranks.csv and edges.csv, as Python writes them.
+write_launched <- function(folder) {
+  said <- suppressWarnings(
+    system2("python3", c(testthat::test_path("launched.py"), folder), stdout = TRUE, stderr = TRUE)
+  )
+  if (!is.null(attr(said, "status"))) stop(paste(said, collapse = "\n"))
+}
+
+# A study in which each algorithm (a list by collective) ran on each number of processes.
+launched_study <- function(levels, algorithms, processes, mappings = "core", cycles = NULL) {
+  grid <- purrr::map_dfr(names(algorithms), function(collective) {
+    expand.grid(
+      collective = collective, algorithm = algorithms[[collective]], processes = processes, mapping = mappings,
+      stringsAsFactors = FALSE
+    )
+  })
+  rows <- toy_rows(grid$collective, grid$algorithm, grid$processes, 8, 1, grid$mapping)
+  # An algorithm may come with its parameters behind a colon.
+  rows$parameters <- ifelse(grepl(":", grid$algorithm), sub("^[^:]*:", "", grid$algorithm), "")
+  rows$algorithm <- sub(":.*", "", grid$algorithm)
+  read_results(make_study(rows, levels = levels))$study
 }
 
 toy_rows <- function(collective, algorithm, processes, size_bytes, latency_us, mapping = "core", launch = 1, ...) {
   tibble::tibble(
     study = "toy", collective = collective, algorithm = algorithm, parameters = "", mapping = mapping, nodes = 1,
     processes = processes, size_bytes = size_bytes, launch = launch, latency_us = latency_us, min_latency_us = NA_real_,
-    max_latency_us = NA_real_, proved = NA, ...
+    max_latency_us = NA_real_, proved = NA, mpi = "openmpi", ...
   )
 }
 
@@ -47,3 +73,5 @@ lawful <- function(algorithms = c(default = 1.1, linear = 1, chain = 1.3), count
       algorithms[grid$algorithm] * (1 + grid$processes / 8))
   )
 }
+
+ids <- function(entries) vapply(entries, function(entry) entry$id, "")

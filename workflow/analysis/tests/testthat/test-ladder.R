@@ -1,15 +1,17 @@
 # The EPYC node of seed 003 and the ladder that it prints (section 3.3).
-epyc <- list(machine = list(levels = list(
+epyc <- launched_study(list(
   list(name = "node", count = 2), list(name = "socket", count = 2), list(name = "numa", count = 4),
   list(name = "ccd", count = 2), list(name = "ccx", count = 2), list(name = "core", count = 4)
-)))
+), list(bcast = c("chain", "chain:fanout=1", "pipeline", "binomial", "linear"), reduce = c("binary", "rabenseifner")),
+c(1, 2, 3, 4, 5, 8, 16, 256))
+epyc_place <- function(processes) place_ranks(epyc, "bcast", "core", processes)
 printed <- c(core = 0.15, ccx = 0.32, ccd = 0.35, numa = 0.43, socket = 0.69, node = 1.82)
 model <- function(algorithm, processes) {
-  model_seed003(algorithm, latency_matrix(epyc, printed, "core", processes))
+  predict_seed003_once(epyc, "bcast", algorithm, "core", processes, printed)
 }
 
 test_that("the latency matrix has the seed's values", {
-  latency <- latency_matrix(epyc, printed, "core", 256)
+  latency <- latency_matrix(epyc, printed, epyc_place(256))
   expect_equal(latency[1, 1 + c(0, 1, 4, 8, 32, 64, 128)], c(0, 0.15, 0.32, 0.35, 0.43, 0.69, 1.82))
   expect_true(isSymmetric(latency))
 })
@@ -35,7 +37,7 @@ test_that("seed 003's models by hand, all 256 processes", {
   expect_equal(model("binary", 256), 8 * 1.82)
   expect_equal(model("rabenseifner", 256), 16 * 1.82)
   # Four chains: 64, 64, 64, 63 ranks; the second (65..128): 0 -> 65, over the two CCX .. and into the second node.
-  expect_equal(model("chain [fanout=1]", 256), model("pipeline", 256))
+  expect_equal(model("chain:fanout=1", 256), model("pipeline", 256))
 })
 
 test_that("processes that are no power of two, and one", {
@@ -47,7 +49,7 @@ test_that("processes that are no power of two, and one", {
 })
 
 test_that("a level that the ladder lacks is named", {
-  expect_error(latency_matrix(epyc, printed[c("core", "ccx")], "core", 16), "no latency for level ccd")
+  expect_error(latency_matrix(epyc, printed[c("core", "ccx")], epyc_place(16)), "no latency for level ccd")
 })
 
 ladder_rows <- function(latency) {
@@ -103,15 +105,19 @@ small_levels <- list(
 )
 
 test_that("L(i, j) from every pair, under any mapping", {
+  study <- launched_study(small_levels, list(bcast = "linear"), c(4, 8), c("core", "node"))
+  of <- function(latencies, mapping, processes) {
+    latency_matrix(study, latencies, place_ranks(study, "bcast", mapping, processes))
+  }
   results <- read_results(make_study(every_pair(), levels = small_levels))
   ladder <- read_ladder(results)
   expect_equal(setNames(ladder$latency_us, ladder$level), c(node = 1, socket = 0.4, core = 0.2))
   matrix <- pair_matrix(read_pairs(results), 8)
-  expect_equal(latency_matrix(results$study, matrix, "core", 8)[1, ], c(0, 0.2, 0.4, 0.4, 1, 1, 1, 1))
+  expect_equal(of(matrix, "core", 8)[1, ], c(0, 0.2, 0.4, 0.4, 1, 1, 1, 1))
   # Ranks 0, 1, 2 and 3 are on node 0 socket 0, node 1 socket 0, node 0 socket 1, node 1 socket 1.
-  expect_equal(latency_matrix(results$study, matrix, "node", 4)[1, ], c(0, 1, 0.4, 1))
-  by_level <- latency_matrix(results$study, c(node = 1, socket = 0.4, core = 0.2), "node", 4)
-  expect_equal(latency_matrix(results$study, matrix, "node", 4), by_level)
+  expect_equal(of(matrix, "node", 4)[1, ], c(0, 1, 0.4, 1))
+  by_level <- of(c(node = 1, socket = 0.4, core = 0.2), "node", 4)
+  expect_equal(of(matrix, "node", 4), by_level)
   expect_null(pair_matrix(head(read_pairs(results), -1), 8))
 })
 

@@ -92,7 +92,7 @@ test_that("a round asks for nothing when the target is reached or the budget is 
   results <- read_results(reached)
   rounds <- summarise_rounds(results)
   expect_equal(rounds$round, 1)
-  write_tables(results)
+  write_analysis(results)
   expect_match(describe_rounds(results)[1], "not above the target of 1,000 %")
 })
 
@@ -121,7 +121,7 @@ test_that("where nothing can be decided nothing is measured, and the default sta
     expect_equal(unique(found$algorithm), "default")
     why <- if ("default" %in% names(algorithms)) "only the default" else "no default arm"
     expect_match(found$reason, why, all = TRUE)
-    write_tables(results)
+    write_analysis(results)
     expect_match(describe_rounds(results), "nothing to decide")
     expect_length(collanalysis:::figures_of_rounds(results), 0)
   }

@@ -1,4 +1,6 @@
-flat <- list(machine = list(levels = list(list(name = "node", count = 2), list(name = "core", count = 2))))
+flat <- list(list(name = "node", count = 2), list(name = "core", count = 2))
+placed <- launched_study(flat, list(bcast = "linear"), 1:4)
+place <- function(processes) place_ranks(placed, "bcast", "core", processes)
 costs <- list(latency = c(node = 2e6, core = 1e6), gap_byte = c(node = 4e3, core = 1e3))
 
 # Runs of one law: 4 GFlop/s a core, and on P processes `extra` seconds more.
@@ -19,33 +21,33 @@ ladder <- function(levels = c(core = 0.2, node = 3)) {
     bandwidth_mb_s = NA_real_)
 }
 
-study_of <- function(rows) read_results(make_study(rows, levels = flat$machine$levels))
+study_of <- function(rows) read_results(make_study(rows, levels = flat))
 
 test_that("the model by hand: one process, and two cores of a node", {
   # 4 columns: 6 pairs a sweep at 1 s each.
-  expect_equal(model_svd(flat, "core", 1, 4, 5, 5 * 6e9, 1, costs), c(compute = 30, total = 30))
+  expect_equal(model_svd(place(1), 4, 5, 5 * 6e9, 1, costs), c(compute = 30, total = 30))
   # 3 steps of one pair; a record of 64 + 64 + 64 bytes each way at 1 ms a byte, both over one core's link; one step of
   # the reduction; the matrix (4 x 64 bytes) to and the records from the other process, half of them.
   expect_equal(
-    model_svd(flat, "core", 2, 4, 5, 5 * 6e9, 1, costs),
+    model_svd(place(2), 4, 5, 5 * 6e9, 1, costs),
     c(compute = 15, total = 5 * (3 * (1 + 1 + 2 * 0.192) + 1) + (1 + 0.128) + (1 + 0.384))
   )
 })
 
 test_that("blocks that do not divide evenly, and more processes than columns", {
   for (processes in 2:4) {
-    found <- model_svd(flat, "core", processes, 7, 1, 21e9, 1, costs)
+    found <- model_svd(place(processes), 7, 1, 21e9, 1, costs)
     # No order is faster than dividing the pairs evenly, none slower than one process alone.
     expect_gte(found[["compute"]], 21 / processes)
     expect_lte(found[["compute"]], 21)
   }
-  expect_equal(model_svd(flat, "core", 4, 2, 1, 1e9, 1, costs)[["compute"]], 1)
+  expect_equal(model_svd(place(4), 2, 1, 1e9, 1, costs)[["compute"]], 1)
 })
 
 test_that("a level that the ladder lacks is named", {
   poor <- list(latency = costs$latency["core"], gap_byte = costs$gap_byte["core"])
-  expect_silent(model_svd(flat, "core", 2, 4, 1, 6e9, 1, poor))
-  expect_error(model_svd(flat, "core", 3, 4, 1, 6e9, 1, poor), "no latency and bandwidth for level node")
+  expect_silent(model_svd(place(2), 4, 1, 6e9, 1, poor))
+  expect_error(model_svd(place(3), 4, 1, 6e9, 1, poor), "no latency and bandwidth for level node")
 })
 
 test_that("speed-up, share of communication and flop rate come back", {
@@ -64,17 +66,19 @@ test_that("an application is no collective", {
 
 test_that("with a ladder there is a model, its comparison and its figures; without, there is not", {
   results <- study_of(dplyr::bind_rows(runs(), ladder()))
-  expect_true(all(c("svd-predicted", "comparison") %in% write_models(results)$id))
-  comparison <- readr::read_csv(file.path(results$study$folder, "models", "comparison.csv"), show_col_types = FALSE)
+  models <- models_of(results)
+  names(models) <- ids(models)
+  expect_true(all(c("svd-predicted", "comparison") %in% names(models)))
+  comparison <- models$comparison$data
   expect_named(comparison, c("collective", "algorithm", "mapping", "model", "held_out_cells", "held_out_mape_pct"))
   # Nothing but flops was put into the runs.
   expect_equal(comparison$held_out_mape_pct[comparison$model == "flops_only"], 0, tolerance = 1e-6)
-  expect_true(all(c("svd-speedup", "svd-communication", "svd-model") %in% write_figures(results)$id))
+  expect_true(all(c("svd-speedup", "svd-communication", "svd-model") %in% ids(figures_of(results))))
   expect_match(describe_scaling_model(results)[1], "takes 4 GFlop/s a core")
   expect_match(describe_answer(results), "the largest speed-up is 4 on 4 processes")
 
   bare <- study_of(runs())
-  expect_false("svd-predicted" %in% write_models(bare)$id)
+  expect_false("svd-predicted" %in% ids(models_of(bare)))
   expect_match(describe_scaling_model(bare), "There is no model")
 })
 

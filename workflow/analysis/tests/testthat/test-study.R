@@ -1,12 +1,7 @@
 # Whole studies: every table, model, figure and sentence, also where there is little to say.
 make_everything <- function(folder) {
-  results <- read_results(folder)
-  expect_no_warning({
-    write_tables(results)
-    write_models(results)
-    figures <- write_figures(results)
-  })
-  figures
+  expect_no_warning(write_analysis(read_results(folder)))
+  readr::read_csv(file.path(folder, "figures", "index.csv"), show_col_types = FALSE)
 }
 
 expect_complete <- function(folder) {
@@ -14,16 +9,13 @@ expect_complete <- function(folder) {
     index <- readr::read_csv(file.path(folder, kind, "index.csv"), show_col_types = FALSE)
     expect_true(all(file.exists(file.path(folder, index$file))), info = kind)
     expect_equal(anyDuplicated(index$id), 0)
+    expect_true(all(nzchar(index$section)))
   }
   expect_equal(list.files(folder, "tmp", recursive = TRUE), character())
 }
 
 all_sentences <- function(folder) {
-  study <- read_study(folder)
-  said <- lapply(names(study$collectives), function(name) {
-    c(describe_latency(folder, name), describe_default(folder, name), describe_models(folder, name))
-  })
-  c(describe_answer(folder), unlist(said))
+  readr::read_csv(file.path(folder, "sentences.csv"), col_types = "cicl", progress = FALSE)$text
 }
 
 test_that("a simulated study is complete and says so", {
@@ -68,11 +60,11 @@ test_that("no measurement at all", {
   folder <- make_study(lawful()[0, ])
   make_everything(folder)
   expect_complete(folder)
-  expect_equal(nrow(summarise_answer(folder)), 0)
+  expect_equal(nrow(summarise_answer(read_results(folder))), 0)
 })
 
 test_that("the surface that can be turned has one surface per algorithm", {
   skip_if_not_installed("plotly")
-  widget <- plotly::plotly_build(plot_surface_interactive(make_study(lawful())))
+  widget <- plotly::plotly_build(plot_surface_interactive(read_results(make_study(lawful()))))
   expect_equal(sum(vapply(widget$x$data, function(trace) identical(trace$type, "surface"), TRUE)), 3)
 })

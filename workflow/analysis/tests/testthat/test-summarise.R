@@ -44,7 +44,7 @@ test_that("the barrier's table counts faster, slower and equal", {
 
 test_that("the answer has regret by hand", {
   rows <- toy_rows("bcast", rep(c("default", "linear"), each = 2), 2, rep(c(1, 1024), 2), c(2, 10, 1, 10))
-  answer <- summarise_answer(make_study(rows))
+  answer <- summarise_answer(read_results(make_study(rows)))
   expect_equal(answer$cells, 2)
   expect_equal(answer$default_best_pct, 50)
   expect_equal(answer$default_mean_regret_pct, 50)

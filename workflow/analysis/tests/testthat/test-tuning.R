@@ -100,7 +100,9 @@ test_that("verification by hand: regret over the fastest known, speed-up over th
   expect_equal(found$speedup, 1)
   expect_equal(found$default_regret_pct, 50)
   expect_equal(found$tuned_regret_pct, 15)
-  expect_match(describe_tuning(folder), "1 of the 2 cells", all = FALSE)
+  write_tuning_sentences(folder)
+  told <- readr::read_csv(file.path(folder, "tuning", "sentences.csv"), show_col_types = FALSE)
+  expect_match(told$text, "1 of the 2 cells", all = FALSE)
   expect_null(summarise_verification(tempfile()))
 })
 

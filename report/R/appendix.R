@@ -1,0 +1,128 @@
+# The appendix: how to check the report.
+
+show_provenance <- function(report) {
+  system <- Sys.info()
+  tool <- report$renderer
+  facts <- c(
+    "Rendered on" = report$date, "Rendered by" = with_version(tool$name, tool$version), "pandoc" = tool$pandoc,
+    "typst" = tool$typst, "R" = as.character(getRversion()), "knitr" = as.character(utils::packageVersion("knitr")),
+    "collanalysis" = tryCatch(as.character(utils::packageVersion("collanalysis")), error = function(e) "not installed"),
+    "Python" = report$python, "This project" = report$revision, "Operating system" = system_name(),
+    "Kernel" = paste(system[["sysname"]], system[["release"]], system[["machine"]]), "Processor" = processor_name(),
+    "Command" = report$command
+  )
+  facts <- facts[nzchar(facts)]
+  made <- data.frame(part = names(facts), version = unname(facts))
+  emit_table("tbl-provenance", made, "What made this report, and where.")
+  rows <- do.call(rbind, lapply(Filter(has_results, report$studies), function(study) {
+    how <- study$about$how
+    data.frame(
+      study = study$name, machine = study$about$machine$label %||% "", kind = study$about$machine$kind %||% "",
+      suite = with_version(how$suite, how$suite_version), mpi = with_version(how$mpi, how$mpi_version),
+      simulator = if (study$simulated) with_version(how$simulator, how$simulator_version) else "none",
+      command = code(paste("./study run", study$name))
+    )
+  }))
+  if (is.null(rows)) return(invisible(NULL))
+  emit_table("tbl-provenance-studies", rows, "What made the numbers of each study.", raw = "command")
+}
+
+system_name <- function() {
+  lines <- tryCatch(readLines("/etc/os-release", warn = FALSE), error = function(e) "")
+  gsub("PRETTY_NAME=|\"", "", paste(grep("^PRETTY_NAME=", lines, value = TRUE), collapse = ""))
+}
+
+processor_name <- function() {
+  lines <- tryCatch(readLines("/proc/cpuinfo", warn = FALSE), error = function(e) character())
+  name <- sub(".*: *", "", grep("^model name", lines, value = TRUE))
+  if (length(name)) paste0(name[1], " (", length(name), " logical)") else ""
+}
+
+show_claims <- function(studies) {
+  rows <- do.call(rbind, lapply(Filter(has_results, studies), claims_of))
+  if (NROW(rows) == 0) return(paragraph("This report makes no claims: no study has results."))
+  caption <- "Each sentence that states a result, where it can be seen, and the command that makes it again."
+  emit_table("tbl-claims", rows, caption, raw = names(rows), whole = 300)
+}
+
+#' The claims of a study with references to what the report shows of them.
+claims_of <- function(study) {
+  parts <- parts_of(study)
+  front <- list(list(sentences = study$sentences[study$sentences$section %in% "answer", ], floats = c(
+    if (NROW(study$answer) > 0) "tbl-answer", paste0("sec-", study$id)
+  )))
+  decided <- if (identical(study$about$chapter, "tuning")) "decided" else "tuning"
+  judged <- list(list(sentences = study$told, floats = paste0("sec-", study$id, "-", decided)))
+  do.call(rbind, lapply(c(front, judged, parts), function(part) {
+    said <- part$sentences[part$sentences$claim %in% TRUE, ]
+    if (nrow(said) == 0) return(NULL)
+    shown <- if (length(part$floats)) paste0("@", part$floats, collapse = ", ") else "not shown"
+    data.frame(claim = md(said$text), shown_in = shown, command = code(paste("./study run", study$name)))
+  }))
+}
+
+show_cells <- function(studies) {
+  cells <- do.call(rbind, lapply(studies, function(s) s$cells[cell_columns]))
+  if (is.null(cells)) return(paragraph("No study has cells yet."))
+  statuses <- c("measured", "failed", "unproved", "missing")
+  counts <- as.data.frame.matrix(table(cells$study, factor(cells$status, union(statuses, unique(cells$status)))))
+  emit_table("tbl-cells", cbind(study = rownames(counts), counts), "Cells by status.")
+  bad <- cells[cells$status != "measured", ]
+  if (nrow(bad) == 0) return(paragraph("Every cell has its number."))
+  emit_table("tbl-cells-without", group_cells(bad), paste(
+    "Every cell without a number that can be used, or without one at every size, and why. One row stands for all the",
+    "process counts of the same reason; each study's", code("cells.csv"), "has a row for each."
+  ), labels = do.call(c, lapply(studies, algorithm_labels)), whole = 300)
+}
+
+cell_columns <- c("study", "collective", "algorithm", "mapping", "processes", "status", "reason")
+
+#' 2, 4, 5, 6 -> "2, 4 to 6"
+runs <- function(numbers) {
+  numbers <- sort(unique(numbers))
+  groups <- split(numbers, cumsum(c(TRUE, diff(numbers) != 1)))
+  words <- function(run) if (length(run) > 2) paste(run[1], "to", run[length(run)]) else toString(run)
+  paste(vapply(groups, words, ""), collapse = ", ")
+}
+
+#' One row for the cells that differ in their number of processes alone.
+group_cells <- function(cells) {
+  cells$reason[is.na(cells$reason)] <- ""
+  key <- do.call(paste, c(cells[setdiff(cell_columns, "processes")], sep = "\r"))
+  rows <- lapply(split(cells, factor(key, unique(key))), function(same) {
+    row <- same[1, cell_columns]
+    row$processes <- runs(same$processes)
+    cbind(row, cells = nrow(same))
+  })
+  do.call(rbind, unname(rows))
+}
+
+show_files <- function(report) {
+  rows <- do.call(rbind, lapply(report$studies, function(study) {
+    files <- list.files(study$folder, recursive = TRUE)
+    if (length(files) == 0) return(NULL)
+    kilobytes <- file.size(file.path(study$folder, files)) / 1000
+    data.frame(file = code(file.path(report$results_label, study$name, files)), size = kilobytes)
+  }))
+  if (is.null(rows)) return(paragraph("There are no files yet."))
+  headers <- c("File", "Size (kB)")
+  emit_table("tbl-files", rows, "Every file of the studies.", raw = "file", headers = headers, whole = 2000)
+  stored <- length(list.files(file.path(report$results, "cells"), "[.]json$", recursive = TRUE))
+  if (stored == 0) return(invisible(NULL))
+  paragraph(
+    "Beside them, ", code(file.path(report$results_label, "cells")), " has ", count_of(stored, "file"), ", one for ",
+    "each cell that was launched: its question, and every launch with its command, environment, versions and numbers."
+  )
+}
+
+#' What could not be shown anywhere above: the last word of the report.
+show_problems <- function(studies) {
+  problems <- unique(unlist(lapply(studies, function(study) study$problems)))
+  if (length(problems) == 0) return(paragraph("Everything that the results hold is in this report."))
+  callout("warning", "Left out of this report", paste0("- ", md(problems), collapse = "\n"))
+}
+
+show_session <- function() {
+  text <- utils::capture.output(print(utils::sessionInfo(), locale = FALSE))
+  emit("```{.session}\n", paste(text, collapse = "\n"), "\n```")
+}

@@ -1,0 +1,164 @@
+# What every chapter begins with: the question, and how it was measured.
+
+show_chapter <- function(study) {
+  template <- if (!has_results(study)) "missing" else study$about$chapter %||% "collectives"
+  path <- file.path("chapters", paste0(template, ".qmd"))
+  if (!file.exists(path)) stop(sprintf("study %s asks for chapter template %s, which is not there", study$name, path))
+  environment <- new.env(parent = globalenv())
+  environment$study <- study
+  cat(knitr::knit_child(path, envir = environment, quiet = TRUE), sep = "\n")
+}
+
+show_no_results <- function(study) {
+  emit("# ", md(study_title(study)), " {#sec-", study$id, "}")
+  lacking <- if (is.null(study$about)) "study.json" else "measurements.csv"
+  callout("warning", "No results yet", c(
+    paste0("The study ", code(study$name), " has no ", code(lacking), " in its results folder."),
+    paste0("Make it with ", code(paste("./study run", study$name)), ".")
+  ))
+  if (is.null(study$about)) return(invisible(NULL))
+  show_study_question(study)
+  emit_table(paste0("tbl-", study$id, "-grid"), grid_table(study), "What the study asks for.")
+}
+
+show_study_question <- function(study) {
+  emit("::: {.question}")
+  paragraph(md(study$about$question %||% ""))
+  emit(":::")
+}
+
+show_chapter_head <- function(study) {
+  emit("# ", md(study_title(study)), " {#sec-", study$id, "}")
+  if (study$simulated) {
+    how <- study$about$how
+    callout("important", "Simulated numbers", paste0(
+      "Every number of this study was computed by ", md(with_version(how$simulator, how$simulator_version)),
+      " from a description of the machine; none was measured. Measurements that they are compared with are named as such."
+    ))
+  }
+  show_study_question(study)
+}
+
+show_how_measured <- function(study) {
+  emit("## How it was measured {#sec-", study$id, "-how}")
+  paragraph(measured_sentences(study))
+  emit_table(paste0("tbl-", study$id, "-grid"), grid_table(study), "What the study asks for.", algorithm_labels(study))
+  show_status(study)
+}
+
+measured_sentences <- function(study) {
+  how <- study$about$how
+  suite <- md(with_version(how$suite, how$suite_version))
+  mpi <- md(with_version(how$mpi, how$mpi_version))
+  machine <- machine_text(study$about$machine)
+  first <- if (study$simulated) {
+    paste0("Simulated with ", md(with_version(how$simulator, how$simulator_version)), ", running ", suite, ".")
+  } else if (identical(study$about$machine$kind, "imported")) {
+    paste0("Existing measurements, read from files: ", suite, " with ", mpi, ".")
+  } else {
+    paste0("Measured with ", suite, " and ", mpi, ".")
+  }
+  sentences <- c(first, paste0("Machine: ", machine, "."), repeat_sentence(study), import_sentence(study$about$import))
+  paste(sentences, collapse = " ")
+}
+
+#' "Two THIN nodes of ORFEO (2 nodes x 2 sockets x 12 cores)"
+machine_text <- function(machine) {
+  levels <- vapply(machine$levels %||% list(), function(l) count_of(l$count %||% 1, l$name), "")
+  label <- md(machine$label %||% machine$name %||% "not named")
+  if (length(levels)) paste0(label, " (", md(paste(levels, collapse = " \u00d7 ")), ")") else label
+}
+
+repeat_sentence <- function(study) {
+  how <- study$about$how
+  if (is.null(how$iterations)) return(NULL)
+  loop <- paste0(
+    "the mean over the ranks of each rank's mean over ", range_words(how$iterations), " iterations, after ",
+    range_words(how$warmup %||% 0), " for warm-up"
+  )
+  if (study$simulated) {
+    return(paste0(
+      "A latency is ", loop, ". ", barrier_sentence(unlist(how$barriers)),
+      "The simulation is deterministic, so each cell is launched once."
+    ))
+  }
+  launches <- unlist(how$launches %||% 1)
+  paste0("A launch gives ", loop, "; a latency is the median over ", range_words(launches), " launches of its cell.",
+         stop_sentence(study))
+}
+
+#' The barrier between calls, where it is not the library's default: it leaks into the number.
+barrier_sentence <- function(barriers) {
+  if (length(barriers) == 0) return(NULL)
+  paste0(
+    "The barrier between the calls is ", paste(gsub("_", " ", barriers), collapse = " or "), ", not the library's default",
+    if ("aligned" %in% barriers) ": after it all ranks start at the same instant", ". "
+  )
+}
+
+range_words <- function(values) {
+  values <- range(as.numeric(unlist(values)))
+  text <- format(values, big.mark = ",", trim = TRUE)
+  if (values[1] == values[2]) text[1] else paste(text, collapse = " to ")
+}
+
+#' Which rule ended the launches of the cells.
+stop_sentence <- function(study) {
+  stops <- table(study$cells$stop)
+  width <- study$about$how$ci_width_pct
+  if (length(stops) == 0 || is.null(width)) return("")
+  words <- c(
+    narrow = paste0("because the 95\\ % interval of the median was narrower than ", width, "\\ %"),
+    limit = "at the limit of launches"
+  )
+  known <- intersect(names(words), names(stops))
+  if (length(known) == 0) return("")
+  paste0(" Launching stopped ", and_list(paste0(words[known], " in ", vapply(stops[known], count_of, "", "cell"))), ".")
+}
+
+#' What the import found, counted: nothing is dropped in silence.
+import_sentence <- function(import) {
+  counts <- c(Filter(function(x) is.numeric(x) && length(x) == 1, import), import$problems)
+  if (length(counts) == 0) return(NULL)
+  words <- paste(vapply(counts, format, "", big.mark = ","), md(gsub("_", " ", names(counts))))
+  paste0("Of the import: ", and_list(words), ".")
+}
+
+grid_table <- function(study) {
+  rows <- lapply(collectives_of(study), function(name) {
+    c <- study$about$collectives[[name]]
+    data.frame(
+      collective = collective_title(name),
+      algorithms = paste(vapply(c$algorithms, function(a) a$label %||% a$name, ""), collapse = ", "),
+      mappings = paste(unlist(c$mappings), collapse = ", "), processes = range_text(unlist(c$processes)),
+      message_sizes = range_text(unlist(c$sizes), human_size)
+    )
+  })
+  do.call(rbind, rows)
+}
+
+range_text <- function(values, text = as.character) {
+  values <- sort(unique(as.numeric(values)))
+  if (length(values) == 0) return("none")
+  if (length(values) <= 4) return(paste(text(values), collapse = ", "))
+  paste0(text(values[1]), " to ", text(values[length(values)]), " (", length(values), " values)")
+}
+
+show_status <- function(study) {
+  cells <- study$cells
+  if (is.null(cells)) {
+    lost <- paste0("The file ", code("cells.csv"), " is missing: what was not measured cannot be listed.")
+    callout("warning", "No list of cells", lost)
+    return(invisible(NULL))
+  }
+  bad <- cells[cells$status != "measured", ]
+  if (nrow(bad) == 0) {
+    done <- if (study$simulated) "simulated" else "measured"
+    return(paragraph("All ", nrow(cells), " cells that the study asks for were ", done, "."))
+  }
+  counts <- table(bad$status)
+  callout("warning", "Cells without a number", paste0(
+    nrow(bad), " of ", nrow(cells), " cells have no number that can be used, or not at every size: ",
+    and_list(paste(counts, names(counts))), ". @sec-cells lists them with their reasons."
+  ))
+}

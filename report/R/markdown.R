@@ -1,0 +1,45 @@
+# Markdown that Quarto and plain pandoc understand alike.
+
+one_line <- function(x) trimws(gsub("[[:space:]]+", " ", enc2utf8(as.character(x))))
+
+#' Text as markdown that means exactly that text: no character of a title can become markup, a reference or a shortcode.
+md <- function(x) {
+  x <- ifelse(is.na(x), "", one_line(x))
+  # A number and its unit stay together.
+  x <- gsub("([0-9]) (%|\u00b5s|B|KiB|MiB|GiB)\\b|([0-9]) (%)", "\\1\\3\u00a0\\2\\4", x, perl = TRUE)
+  gsub("([][\\\\`*_{}()<>#+.!|~$@^&%=:-])", "\\\\\\1", x)
+}
+
+#' Text for the body of a raw HTML block.
+html_text <- function(x) {
+  x <- gsub("&", "&amp;", one_line(x), fixed = TRUE)
+  x <- gsub("<", "&lt;", x, fixed = TRUE)
+  x <- gsub(">", "&gt;", x, fixed = TRUE)
+  gsub("\"", "&quot;", x, fixed = TRUE)
+}
+
+code <- function(x) {
+  x <- one_line(x)
+  fence <- ifelse(grepl("`", x, fixed = TRUE), "``", "`")
+  ifelse(nzchar(x), paste0(fence, gsub("|", "\\|", x, fixed = TRUE), fence), "")
+}
+
+emit <- function(...) cat(..., "\n\n", sep = "")
+
+paragraph <- function(...) emit(paste0(..., collapse = ""))
+
+callout <- function(kind, title, body, collapse = FALSE) {
+  emit("::: {.callout-", kind, " title=\"", title, "\"", if (collapse) " collapse=\"true\"", "}")
+  emit(paste(body, collapse = "\n\n"))
+  emit(":::")
+}
+
+and_list <- function(x) {
+  x <- as.character(x)
+  if (length(x) < 2) return(paste(x))
+  paste(paste(x[-length(x)], collapse = ", "), "and", x[length(x)])
+}
+
+count_of <- function(n, singular, plural = paste0(singular, "s")) {
+  paste(format(n, big.mark = ",", trim = TRUE), if (n == 1) singular else plural)
+}

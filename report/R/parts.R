@@ -1,0 +1,119 @@
+# The parts of a chapter: each has a heading, sentences, figures and tables, told by their section (sentences.csv, index.csv).
+
+#' One part of a chapter.
+#' @param key Last part of the heading's label; NULL: no heading.
+#' @param sections Sections of the figures and tables.
+#' @param said Sections of the sentences.
+part <- function(study, title, key, sections, said = sections, depth = 2) {
+  figures <- study$figures[study$figures$section %in% sections, ]
+  tables <- study$tables[study$tables$section %in% sections, ]
+  sentences <- study$sentences[study$sentences$section %in% said, ]
+  sentences <- sentences[order(match(sentences$section, said), sentences$order), ]
+  list(
+    title = title, key = key, depth = depth, figures = figures, tables = tables, sentences = sentences,
+    floats = floats_of(study, figures, tables)
+  )
+}
+
+#' Labels of figures and tables that are there.
+floats_of <- function(study, figures, tables) {
+  figures <- figures[is_there(study, figures$file), ]
+  tables <- tables[is_there(study, tables$file), ]
+  c(if (nrow(figures)) label_of("fig", study, figures$id), if (nrow(tables)) label_of("tbl", study, tables$id))
+}
+
+is_empty <- function(part) nrow(part$figures) + nrow(part$tables) == 0
+
+#' All parts of a study's chapter, in order.
+parts_of <- function(study) {
+  named <- function(titles) {
+    Filter(Negate(is_empty), lapply(names(titles), function(key) part(study, titles[[key]], key, key)))
+  }
+  switch(study$about$chapter %||% "collectives",
+    topology = named(c(
+      speedup = "Speed-up over the library's default", hosts = "What the order of hosts costs",
+      choice = "Which algorithm to choose", setup = "What the communicators cost",
+      placement = "Two host files, one tree"
+    )),
+    pipelining = named(c(allreduce = "Allreduce", bcast = "Broadcast", reduce_scatter = "Reduce-scatter")),
+    mapping = named(c(mapping = "Which mapping is best")),
+    accuracy = named(c(accuracy = "How close the simulation is")),
+    ladder = list(part(
+      study, "The ladder", "ladder", unique(c(study$figures$section, study$tables$section)), "ladder"
+    )),
+    svd = parts_of_application(study, setdiff(collectives_of(study), c("latency", "bw", "multi_lat"))[1]),
+    congestion = parts_of_traces(study),
+    tuning = c(
+      named(c(sampling = "Sampled in rounds")), if (!length(study$about$sampling)) parts_of_collectives(study)
+    ),
+    parts_of_collectives(study)
+  )
+}
+
+collective_parts <- c(latency = "Latency", wins = "Which algorithm is fastest", models = "Models")
+
+parts_of_collectives <- function(study) {
+  by_collective <- lapply(collectives_of(study), function(collective) parts_of_collective(study, collective))
+  sections <- c(study$figures$section, study$tables$section)
+  mine <- unlist(lapply(collectives_of(study), function(name) paste0(name, c("", "/wins", "/models", "/levels"))))
+  believed <- part(study, "Which model to believe", "believe", character(), "believe")
+  believed$floats <- floats_of(study, study$figures[0, ], study$tables[study$tables$id %in% c("comparison", "selection"), ])
+  rest <- part(study, "Further results", "further", setdiff(sections, c(mine, own_sections(study))), "further")
+  c(
+    do.call(c, by_collective), if (nrow(believed$sentences) > 0) list(believed), if (!is_empty(rest)) list(rest)
+  )
+}
+
+#' Sections that a chapter shows in a part of their own before the collectives.
+own_sections <- function(study) if (identical(study$about$chapter, "tuning")) "sampling" else character()
+
+parts_of_collective <- function(study, collective) {
+  suffix <- list(latency = c("", "/levels"), wins = "/wins", models = "/models")
+  parts <- lapply(names(collective_parts), function(key) {
+    at <- paste0(collective, suffix[[key]])
+    part(study, collective_parts[[key]], paste0(slug(collective), "-", key), at, depth = 3)
+  })
+  parts <- Filter(Negate(is_empty), parts)
+  # One part needs no heading of its own.
+  if (length(parts) == 1) parts[[1]]$key <- NULL
+  head <- part(study, collective_title(collective), slug(collective), character())
+  head$none <- if (length(parts) == 0) "The analysis made no figure and no table for this collective."
+  c(list(head), parts)
+}
+
+parts_of_application <- function(study, name) {
+  list(
+    part(study, "Time to solution and speed-up", "speedup", name),
+    part(study, "A model of the time", "model", paste0(name, "/models")),
+    part(study, "The ladder that the model uses", "ladder", paste0(collectives_of(study), "/levels"), "ladder")
+  )
+}
+
+parts_of_traces <- function(study) {
+  dynamic <- lapply(study$about$applications, function(application) {
+    part(study, application$label, slug(application$name), paste0(application$name, "/dynamic"), depth = 3)
+  })
+  overview <- part(study, "The network over time", "dynamic", character(), "dynamic")
+  overview$floats <- unlist(lapply(dynamic, function(part) part$floats))
+  c(
+    list(
+      part(study, "What the applications call", "static", "applications"),
+      part(study, "From rank to rank", "pairs", "pairs"), overview
+    ),
+    Filter(Negate(is_empty), dynamic), list(part(study, "What helps", "helps", "replays"))
+  )
+}
+
+show_parts <- function(study, parts = parts_of(study)) for (part in parts) show_part(study, part)
+
+show_part <- function(study, part) {
+  if (!is.null(part$key)) emit(strrep("#", part$depth), " ", md(part$title), " {#sec-", study$id, "-", part$key, "}")
+  if (!is.null(part$none)) paragraph(part$none)
+  if (nrow(part$sentences) > 0) {
+    notes <- !part$sentences$claim %in% TRUE
+    if (any(notes)) paragraph(paste(md(part$sentences$text[notes]), collapse = " "))
+    if (any(!notes)) paragraph(paste(md(part$sentences$text[!notes]), collapse = " "))
+  }
+  for (i in seq_len(nrow(part$figures))) show_figure(study, part$figures[i, ])
+  for (i in seq_len(nrow(part$tables))) show_table(study, part$tables[i, ])
+}

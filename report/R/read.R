@@ -1,0 +1,80 @@
+# What the report reads of a study's results (docs/architecture.md). Values are passed on; nothing is remembered elsewhere.
+
+`%||%` <- function(x, y) if (is.null(x) || length(x) == 0) y else x
+
+#' The report: what render.py says of it (report.json), the folder in which it is built, and its studies.
+read_report <- function() {
+  report <- jsonlite::fromJSON("report.json", simplifyVector = TRUE)
+  # knitr changes the folder while it knits a chapter; files that we make belong beside index.qmd.
+  report$build <- getwd()
+  report$studies <- lapply(report$studies, function(name) read_study(report, name))
+  report
+}
+
+#' A CSV file as a data frame of texts and numbers, or NULL when there is none or it cannot be read.
+read_table <- function(path) {
+  if (!file.exists(path) || file.size(path) == 0) return(NULL)
+  table <- tryCatch(
+    utils::read.csv(path, check.names = FALSE, stringsAsFactors = FALSE, na.strings = c("NA", ""), encoding = "UTF-8"),
+    error = function(e) NULL
+  )
+  if (is.null(table) || ncol(table) == 0) NULL else table
+}
+
+slug <- function(x) gsub("(^-|-$)", "", gsub("[^a-z0-9]+", "-", tolower(x)))
+
+#' One study: its study.json (NULL when there is none yet), cells, sentences, the indexes of its figures and tables, and what
+#' of them cannot be shown (`problems`), so that nothing disappears silently.
+read_study <- function(report, name) {
+  folder <- file.path(report$results, name)
+  json <- file.path(folder, "study.json")
+  about <- if (file.exists(json)) tryCatch(jsonlite::fromJSON(json, simplifyVector = FALSE), error = identity)
+  broken <- if (inherits(about, "error")) sprintf("%s/study.json cannot be read: %s", name, conditionMessage(about))
+  if (!is.null(broken)) about <- NULL
+  tables <- rbind(
+    read_index(folder, "tables/index.csv", table_columns), read_index(folder, "models/index.csv", table_columns)
+  )
+  answer <- tables$section %in% "answer"
+  study <- list(
+    name = name, id = slug(name), folder = folder, build = report$build, about = about,
+    simulated = isTRUE(about$simulated), cells = read_table(file.path(folder, "cells.csv")),
+    figures = read_index(folder, "figures/index.csv", figure_columns), tables = tables[!answer, ],
+    answer = if (any(answer)) read_table(file.path(folder, tables$file[answer][1])),
+    sentences = read_index(folder, "sentences.csv", sentence_columns),
+    told = read_index(folder, "tuning/sentences.csv", sentence_columns)
+  )
+  study$problems <- c(broken, problems_of(study))
+  study
+}
+
+figure_columns <- c(
+  "id", "section", "file", "title", "caption", "seed_figure", "width_in", "height_in", "interactive"
+)
+table_columns <- c("id", "section", "file", "caption", "seed_table")
+sentence_columns <- c("section", "order", "text", "claim")
+
+read_index <- function(folder, file, columns) {
+  index <- read_table(file.path(folder, file))
+  if (is.null(index)) index <- data.frame(section = character())
+  for (column in setdiff(columns, names(index))) index[[column]] <- rep(NA, nrow(index))
+  for (column in intersect(columns, c("id", "file"))) index[[column]] <- as.character(index[[column]])
+  index[columns]
+}
+
+#' Files that an index names and that are missing, empty, or cannot be read.
+problems_of <- function(study) {
+  shown <- function(files) file.path(study$name, files)
+  lost <- study$figures$file[!is_there(study, study$figures$file)]
+  unread <- Filter(function(file) is.null(read_table(file.path(study$folder, file))), study$tables$file)
+  c(sprintf("figure %s is missing", shown(lost)), sprintf("table %s is missing or empty", shown(unlist(unread))))
+}
+
+is_there <- function(study, files) {
+  paths <- file.path(study$folder, files)
+  file.exists(paths) & !is.na(file.size(paths)) & file.size(paths) > 0
+}
+
+study_title <- function(study) one_line(study$about$title %||% study$name)
+
+#' Whether there is anything to show: the description alone is written before anything is measured.
+has_results <- function(study) !is.null(study$about) && file.exists(file.path(study$folder, "measurements.csv"))

@@ -1,0 +1,208 @@
+# Numbers, headers and tables.
+
+human_size <- function(bytes) {
+  one <- function(b) {
+    if (is.na(b)) return("")
+    unit <- if (b >= 2^20) 2^20 else if (b >= 1024) 1024 else 1
+    paste(format(round(b / unit, 2), trim = TRUE), c("B", "KiB", "MiB")[match(unit, c(1, 1024, 2^20))])
+  }
+  vapply(suppressWarnings(as.numeric(bytes)), one, "")
+}
+
+#' Decimals that keep about three digits of a typical value of the column, the same for the whole column.
+decimals_of <- function(x, name) {
+  x <- abs(x[is.finite(x) & x != 0])
+  if (length(x) == 0 || all(x == round(x))) return(0)
+  if (grepl("(mape|regret|best)_pct$", name)) return(1)
+  if (grepl("_pct$", name)) return(2)
+  if (grepl("^(coef|slope|r_squared|intercept)", name)) return(if (max(x) < 0.1) 4 else 3)
+  if (max(x) >= 1e4) return(0)
+  if (max(x) < 1) 3 else if (grepl("_us$", name) || max(x) >= 10) 2 else 3
+}
+
+format_number <- function(x, name) {
+  text <- formatC(x, format = "f", digits = decimals_of(x, name), big.mark = ",")
+  text <- sub("^-(0(\\.0+)?)$", "\\1", text)
+  ifelse(is.na(x), "\u2013", sub("^-", "\u2212", text))
+}
+
+units <- c(us = "\u00b5s", pct = "%", bytes = "bytes", mb_s = "MB/s", gb_s = "GB/s", s = "s")
+
+special_headers <- c(
+  r_squared = "R\u00b2", coef_log_size = "Coefficient of log size", coef_processes = "Coefficient of processes",
+  size_bytes = "Message size", n = "Matrix order", size_class = "Message size", process_class = "Processes",
+  from_processes = "From (processes)", to_processes = "To (processes)",
+  default_best_pct = "Default fastest or tied (%)", default_mean_regret_pct = "Its mean regret (%)",
+  default_max_regret_pct = "Its largest regret (%)", best_single = "Best single algorithm",
+  best_single_regret_pct = "Mean regret of that (%)"
+)
+
+#' "mean_difference_us" -> "Mean difference (µs)"
+header_of <- function(name) {
+  one <- function(n) {
+    if (n %in% names(special_headers)) return(special_headers[[n]])
+    unit <- ""
+    for (suffix in names(units)) {
+      if (grepl(paste0("._", suffix, "$"), n)) {
+        unit <- paste0(" (", units[[suffix]], ")")
+        n <- sub(paste0("_", suffix, "$"), "", n)
+        break
+      }
+    }
+    n <- gsub("\\bmpi\\b", "MPI", gsub("mape", "MAPE", gsub("_", " ", n)))
+    paste0(toupper(substr(n, 1, 1)), substring(n, 2), unit)
+  }
+  vapply(name, one, "", USE.NAMES = FALSE)
+}
+
+#' The names that readers should see for the algorithms of a study, by name and by name with parameters.
+algorithm_labels <- function(study) {
+  labels <- character()
+  for (collective in study$about$collectives) {
+    for (algorithm in collective$algorithms) {
+      parameters <- algorithm$parameters %||% ""
+      label <- algorithm$label %||% algorithm$name
+      if (!nzchar(parameters)) labels[[algorithm$name]] <- label
+      if (nzchar(parameters)) labels[[collanalysis::variant_name(algorithm$name, parameters)]] <- label
+    }
+  }
+  labels
+}
+
+#' Algorithms and their parameters, which files have in two columns, as one column of labels.
+join_variants <- function(table, labels) {
+  columns <- c(parameters = "algorithm", winner_parameters = "winner", runner_up_parameters = "runner_up")
+  for (column in intersect(names(columns), names(table))) {
+    names <- columns[[column]]
+    given <- !is.na(table[[column]]) & nzchar(table[[column]])
+    key <- collanalysis::variant_name(table[[names]], table[[column]])
+    shown <- ifelse(key %in% names(labels), labels[key], paste0(table[[names]], " (", table[[column]], ")"))
+    table[[names]] <- ifelse(given, shown, ifelse(table[[names]] %in% names(labels), labels[table[[names]]], table[[names]]))
+    table[[column]] <- NULL
+  }
+  table
+}
+
+#' "binary_tree;chain" -> "Binary tree, Chain", in a column that holds nothing but names of algorithms.
+relabel <- function(values, labels) {
+  parts <- strsplit(values, ";", fixed = TRUE)
+  if (length(labels) == 0 || !all(unlist(parts) %in% names(labels))) return(values)
+  vapply(parts, function(names) paste(labels[names], collapse = ", "), "")
+}
+
+format_cells <- function(table, headers, labels = character()) {
+  for (name in names(table)) {
+    column <- table[[name]]
+    if (is.numeric(column)) {
+      table[[name]] <- if (name == "size_bytes") human_size(column) else format_number(column, name)
+    } else {
+      table[[name]] <- md(format_words(column, name, labels))
+    }
+  }
+  # Where a line of a page (of 110 letters) has room, short words of a column stay on one line; where it has not, typst
+  # would print them over the next column.
+  width <- vapply(table, function(column) max(0L, nchar(column)), 1L)
+  if (sum(pmax(width, nchar(headers)) + 3) > 110) return(table)
+  short <- width <= 20 & !grepl("_bytes$", names(table))
+  table[short] <- lapply(table[short], gsub, pattern = " ", replacement = "\u00a0", fixed = TRUE)
+  table
+}
+
+#' Names of the analysis as words: algorithms by their labels, TRUE as yes, terms without underscores.
+format_words <- function(column, name, labels) {
+  if (is.logical(column)) return(ifelse(column, "yes", "no"))
+  column <- as.character(column)
+  known <- !is.na(column)
+  if (name == "model") column[known] <- relabel(column[known], collanalysis::model_labels())
+  if (name %in% c("model", "term", "held_out")) column <- gsub("_", " ", column, fixed = TRUE)
+  if (!name %in% c("mapping", "collective", "study")) column[known] <- relabel(column[known], labels)
+  column
+}
+
+#' Columns that say nothing: empty ones, and the study and collective where they are the same in every row.
+drop_columns <- function(table) {
+  empty <- vapply(table, function(column) all(is.na(column)), TRUE)
+  same <- vapply(table, function(column) length(unique(column)) <= 1, TRUE) & names(table) %in% c("study", "collective")
+  table[!(empty | same)]
+}
+
+#' A data frame as a pipe table: numbers to the right, the width of the dashes as the width of the column (where a
+#' renderer uses that at all). `raw` names columns that already are markdown.
+pipe_table <- function(table, labels = character(), raw = character(), headers = header_of(names(table))) {
+  right <- vapply(table, is.numeric, TRUE)
+  shown <- format_cells(table, headers, labels)
+  for (name in raw) shown[[name]] <- as.character(table[[name]])
+  width <- vapply(seq_along(shown), function(i) min(60L, max(3L, nchar(c(headers[i], shown[[i]])), na.rm = TRUE)), 1L)
+  dashes <- ifelse(right, paste0(strrep("-", width), ":"), paste0(":", strrep("-", width)))
+  rows <- if (nrow(shown)) do.call(paste, c(unname(shown), sep = " | ")) else character()
+  c(
+    paste0("| ", paste(md(headers), collapse = " | "), " |"),
+    paste0("|", paste(dashes, collapse = "|"), "|"),
+    paste0("| ", rows, " |")[seq_along(rows)]
+  )
+}
+
+#' A numbered table. Wide ones scroll inside their box in HTML and are set smaller in the PDF; long ones are cut (in the
+#' PDF sooner), and then say where the rest is. Up to `whole` rows are never cut.
+emit_table <- function(id, table, caption, labels = character(), raw = character(), headers = header_of(names(table)),
+                       most = c(html = 300, pdf = 10), whole = 60, file = NULL) {
+  begin_float(id)
+  if (nrow(table) <= whole) {
+    emit_rows(table, labels, raw, headers)
+    emit(caption)
+  } else {
+    emit("::: {.content-visible when-format=\"html\"}")
+    emit_rows(utils::head(table, most[["html"]]), labels, raw, headers)
+    emit(":::")
+    emit("::: {.content-hidden when-format=\"html\"}")
+    emit_rows(utils::head(table, most[["pdf"]]), labels, raw, headers)
+    emit(":::")
+    emit(caption, " ", cut_note(nrow(table), most, file))
+  }
+  emit(":::")
+}
+
+#' Open a numbered figure or table.
+begin_float <- function(id) emit("::: {#", id, "}")
+
+#' "The first 20 of 400 rows; all of them are in ...", for the format that shows fewer.
+cut_note <- function(rows, most, file) {
+  where <- if (is.null(file)) "" else paste0("; all of them are in ", code(file))
+  one <- function(limit, visible) {
+    if (rows <= limit) return("")
+    text <- paste0("The first ", limit, " of ", format(rows, big.mark = ","), " rows", where, ".")
+    paste0("[", text, "]{.content-", visible, " when-format=\"html\"}")
+  }
+  paste0(one(most[["html"]], "visible"), one(most[["pdf"]], "hidden"))
+}
+
+emit_rows <- function(table, labels, raw, headers) {
+  wide <- ncol(table) > 7 || sum(nchar(headers)) > 80
+  emit("::: {.table-scroll", if (nrow(table) > 30) " .long", "}")
+  # A table that fits on a page stays in one piece; one that does not would be printed over itself.
+  long <- nrow(table) > 30 || sum(nchar(unlist(table)), na.rm = TRUE) > 2500
+  emit(typst_only(paste0(
+    "#block(width: 100%, breakable: ", if (long) "true" else "false", ")[",
+    if (wide) "#set text(size: 8.8pt); #set table(inset: (x: 3.5pt, y: 3pt))"
+  )))
+  emit(paste(pipe_table(table, labels, raw, headers), collapse = "\n"))
+  emit(typst_only("]"))
+  emit(":::")
+}
+
+typst_only <- function(text) paste0("```{=typst}\n", text, "\n```")
+
+#' A table of the study's index, read from its file.
+show_table <- function(study, row) {
+  path <- file.path(study$folder, row$file)
+  table <- read_table(path)
+  label <- paste0(study$name, "/", row$file)
+  if (is.null(table)) {
+    callout("warning", "Missing table", c(md(row$caption), paste0("The file ", code(label), " is missing or empty.")))
+    return(invisible(NULL))
+  }
+  labels <- algorithm_labels(study)
+  table <- drop_columns(join_variants(table, labels))
+  caption <- caption_of(study, row$caption)
+  emit_table(label_of("tbl", study, row$id), table, caption, labels, file = label)
+}

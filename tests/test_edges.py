@@ -1,0 +1,161 @@
+"""Placement and sending trees reach the analysis as the launchers have them; its rules read nothing that they do not name."""
+
+from __future__ import annotations
+
+import csv
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from collstudy.launch.patterns import PATTERNS
+from collstudy.sources import edges
+from collstudy.sources.source import Context
+from collstudy.sources.swept import SweptSource
+from collstudy.study.cells import Versions, expand
+from collstudy.study.config import Configuration
+from conftest import ROOT, Checkout
+
+EXAMPLE = ROOT / "workflow" / "analysis" / "inst" / "extdata" / "example"
+ANALYSE = ROOT / "workflow" / "scripts" / "analyse.R"
+VERSIONS = Versions(
+    {"smpi-openmpi": {"name": "collbench", "version": "1"}},
+    {"smpi-openmpi": {"name": "smpi-openmpi", "version": "SimGrid 3.32"}},
+    "1.0",
+    {"processor": "x"},
+)
+STUDY = """\
+title: Placed
+question: Where?
+machine: xeon-edr
+sweeps:
+  - collective: bcast
+    algorithms: [linear, chain]
+    mappings: [{mapping}]
+    nodes: [2, 3]
+    {count}
+    sizes: {{from: 8, to: 16}}
+"""
+
+
+def rscript(*arguments: str | Path) -> str:
+    """What an R script prints."""
+    environment = {**os.environ, "R_LIBS": str(ROOT / ".study" / "R")}
+    done = subprocess.run(
+        ["Rscript", *map(str, arguments)], check=False, capture_output=True, text=True, env=environment
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("mapping", "count"),
+    [("shuffled", "processes: [6, 7]"), ("block", "processes_per_node: [2, 3]"), ("random", "processes_per_node: [3]")],
+)
+def test_hops_are_those_of_the_placement_that_is_launched(
+    checkout: Checkout, tmp_path: Path, mapping: str, count: str
+) -> None:
+    checkout.write("config/studies/placed.yaml", STUDY.format(mapping=mapping, count=count))
+    configuration = Configuration(checkout.folder / "config")
+    study = configuration.study("placed")
+    cells = expand(study, configuration.catalogue, VERSIONS)
+    edges.write(study, edges.of_cells(cells), configuration.catalogue, tmp_path)
+    context = Context(configuration, tmp_path)
+    context.versions = VERSIONS
+    (tmp_path / "study.json").write_bytes(SweptSource(study, context).study_json())
+    with open(tmp_path / "measurements.csv", "w", newline="") as stream:
+        writer = csv.writer(stream)
+        columns = "collective,algorithm,parameters,mpi,mapping,nodes,processes,size_bytes,launch,latency_us"
+        writer.writerow(columns.split(","))
+        for cell in cells:
+            row = ["bcast", cell.algorithm, "", cell.mpi["name"], cell.mapping, cell.nodes, cell.processes, 8, 1, 1.0]
+            writer.writerow(row)
+    script = tmp_path / "hops.R"
+    script.write_text(
+        "r <- collanalysis::read_results(commandArgs(TRUE)[1]); n <- asNamespace('collanalysis')\n"
+        "for (i in seq_len(nrow(r$medians))) { m <- r$medians[i, ]\n"
+        "  h <- n$count_hops(r$study, 'bcast', m$algorithm, m$mapping, m$processes)\n"
+        "  nodes <- r$study$places$nodes[r$study$places$mapping == m$mapping & r$study$places$processes == m$processes]\n"
+        "  cat(m$algorithm, nodes[1], m$processes, h[, 'messages_node'], '\\n') }\n"
+    )
+    found = {tuple(line.split()[:3]): int(line.split()[3]) for line in rscript(script, tmp_path).splitlines()}
+    for cell in cells:
+        node = [core.node for core in cell.place(study.machine)]
+        tree = PATTERNS[cell.algorithm](cell.processes, {})
+        crossing = sum(node[sender] != node[receiver] for sender, receiver in tree)
+        assert found[cell.algorithm, str(cell.nodes), str(cell.processes)] == crossing, cell.label
+    assert len(found) == len(cells)
+
+
+def test_counts_share_what_they_have_in_common_and_nothing_else(checkout: Checkout) -> None:
+    checkout.write("config/studies/placed.yaml", STUDY.format(mapping="block", count="processes: [4, 5, 6, 9]"))
+    configuration = Configuration(checkout.folder / "config")
+    study = configuration.study("placed")
+    launched = edges.of_cells(expand(study, configuration.catalogue, VERSIONS))
+    rows = edges.edges(launched, configuration.catalogue)
+    for algorithm in ("linear", "chain"):
+        for count in (4, 5, 6, 9):
+            tree = {
+                (row["parent"], row["rank"])
+                for row in rows
+                if row["algorithm"] == algorithm and row["parameters"] == "" and row["collective"] == "bcast"
+                and row["from_processes"] <= count <= row["to_processes"] and row["rank"] < count
+            }  # fmt: skip
+            assert tree == PATTERNS[algorithm](count, {})
+    linear = [row for row in rows if (row["algorithm"], row["collective"]) == ("linear", "bcast")]
+    assert len(linear) == 8
+
+
+def test_analysis_reads_nothing_but_the_inputs_of_its_rule(tmp_path: Path) -> None:
+    text = (ROOT / "workflow" / "rules" / "analyse.smk").read_text()
+    inputs = ["study.json", "measurements.csv", "cells.csv", "ranks.csv", "edges.csv"]
+    assert all(f'"{name}"' in text.partition("output:")[0] for name in inputs)
+    made = []
+    for name in ("alone", "crowded"):
+        folder = tmp_path / name
+        folder.mkdir()
+        for file in inputs:
+            shutil.copy(EXAMPLE / file, folder)
+        if name == "crowded":
+            # What an earlier run left, and must not be believed.
+            for file in ("models/bcast-comparison.csv", "models/comparison.csv", "models/selection.csv"):
+                (folder / file).parent.mkdir(exist_ok=True)
+                (folder / file).write_text("no,table\n")
+        rscript(ANALYSE, folder)
+        made.append({path.relative_to(folder): path.read_bytes() for path in folder.rglob("*.csv")})
+    assert made[0] == made[1]
+    assert {Path("sentences.csv"), Path("figures/index.csv"), Path("models/comparison.csv")} <= set(made[0])
+
+
+def test_example_study_has_the_tables_that_python_writes(tmp_path: Path) -> None:
+    for path in EXAMPLE.iterdir():
+        shutil.copy(path, tmp_path)
+    (tmp_path / "ranks.csv").unlink()
+    (tmp_path / "edges.csv").unlink()
+    script = ROOT / "workflow" / "analysis" / "tests" / "testthat" / "launched.py"
+    subprocess.run(["python", script, tmp_path], check=True)
+    for name in ("ranks.csv", "edges.csv"):
+        assert (tmp_path / name).read_text() == (EXAMPLE / name).read_text()
+
+
+def test_manual_pages_are_up_to_date_and_their_examples_run(tmp_path: Path) -> None:
+    package = tmp_path / "analysis"
+    shutil.copytree(ROOT / "workflow" / "analysis", package)
+    if rscript("-e", "cat(nzchar(system.file(package = 'roxygen2')))") != "TRUE":
+        pytest.skip("roxygen2 is not installed (envs/debian-test.txt)")
+    rscript("-e", f"roxygen2::roxygenise('{package}')")
+    for name in ("NAMESPACE", *(f"man/{path.name}" for path in (package / "man").iterdir())):
+        assert (package / name).read_text() == (ROOT / "workflow" / "analysis" / name).read_text(), name
+    # An exported function without an example is an error too.
+    script = tmp_path / "examples.R"
+    script.write_text(
+        "library(collanalysis)\n"
+        "for (page in list.files(commandArgs(TRUE)[1], full.names = TRUE)) {\n"
+        "  if (grepl('-package', page)) next\n"
+        "  code <- tempfile(); tools::Rd2ex(page, code)\n"
+        "  if (!file.exists(code)) stop(page, ' has no example')\n"
+        "  source(code, local = new.env())\n"
+        "}\n"
+    )
+    rscript(script, package / "man")

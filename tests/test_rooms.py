@@ -1,0 +1,52 @@
+"""The rooms of the Python part: what may import what, and that docs/architecture.md shows it as it is."""
+
+from __future__ import annotations
+
+import ast
+import re
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "workflow" / "collstudy"
+
+
+def imports() -> dict[str, set[str]]:
+    """The other rooms that the modules of each room import, anywhere in their text."""
+    found: dict[str, set[str]] = {}
+    for path in PACKAGE.glob("*/*.py"):
+        room = found.setdefault(path.parent.name, set())
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
+            names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            assert not (isinstance(node, ast.ImportFrom) and node.level), f"{path}: a relative import"
+            for name in names:
+                package, _, rest = name.partition(".")
+                if package == "collstudy" and rest:
+                    room.add(rest.partition(".")[0])
+        room.discard(path.parent.name)
+    return found
+
+
+def test_rooms_import_each_other_without_a_cycle() -> None:
+    found = imports()
+    assert {"base", "study", "store", "plan", "launch", "sources", "project", "cli"} <= set(found)
+    # Raises CycleError, which names the cycle.
+    order = list(TopologicalSorter(found).static_order())
+    assert order[0] == "base" and order[-1] == "cli"
+
+
+def test_the_picture_of_the_rooms_is_true() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    (picture,) = re.findall(r"```mermaid\n(.*?)```", text, re.DOTALL)
+    shown: dict[str, set[str]] = {}
+    for room, others in re.findall(r"^ *(\w+) --> (.+)$", picture, re.MULTILINE):
+        shown.setdefault(room, set()).update(name.strip() for name in others.split("&"))
+    # What all others use is not drawn with an arrow from each.
+    assert shown == {room: others - {"base"} for room, others in imports().items() if others - {"base"}}
+
+
+def test_only_sources_ask_what_kind_a_study_is_of() -> None:
+    for path in [*PACKAGE.rglob("*.py"), *(ROOT / "workflow" / "rules").iterdir()]:
+        if path.parent.name != "sources":
+            assert not re.search(r"study\.(applications|imports|sampling)", path.read_text(encoding="utf-8")), path

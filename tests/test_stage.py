@@ -1,0 +1,47 @@
+"""Reading the workflow: a dry run writes nothing into the results, whatever it finds there; `check` says what would stop a run."""
+
+from __future__ import annotations
+
+from conftest import TINY, Checkout
+
+
+def listing(checkout: Checkout) -> dict[str, tuple[int, bytes]]:
+    """Every file of the results with its time stamp and content."""
+    files = (path for path in (checkout.folder / "results").rglob("*") if path.is_file())
+    return {str(path): (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
+
+
+def test_a_dry_run_writes_nothing(checkout: Checkout) -> None:
+    target = "results/tiny/measurements.csv"
+    planned = checkout.snakemake("-n", target)
+    assert planned.returncode == 0, planned.stderr
+    assert "measure_block" in planned.stdout + planned.stderr
+    assert not (checkout.folder / "results").exists()
+    assert checkout.snakemake("--cores", "2", target).returncode == 0
+    before = listing(checkout)
+    assert "Nothing to be done" in (done := checkout.snakemake("-n", target)).stdout + done.stderr
+    # Another question: a cell more.
+    checkout.write("config/studies/tiny.yaml", TINY.replace("[2, 4]", "[2, 4, 8]"))
+    more = checkout.snakemake("-n", target)
+    assert more.returncode == 0, more.stderr
+    assert {"describe_study", "plan_tiny", "measure_block"} <= set((more.stdout + more.stderr).split())
+    assert listing(checkout) == before
+
+
+def test_check_says_in_one_line_what_would_stop_a_run(checkout: Checkout) -> None:
+    assert checkout.collstudy("check").returncode == 0
+    checkout.write("config/mappings.yaml", (checkout.folder / "config" / "mappings.yaml").read_text() + LISTED)
+    checkout.write("config/studies/tiny.yaml", TINY.replace("[core]", "[few]"))
+    done = checkout.collstudy("check", "tiny")
+    assert done.returncode == 2 and not (checkout.folder / "results").exists()
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: study tiny: ") and "2 ranks" in line
+    done = checkout.collstudy("check", "nowhere")
+    assert done.returncode == 2 and done.stderr.startswith("error: no study 'nowhere'")
+
+
+LISTED = """
+few:
+  cycle: []
+  hosts: {ranks: [0, 1]}
+"""

@@ -1,0 +1,513 @@
+# Models made of messages: how each algorithm sends, with the costs of a message at each level of the machine.
+
+#' What messages cost: parameters of the Hockney and LogGP models
+#'
+#' From the study's ladder where it has one ([summarise_ladder()]), else from what the machine's file declares for a
+#' simulated machine, else typical values by the level's name, which only the fitted model uses.
+#'
+#' @param results List from [read_results()].
+#' @return List: `source` (ladder, machine, none), `latency` (us, small message, named by level), `gap_byte` (us a byte,
+#'   named by level), `overhead` (us that a processor spends on a message), `eager` (bytes up to which a send ends
+#'   without its receiver), `full_duplex` (levels whose links have their bandwidth in each direction), and `pairs` (core
+#'   x core matrix of latencies, where the study measured all pairs).
+#' @noRd
+message_costs <- function(results) {
+  levels <- results$study$machine$levels
+  names <- map_chr(levels, "name")
+  declared <- function(key) setNames(map_dbl(levels, function(level) as.numeric(level[[key]] %||% NA)), names)
+  # SimGrid lets go of messages below its limit, Open MPI of those up to it.
+  eager <- if (results$study$simulated) 65535 else 4096
+  ladder <- read_ladder(results)
+  if (nrow(ladder) > 0) {
+    check_ladder(ladder, names[map_dbl(levels, function(level) level$count) > 1])
+    known <- list(source = "ladder", eager = eager, full_duplex = duplex_levels(levels))
+    return(c(known, ladder_costs(results, ladder)))
+  }
+  if (length(levels) > 0 && !anyNA(declared("latency_us")) && !anyNA(declared("bandwidth_gb_s"))) {
+    return(list(
+      source = "machine", latency = declared("latency_us"), gap_byte = 1e-3 / declared("bandwidth_gb_s"), overhead = 0,
+      eager = eager, full_duplex = duplex_levels(levels)
+    ))
+  }
+  if (length(levels) == 0) names <- "core"
+  list(
+    source = "none", latency = setNames(coalesce(typical_latency[names], 0.4), names),
+    gap_byte = setNames(rep(1e-3 / 8, length(names)), names), overhead = 0.1, eager = eager
+  )
+}
+
+duplex_levels <- function(levels) map_chr(Filter(function(level) isTRUE(level$full_duplex), levels), "name")
+
+#' What the study's own ladder says of messages; NA for levels that it lacks
+#' @noRd
+ladder_costs <- function(results, ladder = read_ladder(results)) {
+  names <- map_chr(results$study$machine$levels, "name")
+  fitted <- filter(summarise_ladder(ladder), .data$pairs == 1)
+  of <- function(column) setNames(fitted[[column]][match(names, fitted$level)], names)
+  overhead <- suppressWarnings(min(fitted$gap_us, na.rm = TRUE))
+  list(
+    latency = of("latency_us"), gap_byte = 1e-3 / of("bandwidth_gb_s"),
+    overhead = if (is.finite(overhead)) overhead else 0,
+    pairs = pair_matrix(read_pairs(results), prod(machine_levels(results$study, 1)))
+  )
+}
+
+typical_latency <- c(group = 2, node = 1.5, socket = 0.45, numa = 0.4, ccd = 0.35, ccx = 0.3, core = 0.2)
+
+#' The algorithm that the library's default is for each size, where the study knows the library's table
+#' @return Tibble with a row for each size: algorithm, parameters. NULL without a table.
+#' @noRd
+decide_default <- function(study, collective, processes, size) {
+  table <- study$decisions[[collective]]
+  if (NROW(table) == 0) return(NULL)
+  table <- table[table$ranks > processes, ]
+  table[vapply(size, function(bytes) which(table$bytes > bytes)[1], 1L), c("algorithm", "parameters")]
+}
+
+#' Mean over the ranks of the time of a call, from the messages that it sends
+#'
+#' Hockney (1994): a message takes alpha + m beta of its level, and its sender sends nothing else meanwhile. LogGP
+#' (Alexandrov et al. 1995): the sender spends `overhead` on a message, its bytes leave one after another (m G), and the
+#' receiver has them after L + m G; up to `eager` bytes a send ends with the overhead, above when the message is there.
+#' LogGP, shared: the same, and all messages that enter or leave a unit (core, socket, node, ...) share the bandwidth
+#' that one of them has at that level. A broadcast's call is not faster than the busiest unit; in a reduce, from which
+#' most ranks leave early, the messages of subtrees of the same height share, one for each receiver.
+#' In an allreduce the steps follow each other; the messages of one step share, and each rank waits for its own.
+#' The result is what OSU benchmarks print: the mean over ranks of the time that each spends in the call.
+#'
+#' @param study List from [read_study()].
+#' @param collective,algorithm,mapping Names.
+#' @param processes One number of ranks.
+#' @param size Vector of message sizes (B).
+#' @param costs List from [message_costs()].
+#' @param form "hockney", "loggp" or "shared".
+#' @param seen Function of the time of each rank (us, one row per size and one column per rank): what is wanted of it.
+#' @return Latency in us for each size; NULL where it is not known how the algorithm sends. The default is what the
+#'   library's table chooses (`decisions` in study.json); NA where that has no model.
+#' @noRd
+model_messages <- function(study, collective, algorithm, mapping, processes, size, costs,
+                           form = c("loggp", "hockney", "shared"), seen = rowMeans) {
+  form <- match.arg(form)
+  if (!collective %in% modelled_collectives) return(NULL)
+  place <- place_ranks(study, collective, mapping, processes)
+  if (is.null(place)) return(NULL)
+  launch <- list(study = study, mpi = mpi_of(study, collective, mapping), place = place)
+  time_call(launch, collective, variant_of(study, collective, algorithm), size, costs, form, seen)
+}
+
+#' The time of a call of one algorithm
+#' @param launch List of `study`, `mpi` and `place` (matrix from [place_ranks()]).
+#' @param variant List of `name` and `parameters`.
+#' @noRd
+time_call <- function(launch, collective, variant, size, costs, form, seen) {
+  if (variant$name == "default") return(time_default(launch, collective, size, costs, form, seen))
+  if (form == "hockney") costs <- utils::modifyList(costs, list(overhead = 0, eager = -1))
+  if (collective == "allreduce") return(time_allreduce(launch, variant, size, costs, form))
+  processes <- nrow(launch$place)
+  tree <- function(size, variant) {
+    parent <- sending_tree(launch$study, launch$mpi, collective, variant, processes)
+    if (!is.null(parent)) time_tree(launch$place, collective, variant, parent, size, costs, form, seen)
+  }
+  if (collective == "bcast" || variant$name != "rabenseifner") return(tree(size, variant))
+  # Fewer bytes (elements of MPI_CHAR) than the largest power of two up to P: the linear algorithm, as in Open MPI.
+  by_size(size, size < largest_power(processes), function(size) tree(size, plain("linear")), function(size) {
+    seen(time_halving(launch$place, collective, size, costs, form))
+  })
+}
+
+#' An algorithm without parameters
+#' @noRd
+plain <- function(name) list(name = name, parameters = "")
+
+modelled_collectives <- c("bcast", "reduce", "allreduce")
+
+#' An algorithm that is a tree: its first segment down or up the tree, and the others behind it
+#' @noRd
+time_tree <- function(place, collective, variant, parent, size, costs, form, seen) {
+  segment <- parameter_of(variant$parameters, "segment_bytes", 0)
+  piece <- if (segment > 0) pmin(size, segment) else size
+  level <- pair_level(place, seq_along(parent), parent)
+  alpha <- costs$latency[level]
+  gap <- costs$gap_byte[level]
+  walk <- if (collective == "bcast") walk_down else walk_up
+  if (form == "shared" && collective == "reduce") gap <- shared_gaps(place, parent, costs)
+  time <- seen(walk(parent, alpha, gap, piece, costs, form == "hockney"))
+  # Further segments follow the first at the pace of the rank with the most to send (or receive).
+  pace <- 0 * size
+  for (of in split(seq_along(parent), parent)) {
+    own <- rowSums(outer(piece, gap[of]) + rep(costs$overhead + (form == "hockney") * alpha[of], each = length(size)))
+    pace <- pmax(pace, own)
+  }
+  time <- time + (ceiling(size / piece) - 1) * pace
+  if (form != "shared" || collective == "reduce") return(time)
+  pmax(time, size * max(busy_units(place, seq_along(parent), parent, costs)))
+}
+
+#' Time a byte of each message of a reduce, when subtrees of the same height send at the same time
+#' @noRd
+shared_gaps <- function(place, parent, costs) {
+  height <- numeric(length(parent) + 1)
+  for (rank in rev(order_of_depth(parent))) {
+    if (rank > 0) height[parent[rank] + 1] <- max(height[parent[rank] + 1], height[rank + 1] + 1)
+  }
+  child <- seq_along(parent)
+  gap <- numeric(length(parent))
+  for (l in seq_len(ncol(place))) {
+    a <- place[child + 1, l]
+    b <- place[parent + 1, l]
+    crossing <- a != b
+    if (!any(crossing)) next
+    ends <- tibble(
+      message = rep(child[crossing], 2), unit = c(a[crossing], b[crossing]), receiver = rep(parent[crossing], 2),
+      height = height[.data$message + 1]
+    ) |>
+      group_by(.data$unit, .data$height) |>
+      mutate(receivers = n_distinct(.data$receiver))
+    most <- vapply(split(ends$receivers, ends$message), max, 1L)
+    gap[crossing] <- pmax(gap[crossing], costs$gap_byte[l] * most)
+  }
+  gap
+}
+
+#' The default: the model of the algorithm that it chooses; NA for one without a model, NULL without a known table
+#' @noRd
+time_default <- function(launch, collective, size, costs, form, seen) {
+  chosen <- decide_default(launch$study, collective, nrow(launch$place), size)
+  if (is.null(chosen)) return(NULL)
+  time <- rep(NA_real_, length(size))
+  for (at in split(seq_along(size), paste(chosen$algorithm, chosen$parameters))) {
+    variant <- list(name = chosen$algorithm[at[1]], parameters = chosen$parameters[at[1]])
+    found <- time_call(launch, collective, variant, size[at], costs, form, seen)
+    if (!is.null(found)) time[at] <- found
+  }
+  time
+}
+
+#' Time a byte that the busiest unit on the way of each message needs for all messages that cross it
+#'
+#' Both directions share what one has, unless `costs$full_duplex` names the level.
+#' @noRd
+busy_units <- function(place, from, to, costs) {
+  busiest <- numeric(length(from))
+  for (l in seq_len(ncol(place))) {
+    a <- place[from + 1, l]
+    b <- place[to + 1, l]
+    crossing <- a != b
+    if (!any(crossing)) next
+    units <- unique(c(a, b))
+    leaving <- tabulate(match(a[crossing], units), length(units))
+    entering <- tabulate(match(b[crossing], units), length(units))
+    count <- if (colnames(place)[l] %in% costs$full_duplex) pmax(leaving, entering) else leaving + entering
+    load <- costs$gap_byte[l] * pmax(count[match(a, units)], count[match(b, units)])
+    busiest[crossing] <- pmax(busiest[crossing], load[crossing])
+  }
+  busiest
+}
+
+#' Broadcast: when each rank has received and sent all it has to
+#' @noRd
+walk_down <- function(parent, alpha, gap, size, costs, blocking) {
+  processes <- length(parent) + 1
+  late <- size > costs$eager
+  here <- matrix(0, length(size), processes)
+  done <- here
+  children <- children_of(parent)
+  for (rank in order_of_depth(parent)) {
+    start <- here[, rank + 1]
+    wire <- start
+    ended <- start
+    for (child in children[[rank + 1]]) {
+      bytes <- size * gap[child]
+      start <- start + costs$overhead
+      begin <- pmax(start, wire)
+      wire <- begin + bytes + if (blocking) alpha[child] else 0
+      here[, child + 1] <- begin + alpha[child] - costs$overhead + bytes
+      ended <- ifelse(late, pmax(here[, child + 1], ended), start)
+    }
+    done[, rank + 1] <- pmax(ended, here[, rank + 1])
+  }
+  done
+}
+
+#' Reduce: when each rank has combined what it gets and passed it on
+#' @noRd
+walk_up <- function(parent, alpha, gap, size, costs, blocking) {
+  processes <- length(parent) + 1
+  late <- size > costs$eager
+  ready <- matrix(0, length(size), processes)
+  done <- ready
+  children <- children_of(parent)
+  for (rank in rev(order_of_depth(parent))) {
+    own <- children[[rank + 1]]
+    time <- rep(0, length(size))
+    wire <- time
+    for (child in own) {
+      bytes <- size * gap[child]
+      # The bytes of one message follow those of the other into the receiver.
+      arrival <- pmax(ready[, child + 1] + alpha[child] - costs$overhead, wire) + bytes
+      wire <- arrival
+      # What is late arrives only after its receiver is ready for it.
+      waited <- pmax(time + if (blocking) alpha[child] + bytes else 0, arrival) + costs$overhead
+      waited <- ifelse(late & !blocking, pmax(time, ready[, child + 1]) + alpha[child] + bytes, waited)
+      time <- waited + size * (costs$combine_byte %||% 0)
+      done[, child + 1] <- ifelse(late, waited, ready[, child + 1] + costs$overhead)
+    }
+    ready[, rank + 1] <- time
+  }
+  done[, 1] <- ready[, 1]
+  done
+}
+
+#' The children of each rank in the order in which they are served
+#' @noRd
+children_of <- function(parent) {
+  order <- attr(parent, "order")
+  split(order, factor(parent[order], seq_len(length(parent) + 1) - 1))
+}
+
+order_of_depth <- function(parent) {
+  depth <- numeric(length(parent) + 1)
+  for (rank in seq_along(parent)) depth[rank + 1] <- depth[parent[rank] + 1] + 1
+  order(depth) - 1
+}
+
+#' The least that any algorithm takes, mean over ranks
+#'
+#' Broadcast: whatever the path, some message crosses the outermost level between the root and a rank, and all bytes
+#' cross it. Reduce: only the root must wait, for the farthest rank. Allreduce: across the outermost level that is used,
+#' a result of all bytes must reach every rank.
+#'
+#' @inheritParams model_messages
+#' @return Latency in us for each size.
+#' @noRd
+bound_latency <- function(study, collective, mapping, processes, size, costs) {
+  place <- place_ranks(study, collective, mapping, processes)
+  if (is.null(place)) return(rep(NA_real_, length(size)))
+  if (collective == "allreduce") {
+    outermost <- which(map_lgl(seq_len(ncol(place)), function(l) any(place[, l] != place[1, l])))[1]
+    return(costs$latency[[outermost]] + size * costs$gap_byte[[outermost]])
+  }
+  level <- level_matrix(place)[1, -1]
+  each <- outer(size, costs$gap_byte[level]) + rep(costs$latency[level], each = length(size))
+  if (collective == "reduce") return(apply(each, 1, max) / processes)
+  rowSums(each) / processes
+}
+
+# A model of messages as a predictor (see predict.R); the context also names collective, algorithm and mapping, and has
+# the costs of messages.
+
+predict_messages <- function(form) {
+  function(train, test, context) {
+    if (context$costs$source == "none") return(NULL)
+    messages_of(test, context, context$costs, form)
+  }
+}
+
+#' Prediction for rows with processes and size_bytes
+#' @noRd
+messages_of <- function(rows, context, costs, form) {
+  predicted <- rep(NA_real_, nrow(rows))
+  for (at in split(seq_len(nrow(rows)), rows$processes)) {
+    found <- model_messages(
+      context$study, context$collective, context$algorithm, context$mapping, rows$processes[at[1]], rows$size_bytes[at],
+      costs, form
+    )
+    if (is.null(found)) return(NULL)
+    predicted[at] <- found
+  }
+  pmax(predicted, 1e-3)
+}
+
+#' The shared LogGP model with factors fitted for one algorithm: on latency, time a byte, overhead, and where ranks
+#' reduce the time that combining a byte takes, which no ladder knows (zero in the simulator, which computes in no time)
+#' @noRd
+predict_messages_fitted <- function(train, test, context) {
+  fitted <- fit_messages(train, context)
+  if (is.null(fitted)) return(NULL)
+  messages_of(test, context, fitted, "shared")
+}
+
+fit_messages <- function(train, context) {
+  counts <- spread_out(sort(unique(train$processes)), 4)
+  rows <- train[train$processes %in% counts, ]
+  if (is.null(messages_of(rows[1, ], context, context$costs, "shared"))) return(NULL)
+  start <- utils::modifyList(context$costs, list(overhead = max(context$costs$overhead, 0.02)))
+  miss <- function(factors) {
+    predicted <- messages_of(rows, context, scale_costs(start, factors), "shared")
+    mean((log(predicted) - log(rows$latency_us))^2, na.rm = TRUE)
+  }
+  if (is.nan(miss(c(0, 0, 0)))) return(NULL)
+  first <- c(0, 0, 0, if (context$collective != "bcast") log(start$overhead / max(rows$size_bytes)))
+  found <- stats::optim(first, miss, control = list(maxit = 40, reltol = 1e-3))
+  scale_costs(start, found$par)
+}
+
+scale_costs <- function(costs, factors) {
+  factors <- exp(factors)
+  if (length(factors) == 4) costs$combine_byte <- factors[4]
+  costs$latency <- costs$latency * factors[1]
+  costs$gap_byte <- costs$gap_byte * factors[2]
+  costs$overhead <- costs$overhead * factors[3]
+  costs
+}
+
+#' Seed 003's latency model as a predictor
+#' @noRd
+predict_seed003 <- function(train, test, context) {
+  if (context$costs$source == "none" || context$collective == "allreduce") return(NULL)
+  counts <- unique(test$processes)
+  found <- map_dbl(counts, function(count) {
+    known <- context$costs$pairs %||% context$costs$latency
+    predict_seed003_once(context$study, context$collective, context$algorithm, context$mapping, count, known)
+  })
+  if (anyNA(found)) return(NULL)
+  found[match(test$processes, counts)]
+}
+
+predict_seed003_once <- function(study, collective, algorithm, mapping, processes, latencies) {
+  place <- place_ranks(study, collective, mapping, processes)
+  if (is.null(place)) return(NA_real_)
+  variant <- variant_of(study, collective, algorithm)
+  chain <- if (variant$name == "chain") {
+    sending_tree(study, mpi_of(study, collective, mapping), collective, variant, processes)
+  }
+  model_seed003(variant$name, latency_matrix(study, latencies, place), chain)
+}
+
+models_of_messages <- list(
+  seed003 = predict_seed003, hockney = predict_messages("hockney"), loggp = predict_messages("loggp"),
+  loggp_shared = predict_messages("shared"), loggp_fitted = predict_messages_fitted
+)
+
+#' The words for models of messages
+#' @noRd
+message_model_words <- c(
+  seed003 = "Seed 003 (latency only)", hockney = "Hockney", loggp = "LogGP", loggp_shared = "LogGP, shared links",
+  loggp_fitted = "LogGP, fitted", flops_only = "Flops only", flops_ladder = "Flops and ladder",
+  flops_counted = "Counted flops and ladder",
+  library_default = "The library's default", measured_best = "Measured best"
+)
+
+#' Names of models as readers should see them
+#'
+#' @return Character vector, named by what tables call the models.
+#' @examples
+#' model_labels()[["loggp"]]
+#' @export
+model_labels <- function() c(model_words, message_model_words)
+
+#' Predictions of every model for the held-out cells of a collective
+#'
+#' @param results List from [read_results()].
+#' @param collective Name of a collective.
+#' @param costs List from [message_costs()].
+#' @return Tibble, one row per held-out cell, algorithm and model: collective, algorithm, mapping, model, processes,
+#'   size_bytes, latency_us (measured), predicted_us. The cells are those of [split_held_out()], whichever model.
+#' @noRd
+predict_held_out <- function(results, collective, costs = message_costs(results)) {
+  rows <- rows_to_fit(results, collective)
+  if (nrow(rows) == 0) return(tibble())
+  sized <- !anyNA(rows$size_bytes)
+  statistical <- if (sized) models_sized[c("plane", "interpolation", "hops", "blend")]
+                 else models_unsized[c("linear", "interpolation", "hops")]
+  models <- c(statistical, if (sized) models_of_messages)
+  groups <- split(rows, list(rows$algorithm, rows$mapping), drop = TRUE)
+  map_dfr(groups, function(data) predict_group(data, results$study, collective, costs, models)) |>
+    mutate(collective = .env$collective, .before = 1)
+}
+
+predict_group <- function(data, study, collective, costs, models) {
+  algorithm <- as.character(data$algorithm[1])
+  mapping <- as.character(data$mapping[1])
+  held_out <- split_held_out(data)
+  train <- data[held_out == "", ]
+  test <- data[held_out != "", ]
+  if (n_distinct(train$processes) < 4 || nrow(test) == 0) return(tibble())
+  context <- list(
+    study = study, collective = collective, algorithm = algorithm, mapping = mapping, costs = costs,
+    hops = count_hops(study, collective, algorithm, mapping, unique(data$processes))
+  )
+  map_dfr(models, .id = "model", function(model) {
+    predicted <- model(train, test, context)
+    if (is.null(predicted)) return(tibble())
+    tibble(
+      algorithm = algorithm, mapping = mapping, processes = test$processes, size_bytes = test$size_bytes,
+      latency_us = test$latency_us, predicted_us = predicted
+    ) |>
+      filter(!is.na(.data$predicted_us))
+  })
+}
+
+#' How well each model predicts, over all collectives of a study
+#'
+#' @param predictions Tibble from [predict_held_out()].
+#' @param others Tibbles from [summarise_model_errors()]: models that are judged there on the same cells.
+#' @return Tibble: collective, algorithm, mapping, model, held_out_cells, held_out_mape_pct.
+#' @noRd
+summarise_comparison <- function(predictions, others = NULL) {
+  columns <- c("collective", "algorithm", "mapping", "model", "held_out_cells", "held_out_mape_pct")
+  none <- tibble(
+    collective = character(), algorithm = character(), mapping = character(), model = character(),
+    held_out_cells = integer(), held_out_mape_pct = numeric()
+  )
+  if (nrow(predictions) > 0) {
+    own <- predictions |>
+      filter(.data$model %in% names(models_of_messages)) |>
+      group_by(across(all_of(columns[1:4]))) |>
+      summarise(
+        held_out_cells = n(), held_out_mape_pct = mape_pct(.data$predicted_us, .data$latency_us), .groups = "drop"
+      )
+    none <- bind_rows(none, own)
+  }
+  others <- bind_rows(others)
+  if (nrow(others) > 0) none <- bind_rows(others[columns], none)
+  filter(none, .data$held_out_cells > 0) |>
+    arrange(match(.data$collective, unique(.data$collective)), match(.data$algorithm, unique(.data$algorithm)),
+            .data$mapping, .data$held_out_mape_pct)
+}
+
+#' Would a model pick the right algorithm, and what would following it cost?
+#'
+#' In each held-out cell a model picks the algorithm for which it predicts the least, among the forced algorithms that
+#' it
+#' covers (the default is none of them). Regret: the measured latency of its pick over the best measured of all forced
+#' algorithms, in percent.
+#'
+#' @param predictions Tibble from [predict_held_out()].
+#' @param medians Tibble from [summarise_launches()].
+#' @param tie_pct Picks that are this close to the best count as right.
+#' @return Tibble: collective, mapping, model, cells, algorithms (that it covers, at most), pick_accuracy_pct,
+#'   mean_regret_pct, max_regret_pct; the model `library_default` is the library's own choice.
+#' @noRd
+summarise_selection <- function(predictions, medians, tie_pct = 2) {
+  none <- tibble(
+    collective = character(), mapping = character(), model = character(), cells = integer(), algorithms = integer(),
+    pick_accuracy_pct = numeric(), mean_regret_pct = numeric(), max_regret_pct = numeric()
+  )
+  if (nrow(predictions) == 0) return(none)
+  cell <- c("collective", "mapping", "processes", "size_bytes")
+  forced <- filter(predictions, .data$algorithm != "default") |>
+    group_by(across(all_of(cell))) |>
+    filter(n_distinct(.data$algorithm) > 1) |>
+    ungroup()
+  if (nrow(forced) == 0) return(none)
+  best <- distinct(forced, across(all_of(c(cell, "algorithm", "latency_us")))) |>
+    group_by(across(all_of(cell))) |>
+    summarise(best_us = min(.data$latency_us), .groups = "drop")
+  picked <- forced |>
+    group_by(across(all_of(c(cell, "model")))) |>
+    filter(n() > 1) |>
+    summarise(algorithms = n(), latency_us = .data$latency_us[which.min(.data$predicted_us)], .groups = "drop")
+  default <- filter(medians, .data$algorithm == "default") |>
+    transmute(.data$collective, .data$mapping, .data$processes, .data$size_bytes, .data$latency_us,
+              model = "library_default", algorithms = 1L)
+  bind_rows(picked, default) |>
+    inner_join(best, by = cell) |>
+    mutate(regret = 100 * (.data$latency_us / .data$best_us - 1)) |>
+    group_by(.data$collective, .data$mapping, .data$model) |>
+    summarise(
+      cells = n(), algorithms = max(.data$algorithms), pick_accuracy_pct = 100 * mean(.data$regret <= tie_pct),
+      mean_regret_pct = mean(.data$regret), max_regret_pct = max(.data$regret), .groups = "drop"
+    ) |>
+    arrange(match(.data$collective, unique(.data$collective)), .data$mapping, .data$mean_regret_pct)
+}

@@ -1,0 +1,124 @@
+# Where ranks run and to whom they send: read from ranks.csv and edges.csv, which the launchers' own placement and the
+# patterns that prove algorithms wrote (workflow/collstudy/edges.py). Nothing of it is derived here.
+
+rank_keys <- list(mapping = "c", nodes = "d", per_node = "d", from_processes = "d", to_processes = "d", rank = "d")
+edge_columns <- list(
+  mpi = "c", collective = "c", algorithm = "c", parameters = "c", tree = "c", from_processes = "d", to_processes = "d",
+  rank = "d", parent = "d"
+)
+
+#' The placements of a study
+#' @return List by mapping and number of nodes ([placement_key()]) of lists with `from` and `to` (numbers of processes)
+#'   and `place`: matrix, one row per rank, one column per level (outermost first) with the unit it is in.
+#' @noRd
+read_placements <- function(folder) {
+  path <- file.path(folder, "ranks.csv")
+  rows <- readr::read_csv(path, col_types = readr::cols(mapping = "c", .default = "d"), progress = FALSE)
+  levels <- setdiff(names(rows), names(rank_keys))
+  groups <- split(rows, paste(rows$mapping, rows$nodes, rows$per_node, rows$to_processes, sep = "\r"))
+  found <- unname(map(groups, function(group) {
+    place <- as.matrix(group[order(group$rank), levels])
+    list(key = placement_key(group$mapping[1], group$nodes[1]), from = group$from_processes[1],
+         to = group$to_processes[1], place = place)
+  }))
+  split(found, map_chr(found, "key"))
+}
+
+placement_key <- function(mapping, nodes) paste(mapping, nodes, sep = "\r")
+
+#' The trees of a study
+#' @return List by what ran ([tree_key()]) of lists with `from` and `to` (numbers of processes), `own` (FALSE: the tree
+#'   stands for an algorithm that is none) and `edges` (tibble: rank, parent; in the order in which parents serve).
+#' @noRd
+read_trees <- function(folder) {
+  rows <- readr::read_csv(
+    file.path(folder, "edges.csv"), col_types = do.call(readr::cols_only, edge_columns), progress = FALSE
+  )
+  key <- tree_key(rows$mpi, rows$collective, rows$algorithm, rows$parameters)
+  group <- vctrs::vec_group_id(tibble(key, rows$to_processes))
+  first <- which(!duplicated(group))
+  edges <- split(rows[c("rank", "parent")], factor(group, unique(group)))
+  found <- unname(imap(first, function(row, i) {
+    list(
+      from = rows$from_processes[row], to = rows$to_processes[row], own = rows$tree[row] == "own", edges = edges[[i]]
+    )
+  }))
+  split(found, key[first])
+}
+
+tree_key <- function(mpi, collective, algorithm, parameters) {
+  paste(mpi, collective, algorithm, coalesce(parameters, ""), sep = "\r")
+}
+
+holding <- function(found, processes) {
+  Filter(function(one) one$from <= processes && processes <= one$to, found)
+}
+
+#' Where each rank of a cell runs
+#'
+#' @param study Study of [read_results()].
+#' @param collective,mapping Names as in the medians of [read_results()].
+#' @param processes Number of ranks.
+#' @return Matrix, one row per rank and one column per level of the machine, outermost first: the unit of that level in
+#'   which the rank runs, numbered over the whole machine. NULL where it is not known, or not the same for all cells.
+#' @noRd
+place_ranks <- function(study, collective, mapping, processes) {
+  cell <- places_of(study, collective, mapping)
+  nodes <- unique(cell$nodes[cell$processes == processes])
+  if (length(nodes) == 0) nodes <- unique(cell$nodes)
+  keys <- placement_key(cell$place[1], nodes)
+  found <- unlist(unname(lapply(study$ranks[intersect(keys, names(study$ranks))], holding, processes)), FALSE)
+  found <- unique(map(found, function(one) one$place[seq_len(processes), , drop = FALSE]))
+  if (length(found) == 1) found[[1]]
+}
+
+#' The same for the most processes of a mapping, not above `most`
+#' @noRd
+place_most <- function(study, collective, mapping, most) {
+  counts <- places_of(study, collective, mapping)$processes
+  counts <- counts[counts <= most]
+  if (length(counts) > 0) place_ranks(study, collective, mapping, max(counts))
+}
+
+places_of <- function(study, collective, mapping) {
+  places <- study$places
+  places[places$collective == collective & places$mapping == as.character(mapping), ]
+}
+
+#' The MPI library that ran a collective under a mapping
+#' @noRd
+mpi_of <- function(study, collective, mapping) places_of(study, collective, mapping)$mpi[1]
+
+#' The tree along which an algorithm sends
+#'
+#' @param study Study of [read_results()].
+#' @param mpi,collective Names.
+#' @param variant List of `name` and `parameters`, see [variant_of()].
+#' @param processes Number of ranks.
+#' @param own TRUE: NULL for an algorithm that is no tree; FALSE: the tree that stands for it in the hop model.
+#' @return Vector: the parent (from 0) of ranks 1, 2, ...; attribute `order`: the ranks in the order in which their
+#'   parents serve them. NULL where it is not known.
+#' @noRd
+sending_tree <- function(study, mpi, collective, variant, processes, own = TRUE) {
+  found <- holding(study$trees[[tree_key(mpi, collective, variant$name, variant$parameters)]], processes)
+  if (length(found) == 0 || (own && !found[[1]]$own)) return(NULL)
+  edges <- found[[1]]$edges
+  edges <- edges[edges$rank < processes, ]
+  structure(edges$parent[order(edges$rank)], order = edges$rank)
+}
+
+#' The outermost level (number) at which the places of two ranks differ; the innermost for ranks that share a core
+#' @noRd
+pair_level <- function(place, a, b) {
+  differ <- place[a + 1, , drop = FALSE] != place[b + 1, , drop = FALSE]
+  ifelse(rowSums(differ) == 0, ncol(place), max.col(differ, ties.method = "first"))
+}
+
+#' Number of the outermost level at which the cores of two ranks differ; 0 on the diagonal
+#' @noRd
+level_matrix <- function(place) {
+  found <- matrix(ncol(place), nrow(place), nrow(place))
+  for (level in rev(seq_len(ncol(place)))) found[outer(place[, level], place[, level], "!=")] <- level
+  diag(found) <- 0L
+  found
+}

@@ -1,0 +1,87 @@
+# What a study shows, in sentences: a table, each with the section of the report that it belongs to.
+
+#' The sentences of a study
+#'
+#' @param results List from [read_results()], perhaps with `models` and `tables` that are computed already.
+#' @return Tibble: section (as in the indexes of tables and figures, or `answer`, `believe`, `further`), order (within
+#'   it), text, claim (TRUE: it states a result; FALSE: it says how a result came about, or why there is none).
+#' @noRd
+sentences_of <- function(results) {
+  found <- if (has_applications(results)) {
+    sentences_of_applications(results)
+  } else if (!is.null(own_chapter(results))) {
+    own_chapter(results)$sentences(results)
+  } else {
+    sentences_of_collectives(results)
+  }
+  bind_rows(said("answer", describe_answer(results)), found) |>
+    group_by(.data$section) |>
+    mutate(order = row_number(), .after = "section") |>
+    ungroup()
+}
+
+#' Sentences of one section
+#' @noRd
+said <- function(section, text, claim = TRUE) {
+  text <- as.character(unlist(text))
+  tibble(section = rep(section, length(text)), text = text, claim = rep(claim, length(text)))
+}
+
+sentences_of_collectives <- function(results) {
+  bind_rows(
+    map_dfr(names(results$study$collectives), function(name) sentences_of_collective(results, name)),
+    if (nrow(compare_studies(results)) > 0) said("accuracy", describe_accuracy(results)),
+    if (nrow(read_ladder(results)) > 0) said("ladder", describe_ladder(results)),
+    sentences_of_scaling(results),
+    said("believe", describe_selection(results)),
+    said("further", describe_simulation_cost(results))
+  )
+}
+
+sentences_of_collective <- function(results, collective) {
+  if (collective %in% applications) return(NULL)
+  latency <- said(collective, describe_latency(results, collective))
+  if (collective %in% point_to_point) return(latency)
+  bind_rows(
+    latency,
+    said(section_name(collective, "wins"), describe_default(results, collective)),
+    said(section_name(collective, "models"), describe_models(results, collective))
+  )
+}
+
+sentences_of_scaling <- function(results) {
+  name <- unique(read_scaling(results)$application)
+  if (length(name) == 0) return(NULL)
+  bind_rows(
+    said(name[1], describe_scaling(results)), said(section_name(name[1], "models"), describe_scaling_model(results))
+  )
+}
+
+sentences_of_applications <- function(results) {
+  bind_rows(
+    said("applications", describe_applications(results)), said("pairs", replay_rule(results$study), claim = FALSE),
+    said("pairs", describe_pairs(results)), said("dynamic", describe_congestion(results)),
+    said("replays", describe_alternatives(results))
+  )
+}
+
+#' How a trace of few ranks becomes a replay of many
+#' @noRd
+replay_rule <- function(study) {
+  plan <- study$replay
+  if (is.null(plan)) return("The traces of this study are not replayed.")
+  paste0(
+    "The replays have ", plan$ranks, " ranks. Where a trace has fewer, the application is copied side by side: a rank ",
+    "does what its traced rank did; collectives of all traced ranks become collectives of all ranks and keep their ",
+    "arguments (bytes for each rank stay, so totals of all-to-all grow with the ranks); a message to a higher rank ",
+    "stays in its copy, one to a lower rank goes to the next copy, as messages across the border of a periodic domain ",
+    "do. What a collective sends is decided as Open MPI decides it, by the number of ranks and the size. Ranks are ",
+    "placed in the order of the hosts."
+  )
+}
+
+#' Sentences of chapters of their own: one part each
+#' @noRd
+sentences_of_parts <- function(results, parts, describe) {
+  map_dfr(parts, function(part) said(part, describe(results, part)))
+}

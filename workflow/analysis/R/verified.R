@@ -1,0 +1,110 @@
+# What a study's tuning came to: judged on cells that did not decide, and on fresh launches.
+
+#' What fresh launches say about a study's rules file
+#'
+#' Regret is over the fastest known of the cell: the fresh default, the fresh tuned launch, or the study's own best. The
+#' last is the smallest of several, so it is too good on average (the winner's curse); the speed-up has no such bias.
+#'
+#' @param folder Folder `results/<study>` with `tables/tuning-verification.csv`.
+#' @return Tibble, one row per mapping and kind of cell (decided there, elsewhere): mapping, cells, changed (cells whose
+#'   rule is not the default), faster, tie, slower (of these), speedup (geometric mean over the changed cells),
+#'   default_regret_pct and tuned_regret_pct (means over the cells with a best known). NULL where nothing was verified.
+#' @noRd
+summarise_verification <- function(folder) {
+  path <- file.path(folder, "tables", "tuning-verification.csv")
+  if (!file.exists(path)) return(NULL)
+  rows <- readr::read_csv(path, show_col_types = FALSE, progress = FALSE)
+  if (nrow(rows) == 0) return(NULL)
+  best <- pmin(rows$default_us, rows$tuned_us, rows$best_known_us, na.rm = TRUE)
+  rows |>
+    mutate(
+      where = ifelse(.data$on_grid, "sizes and processes that decided", "others"), changed = .data$rule != "default",
+      default_regret_pct = 100 * (.data$default_us / best - 1), tuned_regret_pct = 100 * (.data$tuned_us / best - 1)
+    ) |>
+    group_by(.data$mapping, .data$where) |>
+    summarise(
+      cells = n(), faster = sum(.data$changed & .data$verdict == "faster"),
+      tie = sum(.data$changed & .data$verdict == "tie"), slower = sum(.data$changed & .data$verdict == "slower"),
+      speedup = exp(mean(log(.data$speedup[.data$changed]))), default_regret_pct = mean(.data$default_regret_pct),
+      tuned_regret_pct = mean(.data$tuned_regret_pct), changed = sum(.data$changed), .groups = "drop"
+    ) |>
+    relocate("changed", .after = "cells")
+}
+
+#' What a study's tuning came to: `tuning/sentences.csv` and `tables/tuning-verified.csv`
+#'
+#' @param folder Folder `results/<study>`; of `tables/tuning-regret.csv`, `tables/sampling.csv` and
+#'   `tables/tuning-verification.csv` those that it has are told of.
+#' @return The paths.
+#' @examples
+#' folder <- file.path(tempdir(), "study")
+#' dir.create(folder)
+#' write_tuning_sentences(folder)
+#' @export
+write_tuning_sentences <- function(folder) {
+  text <- c(describe_regret(folder), describe_sampling(folder), describe_verification(folder))
+  sentences <- mutate(said("tuning", text), order = row_number(), .after = "section")
+  c(
+    write_table(sentences, file.path(folder, "tuning", "sentences.csv")),
+    write_table(
+      summarise_verification(folder) %||% no_verification(), file.path(folder, "tables", "tuning-verified.csv")
+    )
+  )
+}
+
+no_verification <- function() {
+  tibble(
+    mapping = character(), where = character(), cells = integer(), changed = integer(), faster = integer(),
+    tie = integer(), slower = integer(), speedup = numeric(), default_regret_pct = numeric(),
+    tuned_regret_pct = numeric()
+  )
+}
+
+describe_regret <- function(folder) {
+  path <- file.path(folder, "tables", "tuning-regret.csv")
+  if (!file.exists(path)) return(character())
+  rows <- readr::read_csv(path, show_col_types = FALSE, progress = FALSE)
+  rows <- rows[rows$mapping == "all", ]
+  first <- distinct(rows, .data$collective, .data$split)
+  map_chr(seq_len(nrow(first)), function(i) {
+    here <- rows[rows$collective == first$collective[i] & rows$split == first$split[i], ]
+    mean <- setNames(format_number(here$mean_regret_pct), here$policy)
+    max <- setNames(format_number(here$max_regret_pct), here$policy)
+    paste0(
+      capitalised(collective_word(first$collective[i])), ", ", first$split[i], " processes and judged on the ",
+      here$cells[1], " cells of the other counts: the tuned choice is on average ", mean[["tuned"]],
+      " % slower than the best measured algorithm (at most ", max[["tuned"]], " %), the default ", mean[["default"]],
+      " %, the best single other algorithm (", here$algorithm[here$policy == "best-single"], ") ",
+      mean[["best-single"]], " %."
+    )
+  })
+}
+
+describe_sampling <- function(folder) {
+  path <- file.path(folder, "tables", "sampling.csv")
+  if (!file.exists(path)) return(character())
+  rows <- readr::read_csv(path, show_col_types = FALSE, progress = FALSE)
+  last <- rows |> group_by(.data$startup_s) |> slice_tail(n = 1) |> ungroup()
+  paste0(
+    "Sampling with ", format_number(last$share_of_time_pct), " % of the grid's time",
+    ifelse(
+      last$startup_s == 0, " in the benchmark's loops", paste0(", ", last$startup_s, " s for each launch included,")
+    ),
+    " leaves a mean regret of ", format_number(last$mean_regret_pct), " % (standard deviation over ", last$seeds,
+    " seeds ", format_number(last$sd_over_seeds), " %)."
+  )
+}
+
+describe_verification <- function(folder) {
+  rows <- summarise_verification(folder)
+  if (is.null(rows)) return(character())
+  changed <- sum(rows$changed)
+  if (changed == 0) return("On fresh launches nothing was verified under a rule other than the default.")
+  paste0(
+    "On fresh launches ", sum(rows$faster), " of the ", changed,
+    " cells with a rule other than the default are faster, ", sum(rows$tie), " tie and ", sum(rows$slower),
+    " are slower; the mean regret falls from ",
+    format_number(stats::weighted.mean(rows$default_regret_pct, rows$cells)), " % to ",
+    format_number(stats::weighted.mean(rows$tuned_regret_pct, rows$cells)), " %."
+  )
+}

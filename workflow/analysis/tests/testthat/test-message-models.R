@@ -1,0 +1,169 @@
+flat <- launched_study(
+  list(list(name = "node", count = 2), list(name = "core", count = 8)),
+  list(
+    bcast = c("default", "linear", "pipeline", "pipeline:segment_bytes=10000", "binary_tree", "binomial", "chain"),
+    reduce = c("linear", "binary", "binomial", "rabenseifner"),
+    allreduce = c("default", "linear", "nonoverlapping", "recursive_doubling", "ring", "segmented_ring", "rabenseifner")
+  ), c(2, 3, 4, 8, 9, 13, 16)
+)
+tree <- function(collective, name, processes) sending_tree(flat, "openmpi", collective, plain(name), processes)
+costs <- list(
+  source = "ladder", latency = c(node = 2, core = 0.5), gap_byte = c(node = 1e-3, core = 1e-4), overhead = 0.1,
+  eager = 1024
+)
+of <- function(collective, algorithm, processes, size, form) {
+  model_messages(flat, collective, algorithm, "core", processes, size, costs, form)
+}
+
+test_that("trees are those of Open MPI", {
+  expect_equal(as.vector(tree("bcast", "binomial", 8)), c(0, 0, 1, 0, 1, 2, 3))
+  expect_equal(as.vector(tree("reduce", "binomial", 8)), c(0, 0, 2, 0, 4, 4, 6))
+  expect_equal(as.vector(tree("bcast", "binary_tree", 8)), c(0, 0, 1, 2, 1, 2, 3))
+  expect_null(tree("bcast", "default", 8))
+  # Radix 4: the farthest digit first, 4 before 1, 2 and 3.
+  knomial <- tree("bcast", "knomial", 8)
+  expect_equal(as.vector(knomial), c(0, 0, 0, 0, 4, 4, 4))
+  expect_equal(attr(knomial, "order"), c(4, 1, 2, 3, 5, 6, 7))
+})
+
+test_that("Hockney by hand: a linear broadcast to two, a pipeline, and into the other node", {
+  # 0.6 us a message of 1000 B; rank 1 has it after 0.6, rank 2 after 1.2, when the root is done too.
+  expect_equal(of("bcast", "linear", 3, 1000, "hockney"), mean(c(1.2, 0.6, 1.2)))
+  expect_equal(of("bcast", "pipeline", 3, 1000, "hockney"), mean(c(0.6, 1.2, 1.2)))
+  # Ranks 1 to 7 after 0.6, 1.2, ..., 4.2; rank 8 is in the other node: 3 us more.
+  expect_equal(of("bcast", "linear", 9, 1000, "hockney"), mean(c(7.2, 0.6 * 1:7, 7.2)))
+})
+
+test_that("LogGP by hand: small messages leave at the pace of the overhead", {
+  # Messages of 0 bytes leave at 0.1 and 0.2 and arrive 0.4 later; the root is done at 0.2.
+  expect_equal(of("bcast", "linear", 3, 0.001, "loggp"), mean(c(0.2, 0.5, 0.6)), tolerance = 1e-4)
+})
+
+test_that("shared links: no call is faster than the busiest unit", {
+  # The root's core sends 7 messages of 1 MB at 1e-4 us a byte.
+  expect_equal(of("bcast", "linear", 8, 1e6, "shared"), 700)
+  # 8 of 15 messages of a binomial tree over 16 ranks leave the node.
+  expect_equal(of("bcast", "binomial", 16, 1e6, "shared"), 8 * 1e3, tolerance = 0.05)
+})
+
+test_that("a reduce by hand: the root waits for what arrives, and one receiver's bytes follow each other", {
+  # Two messages of 1000 B at 1e-4 us a byte: the first is there after 0.5 + 0.1, the second's bytes 0.1 later; the two
+  # senders leave after their overhead.
+  expect_equal(of("reduce", "linear", 3, 1000, "loggp"), mean(c(0.5 + 0.1 + 0.1, 0.1, 0.1)))
+  expect_equal(of("reduce", "linear", 3, 1000, "shared"), of("reduce", "linear", 3, 1000, "loggp"))
+  # Combining a byte costs the receiver.
+  dear <- utils::modifyList(costs, list(combine_byte = 1e-3))
+  slow <- model_messages(flat, "reduce", "linear", "core", 2, 1000, dear, "loggp")
+  expect_equal(slow - of("reduce", "linear", 2, 1000, "loggp"), 1 / 2)
+})
+
+test_that("shared links of a reduce: subtrees of the same height share, one message for each receiver", {
+  # Binary tree of 16 ranks over two nodes; the gap of a message is at least that of its level.
+  place <- place_ranks(flat, "bcast", "core", 16)
+  parent <- tree("reduce", "binary", 16)
+  gap <- shared_gaps(place, parent, costs)
+  crossing <- seq_along(parent) %/% 8 != parent %/% 8
+  expect_true(all(gap[crossing] >= 1e-3) && all(gap[!crossing] >= 1e-4))
+  # Ranks 8 to 15 are leaves; as many receivers in the other node as they have share the node's link.
+  expect_equal(max(gap), 1e-3 * length(unique(parent[crossing & seq_along(parent) > 7 & parent > 2])))
+})
+
+test_that("links with a bandwidth in each direction carry an exchange in half the time", {
+  place <- place_ranks(flat, "bcast", "core", 16)
+  both <- list(gap_byte = costs$gap_byte)
+  expect_equal(busy_units(place, c(0, 8), c(8, 0), both), rep(2e-3, 2))
+  expect_equal(busy_units(place, c(0, 8), c(8, 0), c(both, full_duplex = "node")), rep(1e-3, 2))
+})
+
+test_that("the default is the model of what its table chooses, NA without one", {
+  decided <- flat
+  decided$decisions <- list(bcast = tibble::tibble(
+    ranks = c(4, Inf, Inf), bytes = c(Inf, 64, Inf), algorithm = c("linear", "knomial", "scatter_allgather"),
+    parameters = ""
+  ))
+  default <- function(processes, size) {
+    model_messages(decided, "bcast", "default", "core", processes, size, costs, "loggp")
+  }
+  expect_equal(default(3, c(8, 1000)), of("bcast", "linear", 3, c(8, 1000), "loggp"))
+  knomial <- time_tree(place_ranks(flat, "bcast", "core", 8), "bcast", plain("knomial"), tree("bcast", "knomial", 8), 8,
+    costs, "loggp", rowMeans)
+  expect_equal(default(8, c(8, 64)), c(knomial, NA))
+  expect_null(of("bcast", "default", 8, 8, "loggp"))
+})
+
+test_that("segments overlap in a pipeline", {
+  whole <- of("bcast", "pipeline", 8, 1e6, "loggp")
+  expect_lt(of("bcast", "pipeline:segment_bytes=10000", 8, 1e6, "loggp"), whole / 3)
+})
+
+test_that("Rabenseifner with fewer elements than processes is linear", {
+  expect_equal(of("reduce", "rabenseifner", 8, 2, "loggp"), of("reduce", "linear", 8, 2, "loggp"))
+  expect_true(all(is.finite(of("reduce", "rabenseifner", 13, c(16, 1e5), "shared"))))
+})
+
+test_that("no model is below the bound", {
+  for (algorithm in c("linear", "pipeline", "binomial", "chain")) {
+    expect_gte(of("bcast", algorithm, 16, 1e5, "shared"), bound_latency(flat, "bcast", "core", 16, 1e5, costs))
+  }
+})
+
+test_that("selection: a model's picks, and what they cost", {
+  cell <- list(collective = "bcast", mapping = "core", processes = 4, size_bytes = c(1, 1, 2, 2))
+  predictions <- tibble::tibble(
+    !!!cell, model = "m", algorithm = c("a", "b", "a", "b"), latency_us = c(1, 2, 3, 2), predicted_us = c(1, 5, 1, 5)
+  )
+  medians <- tibble::tibble(
+    collective = "bcast", mapping = "core", processes = 4, size_bytes = c(1, 2), algorithm = "default",
+    latency_us = c(1, 4)
+  )
+  found <- summarise_selection(predictions, medians)
+  expect_equal(found$model, c("m", "library_default"))
+  expect_equal(found$pick_accuracy_pct, c(50, 50))
+  expect_equal(found$mean_regret_pct, c(25, 50))
+})
+
+test_that("every study has the two files, with and without a ladder", {
+  results <- read_results(make_study(lawful(), levels = thin_levels))
+  models <- models_of(results)
+  names(models) <- vapply(models, function(entry) entry$id, "")
+  expect_true(all(c("comparison", "selection") %in% names(models)))
+  comparison <- models$comparison$data
+  expect_named(comparison, c("collective", "algorithm", "mapping", "model", "held_out_cells", "held_out_mape_pct"))
+  expect_true("loggp_fitted" %in% comparison$model)
+  expect_false("hockney" %in% comparison$model)
+})
+
+test_that("allreduce by hand: doubling, a ring, and pairs that are left over", {
+  # Two steps of 0.5 + 0.1 us each; with a rank more a message before and one after.
+  expect_equal(of("allreduce", "recursive_doubling", 4, 1000, "loggp"), 2 * 0.6)
+  expect_equal(of("allreduce", "recursive_doubling", 3, 2000, "hockney"), mean(c(3, 2, 3)) * 0.7)
+  # 2 (P - 1) steps with a quarter of the bytes each; fewer bytes than ranks are doubled instead.
+  expect_equal(of("allreduce", "ring", 4, 4000, "loggp"), 6 * 0.6)
+  expect_equal(of("allreduce", "ring", 4, 2, "loggp"), of("allreduce", "recursive_doubling", 4, 2, "loggp"))
+  expect_equal(of("allreduce", "segmented_ring", 4, 4000, "loggp"), of("allreduce", "ring", 4, 4000, "loggp"))
+  # Halves, then quarters, and back.
+  expect_equal(of("allreduce", "rabenseifner", 4, 4000, "loggp"), 4 * 0.5 + 2 * (0.2 + 0.1))
+  # In a step of halving 8 messages leave each node and 8 enter: 16 times the gap.
+  expect_equal(of("allreduce", "recursive_doubling", 16, 1e6, "shared"), 3 * (2 * 100 + 0.5) + 16e3 + 2)
+})
+
+test_that("an allreduce made of two: the root reduces, then broadcasts to ranks that wait", {
+  reduced <- model_messages(flat, "reduce", "linear", "core", 4, 8, costs, "loggp", function(time) time[, 1])
+  expect_equal(of("allreduce", "linear", 4, 8, "loggp"), reduced + of("bcast", "linear", 4, 8, "loggp"))
+  expect_equal(of("allreduce", "rabenseifner", 4, 2, "loggp"), of("allreduce", "linear", 4, 2, "loggp"))
+  expect_true(is.na(of("allreduce", "nonoverlapping", 4, 8, "loggp")))
+  decided <- flat
+  row <- function(algorithm) tibble::tibble(ranks = Inf, bytes = Inf, algorithm = algorithm, parameters = "")
+  decided$decisions <- list(reduce = row("linear"), bcast = row("linear"), allreduce = row("nonoverlapping"))
+  for (name in c("nonoverlapping", "default")) {
+    found <- model_messages(decided, "allreduce", name, "core", 4, 8, costs, "loggp")
+    expect_equal(found, of("allreduce", "linear", 4, 8, "loggp"))
+  }
+})
+
+test_that("no model of an allreduce is below the bound", {
+  for (algorithm in c("recursive_doubling", "ring", "rabenseifner", "linear")) {
+    found <- of("allreduce", algorithm, 16, c(64, 1e5), "shared")
+    expect_true(all(found >= bound_latency(flat, "allreduce", "core", 16, c(64, 1e5), costs)))
+  }
+})

@@ -1,0 +1,86 @@
+"""Files as every part of the project writes them: whole or not at all, locked where two could meet, CSV in one form."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import fcntl
+import io
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from collstudy.base.errors import StudyError
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write *content* under a temporary name in the same folder, flush it to disk, and rename it to *path*."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+
+
+def write_if_changed(path: Path, content: bytes) -> None:
+    """Like write_atomically, but leaves a file with the same content (and its time stamp) alone."""
+    try:
+        if path.read_bytes() == content:
+            return
+    except FileNotFoundError:
+        pass
+    write_atomically(path, content)
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold an exclusive lock on *path*; the system releases it when the process ends, however it ends."""
+    with _lock_file(path) as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
+
+
+def _lock_file(path: Path) -> IO[str]:
+    """Open a lock's file. Raises StudyError where something else is in its place."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return open(path, "a")
+    except (IsADirectoryError, NotADirectoryError, FileExistsError) as error:
+        raise StudyError(f"{error.filename}: {error.strerror}; a lock belongs there: remove it") from None
+
+
+def to_csv(columns: list[str], rows: list[dict[str, Any]]) -> bytes:
+    """CSV text with a header; None becomes an empty field, floats keep all their digits."""
+    stream = io.StringIO(newline="")
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(columns)
+    for row in rows:
+        writer.writerow([_text(row.get(column)) for column in columns])
+    return stream.getvalue().encode()
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    """The rows of a CSV file with a header; none where there is no file."""
+    try:
+        with open(path, newline="", encoding="utf-8") as stream:
+            return list(csv.DictReader(stream))
+    except FileNotFoundError:
+        return []

@@ -1,0 +1,8 @@
+"""Where this checkout and what set-up made are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+SETUP = ROOT / ".study"

@@ -1,0 +1,77 @@
+"""Commands that make something to read or to hand on: render, publish, reanalyse, compare."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+from collstudy.base.errors import StudyError
+from collstudy.cli.commands import add
+from collstudy.project.studies import Project
+from collstudy.publish import again, package
+from collstudy.publish.render import REPORT_SOURCE, Job
+from collstudy.publish.render import render as render_job
+
+
+def add_commands(commands: Any) -> None:
+    """Add them."""
+    report = add(commands, "render", render, "the report (HTML and PDF) of what is analysed")
+    report.add_argument("--studies", nargs="+", required=True, help="studies, in the order of their chapters")
+    report.add_argument("--output", type=Path, help="folder of index.html and report.pdf (default: RESULTS/report)")
+    report.add_argument("--renderer", choices=("auto", "quarto", "fallback"), default="auto")
+    report.add_argument("--source", type=Path, default=REPORT_SOURCE, help="the Quarto project (default: report/)")
+    report.add_argument("--revision", default="", help="version of this project, for the provenance")
+    publishing = add(commands, "publish", publish, "write the report and a data package to a folder")
+    publishing.add_argument("studies", nargs="*")
+    publishing.add_argument("--to", type=Path, default=Path("publish"), help="folder to write (default: publish)")
+    analysing = add(
+        commands, "reanalyse", reanalyse, "tables, figures and report from measurements.csv, without measuring"
+    )
+    analysing.add_argument("studies", nargs="*")
+    comparing = add(commands, "compare", compare, "compare measurements made again with published ones")
+    comparing.add_argument("published", type=Path)
+    comparing.add_argument("again", type=Path)
+
+
+def render(arguments: argparse.Namespace) -> int:
+    """Render the report; exit status 1 where it cannot be made."""
+    results = (arguments.results or Project().results).resolve()
+    job = Job(
+        results=results, studies=tuple(dict.fromkeys(arguments.studies)),
+        output=(arguments.output or results / "report").resolve(), build=results / "report-build",
+        source=arguments.source.resolve(), command=shlex.join(["python", "-m", "collstudy", *sys.argv[1:]]),
+        revision=arguments.revision,
+    )  # fmt: skip
+    try:
+        render_job(job, arguments.renderer)
+    except StudyError as error:
+        # On standard output, as all that rendering says: rules and tests read one stream.
+        print(f"error: {error}", flush=True)
+        return 1
+    return 0
+
+
+def publish(arguments: argparse.Namespace) -> None:
+    """Write the folder to publish."""
+    project = Project(results=arguments.results)
+    studies = arguments.studies or [
+        name for name in project.default_studies if (project.folder(name) / "measurements.csv").exists()
+    ]
+    inputs = {name: project.source(name).inputs() for name in studies}
+    for line in package.publish(project.results, studies, arguments.to, {k: v for k, v in inputs.items() if v}):
+        print(line)
+
+
+def reanalyse(arguments: argparse.Namespace) -> None:
+    """Tables, figures and report of a data package, without measuring."""
+    project = Project(results=arguments.results)
+    again.reanalyse(project.results, arguments.studies or project.default_studies)
+
+
+def compare(arguments: argparse.Namespace) -> None:
+    """Compare measurements made again with published ones."""
+    for line in again.compare(arguments.published, arguments.again):
+        print(line)

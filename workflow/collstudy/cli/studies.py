@@ -1,0 +1,104 @@
+"""Commands about studies as a whole: next, check, status, verdict, unlock."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from collstudy.base.errors import StudyError
+from collstudy.base.files import read_csv
+from collstudy.cli import next_step
+from collstudy.cli.commands import add
+from collstudy.project.status import progress_line, stale_lock
+from collstudy.project.studies import Project
+from collstudy.sources.source import Source
+
+#: Seconds between two looks of `status --watch`.
+WATCH_S = 2
+
+
+def add_commands(commands: Any) -> None:
+    """Add them."""
+    for name, run, help_ in (
+        ("check", check, "whether studies could run: configuration, placement, what has to be installed"),
+        ("verdict", verdict, "name failed cells"),
+    ):
+        add(commands, name, run, help_).add_argument(
+            "studies", nargs="+" if name == "verdict" else "*", help="names (default: those of config/config.yaml)"
+        )
+    watching = add(commands, "status", status, "how far the studies are")
+    watching.add_argument("studies", nargs="*", help="names (default: those of config/config.yaml)")
+    watching.add_argument("--watch", action="store_true", help=f"again every {WATCH_S} seconds, until nothing is left")
+    add(commands, "next", say_next, "where this checkout is, and what to do next")
+    add(commands, "unlock", unlock, "remove a stale lock of snakemake")
+
+
+def _sources(arguments: argparse.Namespace) -> tuple[Project, list[Source], list[str]]:
+    project = Project(results=arguments.results)
+    return project, *project.named(",".join(arguments.studies))
+
+
+def check(arguments: argparse.Namespace) -> None:
+    """Validate all that a run of these studies would: configuration, data, placement, versions; one error line, exit status 2."""
+    _, sources, left_out = _sources(arguments)
+    for source in sources:
+        try:
+            source.check()
+        except StudyError as error:
+            raise StudyError(f"study {source.study.name}: {error}") from None
+    for line in left_out:
+        print(line)
+
+
+def status(arguments: argparse.Namespace) -> None:
+    """Print for each study how many cells are measured, failed and left, from the store alone."""
+    while True:
+        project, sources, lines = _sources(arguments)
+        left = 0
+        for source in sources:
+            state = project.state(source)
+            left += len(state.lacking) - state.failed
+            if source.inputs():
+                lines.append(f"{source.study.name}: imported data, nothing to measure")
+            else:
+                lines.append(progress_line(source.study.name, state, project.results, project.store))
+        # On a terminal, over what was there; in a log, below it.
+        over = "\x1b[H\x1b[J" if arguments.watch and sys.stdout.isatty() else ""
+        print(over + "\n".join(lines), flush=True)
+        if not arguments.watch or not left:
+            return
+        time.sleep(WATCH_S)
+
+
+def say_next(arguments: argparse.Namespace) -> None:
+    """Print where this checkout is, and what to do next."""
+    print("\n".join(next_step.describe(Project(results=arguments.results), Path.cwd())))
+
+
+def verdict(arguments: argparse.Namespace) -> int:
+    """Name every cell without a valid measurement; exit status 1 when a cell failed."""
+    bad = 0
+    for name in arguments.studies:
+        for row in read_csv(arguments.results / name / "cells.csv"):
+            if row["status"] == "failed":
+                bad += 1
+                where = f"{row['collective']} {row['algorithm']} mapping {row['mapping']} processes {row['processes']}"
+                print(f"failed: {name}: {where}: {row['reason']}", file=sys.stderr)
+    if bad:
+        print(f"{bad} cells failed; their output is in logs/measure/. Run again to try them again.", file=sys.stderr)
+    return 1 if bad else 0
+
+
+def unlock(_: argparse.Namespace) -> None:
+    """Remove the lock that a killed snakemake left in this folder; exit status 2 when somebody may hold it."""
+    reason = stale_lock(Path.cwd())
+    if reason is None:
+        return
+    if reason:
+        raise StudyError(reason)
+    for path in (Path.cwd() / ".snakemake" / "locks").iterdir():
+        path.unlink()
+    print("the lock of a snakemake that was killed was removed; what it measured is kept", file=sys.stderr)

@@ -1,0 +1,51 @@
+"""Commands about decisions and machines: tune, advise, calibrate."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from collstudy.calibration.calibrate import calibrate as fit
+from collstudy.cli.commands import add
+from collstudy.project import tuner
+from collstudy.project.studies import Project
+from collstudy.tuning.advise import Question, parse_size
+from collstudy.tuning.advise import advise as answers
+
+
+def add_commands(commands: Any) -> None:
+    """Add them."""
+    steps = add(commands, "tune", tune, "write, check and verify the tuning files of a study")
+    steps.add_argument("step", choices=("emit", "keep"), help="before, and after the verification is measured")
+    steps.add_argument("study")
+    asking = add(commands, "advise", advise, "which algorithm to use, from the results at hand")
+    asking.add_argument("--collective", required=True)
+    asking.add_argument("--nodes", type=int, required=True)
+    asking.add_argument("--ppn", type=int, required=True, help="processes per node")
+    asking.add_argument("--mapping", required=True)
+    asking.add_argument("--size", type=parse_size, help="bytes, such as 65536, 64KiB, 1MiB")
+    asking.add_argument("--study", help="ask this study only")
+    fitting = add(commands, "calibrate", calibrate, "fit a simulated machine to measurements; writes its file")
+    fitting.add_argument("machine")
+
+
+def tune(arguments: argparse.Namespace) -> None:
+    """One of the two steps that follow when the analysis has decided; see project/tuner.py."""
+    {"emit": tuner.emit, "keep": tuner.keep}[arguments.step](Project(results=arguments.results), arguments.study)
+
+
+def advise(arguments: argparse.Namespace) -> int:
+    """Ask every study with decisions; exit status 0 when one knows, 1 when none does."""
+    question = Question(
+        arguments.collective, arguments.mapping, arguments.nodes, arguments.nodes * arguments.ppn,
+        None if arguments.collective == "barrier" else arguments.size,
+    )  # fmt: skip
+    known, lines = answers(Project(results=arguments.results).results, question, arguments.study)
+    print("\n".join(lines))
+    return 0 if known else 1
+
+
+def calibrate(arguments: argparse.Namespace) -> None:
+    """Fit a simulated machine's parameters and write them into its file."""
+    project = Project(results=arguments.results)
+    fit(project.configuration, arguments.machine, project.results)

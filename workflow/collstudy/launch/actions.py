@@ -1,0 +1,78 @@
+"""From the table of a trace to what each traced rank does in a replay (workflow/native/replay/replay.c has the format)."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import struct
+from array import array
+from collections.abc import Iterator
+from pathlib import Path
+
+from collstudy.base.errors import StudyError
+from collstudy.launch.tracefile import COLUMNS, operation_names
+
+#: What a replay does not do again: the simulator starts and ends by itself, communicators are made before, and after a probe
+#: comes the receive that it is for.
+LEFT_OUT = ("init", "finalize", "communicator", "probe")
+
+
+def read_calls(path: Path) -> Iterator[dict[str, str]]:
+    """Rows of a trace's table. Raises StudyError when it is not one, or not whole."""
+    try:
+        with gzip.open(path, "rt", encoding="ascii", newline="") as stream:
+            rows = csv.reader(stream)
+            header = next(rows, [])
+            if tuple(header) != COLUMNS:
+                raise StudyError(f"{path}: not a trace's table: its columns are {', '.join(header)}")
+            for row in rows:
+                yield dict(zip(COLUMNS, row, strict=True))
+    except (EOFError, gzip.BadGzipFile, ValueError) as error:
+        raise StudyError(
+            f"{path}: the table of the trace is damaged or cut off ({error}): delete its folder to trace again"
+        ) from None
+
+
+class _Rank:
+    """Actions of one rank as numbers, with the places of receives whose source is known only when they end."""
+
+    def __init__(self) -> None:
+        self.numbers = array("q")
+        self.open: dict[int, int] = {}
+        self.compute_ns = 0.0
+
+    def add(self, row: dict[str, str], numbers: dict[str, int]) -> None:
+        operation = row["operation"]
+        self.compute_ns += float(row["compute_us"]) * 1000
+        if operation in LEFT_OUT:
+            return
+        listed = [int(part) for part in row["list"].split(";")] if row["list"] else []
+        request = int(row["request"])
+        if operation in ("wait", "test"):
+            for number, source, tag in zip(listed[::3], listed[1::3], listed[2::3], strict=True):
+                at = self.open.pop(number, None)
+                if at is not None and source != -1:
+                    self.numbers[at + 4], self.numbers[at + 6] = source, tag
+            listed = listed[::3]
+        elif operation == "irecv":
+            self.open[request] = len(self.numbers)
+        self.numbers.extend(
+            [
+                numbers[operation], int(row["communicator"]), int(row["root"]), int(row["to"]), int(row["from"]),
+                int(row["send_tag"]), int(row["receive_tag"]), int(row["sent_bytes"]), int(row["received_bytes"]), request,
+                round(self.compute_ns), len(listed), *listed,
+            ]
+        )  # fmt: skip
+        self.compute_ns = 0.0
+
+
+def write_actions(calls: Path, communicators: list[list[int]], ranks: int, folder: Path) -> None:
+    """Write rank-NNNNNN.actions for each traced rank, and `communicators`, to *folder*."""
+    numbers = {name: number for number, name in enumerate(operation_names(), start=1)}
+    state = [_Rank() for _ in range(ranks)]
+    for row in read_calls(calls):
+        state[int(row["rank"])].add(row, numbers)
+    for rank, done in enumerate(state):
+        (folder / f"rank-{rank:06d}.actions").write_bytes(done.numbers.tobytes())
+    listed = [value for members in communicators[1:] for value in (len(members), *members)]
+    (folder / "communicators").write_bytes(struct.pack(f"={len(listed)}q", *listed))

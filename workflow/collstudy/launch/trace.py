@@ -1,0 +1,98 @@
+"""Run an application with the trace library in front, and make the table of its calls."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform as system
+import shlex
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, TextIO
+
+from collstudy.base.errors import StudyError
+from collstudy.launch import tracefile
+from collstudy.launch.execute import KEPT_ENVIRONMENT, Allocation, LaunchFailed, execute
+from collstudy.launch.openmpi import library
+from collstudy.study.config import Application
+from collstudy.study.traces import Trace
+
+
+def program_of(application: Application) -> Path | None:
+    """The program that the application's command begins with; None where it is not installed."""
+    words = command_words(application)
+    found = shutil.which(words[0])
+    return Path(found) if found else None
+
+
+def command_words(application: Application) -> list[str]:
+    """The command as words; `{apps}` is the folder of this project's own applications."""
+    return [word.replace("{apps}", str(library().build / "apps")) for word in shlex.split(application.command)]
+
+
+def trace_command(trace: Trace, folder: Path) -> tuple[list[str | Path], dict[str, str]]:
+    """The command that runs an application with the trace library in front, and the variables that it needs."""
+    mpi, machine = library(), trace.machine
+    # The preloaded library by its name, found in LD_LIBRARY_PATH: LD_PRELOAD cannot have blanks, which the checkout's path may.
+    # An application that was linked with another build of Open MPI runs with this one: both are libmpi.so.40.
+    folders = [str(mpi.build / "trace")]
+    beside = mpi.bin.parent / "lib"
+    if list(beside.glob("libmpi.so*")):
+        folders.append(str(beside))
+    settings = {
+        "LD_PRELOAD": "libcolltrace.so",
+        "LD_LIBRARY_PATH": os.pathsep.join(filter(None, [*folders, os.environ.get("LD_LIBRARY_PATH")])),
+        "COLLTRACE_FOLDER": str(folder),
+        # The trace knows the time of the thread that calls MPI: one thread a rank, unless the command says otherwise.
+        "OMP_NUM_THREADS": "1",
+    }
+    ranks, words = str(trace.application.ranks), command_words(trace.application)
+    if machine.kind == "slurm" and machine.slurm.get("launcher") == "srun":
+        command: list[str | Path] = ["srun", f"--mpi={machine.slurm.get('srun_mpi', 'pmix')}", "-n", ranks]
+        command += ["--overcommit"] if machine.oversubscribe else []
+        return [*command, *words], settings
+    command = [mpi.mpirun, "-n", ranks]
+    if machine.oversubscribe:
+        command += ["--map-by", "core:OVERSUBSCRIBE", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
+    return [*command, *(part for key, value in settings.items() for part in ("-x", f"{key}={value}")), *words], {}
+
+
+def trace(trace: Trace, place: Allocation, stage: Path, log: TextIO) -> dict[str, Any]:
+    """Run the application in a folder of its own and make the table of its calls in *stage*; what died on the way is kept, too."""
+    machine, application = trace.machine, trace.application
+    failure, printed, table = "", "", {}
+    with tempfile.TemporaryDirectory(prefix=".work-", dir=stage) as name:
+        work, ranks = Path(name) / "work", Path(name) / "ranks"
+        work.mkdir()
+        ranks.mkdir()
+        command, settings = trace_command(trace, ranks)
+        environment = {**place.environment, **settings}
+        started, clock = time.strftime("%Y-%m-%dT%H:%M:%S%z"), time.monotonic()
+        try:
+            if application.prepare:
+                execute(
+                    ["bash", "-euc", application.prepare], machine.launch_time_limit_s, log, place.environment, work
+                )
+            printed = execute(command, machine.launch_time_limit_s, log, environment, work).printed
+        except LaunchFailed as problem:
+            failure = str(problem)
+        seconds = time.monotonic() - clock
+        try:
+            table = tracefile.collect(ranks, application.ranks, stage / "calls.csv.gz")
+        except StudyError as problem:
+            (stage / "calls.csv.gz").unlink(missing_ok=True)
+            failure = failure or f"trace: {problem}"
+    if table and not table["complete"]:
+        failure = failure or "trace: " + "; ".join(table["problems"][:3])
+    provenance = {
+        "command": shlex.join(str(word) for word in command), "prepare": application.prepare, "started": started,
+        "seconds": round(seconds, 3), "host": system.node(), **place.facts,
+        "environment": {k: v for k, v in environment.items() if k.startswith(KEPT_ENVIRONMENT)},
+        "printed": printed[-2000:],
+    }  # fmt: skip
+    about = {"failure": failure, "label": application.label, "trace": table, "provenance": provenance}
+    if table:
+        about["calls_sha256"] = hashlib.sha256((stage / "calls.csv.gz").read_bytes()).hexdigest()
+    return about

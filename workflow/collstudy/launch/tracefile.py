@@ -1,0 +1,244 @@
+"""Traces of applications: what the trace library left behind for each rank, made one table that is kept.
+
+The trace library (workflow/native/trace) writes a file of fixed-size records for each rank; trace.h is the format. What is kept
+is `calls.csv.gz`, one row per call, all ranks after each other, with these columns:
+
+rank, operation; start_us, end_us (since the ranks left MPI_Init together), cpu_us (processor time inside of the call), compute_us
+(processor time between the call before and this one); communicator (index in trace.json, 0 is MPI_COMM_WORLD, -1 MPI_COMM_SELF), root
+(rank in the communicator); to, from (ranks in MPI_COMM_WORLD; of a message that could come from anybody, the one that it came
+from), send_tag, receive_tag; sent_bytes, received_bytes (in the call's buffers, all blocks together); request (number of the
+request that the call starts); list (bytes of each block, where blocks differ: all-to-all has what goes out, then what comes in;
+for wait and test the requests that ended: number, source, tag of each; for communicator its members).
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+import gzip
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from collstudy.base.errors import StudyError
+from collstudy.base.paths import ROOT
+
+#: TRACE_VERSION of trace.h.
+VERSION = 1
+HEADER = struct.Struct("=8sIIiiq64s512s")
+HEADER_BYTES = 4096
+RECORD = struct.Struct("=HHIQiiiiiIQQqqqq")
+NUMBERS_PER_SLOT = (RECORD.size - 8) // 8
+LIST = 0xFFFF
+
+COLUMNS = (
+    "rank", "operation", "start_us", "end_us", "cpu_us", "compute_us", "communicator", "root", "to", "from", "send_tag",
+    "receive_tag", "sent_bytes", "received_bytes", "request", "list",
+)  # fmt: skip
+
+
+@functools.cache
+def _operations() -> dict[str, bool]:
+    """Names of operations in the order of their numbers, from 1, and whether each is collective."""
+    path = ROOT / "workflow" / "native" / "trace" / "operations.csv"
+    with open(path, newline="", encoding="utf-8") as stream:
+        return {row["operation"]: row["collective"] == "yes" for row in csv.DictReader(stream)}
+
+
+def operation_names() -> tuple[str, ...]:
+    """Names of operations; their number is their place, from 1."""
+    return tuple(_operations())
+
+
+def is_collective(operation: str) -> bool:
+    """Whether all ranks of a communicator take part."""
+    return _operations()[operation]
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call as the trace library recorded it; times in nanoseconds."""
+
+    operation: str
+    communicator: int
+    root: int
+    to: int
+    source: int
+    send_tag: int
+    receive_tag: int
+    request: int
+    sent: int
+    received: int
+    start: int
+    end: int
+    cpu_start: int
+    cpu_end: int
+    numbers: tuple[int, ...]
+
+
+class RankFile:
+    """The file of one rank. Raises StudyError when it is not one, or of another version."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        self.content = path.read_bytes()
+        if len(self.content) < HEADER.size:
+            raise StudyError(f"{path}: {len(self.content)} bytes are too short for a trace")
+        magic, version, size, self.rank, self.size, self.started, host, names = HEADER.unpack_from(self.content)
+        if magic != b"COLTRACE":
+            raise StudyError(f"{path}: not a trace (it begins with {magic!r}, a trace with b'COLTRACE')")
+        if version != VERSION or size != RECORD.size:
+            raise StudyError(
+                f"{path}: a trace of version {version} with records of {size} bytes; this program reads version {VERSION} "
+                f"with {RECORD.size} bytes: trace again with the library of this checkout"
+            )
+        self.host = host.rstrip(b"\0").decode(errors="replace")
+        self.names = ("", *names.rstrip(b"\0").decode().split())
+        #: Whether the rank reached MPI_Finalize, and whether the file ends inside of a record: known after calls().
+        self.ended = False
+        self.cut = False
+
+    def calls(self) -> Iterator[Call]:
+        """The calls in order, up to the last whole one."""
+        content, offset, size = self.content, HEADER_BYTES, RECORD.size
+        unpack, last = RECORD.unpack_from, len(self.content) - RECORD.size
+        names = self.names
+        while offset <= last:
+            operation, _, listed, *fields = unpack(content, offset)
+            if operation == 0:
+                return
+            if operation >= len(names):
+                raise StudyError(f"{self.path}: byte {offset}: no operation {operation}: the file is damaged")
+            offset += size
+            numbers: tuple[int, ...] = ()
+            if listed:
+                slots = -(-listed // NUMBERS_PER_SLOT)
+                if offset + (slots - 1) * size > last or any(
+                    content[offset + i * size : offset + i * size + 2] != b"\xff\xff" for i in range(slots)
+                ):
+                    self.cut = True
+                    return
+                for i in range(slots):
+                    count = min(NUMBERS_PER_SLOT, listed - i * NUMBERS_PER_SLOT)
+                    numbers += struct.unpack_from(f"={count}q", content, offset + i * size + 8)
+                offset += slots * size
+            name = names[operation]
+            self.ended = name == "finalize"
+            communicator, root, to, source, send_tag, receive_tag, request, sent, received, *times = fields
+            yield Call(
+                name, communicator, root, to, source, send_tag, receive_tag, request, sent, received, *times, numbers
+            )
+        self.cut = offset < len(content)
+
+
+class _Communicators:
+    """Numbers of communicators in the order in which they are first seen, with their members."""
+
+    def __init__(self, ranks: int):
+        self.index = {0: 0, 1: -1}
+        self.members: list[list[int]] = [list(range(ranks))]
+
+    def created(self, identity: int, members: tuple[int, ...]) -> None:
+        if identity not in self.index:
+            self.index[identity] = len(self.members)
+            self.members.append(list(members))
+
+    def number(self, identity: int, path: Path) -> int:
+        if identity not in self.index:
+            raise StudyError(f"{path}: a call on a communicator that nobody made: the trace is damaged or mixed up")
+        return self.index[identity]
+
+
+def rank_files(folder: Path, ranks: int) -> list[RankFile]:
+    """The files of all ranks. Raises StudyError when one is missing, or belongs to another run."""
+    files = []
+    for rank in range(ranks):
+        path = folder / f"rank-{rank:06d}.trace"
+        if not path.exists():
+            found = len(list(folder.glob("rank-*.trace")))
+            hint = (
+                "does the program call MPI, and by the library that the trace library was built with?"
+                if not found
+                else ""
+            )
+            raise StudyError(f"rank {rank} of {ranks} left no trace in {folder} ({found} ranks did) {hint}".rstrip())
+        file = RankFile(path)
+        if file.size != ranks or file.rank != rank:
+            raise StudyError(
+                f"{path}: the trace of rank {file.rank} of {file.size}, not of rank {rank} of {ranks}: files of different runs are mixed up"
+            )
+        files.append(file)
+    if len({file.started // 60 for file in files}) > 2:
+        raise StudyError(f"{folder}: the ranks started minutes apart: files of different runs are mixed up")
+    return files
+
+
+def collect(folder: Path, ranks: int, target: Path) -> dict[str, Any]:
+    """Write the table of all calls to *target* and return what trace.json says of it.
+
+    {ranks, calls, communicators: members of each, hosts, seconds, complete, problems}: a trace is complete when all ranks
+    reached MPI_Finalize; else the problems name those that did not, and what they did before is in the table.
+    Raises StudyError for a trace that is none: a rank missing, another version, files of several runs.
+    """
+    files = rank_files(folder, ranks)
+    communicators = _Communicators(ranks)
+    order: dict[int, dict[int, int]] = {}
+    calls, longest, problems = 0, 0, []
+    # Level 4: half a second for a million calls more than the fastest, and a third smaller.
+    with gzip.open(target, "wt", encoding="ascii", compresslevel=4, newline="") as stream:
+        stream.write(",".join(COLUMNS) + "\n")
+        for file in files:
+            before: int | None = None
+            lines = []
+            for call in file.calls():
+                if call.operation == "communicator":
+                    communicators.created(call.communicator, call.numbers)
+                at = communicators.number(call.communicator, file.path)
+                if (
+                    at >= 0
+                    and call.operation not in ("init", "finalize", "communicator")
+                    and is_collective(call.operation)
+                ):
+                    seen = order.setdefault(at, {})
+                    seen[file.rank] = zlib.crc32(call.operation.encode(), seen.get(file.rank, 0))
+                compute = 0 if before is None else max(0, call.cpu_start - before)
+                before = call.cpu_end
+                longest = max(longest, call.end)
+                calls += 1
+                lines.append(
+                    f"{file.rank},{call.operation},{call.start / 1000:.3f},{call.end / 1000:.3f},"
+                    f"{(call.cpu_end - call.cpu_start) / 1000:.3f},{compute / 1000:.3f},{at},{call.root},{call.to},{call.source},"
+                    f"{call.send_tag},{call.receive_tag},{call.sent},{call.received},{call.request},"
+                    f"{';'.join(map(str, call.numbers))}\n"
+                )
+            stream.writelines(lines)
+            if not file.ended:
+                problems.append(
+                    f"rank {file.rank} ended without MPI_Finalize after {len(lines)} calls"
+                    + (", in the middle of a record" if file.cut else "")
+                )
+    if not problems:
+        _check_order(order, folder)
+    return {
+        "ranks": ranks,
+        "calls": calls,
+        "seconds": round(longest / 1e9, 6),
+        "communicators": communicators.members,
+        "hosts": sorted({file.host for file in files}),
+        "complete": not problems,
+        "problems": problems,
+    }
+
+
+def _check_order(order: dict[int, dict[int, int]], folder: Path) -> None:
+    """All ranks of a communicator make the same collective calls, or the files are not of one run."""
+    for at, seen in order.items():
+        if len(set(seen.values())) > 1:
+            first = next(iter(seen))
+            other = next(rank for rank, value in seen.items() if value != seen[first])
+            raise StudyError(
+                f"{folder}: ranks {first} and {other} made different collective calls on communicator {at}: the files are of different runs"
+            )

@@ -1,0 +1,47 @@
+"""Rough wall times, for time limits and progress; never part of an identity."""
+
+from __future__ import annotations
+
+import math
+
+from collstudy.study.cells import Cell
+from collstudy.study.config import APPLICATIONS
+from collstudy.study.traces import Replay, Trace
+from collstudy.study.work import Work
+
+#: Time limits are this much longer than estimated.
+MARGIN = 1.5
+#: A replay takes seconds to minutes.
+REPLAY_S = 1100.0
+
+
+def estimate_launch_s(work: Work) -> float:
+    """Rough wall time of one launch (s)."""
+    if isinstance(work, Trace):
+        # How long an application takes is not known: as long as it may.
+        return work.machine.launch_time_limit_s / MARGIN
+    if isinstance(work, Replay):
+        return REPLAY_S
+    assert isinstance(work, Cell)
+    return _launch_of_cell_s(work)
+
+
+def _launch_of_cell_s(cell: Cell) -> float:
+    """Start-up, then iterations of what a message of each size may take."""
+    if cell.collective in APPLICATIONS:
+        return _run_of_application_s(cell)
+    p = cell.processes
+    bytes_swept = sum(size or 8 for size in cell.size_list)
+    calls = (cell.iterations + cell.warmup) * len(cell.row_sizes)
+    if cell.collective == "pairs":
+        return 1.5 + 0.05 * p + 2e-5 * calls
+    if cell.deterministic:
+        return 0.1 + 6e-6 * calls * p * math.log2(p + 1)
+    return 1.5 + 0.05 * p + calls * 20e-6 * math.log2(p + 1) + (cell.iterations + cell.warmup) * bytes_swept * p / 10e9
+
+
+def _run_of_application_s(cell: Cell) -> float:
+    """Rough wall time of one run (s): some 80 flops for each entry of each column (12 sweeps), at 5 GFlop/s a core."""
+    run = 80 * dict(cell.parameters)["n"] ** 3 / 5e9
+    # A simulation does the arithmetic of all processes on one core.
+    return 0.5 + (run if cell.deterministic else run / cell.processes)

@@ -1,0 +1,42 @@
+"""What the workflow's plan is written to while the Snakefile is read: a stage beside Snakemake's own files.
+
+Reading the Snakefile must not write into the results, for it is read for a dry run as well. A rule copies a staged file to its
+place when it says something new; Snakemake knows that by its time stamp.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from collstudy.base.files import write_atomically
+from collstudy.plan.blocks import Block, block_bytes
+
+
+class Stage:
+    """The folder of staged files, whose names are those that they have in the results folder."""
+
+    def __init__(self, folder: Path, results: Path):
+        self.folder = folder
+        self.results = results
+
+    def write(self, name: str, content: bytes) -> Path:
+        """Stage a file: newer than that in the results if that says something else, and older where it says the same."""
+        path, target = self.folder / name, self.results / name
+        write_atomically(path, content)
+        try:
+            if target.read_bytes() == content:
+                before = target.stat().st_mtime_ns - 1_000_000_000
+                os.utime(path, ns=(before, before))
+        except FileNotFoundError:
+            pass
+        return path
+
+    def write_block(self, block: Block) -> Path:
+        """Stage the file of a block."""
+        return self.write(f"blocks/{block.name}.json", block_bytes(block))
+
+    def find(self, name: str) -> Path:
+        """A file in the results folder, or the staged one that is not there yet."""
+        path = self.results / name
+        return path if path.exists() else self.folder / name

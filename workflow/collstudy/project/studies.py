@@ -1,0 +1,148 @@
+"""A checkout with its results folder: which studies there are, what they still need, and where things go."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from collstudy.base.errors import StudyError
+from collstudy.base.paths import ROOT
+from collstudy.plan.blocks import Block, Task, lacking, pack, write_blocks, write_pending
+from collstudy.project import needs
+from collstudy.sources import source_of
+from collstudy.sources.source import Context, Source
+from collstudy.store.records import Store
+from collstudy.study.config import Configuration, Study, read_yaml
+from collstudy.study.work import Work
+
+
+@dataclass(frozen=True)
+class StudyState:
+    """What the store has of a study: its work, what of it lacks something, by round, and the file that changed last."""
+
+    source: Source
+    work: tuple[Work, ...]
+    tasks: dict[int, tuple[Task, ...]]
+    failed: int
+    newest: Path | None
+
+    @property
+    def noun(self) -> str:
+        """What its work is called."""
+        return "traces and replays" if any(work.in_folder for work in self.work) else "cells"
+
+    @property
+    def lacking(self) -> list[Task]:
+        """All that lacks something, once."""
+        return list({task.work.digest: task for tasks in self.tasks.values() for task in tasks}.values())
+
+
+class Project:
+    """Everything that the Snakefile and the command line ask for. Configuration errors surface here, before anything runs."""
+
+    def __init__(self, config: Path | None = None, results: Path | None = None):
+        self.configuration = Configuration(config or Path(os.environ.get("COLLSTUDY_CONFIG") or ROOT / "config"))
+        raw = read_yaml(self.configuration.folder / "config.yaml", "config")
+        self.default_studies = split_names(raw["studies"])
+        self.results = Path(results or raw.get("results", "results"))
+        self.context = Context(self.configuration, self.results)
+        self._sources: dict[str, Source] = {}
+
+    @property
+    def store(self) -> Store:
+        """Where measurements are kept."""
+        return self.context.store
+
+    def folder(self, name: str) -> Path:
+        """Results of a study."""
+        return self.results / name
+
+    def study(self, name: str) -> Study:
+        """The checked study of that name."""
+        return self.configuration.study(name)
+
+    def source(self, study: Study | str) -> Source:
+        """What a study gets its numbers from."""
+        name = study if isinstance(study, str) else study.name
+        if name not in self._sources:
+            self._sources[name] = source_of(self.study(name) if isinstance(study, str) else study, self.context)
+        return self._sources[name]
+
+    def state(self, source: Source) -> StudyState:
+        """Compare what a study asks for with what the store has."""
+        works = list({work.digest: work for mine in source.rounds().values() for work in mine}.values())
+        found = dict(zip((work.digest for work in works), self.store.summaries(works), strict=True))
+        tasks = {
+            number: tuple(lacking(mine, [found[work.digest] for work in mine], source.policy))
+            for number, mine in source.rounds().items()
+        }
+        newest = max(((found[work.digest][1], work.path_text) for work in works if found[work.digest][1]), default=None)
+        failed = sum(have.failed for have, _ in found.values())
+        return StudyState(source, tuple(works), tasks, failed, self.results / newest[1] if newest else None)
+
+    def available(
+        self, names: list[str], explicit: bool, whatever_is_here: bool = False
+    ) -> tuple[list[Source], list[str]]:
+        """Studies to run, each followed by its companions, and one line for each that is left out.
+
+        That is one whose data, simulator or MPI library is not here (*whatever_is_here*: only its data). A study that was named by
+        the user and cannot be run is an error.
+        """
+        sources, left_out = [], []
+        for name in self._with_companions(names):
+            source = self.source(name)
+            reason = source.absent()
+            if reason and explicit and name in names:
+                source.check()
+            if not reason and not whatever_is_here and (lacking := needs.why_not(source)):
+                reason = f"{lacking} (./study setup {name} says how to get it)"
+                if explicit and name in names:
+                    raise StudyError(f"study {name}: {reason}")
+            if reason:
+                left_out.append(f"study {name} is left out: {reason}")
+            else:
+                sources.append(source)
+        if not sources:
+            raise StudyError("nothing to do: " + "; ".join(left_out or ["no study is named"]))
+        return sources, left_out
+
+    def named(self, text: str, whatever_is_here: bool = False) -> tuple[list[Source], list[str]]:
+        """The same for a list of names as the user gave it; without names, the studies of config.yaml."""
+        names = split_names(text)
+        return self.available(names or self.default_studies, bool(names), whatever_is_here)
+
+    def _with_companions(self, names: list[str]) -> list[str]:
+        """The names, each followed by those that its study's `with` names."""
+        found: list[str] = []
+        todo = list(names)
+        while todo:
+            name = todo.pop(0)
+            if name not in found:
+                found.append(name)
+                todo = [*self.study(name).companions, *todo]
+        return found
+
+    def blocks(self, states: list[StudyState]) -> dict[str, dict[int, list[Block]]]:
+        """Blocks of what each study still needs, by round; what two studies share is in the first one's block only."""
+        taken: set[str] = set()
+        blocks: dict[str, dict[int, list[Block]]] = {}
+        for state in states:
+            mine = blocks.setdefault(state.source.study.name, {})
+            for number, tasks in state.tasks.items():
+                # A round's own list has all that it waits for.
+                rest = [task for task in tasks if number or task.work.digest not in taken]
+                taken |= {task.work.digest for task in rest}
+                mine[number] = pack((state.source.machine_of(task.work), task) for task in rest)
+        return blocks
+
+    def ask(self, source: Source, number: int, pending: Path) -> None:
+        """Write the blocks of what the store lacks of a round, and the list of their markers to *pending*."""
+        blocks = self.blocks([self.state(source)])[source.study.name][number]
+        write_pending(pending, write_blocks(blocks, self.results / "blocks"))
+
+
+def split_names(value: str | list[str]) -> list[str]:
+    """`a,b` or [a, b] to a list without duplicates."""
+    names = [name.strip() for name in value.split(",")] if isinstance(value, str) else [str(name) for name in value]
+    return list(dict.fromkeys(name for name in names if name))

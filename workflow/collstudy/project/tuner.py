@@ -1,0 +1,225 @@
+"""Emit and check, verify, keep: what follows when the analysis has decided (tuning/decisions.csv).
+
+`emit` writes the files, has the library read them, and asks for the blocks that verify them (sources/verifying.py): new cells
+with fresh launches, on process counts and sizes that decided and on others. They are measured like all blocks. `keep` compares
+the two, withdraws rules that turned out slower and writes the files again.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from collstudy.base.files import to_csv, write_atomically
+from collstudy.base.statistics import median
+from collstudy.launch import openmpi
+from collstudy.launch.toolchain import mpis
+from collstudy.plan.blocks import write_pending
+from collstudy.project.studies import Project
+from collstudy.sources.verifying import Verified, VerifyingSource
+from collstudy.store.measurements import read_measurements
+from collstudy.study.config import Study, Swept
+from collstudy.tuning import check, emission, rules
+from collstudy.tuning.rules import Placement, selected
+
+COLUMNS = [
+    "collective", "mapping", "nodes", "processes", "size_bytes", "on_grid", "rule", "default_us", "tuned_us", "best_known_us",
+    "best_known", "speedup", "speedup_low", "speedup_high", "launches", "verdict", "simulated",
+]  # fmt: skip
+WITHDRAWN_COLUMNS = ["collective", "mapping", "nodes", "processes", "size_bytes", "rule", "speedup"]
+
+
+class Tuner:
+    """One study on its way from decisions to verified files."""
+
+    def __init__(self, project: Project, name: str):
+        self.project = project
+        self.source = project.source(name)
+        self.study: Study = self.source.study
+        self.folder = project.folder(name)
+        self.document: dict[str, Any] = json.loads((self.folder / "study.json").read_text(encoding="utf-8"))
+        self.catalogue = project.configuration.catalogue
+        self.decisions = rules.read_decisions(self.folder / "tuning" / "decisions.csv")
+        self.tie_pct = float(self.study.analysis.get("tie_pct", 2))
+        self.withdrawn: set[tuple] = set()
+        self.findings: list[check.Finding] = []
+        self.mpi: str = self.document["how"]["mpi"]
+        #: The installed library that the files are for: that of the study, and Open MPI for simulated and imported ones.
+        self.installed = mpis().get(self.mpi if self.mpi in ("mpich", "impi") else "openmpi")
+        asked = self.installed if self.installed and self.installed.name != "impi" else None
+        numbers = {**rules.NUMBERS, **self.numbers()}
+        self.library = check.library(asked, self.catalogue, numbers) if asked else None
+
+    def numbers(self) -> dict[str, dict[str, int]]:
+        """Algorithm numbers of the installed Open MPI, for the collectives of the study."""
+        if "openmpi" not in mpis():
+            return {}
+        info = mpis()["openmpi"].ompi_info
+        found = {name: openmpi.algorithm_numbers(info, name) for name in self.document["collectives"]}
+        return {name: numbers for name, numbers in found.items() if numbers}
+
+    def emit(self) -> list[Placement]:
+        """Write the files of what is decided and not withdrawn."""
+        found = rules.placements(self.decisions, self.withdrawn)
+        folder = self.folder / "tuning"
+        emission.emit(
+            self.document, found, self.catalogue, self.study.machine, folder, self.numbers(),
+            self.library.write if self.library else None, self.installed and self.installed.build,
+        )  # fmt: skip
+        return found
+
+    def check(self, found: list[Placement], name: str, before: list[Placement] | None = None) -> None:
+        """Ask the installed Open MPI or MPICH; writes its answers to tuning/*name*. Raises StudyError for a mismatch.
+
+        *before* was checked already: only entries that it lacks are, and its findings are kept for the others.
+        """
+        findings: list[check.Finding] = []
+        if self.library:
+            for placement in found:
+                file = emission.rules_path(self.folder / "tuning", self.mpi, placement)
+                old = next((one for one in before or [] if one.name == placement.name), None)
+                if old:
+                    findings += [
+                        one
+                        for one in self.findings
+                        if one.file == file.name
+                        and old.tables[one.collective][one.entry] == placement.tables[one.collective].get(one.entry)
+                    ]
+                findings += check.check_placement(placement, file.resolve(), self.catalogue, self.library, old)
+            findings += self._check_han(found, before or [])
+        else:
+            print("no MPI library here that shows what it does: the rules files are not checked")
+        self.findings = findings
+        write_atomically(self.folder / "tuning" / name, check.to_csv(findings))
+        check.complain(findings)
+        print(f"{len(findings)} boundaries checked, {sum(one.tells_apart for one in findings)} of them conclusive")
+
+    def _check_han(self, found: list[Placement], before: list[Placement]) -> list[check.Finding]:
+        """Ask an Open MPI 5 on emulated nodes, of placements whose rules for coll/han are not those of *before*."""
+        folder, findings = self.folder / "tuning", []
+        for placement in found:
+            default = rules.han_default(self.document, placement)
+            if not default or not self.installed:
+                continue
+            if not check.emulates_nodes(self.installed):
+                print(
+                    "coll/han's rules are not checked: that needs an Open MPI 5, and permission to name emulated nodes"
+                )
+                return []
+            own, han = emission.rules_path(folder, self.mpi, placement), emission.han_path(folder, placement)
+            old = next((one for one in before if one.name == placement.name), None)
+            if old and rules.han_rules(old, default, []) == rules.han_rules(placement, default, []):
+                findings += [one for one in self.findings if one.file == han.name]
+                continue
+            findings += check.check_han(
+                placement, own.resolve(), han.resolve(), default, self.catalogue, self.installed,
+                {**rules.NUMBERS, **self.numbers()},
+            )  # fmt: skip
+        return findings
+
+    def verifying(self, found: list[Placement]) -> VerifyingSource | None:
+        """What verifies the files of *found*; None for an imported study."""
+        swept = isinstance(self.study.source, Swept)
+        return VerifyingSource(self.study, self.project.context, found) if swept else None
+
+    def best_known(self) -> dict[tuple, tuple[float, str]]:
+        """The lowest median of the study's own measurements for each cell and size: biased low, it is the minimum of many."""
+        values: dict[tuple, dict[str, list[float]]] = {}
+        for row in read_measurements(self.folder / "measurements.csv"):
+            key = (row.collective, row.mapping, row.nodes, row.processes, row.size)
+            values.setdefault(key, {}).setdefault(row.name, []).append(row.value)
+        return {key: min((median(v), name) for name, v in found.items()) for key, found in values.items()}
+
+    def write_verification(self, rows: list[Verified]) -> None:
+        """tables/tuning-verification.csv."""
+        best = self.best_known()
+        lines = []
+        for row in rows:
+            middle, low, high = row.speedup()
+            where = (row.collective, row.placement.mapping, row.placement.nodes, row.processes, row.size)
+            known = best.get(where, (None, ""))
+            lines.append(
+                dict(zip(COLUMNS, [
+                    *where, row.on_grid, row.rule.text, median(row.default), median(row.tuned), *known, middle, low, high,
+                    min(len(row.default), len(row.tuned)), row.verdict(self.tie_pct), self.document["simulated"],
+                ], strict=True))
+            )  # fmt: skip
+        write_atomically(self.folder / "tables" / "tuning-verification.csv", to_csv(COLUMNS, lines))
+
+    def withdraw(self, rows: list[Verified]) -> None:
+        """Take back a rule that is slower on average over its verified cells; else only its slower cells."""
+        by_rule: dict[tuple, list[Verified]] = {}
+        for row in rows:
+            if row.rule.algorithm != "default":
+                table = row.placement.tables[row.collective]
+                entry = max(count for count in table if count <= row.processes)
+                by_rule.setdefault((row.collective, row.placement.name, entry, row.rule.size), []).append(row)
+        lines = []
+        for (_, _, entry, _), members in by_rule.items():
+            slower = [row for row in members if row.verdict(self.tie_pct) == "slower"]
+            if not slower:
+                continue
+            mean = math.exp(sum(math.log(row.speedup()[0]) for row in members) / len(members))
+            for one in self.decisions:
+                if self._hit(one, entry, members if mean < 1 else slower, whole=mean < 1):
+                    self.withdrawn.add((one.collective, one.mapping, one.nodes, one.processes, one.size))
+            lines += [
+                dict(zip(WITHDRAWN_COLUMNS, [
+                    row.collective, row.placement.mapping, row.placement.nodes, row.processes, row.size, row.rule.text,
+                    row.speedup()[0],
+                ], strict=True))
+                for row in slower
+            ]  # fmt: skip
+        write_atomically(self.folder / "tables" / "tuning-withdrawn.csv", to_csv(WITHDRAWN_COLUMNS, lines))
+
+    def _hit(self, one: rules.Decision, entry: int, rows: list[Verified], whole: bool) -> bool:
+        """Whether a decision belongs to what is withdrawn."""
+        for row in rows:
+            place = row.placement
+            if (one.collective, one.mapping, one.nodes) != (row.collective, place.mapping, place.nodes):
+                continue
+            table = place.tables[row.collective]
+            if whole:
+                here = max(count for count in table if count <= one.processes) == entry
+                if here and selected(table, one.processes, one.size or 0).size == row.rule.size:
+                    return True
+            elif one.processes == row.processes and (one.size or 0) <= (row.size or 0) < 2 * (one.size or 1):
+                return True
+        return False
+
+
+def emit(project: Project, name: str) -> None:
+    """Write the files of what was decided, check them, and ask for what verifies them (tuning/pending.txt)."""
+    tuner = Tuner(project, name)
+    found = tuner.emit()
+    tuner.check(found, "check-emitted.csv")
+    pending = tuner.folder / "tuning" / "pending.txt"
+    verifying = tuner.verifying(found)
+    if verifying:
+        project.ask(verifying, 0, pending)
+    else:
+        write_pending(pending, [])
+
+
+def keep(project: Project, name: str) -> None:
+    """Judge the files that were verified; withdraw what is slower, and write and check them again."""
+    tuner = Tuner(project, name)
+    # Once more: a `keep` that was killed may have left others.
+    found = tuner.emit()
+    verifying = tuner.verifying(found)
+    rows = [row for pair in verifying.pairs() for row in verifying.verified(pair)] if verifying else []
+    tuner.withdraw(rows)
+    tuner.write_verification(rows)
+    final = found
+    if tuner.withdrawn:
+        final = tuner.emit()
+        print(f"{len(tuner.withdrawn)} decisions withdrawn, the files are written again")
+    tuner.findings = check.read_csv(tuner.folder / "tuning" / "check-emitted.csv")
+    tuner.check(final, "check.csv", before=found)
+    changed = [row for row in rows if row.rule.algorithm != "default"]
+    verdicts = [row.verdict(tuner.tie_pct) for row in changed]
+    print(
+        f"{name}: {len(rows)} cells verified, {len(changed)} of them under a rule other than the default: "
+        + ", ".join(f"{verdicts.count(word)} {word}" for word in ("faster", "tie", "slower"))
+    )

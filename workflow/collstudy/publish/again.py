@@ -1,0 +1,68 @@
+"""What somebody does with a data package: analyse it again, or measure again and compare."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+from collstudy.base.errors import StudyError
+from collstudy.base.paths import ROOT
+from collstudy.store.measurements import read_measurements
+
+
+def reanalyse(results: Path, studies: list[str]) -> None:
+    """Tables, models, figures and report from measurements.csv as it is; nothing is measured or collected."""
+    for name in studies:
+        folder = results / name
+        if not (folder / "measurements.csv").exists():
+            raise StudyError(f"{folder / 'measurements.csv'}: no such file; a data package of ./study publish has it")
+        _call(["Rscript", ROOT / "workflow" / "scripts" / "analyse.R", folder])
+        print(f"{name}: tables, models and figures", flush=True)
+    render = [sys.executable, "-m", "collstudy", "--results", results, "render", "--studies", *studies]
+    _call([*render, "--output", results / "report"])
+    print(f"{results / 'report' / 'index.html'} and report.pdf")
+
+
+def _call(command: list[str | Path]) -> None:
+    # What R sorts must not depend on where it runs.
+    environment = {**os.environ, "LC_ALL": "C.UTF-8"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    if done.returncode != 0:
+        raise StudyError(f"{' '.join(map(str, command))} failed:\n{(done.stdout + done.stderr)[-3000:]}")
+
+
+def medians(path: Path) -> dict[tuple, float]:
+    """Median over launches of each point of a measurements.csv; latency, or bandwidth where there is no latency."""
+    values: dict[tuple, list[float]] = {}
+    for row in read_measurements(path):
+        values.setdefault(row.point, []).append(row.value)
+    return {key: statistics.median(found) for key, found in values.items()}
+
+
+def compare(published: Path, again: Path) -> list[str]:
+    """How measurements made again agree with the published ones, a line for each study that both folders have."""
+    lines = []
+    for path in sorted(published.glob("*/measurements.csv")):
+        name = path.parent.name
+        other = again / name / "measurements.csv"
+        if not other.exists():
+            lines.append(f"{name}: not measured again")
+            continue
+        first, second = medians(path), medians(other)
+        common = [key for key in first if key in second and first[key] > 0]
+        if not common:
+            lines.append(f"{name}: no point in common")
+            continue
+        ratios = sorted(second[key] / first[key] for key in common)
+        same = sum(second[key] == first[key] for key in common)
+        near = sum(0.9 <= ratio <= 1.1 for ratio in ratios)
+        lines.append(
+            f"{name}: {len(common)} of {len(first)} points measured again; {same} identical, {100 * near / len(ratios):.0f} % within "
+            f"10 %; median ratio {statistics.median(ratios):.3f}, from {ratios[0]:.3f} to {ratios[-1]:.3f}"
+        )
+    if not lines:
+        raise StudyError(f"no */measurements.csv in {published}")
+    return lines

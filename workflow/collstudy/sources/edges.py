@@ -1,0 +1,242 @@
+"""What the analysis must know of every launch beside its numbers: where each rank runs, and to whom it sends.
+
+Two tables, `ranks.csv` and `edges.csv` (columns: docs/architecture.md), from what launches the cells (`Cell.place`) and what proves
+them (`patterns.py`), so that the analysis derives neither again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from collstudy.base.errors import StudyError
+from collstudy.base.files import to_csv, write_if_changed
+from collstudy.sources.decisions import decisions
+from collstudy.study.cells import Cell
+from collstudy.study.config import POINT_TO_POINT, Catalogue, Level, Study
+from collstudy.study.patterns import PATTERNS, in_order_binomial, knomial
+from collstudy.study.placement import Core, place
+from collstudy.tuning.rules import parse_parameters
+
+RANK_COLUMNS = ["mapping", "nodes", "per_node", "from_processes", "to_processes", "rank"]
+EDGE_COLUMNS = [
+    "mpi", "collective", "algorithm", "parameters", "tree", "from_processes", "to_processes", "rank", "parent",
+]  # fmt: skip
+
+#: A tree: for each rank but 0 its parent, in the order in which a parent serves its children.
+Tree = tuple[tuple[int, int], ...]
+Parameters = Mapping[str, int]
+
+#: Patterns in which every rank but 0 has one parent.
+TREE_PATTERNS = ("linear", "chain", "pipeline", "binary", "binomial", "kary", "mpich_binomial")
+#: What Open MPI calls its trees, of the algorithms whose messages no pattern proves.
+OPENMPI_TREES = {
+    "linear": PATTERNS["linear"],
+    "pipeline": PATTERNS["pipeline"],
+    "chain": PATTERNS["chain"],
+    "binary": PATTERNS["binary"],
+    "binary_tree": PATTERNS["binary"],
+    "binomial": PATTERNS["binomial"],
+    "knomial": knomial,
+}
+#: MPI libraries with other trees; imported rows may name any other library, and say Open MPI's names.
+FOREIGN = ("mpich", "impi", "smpi-mpich", "smpi-impi")
+#: What stands for an algorithm that is no tree (or whose shape is not known) where the analysis counts hops.
+STAND_INS = {"default": "linear", "linear": "linear", "pipeline": "pipeline", "chain": "chain", "binary_tree": "binary"}
+
+
+@dataclass(frozen=True)
+class Launched:
+    """What the tables are about: which algorithm of which MPI library ran in which place."""
+
+    mpi: str
+    collective: str
+    algorithm: str
+    parameters: tuple[tuple[str, int], ...]
+    mapping: str
+    cycle: tuple[str, ...]
+    nodes: int
+    processes: int
+    per_node: int | None = None
+    hosts: Mapping[str, Any] | None = field(default=None, compare=False)
+
+
+def of_cells(cells: Iterable[Cell]) -> list[Launched]:
+    """What the cells of a study launch."""
+    return [
+        Launched(
+            cell.mpi["name"], cell.collective, cell.algorithm, cell.parameters, cell.mapping, cell.cycle, cell.nodes,
+            cell.processes, cell.per_node, cell.hosts,
+        )
+        for cell in cells
+    ]  # fmt: skip
+
+
+def of_rows(rows: Iterable[Mapping[str, Any]], mpi: str, catalogue: Catalogue) -> list[Launched]:
+    """What imported rows say was launched; no number of ranks per node is known of them."""
+    found = {}
+    for row in rows:
+        entry = catalogue.mappings[row["mapping"]]
+        place = (row["mapping"], tuple(entry["cycle"]), int(row["nodes"]), int(row["processes"]), None)
+        launched = Launched(mpi, row["collective"], row["algorithm"], (), *place, entry.get("hosts"))
+        found[launched] = None
+    return list(found)
+
+
+def write(study: Study, launched: Sequence[Launched], catalogue: Catalogue, folder: Path) -> None:
+    """Write `ranks.csv` and `edges.csv` of a study to its folder, if they say something new."""
+    levels = study.machine.levels
+    write_if_changed(folder / "ranks.csv", to_csv([*RANK_COLUMNS, *_level_names(levels)], ranks(study, launched)))
+    write_if_changed(folder / "edges.csv", to_csv(EDGE_COLUMNS, edges(launched, catalogue)))
+
+
+def ranks(study: Study, launched: Iterable[Launched]) -> list[dict[str, Any]]:
+    """Rows of ranks.csv: the unit of each level that each rank is in, numbered over the whole machine.
+
+    Of the process counts of one mapping those share rows whose ranks are the first of a longer placement. What does not fit
+    the machine (imported rows may not) is left out.
+    """
+    shapes: dict[tuple, dict[int, Launched]] = {}
+    for one in launched:
+        # The ranks of a ladder's step differ at the level that its mapping names.
+        if one.collective not in POINT_TO_POINT or one.collective == "pairs":
+            shapes.setdefault((one.mapping, one.nodes, one.per_node), {})[one.processes] = one
+    rows = []
+    for (mapping, nodes, per_node), counts in shapes.items():
+        placed = {count: units for count, one in counts.items() if (units := _units(study, one)) is not None}
+        for first, last, units in _shared(placed):
+            keys = dict(zip(RANK_COLUMNS, (mapping, nodes, per_node, first, last), strict=False))
+            rows += [{**keys, "rank": rank, **unit} for rank, unit in enumerate(units)]
+    return rows
+
+
+def edges(launched: Sequence[Launched], catalogue: Catalogue) -> list[dict[str, Any]]:
+    """Rows of edges.csv: the tree of each algorithm, down which a broadcast goes and up which a reduction comes.
+
+    Beside the algorithms of the study: what a default decides for (`decisions`), and what others are made of (an allreduce
+    may be a reduce and a broadcast; a reduce of few elements is linear).
+    """
+    own: set[tuple] = set()
+    wanted: dict[tuple, set[int]] = {}
+    for one in launched:
+        if one.collective in POINT_TO_POINT:
+            continue
+        own.add((one.mpi, one.collective, one.algorithm, one.parameters))
+        for key in [(one.mpi, one.collective, one.algorithm, one.parameters), *_parts(one)]:
+            wanted.setdefault(key, set()).add(one.processes)
+    rows = []
+    for key, counts in wanted.items():
+        mpi, collective, algorithm, parameters = key
+        trees = {count: tree_of(catalogue, *key[:3], dict(parameters), count) for count in counts}
+        kind = "stand-in" if None in trees.values() else "own"
+        if kind == "stand-in" and key not in own:
+            continue
+        if kind == "stand-in":
+            trees = {count: _stand_in(algorithm, dict(parameters), count) for count in counts}
+        text = ";".join(f"{key}={value}" for key, value in parameters)
+        for first, last, tree in _shared(trees):
+            keys = dict(zip(EDGE_COLUMNS, (mpi, collective, algorithm, text, kind, first, last), strict=False))
+            rows += [{**keys, "rank": rank, "parent": parent} for rank, parent in tree]
+    return rows
+
+
+def tree_of(
+    catalogue: Catalogue, mpi: str, collective: str, algorithm: str, parameters: Parameters, processes: int
+) -> Tree | None:
+    """The tree of an algorithm with root 0; None for one that is no tree, or whose shape is not known."""
+    openmpi = mpi not in FOREIGN
+    entry = catalogue.algorithms.get(collective, {}).get(algorithm, {})
+    told = {**entry.get("openmpi" if openmpi else mpi, {}), **parameters}
+    if openmpi and collective == "reduce":
+        shape = in_order_binomial if algorithm == "binomial" else OPENMPI_TREES.get(algorithm)
+    elif openmpi and collective == "bcast":
+        shape = OPENMPI_TREES.get(algorithm)
+    else:
+        pattern = catalogue.pattern(collective, algorithm, mpi) if entry else None
+        shape = PATTERNS[pattern] if pattern in TREE_PATTERNS else None
+    if shape is None:
+        return None
+    # A linear reduce receives from the last rank first; a k-nomial tree serves the farthest rank first.
+    backwards = (collective, algorithm) == ("reduce", "linear")
+    return _in_order(shape(processes, told), backwards, told.get("radix", 4) if algorithm == "knomial" else None)
+
+
+def _parts(one: Launched) -> list[tuple]:
+    """Trees that models of an algorithm need beside its own."""
+    if one.collective not in ("bcast", "reduce", "allreduce"):
+        return []
+    parts = ["bcast", "reduce"] if one.collective == "allreduce" else [one.collective]
+    found = [(one.mpi, part, "linear", ()) for part in parts]
+    if one.mpi not in FOREIGN:
+        for part in parts:
+            decided = {(row["algorithm"], parse_parameters(row["parameters"])) for row in decisions(part)}
+            found += [(one.mpi, part, *choice) for choice in sorted(decided)]
+    return found
+
+
+def _in_order(found: Iterable[tuple[int, int]], backwards: bool, radix: int | None) -> Tree:
+    """(rank, parent) of each edge (parent, rank), in the order in which a parent serves its children."""
+
+    def turn(pair: tuple[int, int]) -> tuple[int, int]:
+        rank = pair[0]
+        if radix is None:
+            return 0, -rank if backwards else rank
+        digit = 1
+        while rank % (digit * radix) == 0:
+            digit *= radix
+        return -digit, rank
+
+    return tuple(sorted(((rank, parent) for parent, rank in found), key=turn))
+
+
+def _stand_in(algorithm: str, parameters: Parameters, processes: int) -> Tree:
+    shape = PATTERNS[STAND_INS.get(algorithm, "binomial")]
+    return _in_order(shape(processes, parameters), False, None)
+
+
+def _level_names(levels: tuple[Level, ...]) -> list[str]:
+    return [level.name for level in levels] or ["core"]
+
+
+def _units(study: Study, one: Launched) -> tuple[dict[str, int], ...] | None:
+    """The unit of each level that each rank is in; None where the ranks do not fit the machine."""
+    machine = study.machine
+    if not machine.levels:
+        return tuple({"core": rank} for rank in range(one.processes))
+    try:
+        cores = place(machine, one.cycle, one.nodes, one.processes, one.per_node, one.hosts)
+    except StudyError:
+        return None
+    return tuple(_numbered(machine.levels, core) for core in cores)
+
+
+def _numbered(levels: tuple[Level, ...], core: Core) -> dict[str, int]:
+    unit, found = 0, {}
+    for level, index in zip(levels, core.coordinates, strict=True):
+        unit = unit * level.count + index
+        found[level.name] = unit
+    return found
+
+
+def _shared(found: Mapping[int, tuple]) -> list[tuple[int, int, tuple]]:
+    """(first count, last count, content for the last): a count shares the content of a larger one that begins like its own.
+
+    Entries of a count P are about its ranks 0 to P - 1, so what a smaller count lacks of it are entries of higher ranks.
+    """
+    groups: list[tuple[int, int, tuple]] = []
+    for count in sorted(found, reverse=True):
+        content = found[count]
+        if groups and _first_ranks(groups[-1][2], count) == content:
+            groups[-1] = (count, *groups[-1][1:])
+        else:
+            groups.append((count, count, content))
+    return groups[::-1]
+
+
+def _first_ranks(content: tuple, count: int) -> tuple:
+    """What of a placement (one entry a rank) or a tree (entries name their rank) is about the ranks below *count*."""
+    if content and isinstance(content[0], tuple):
+        return tuple(entry for entry in content if entry[0] < count)
+    return content[:count]

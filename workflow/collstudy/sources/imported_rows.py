@@ -1,0 +1,85 @@
+"""From imported rows to the grid that they span and to the rows of cells.csv and measurements.csv."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from collstudy.sources.source import Rows
+from collstudy.study.config import Catalogue, Imported, Study
+
+
+def rows_of_import(study: Study, rows: list[dict[str, Any]], account: dict[str, Any]) -> Rows:
+    """Rows of both files; cells that the grid has and the data lack are `missing`."""
+    assert isinstance(study.source, Imported)
+    order = {name: index for index, name in enumerate(account["collectives"])}
+    algorithms = {c: [a["name"] for a in entry["algorithms"]] for c, entry in account["collectives"].items()}
+
+    def position(row: dict[str, Any]) -> tuple:
+        collective = row["collective"]
+        algorithm = algorithms[collective].index(row["algorithm"])
+        size, pair = row["size_bytes"] or 0, (row.get("from_rank", 0), row.get("to_rank", 0))
+        return (order[collective], algorithm, row["mapping"], row["processes"], size, *pair, row["launch"])
+
+    rows = sorted(rows, key=position)
+    common = {
+        "study": study.name, "machine": study.machine.name, "simulated": False, "suite": study.source.suite,
+        "mpi": study.source.mpi, "parameters": "",
+    }  # fmt: skip
+    cells = [{**common, **row} for row in _imported_cells(rows, account)]
+    return Rows(cells, [{**common, **row} for row in rows])
+
+
+def _imported_cells(rows: list[dict[str, Any]], account: dict[str, Any]) -> list[dict[str, Any]]:
+    """One row per cell of each algorithm's grid (all mappings x the processes it was measured with), with what is there."""
+    sizes: dict[tuple, set] = {}
+    launches: Counter = Counter()
+    nodes: dict[str, int] = {}
+    for row in rows:
+        key = (row["collective"], row["algorithm"], row["mapping"], row["processes"])
+        sizes.setdefault(key, set()).add(row["size_bytes"])
+        launches[key] = max(launches[key], row["launch"])
+        nodes[row["collective"]] = row["nodes"]
+    cells = []
+    for collective, entry in account["collectives"].items():
+        wanted = set(entry["sizes"]) or {None}
+        for algorithm in entry["algorithms"]:
+            own = sorted({key[3] for key in sizes if key[:2] == (collective, algorithm["name"])})
+            for mapping in entry["mappings"]:
+                for processes in own:
+                    key = (collective, algorithm["name"], mapping, processes)
+                    lacking = sorted(wanted - sizes.get(key, set()), key=lambda size: size or 0)
+                    if not lacking:
+                        status, reason = "measured", ""
+                    elif len(lacking) == len(wanted):
+                        status, reason = "missing", "not in the imported data"
+                    else:
+                        status, reason = (
+                            "missing",
+                            f"{len(lacking)} of {len(wanted)} sizes are not in the imported data",
+                        )
+                    cells.append({
+                        "collective": collective, "algorithm": algorithm["name"], "mapping": mapping, "nodes": nodes[collective],
+                        "processes": processes, "status": status, "reason": reason, "launches": launches[key],
+                    })  # fmt: skip
+    return cells
+
+
+def grid_of(rows: list[dict[str, Any]], catalogue: Catalogue) -> dict[str, Any]:
+    """The grid that imported rows span, in the form of study.json's `collectives`; the catalogue gives the order."""
+    found: dict[str, Any] = {}
+    for collective in dict.fromkeys(row["collective"] for row in rows):
+        mine = [row for row in rows if row["collective"] == collective]
+        present = {row["algorithm"] for row in mine}
+        mappings = {row["mapping"] for row in mine}
+        found[collective] = {
+            "algorithms": [
+                {"name": name, "parameters": "", "label": entry["label"]}
+                for name, entry in catalogue.algorithms[collective].items()
+                if name in present
+            ],
+            "mappings": [name for name in catalogue.mappings if name in mappings],
+            "processes": sorted({row["processes"] for row in mine}),
+            "sizes": sorted({row["size_bytes"] for row in mine if row["size_bytes"] is not None}),
+        }
+    return found

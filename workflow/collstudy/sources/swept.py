@@ -1,0 +1,163 @@
+"""A study that sweeps: every point of its parameter space is a cell, measured or simulated."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from typing import Any
+
+from collstudy.launch.toolchain import simulator_version
+from collstudy.sources.decisions import decisions
+from collstudy.sources.edges import Launched, of_cells
+from collstudy.sources.source import Context, Rows, Source
+from collstudy.store.records import Record
+from collstudy.study.cells import Cell, expand, swept
+from collstudy.study.config import APPLICATIONS, Catalogue, Choice, Study, Swept
+from collstudy.study.work import Work, canonical
+
+
+class SweptSource(Source):
+    """The cells of the sweeps."""
+
+    described_by = Swept
+
+    def __init__(self, study: Study, context: Context):
+        super().__init__(study, context)
+        assert isinstance(study.source, Swept)
+        self.policy = study.source.policy
+
+    @functools.cached_property
+    def grid(self) -> list[Cell]:
+        """All cells of the sweeps. Raises StudyError for one that cannot run, such as one whose ranks do not fit."""
+        cells = expand(self.study, self.context.catalogue, self.context.versions)
+        shapes = {(cell.mapping, cell.cycle, cell.nodes, cell.processes, cell.per_node): cell for cell in cells}
+        for cell in shapes.values():
+            cell.place(self.study.machine)
+        return cells
+
+    def cells(self) -> list[Cell]:
+        """Those that are to be measured."""
+        return self.grid
+
+    def work(self) -> list[Work]:
+        """The same."""
+        return list(self.cells())
+
+    def needs(self) -> set[str]:
+        """A compiler, and MPI libraries or the simulator."""
+        if self.study.machine.kind == "simulated":
+            return {"compiler", "simulator"}
+        return {"compiler", *(mpi for sweep in self.study.sweeps for mpi in sweep.mpis)}
+
+    def describe(self) -> dict[str, Any]:
+        """The grid, and how it is measured."""
+        return {
+            "collectives": _collectives(self.study, self.context.catalogue),
+            "decisions": _decisions(self.study, self.context.catalogue),
+            "how": self._how(self.grid),
+            "cells": hashlib.sha256(canonical([cell.digest for cell in self.grid])).hexdigest(),
+        }
+
+    def _how(self, cells: list[Cell]) -> dict[str, Any]:
+        first, policy, sweeps = cells[0], self.policy, self.study.sweeps
+        simulated = first.deterministic
+        return {
+            "suite": first.suite["name"],
+            "suite_version": first.suite["version"],
+            "mpi": ", ".join(dict.fromkeys(cell.mpi["name"] for cell in cells)),
+            "mpi_version": ", ".join(dict.fromkeys(cell.mpi["version"] for cell in cells)),
+            "simulator": "SimGrid SMPI" if simulated else "",
+            "simulator_version": (simulator_version() or "") if simulated else "",
+            "iterations": sorted({cell.iterations for cell in cells if cell.collective not in APPLICATIONS}),
+            "warmup": sorted({cell.warmup for cell in cells if cell.collective not in APPLICATIONS}),
+            # Those that a study chose instead of the library's default.
+            "barriers": sorted({sweep.barrier for sweep in sweeps} - {"default"}),
+            "launches": {"min": 1, "max": 1} if simulated else {"min": policy.minimum, "max": policy.maximum},
+            "ci_width_pct": None if simulated else policy.ci_width_pct,
+        }
+
+    def launched(self) -> list[Launched]:
+        """Every cell of the grid."""
+        return of_cells(self.grid)
+
+    def rows(self) -> Rows:
+        """What the store has of each cell."""
+        return self.rows_of(self.cells())
+
+    def rows_of(self, cells: list[Cell], timed: bool = False) -> Rows:
+        """The same of these cells; *timed*: with the time that each launch of a real machine took."""
+        rows = Rows()
+        for cell in cells:
+            record = self.context.read(cell)
+            proved = record.proved()
+            status, reason = record.status()
+            common = {
+                "study": self.study.name, "machine": self.study.machine.name, "simulated": cell.deterministic,
+                "suite": cell.suite["name"], "mpi": cell.mpi["name"], "collective": cell.collective, "algorithm": cell.algorithm,
+                "parameters": Choice(cell.algorithm, cell.parameters).parameter_text, "mapping": cell.mapping,
+                "nodes": cell.nodes, "processes": cell.processes, "cell": cell.digest[:16],
+            }  # fmt: skip
+            rows.cells.append(
+                {
+                    **common,
+                    "status": status,
+                    "reason": reason,
+                    "launches": len(record.launches),
+                    "stop": record.stop(cell, self.policy),
+                    "seconds": _largest(record, "seconds"),
+                    "peak_memory_mb": _largest(record, "peak_memory_mb"),
+                }
+            )
+            for launch in record.launches:
+                whole = {**launch.get("library", {}), "launch": launch["launch"], "proved": proved}
+                if timed and not cell.deterministic:
+                    whole["seconds"] = launch["provenance"].get("seconds")
+                rows.measurements += [{**common, **sample, **whole} for sample in launch["samples"]]
+        return rows
+
+
+def label_of(choice: Choice, catalogue: Catalogue, collective: str) -> str:
+    """What a reader sees: the catalogue's label with the parameters, if any."""
+    label = catalogue.algorithms[collective][choice.name]["label"]
+    return f"{label} ({choice.parameter_text})" if choice.parameters else label
+
+
+def _collectives(study: Study, catalogue: Catalogue) -> dict[str, Any]:
+    """For each collective: algorithms with labels, mappings, processes and sizes, in the order of the study."""
+    found: dict[str, Any] = {}
+    for sweep in study.sweeps:
+        entry = found.setdefault(sweep.collective, {"algorithms": [], "mappings": [], "processes": [], "sizes": []})
+        for choice in sweep.algorithms:
+            shown = {
+                "name": choice.name,
+                "parameters": choice.parameter_text,
+                "label": label_of(choice, catalogue, sweep.collective),
+            }
+            _extend(entry["algorithms"], [shown])
+        _extend(entry["mappings"], list(sweep.mappings))
+        counts = [p * n for p in sweep.processes for n in sweep.nodes] if sweep.per_node else list(sweep.processes)
+        _extend(entry["processes"], counts)
+        if sweep.sizes:
+            _extend(entry["sizes"], list(swept(sweep.sizes)))
+        entry["processes"].sort()
+        entry["sizes"].sort()
+    return found
+
+
+def _decisions(study: Study, catalogue: Catalogue) -> dict[str, list[dict[str, Any]]]:
+    """decisions() of each collective that a study of the simulated Open MPI has, and of those that it is made of."""
+    names = [sweep.collective for sweep in study.sweeps if sweep.mpis == ("smpi-openmpi",)]
+    names += ["reduce", "bcast"] * ("allreduce" in names)
+    default = {name: catalogue.algorithms[name]["default"].get("simulated", {}) for name in names}
+    return {name: decisions(name) for name, entry in default.items() if entry.get("algorithm") == "ompi_default"}
+
+
+def _extend(target: list, values: list) -> None:
+    target.extend(value for value in values if value not in target)
+
+
+def _largest(record: Record, key: str) -> float | None:
+    """The largest of what the launches' provenance says; launches of an earlier version may not say it."""
+    return max(
+        (value for launch in record.launches if (value := launch["provenance"].get(key)) is not None), default=None
+    )

@@ -1,0 +1,188 @@
+"""What verifies a study's tuning files: the library's default and the rules file, on fresh launches of the same cells."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from collstudy.base.statistics import median, median_interval
+from collstudy.launch import mpich
+from collstudy.sources.source import Context, Rows
+from collstudy.sources.swept import SweptSource
+from collstudy.study.cells import Cell
+from collstudy.study.config import Policy, Study
+from collstudy.study.selection import Library, Rules
+from collstudy.tuning import emission, rules
+from collstudy.tuning.rules import Placement, Rule, selected
+
+#: Verified process counts of a placement: so many that decided, and so many between them, spread over the range.
+ON_GRID, OFF_GRID = 4, 3
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The two cells that are compared: the default and the rules file of a placement."""
+
+    placement: Placement
+    collective: str
+    processes: int
+    on_grid: bool
+    default: Cell
+    tuned: Cell
+
+
+@dataclass(frozen=True)
+class Verified:
+    """One cell and size: default against rules file."""
+
+    placement: Placement
+    collective: str
+    processes: int
+    size: int | None
+    on_grid: bool
+    rule: Rule
+    default: list[float]
+    tuned: list[float]
+
+    def speedup(self) -> tuple[float, float, float]:
+        """Default over tuned with its interval, from the pairs of launches that were interleaved."""
+        ratios = [d / t for d, t in zip(self.default, self.tuned, strict=False)]
+        low, high = median_interval(ratios) or (ratios[0], ratios[0])
+        return median(ratios), low, high
+
+    def verdict(self, tie_pct: float) -> str:
+        """Faster, slower, or tie: the interval holds 1, or the difference is below half the tie width."""
+        middle, low, high = self.speedup()
+        if abs(middle - 1) <= tie_pct / 200 or low <= 1 <= high:
+            return "tie"
+        return "faster" if middle > 1 else "slower"
+
+
+def spread(values: list[int], most: int) -> list[int]:
+    """At most *most* of the sorted values, evenly spread, the last included."""
+    values = sorted(values)
+    if len(values) <= most:
+        return values
+    return [values[round((index + 1) * len(values) / most) - 1] for index in range(most)]
+
+
+def verified_counts(measured: list[int]) -> list[tuple[int, bool]]:
+    """Process counts to verify, each with whether it decided."""
+    between = sorted({(a + b) // 2 for a, b in zip(measured, measured[1:], strict=False)} - set(measured))
+    return [(count, True) for count in spread([p for p in measured if p > 1], ON_GRID)] + [
+        (count, False) for count in spread(between, OFF_GRID)
+    ]
+
+
+def size_ranges(sizes: tuple[int, int] | None) -> list[tuple[tuple[int, int] | None, bool]]:
+    """The sweep that decided, and one of sizes half-way between (3, 6, 12, ... for 1, 2, 4, ...)."""
+    if sizes is None:
+        return [(None, True)]
+    first = sizes[0] * 3
+    return [(sizes, True)] + ([((first, sizes[1]), False)] if first <= sizes[1] else [])
+
+
+def arms(cell: Cell, texts: dict[str, str], number: int) -> tuple[Cell, Cell]:
+    """The default and the tuned cell of a verification; *number* makes them cells of their own, so launches are fresh."""
+    default = replace(cell, selection=cell.selection.verified(number))
+    if cell.deterministic:
+        # The barriers between the timed calls stay what they were; a barrier itself follows the rules.
+        assert isinstance(cell.selection, Library)
+        kept = {
+            k: v for k, v in cell.selection.variables.items() if k == "COLL_BARRIER" and cell.collective != "barrier"
+        }
+        chosen = Rules(texts["library"], None, kept or {"COLL_VERBOSE": "0"}, cell.selection.version)
+    else:
+        chosen = Rules(texts["own"], texts.get("han"))
+    return default, replace(cell, algorithm="tuned", selection=chosen.verified(number))
+
+
+class VerifyingSource(SweptSource):
+    """The cells that verify the files of *placements*: nothing of an imported study, or where no default was measured."""
+
+    described_by = None
+
+    def __init__(self, study: Study, context: Context, placements: list[Placement]):
+        super().__init__(study, context)
+        self.placements = placements
+        self.policy = Policy(self.policy.minimum, self.policy.minimum, self.policy.ci_width_pct)
+        self.document: dict[str, Any] = json.loads((self.folder / "study.json").read_text(encoding="utf-8"))
+        self.mpi: str = self.document["how"]["mpi"]
+
+    def cells(self) -> list[Cell]:
+        """Both cells of each pair."""
+        return [cell for pair in self.pairs() for cell in (pair.default, pair.tuned)]
+
+    def rows(self) -> Rows:
+        """What the store has of both."""
+        return self.rows_of(self.cells())
+
+    def pairs(self) -> list[Pair]:
+        """What is compared."""
+        cells = [cell for cell in self.grid if cell.algorithm == "default"]
+        pairs = []
+        for placement in self.placements:
+            for collective in placement.tables:
+                like = [
+                    c
+                    for c in cells
+                    if (c.collective, c.mapping, c.nodes) == (collective, placement.mapping, placement.nodes)
+                ]
+                if not like:
+                    continue
+                texts = self._texts(placement)
+                for count, counted in verified_counts(sorted({cell.processes for cell in like})):
+                    for sizes, sized in size_ranges(like[0].sizes):
+                        cell = replace(like[0], processes=count, per_node=None, sizes=sizes)
+                        pairs.append(Pair(placement, collective, count, counted and sized, *arms(cell, texts, 1)))
+        return pairs
+
+    def _texts(self, placement: Placement) -> dict[str, str]:
+        folder = self.folder / "tuning"
+        # Comments name a day and expected gains: they must not make another cell of the same rules.
+        own = emission.rules_path(folder, self.mpi, placement)
+        if self.document["simulated"]:
+            return {"library": self._library_text(placement)}
+        texts = {"own": _bare(own)}
+        if self.mpi == "mpich":
+            trees = [json.loads(path.read_text(encoding="utf-8")) for path in (own, mpich.device_file(own))]
+            texts["own"] = json.dumps(trees)
+        elif rules.han_default(self.document, placement) == "han":
+            texts["han"] = _bare(emission.han_path(folder, placement))
+        return texts
+
+    def _library_text(self, placement: Placement) -> str:
+        counts = {
+            name: sorted(
+                {count for count, _ in verified_counts(sorted(self.document["collectives"][name]["processes"]))}
+            )
+            for name in placement.tables
+        }
+        text = rules.library_rules(
+            placement, self.context.catalogue, [], self.study.machine, counts,
+            "ompi_default" if self.document["simulated"] else "default",
+        )  # fmt: skip
+        return "".join(line.split(" #")[0] + "\n" for line in text.splitlines())
+
+    def verified(self, pair: Pair) -> Iterable[Verified]:
+        """What the launches of a pair say, for each size; nothing where one of the two has none."""
+        records = [self.context.store.read(cell) for cell in (pair.default, pair.tuned)]
+        for record, cell in zip(records, (pair.default, pair.tuned), strict=True):
+            if record.failure:
+                print(f"failed: {cell.label}: {record.failure['reason']}", file=sys.stderr)
+        if not all(record.launches for record in records):
+            return
+        for index, size in enumerate(pair.default.size_list):
+            values = [[launch["samples"][index]["latency_us"] for launch in record.launches] for record in records]
+            rule = selected(pair.placement.tables[pair.collective], pair.processes, size or 0)
+            yield Verified(pair.placement, pair.collective, pair.processes, size, pair.on_grid, rule, *values)
+
+
+def _bare(path: Path) -> str:
+    """A rules file without its comments."""
+    lines = [line.split("#")[0].rstrip() for line in path.read_text(encoding="utf-8").splitlines()]
+    return "".join(line + "\n" for line in lines if line)

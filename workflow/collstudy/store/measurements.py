@@ -1,0 +1,55 @@
+"""The one reader of measurements.csv."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from collstudy.base.files import read_csv
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One row: what was measured, in which launch; *value* is the latency (us), or the bandwidth (MB/s) where there is none."""
+
+    collective: str
+    algorithm: str
+    parameters: str
+    mapping: str
+    nodes: int
+    processes: int
+    size: int | None
+    launch: int
+    value: float
+    #: The ranks of a pair, where the row is of one.
+    pair: tuple[int, int] | None
+
+    @property
+    def name(self) -> str:
+        """The algorithm with its parameters, as the analysis names variants."""
+        return self.algorithm + (f" [{self.parameters}]" if self.parameters else "")
+
+    @property
+    def point(self) -> tuple:
+        """What all launches of one point have in common."""
+        where = (self.collective, self.algorithm, self.parameters, self.mapping, self.nodes, self.processes, self.size)
+        return (*where, *(self.pair or ()))
+
+
+def whole(text: str) -> int | None:
+    """A whole number; None for an empty field. R writes large ones as 1e+05."""
+    return int(float(text)) if text else None
+
+
+def read_measurements(path: Path) -> Iterator[Measurement]:
+    """The rows of a measurements.csv that have a value."""
+    for row in read_csv(path):
+        value = row["latency_us"] or row.get("bandwidth_mb_s")
+        if value:
+            ends = whole(row.get("from_rank", "")), whole(row.get("to_rank", ""))
+            yield Measurement(
+                row["collective"], row["algorithm"], row["parameters"], row["mapping"], int(row["nodes"]),
+                int(row["processes"]), whole(row["size_bytes"]), int(row["launch"]), float(value),
+                None if None in ends else ends,
+            )  # fmt: skip

@@ -1,0 +1,147 @@
+"""Traces of applications and replays of these in the simulator, as work: each is a folder in the store."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from collstudy.study.config import Application, Level, Machine
+from collstudy.study.work import Work
+
+#: Raise it when the meaning of a trace's or a replay's identity changes: stored ones then no longer count.
+TRACE_IDENTITY, REPLAY_IDENTITY = 1, 1
+
+
+def machine_from(raw: dict[str, Any]) -> Machine:
+    """A machine from what `asdict` made of it."""
+    return Machine(**{**raw, "levels": tuple(Level(**level) for level in raw["levels"])})
+
+
+class _Kept(Work):
+    """What a trace and a replay have in common."""
+
+    in_folder = True
+    machine: Machine
+
+    @property
+    def folder_text(self) -> str:
+        """Its folder in the results folder."""
+        return self.path_text.rpartition("/")[0]
+
+    @property
+    def name(self) -> str:
+        """The folder's name: readable parts and the first digits of the digest."""
+        return self.folder_text.rpartition("/")[2]
+
+    @property
+    def label(self) -> str:
+        """The name."""
+        return self.name
+
+    @property
+    def point(self) -> tuple[Any, ...]:
+        """Each is its own."""
+        return (self.digest,)
+
+
+@dataclass(frozen=True)
+class Trace(_Kept):
+    """One application on one machine, to be traced; *decides* is its identity."""
+
+    application: Application
+    machine: Machine
+    decides: dict[str, Any]
+
+    def identity(self) -> dict[str, Any]:
+        """All that decides what comes out."""
+        return self.decides
+
+    @property
+    def path_text(self) -> str:
+        """Its `about.json`."""
+        readable = f"{self.application.name}_{self.machine.name}_p{self.application.ranks}"
+        return f"traces/{readable}-{self.digest[:16]}/about.json"
+
+    @property
+    def mpi(self) -> dict[str, str]:
+        """The Open MPI that runs it."""
+        return self.decides["mpi"]
+
+    @property
+    def processes(self) -> int:
+        """Its ranks."""
+        return self.application.ranks
+
+    @property
+    def nodes(self) -> int:
+        """As few nodes as have enough cores."""
+        return min(self.machine.nodes, math.ceil(self.processes / self.machine.cores_per_node))
+
+    def document(self) -> dict[str, Any]:
+        """All of it."""
+        return {"trace": {field.name: _plain(getattr(self, field.name)) for field in fields(self)}}
+
+
+@dataclass(frozen=True)
+class Replay(_Kept):
+    """A trace, to be replayed on a simulated machine; *decides* is its identity."""
+
+    trace: Trace
+    machine: Machine
+    variant: str
+    processes: int
+    mapping: str
+    cycle: tuple[str, ...]
+    algorithms: dict[str, str]
+    environment: dict[str, str]
+    smpi: dict[str, str]
+    decides: dict[str, Any]
+
+    deterministic = True
+    memory_mb = 4000
+
+    def identity(self) -> dict[str, Any]:
+        """All that decides what comes out."""
+        return self.decides
+
+    @property
+    def path_text(self) -> str:
+        """Its `about.json`."""
+        readable = f"{self.trace.application.name}_{self.machine.name}_{self.mapping}_p{self.processes}"
+        return f"replays/{readable}-{self.digest[:16]}/about.json"
+
+    @property
+    def mpi(self) -> dict[str, str]:
+        """Open MPI's algorithms, simulated."""
+        return {"name": "smpi-openmpi", "version": f"SimGrid {self.decides['simulator']}"}
+
+    @property
+    def nodes(self) -> int:
+        """All of the simulated machine."""
+        return self.machine.nodes
+
+    @property
+    def needs(self) -> tuple[Work, ...]:
+        """The trace."""
+        return (self.trace,)
+
+    def document(self) -> dict[str, Any]:
+        """All of it, the trace's included."""
+        own = {field.name: _plain(getattr(self, field.name)) for field in fields(self) if field.name != "trace"}
+        return {"replay": own | self.trace.document()}
+
+
+def _plain(value: Any) -> Any:
+    return asdict(value) if isinstance(value, Application | Machine) else value
+
+
+def trace_from(raw: dict[str, Any]) -> Trace:
+    """A trace from a block's file."""
+    return Trace(Application(**raw["application"]), machine_from(raw["machine"]), raw["decides"])
+
+
+def replay_from(raw: dict[str, Any]) -> Replay:
+    """A replay from a block's file."""
+    raw = {**raw, "trace": trace_from(raw["trace"]), "machine": machine_from(raw["machine"])}
+    return Replay(**{**raw, "cycle": tuple(raw["cycle"])})

@@ -1,0 +1,138 @@
+"""How MPICH is told its algorithms: one by variables, or decisions as trees of conditions that an MPICH 4 or 5 reads in place of its own.
+
+Two trees act together. The device (ch4) decides first whether a collective is split by node
+(MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE), then each part chooses its algorithm (MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE).
+A file replaces the library's own tree whole, so what is not decided is taken from that tree, which is in the library as text.
+Source: src/mpi/coll/src/csel.c, csel_container.c and coll_algorithms.txt of MPICH 5.0.1.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from collstudy.base.errors import StudyError
+from collstudy.launch.mpich import Tree, forcing_environment, write_both
+from collstudy.study.config import Catalogue
+from collstudy.tuning.rules import Placement, Rule, Table, told
+
+#: The device's choice that leaves a collective unsplit, for those that it may split.
+UNSPLIT = {"bcast": "gamma", "allreduce": "beta", "reduce": "gamma", "barrier": "beta"}
+#: Algorithms that need a built-in operation and at least as many elements as the largest power of two of processes.
+SCATTERING = ("reduce_scatter_allgather", "reduce_scatter_gather", "sched_reduce_scatter_allgather")
+#: Those of a reduction that keep the order of the ranks.
+ORDERED = ("recursive_doubling", "binomial", "sched_recursive_doubling")
+#: More ranks of one node than any machine has: true of every communicator but those that MPICH makes for itself.
+ANY_PPN = 65536
+
+
+def variables(placement: Placement, catalogue: Catalogue, header: list[str]) -> str:
+    """Without an MPICH at hand: CVARs, which hold for every size and number of processes.
+
+    Set is only what was decided for all measured sizes of the largest measured number of processes: full nodes.
+    """
+    lines = [f"# {text}" for text in header]
+    lines.append(
+        "# MPICH's CVARs hold for all sizes and processes: set only where one algorithm was decided for all sizes."
+    )
+    for collective, table in placement.tables.items():
+        measured = {count: [rule for rule in rules if not rule.beyond] for count, rules in table.items()}
+        # Where all that was decided is the default, it is one with what was not measured.
+        largest = max((count for count, rules in measured.items() if rules), default=0)
+        used = {rule.text for rule in measured[largest] or table[0]}
+        rule = table[largest][0]
+        alone = len(used) == 1 and rule.algorithm != "default"
+        chosen = catalogue.told(collective, rule.algorithm, dict(rule.parameters), "mpich") if alone else None
+        if chosen is None:
+            where = f" from {largest} processes on" if largest else ""
+            lines.append(f"# {collective}: left to MPICH ({', '.join(sorted(used))}{where})")
+        else:
+            lines += [f"export {key}='{value}'" for key, value in forcing_environment(collective, chosen).items()]
+    return "\n".join(lines) + "\n"
+
+
+def write(placement: Placement, catalogue: Catalogue, own: tuple[Tree, Tree], path: Path) -> None:
+    """Write both trees of a placement: the algorithms' to *path*, the device's beside it."""
+    write_both(trees(placement, catalogue, own), path)
+
+
+def own_trees(library: Path) -> tuple[Tree, Tree]:
+    """The trees in an installed libmpi.so: of algorithms, and of the device. Raises StudyError where it has none."""
+    found: dict[str, Tree] = {}
+    for text in re.findall(rb'\{"collective=[^\0]+', library.read_bytes()):
+        for kind in ("algorithm=MPIR_", "composition=MPIDI_"):
+            if kind.encode() in text:
+                found[kind] = json.loads(text, object_pairs_hook=_pairs)
+    if len(found) != 2:
+        raise StudyError(f"{library}: MPICH's own selection trees are not in it; its tuning files cannot be written")
+    return found["algorithm=MPIR_"], found["composition=MPIDI_"]
+
+
+def _pairs(pairs: list[tuple[str, Tree]]) -> Tree:
+    """One object; `comm_size<N` as `comm_size<=N-1`, because below a message size MPICH 5.0 takes the first for `<=N`."""
+    return {re.sub(r"^comm_size<(\d+)$", lambda m: f"comm_size<={int(m[1]) - 1}", key): tree for key, tree in pairs}
+
+
+def trees(placement: Placement, catalogue: Catalogue, own: tuple[Tree, Tree]) -> tuple[Tree, Tree]:
+    """The trees of a placement: of algorithms, and of the device."""
+    algorithms, device = dict(own[0]), dict(own[1])
+    for collective, table in placement.tables.items():
+        key = f"collective={collective}"
+
+        def algorithm(rule: Rule, collective: str = collective) -> Tree:
+            return _algorithm(catalogue, collective, rule)
+
+        def unsplit(_: Rule, collective: str = collective) -> Tree:
+            return {f"composition=MPIDI_{collective.capitalize()}_intra_composition_{UNSPLIT[collective]}": {}}
+
+        algorithms[key] = _decided(table, collective, algorithms[key], catalogue, algorithm)
+        if collective in UNSPLIT:
+            device[key] = _decided(table, collective, device[key], catalogue, unsplit)
+    return algorithms, device
+
+
+def _decided(
+    table: Table, collective: str, own: Tree, catalogue: Catalogue, leaf: Callable[[Rule], Tree]
+) -> dict[str, Any]:
+    """One collective: by number of processes, then by size; the library's own tree where nothing is decided."""
+    default = own["comm_type=intra"]
+
+    def by_size(rules: tuple[Rule, ...]) -> Tree:
+        chosen = [
+            default if rule.algorithm == "default" else _guarded(collective, catalogue, rule, leaf(rule), default)
+            for rule in rules
+        ]
+        limits = [f"avg_msg_size<={after.size - 1}" for after in rules[1:]] + ["avg_msg_size=any"]
+        return chosen[0] if len(rules) == 1 else dict(zip(limits, chosen, strict=True))
+
+    counts = sorted(table)
+    limits = [f"comm_size<={after - 1}" for after in counts[1:]] + ["comm_size=any"]
+    decided = {limit: by_size(table[count]) for limit, count in zip(limits, counts, strict=True)}
+    return {**own, "comm_type=intra": {f"comm_avg_ppn<={ANY_PPN}": decided, "comm_avg_ppn=any": default}}
+
+
+def _algorithm(catalogue: Catalogue, collective: str, rule: Rule) -> Tree:
+    chosen = told(catalogue, collective, rule, "mpich")
+    parameters = {}
+    if "fanout" in chosen:
+        # What a file leaves out is not initialised.
+        values = {
+            "tree_type": "kary", "k": chosen["fanout"], "is_non_blocking": 1, "chunk_size": chosen["segment_bytes"],
+            "recv_pre_posted": 0,
+        }  # fmt: skip
+        parameters = {f"{key}={value}": {} for key, value in values.items()}
+    return {f"algorithm=MPIR_{collective.capitalize()}_intra_{chosen['algorithm']}": parameters}
+
+
+def _guarded(collective: str, catalogue: Catalogue, rule: Rule, leaf: Tree, default: Tree) -> Tree:
+    """A leaf of a reduction, with the library's own tree for the calls that the algorithm cannot do."""
+    if "reduce" not in collective:
+        return leaf
+    algorithm = told(catalogue, collective, rule, "mpich")["algorithm"]
+    if algorithm in SCATTERING:
+        enough = {"count<pow2": default, "count=any": leaf}
+        return {"is_op_built_in=yes": enough, "is_op_built_in=no": default}
+    return leaf if algorithm in ORDERED else {"is_commutative=yes": leaf, "is_commutative=no": default}
