@@ -13,7 +13,7 @@ check_place() {
   odd=$(printf %s "$ROOT" | LC_ALL=C tr -d '\200-\377A-Za-z0-9 /._+,=@~-'; echo end) # a newline at the end would be lost
   odd=${odd%end}
   [ -z "$odd" ] || die "the path of this checkout has characters that programs which it calls cannot have: $(printf %q "$odd"); of ASCII, \
-letters, digits, blanks and . _ - + , = @ ~ work: $ROOT"
+letters, digits, blanks and . _ - + , = @ ~ work: $(printf %q "$ROOT")"
 }
 
 # done_before NAME INPUT... : true when NAME was set up from these very inputs. remember NAME INPUT... notes it.

@@ -50,6 +50,33 @@ def test_a_measured_cell(folder):
     assert "not verified" in text and "tuning/mpich-core-n2.json" in text
 
 
+def simulate(folder):
+    """Make the study a simulated one of machine `toy`."""
+    document = json.loads((folder / "study.json").read_text())
+    document |= {"simulated": True, "machine": {"name": "toy", "label": "Toy"}}
+    (folder / "study.json").write_text(json.dumps(document))
+
+
+def test_a_simulated_study_says_how_far_it_is_off(tmp_path, folder):
+    simulate(folder)
+    study = tmp_path / "study"
+    study.mkdir()
+    for name in ("study.json", "measurements.csv", "tuning", "tables"):
+        (tmp_path / name).rename(study / name)
+    question = Question("bcast", "core", 2, 8, 1024)
+    assert "no study here compares the machine with a real one" in "\n".join(answer(study, question)[1])
+    compared = tmp_path / "judge"
+    (compared / "tables").mkdir(parents=True)
+    (compared / "study.json").write_text(json.dumps({"name": "judge", "machine": {"name": "toy"}}))
+    (compared / "tables" / "accuracy.csv").write_text(
+        "collective,algorithm,mapping,held_out,cells,median_abs_error_pct,p90_abs_error_pct\n"
+        "bcast,all,all,TRUE,90,11.2,29\nbcast,chain,core,FALSE,9,1,2\nbcast,all,core,TRUE,30,8.4,24.6\n"
+    )
+    text = "\n".join(answer(study, question)[1])
+    assert "simulated, typically off by 8 % (median of 30 held-out cells, mapping core" in text
+    assert "more than 25 %; study judge" in text
+
+
 def test_between_measured_counts(folder):
     known, lines = answer(folder, Question("bcast", "core", 2, 9, 1500))
     text = "\n".join(lines)

@@ -155,7 +155,7 @@ figures_wins <- function(results, collective) {
   c(
     if (nrow(winners) > 0) list(figure(
       collective, "decision-map", plot_decision(results, collective), paste0(
-        "Fastest algorithm of each cell. ", tie_rule(results), excluded_note(results, collective)
+        "Fastest algorithm of each cell. ", tie_rule(results, collective), excluded_note(results, collective)
       ), NA, 9.5, if (sized) map_height(compared) else 2.4 + 0.35 * n_distinct(winners$mapping), part = "wins"
     )),
     if (nrow(compared) > 0 && sized) list(figure(

@@ -110,7 +110,7 @@ measurement_columns <- list(
   collective = "c", algorithm = "c", parameters = "c", mpi = "c", mapping = "c", nodes = "d", processes = "d",
   size_bytes = "d", launch = "i", latency_us = "d", min_latency_us = "d", max_latency_us = "d", bandwidth_mb_s = "d",
   proved = "l", cell = "c", setup_us = "d", left_pct = "d", from_rank = "d", to_rank = "d", comm_us = "d",
-  sweeps = "d", flops = "d", residual = "d", seconds = "d"
+  sweeps = "d", flops = "d", residual = "d", seconds = "d", round = "c", source = "c", flag = "c"
 )
 
 #' Read measurements.csv
@@ -215,7 +215,22 @@ read_measured <- function(folder) {
   )
   # Times of whole applications are no latencies of collectives.
   if (length(study$applications)) named <- named[0, ]
-  list(study = study, rows = rows, medians = summarise_launches(named))
+  # What an import check flagged is kept in the rows, and in no number.
+  sound <- filter(named, is.na(.data$flag) | .data$flag == "")
+  study$flagged <- count(filter(named, !is.na(.data$flag) & .data$flag != ""), .data$collective)
+  list(study = study, rows = rows, medians = summarise_launches(sound), launches = launches_of(sound))
+}
+
+#' The launches of cells that have several, as [compare_rounds()] takes them
+#'
+#' Each author of imported data measured all algorithms in one campaign: an author's numbers are a round, unless the
+#' importer knows more.
+#' @noRd
+launches_of <- function(rows) {
+  keep <- several(rows, cell_keys)
+  rows <- rows[keep, c(cell_keys, "algorithm_name", "launch", "round", "source", "latency_us")]
+  if (n_distinct(rows$source) > 1 && all(is.na(rows$round))) rows$round <- rows$source
+  rows
 }
 
 `%||%` <- function(x, y) if (is.null(x)) y else x

@@ -347,7 +347,7 @@ plot_sampling <- function(results, sampling) {
     paste("loops and", sampling$startup_s, "s for each launch")
   )
   regret <- summarise_regret(results, sampling$collective[1], 1)
-  default <- regret$mean_regret_pct[regret$policy == "default" & regret$mapping == "all"]
+  default <- regret$mean_pct[regret$policy == "default" & regret$mapping == "all"]
   ggplot(sampling, aes(.data$share_of_time_pct, .data$mean_regret_pct, colour = .data$cost, fill = .data$cost)) +
     geom_hline(yintercept = default, linetype = "dashed", colour = "grey40") +
     geom_hline(yintercept = 2.5, linetype = "dotted", colour = "grey40") +

@@ -25,8 +25,8 @@ MEASUREMENT_COLUMNS = [
     "setup_us", "left_pct",
 ]  # fmt: skip
 #: Columns that only some studies have: the ranks of a pair, what an application says of its run, and of a sampled study
-#: how long the launch took (s), where that is time of the machine.
-FURTHER_COLUMNS = ["from_rank", "to_rank", "comm_us", "sweeps", "flops", "residual", "seconds"]
+#: how long the launch took (s), where that is time of the machine; of real launches the round of their block.
+FURTHER_COLUMNS = ["from_rank", "to_rank", "comm_us", "sweeps", "flops", "residual", "seconds", "round"]
 CELL_COLUMNS = [
     "study", "collective", "algorithm", "parameters", "mapping", "nodes", "processes", "status", "reason", "launches", "stop", "cell",
     "seconds", "peak_memory_mb",

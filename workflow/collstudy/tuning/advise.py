@@ -66,10 +66,29 @@ def answer(folder: Path, question: Question) -> tuple[bool, list[str]]:
     row = _after_verification(folder, row)
     lines = [head, f"  use: {row['algorithm']}" + (f" ({row['reason']})" if row["reason"] else "")]
     lines += _expectation(folder, question, row, size, kind, "sampling" in document)
+    if document["simulated"]:
+        lines.append(f"  {_typical_error(folder.parent, document['machine']['name'], question)}")
     if row["algorithm"] != "default":
         file = rules_path(folder / "tuning", document["how"]["mpi"], Placement(question.mapping, question.nodes, {}))
         lines.append(f"  rules file: {file} (README.md beside it says how to use it)")
     return True, lines
+
+
+def _typical_error(results: Path, machine: str, question: Question) -> str:
+    """How far the simulated machine is off, from the table of the study that compares it with the real one."""
+    for table in sorted(results.glob("*/tables/accuracy.csv")):
+        document = json.loads((table.parent.parent / "study.json").read_text(encoding="utf-8"))
+        asked = (question.collective, "all")
+        rows = {row["mapping"]: row for row in read_csv(table) if (row["collective"], row["algorithm"]) == asked}
+        row = rows.get(question.mapping) or rows.get("all")
+        if document["machine"]["name"] == machine and row:
+            held_out = "held-out " if row["held_out"] == "TRUE" else ""
+            return (
+                f"simulated, typically off by {float(row['median_abs_error_pct']):.0f} % (median of {int(float(row['cells']))} "
+                f"{held_out}cells, mapping {row['mapping']}; one of ten by more than "
+                f"{float(row['p90_abs_error_pct']):.0f} %; study {document['name']})"
+            )
+    return "simulated; no study here compares the machine with a real one"
 
 
 def _after_verification(folder: Path, row: dict[str, str]) -> dict[str, str]:
