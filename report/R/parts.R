@@ -36,6 +36,7 @@ parts_of <- function(study) {
       placement = "Two host files, one tree"
     )),
     pipelining = named(c(allreduce = "Allreduce", bcast = "Broadcast", reduce_scatter = "Reduce-scatter")),
+    atlas = named(c(atlas = "Where the default is wrong")),
     mapping = named(c(mapping = "Which mapping is best")),
     accuracy = named(c(accuracy = "How close the simulation is")),
     ladder = list(part(

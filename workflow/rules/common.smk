@@ -44,7 +44,7 @@ os.environ.update(
 
 # Another workflow has a folder with config.yaml, studies/ and machines/ of its own.
 if "config_folder" in config:
-    os.environ["COLLSTUDY_CONFIG"] = str(Path(config["config_folder"]).resolve())
+    os.environ.update(COLLSTUDY_CONFIG=str(Path(config["config_folder"]).resolve()))
 
 RESULTS = Path(config.get("results", "results"))
 # Without R, studies are measured, and neither analysed nor reported.

@@ -56,7 +56,8 @@ tables_of <- function(results) {
     tables_of_scaling(results),
     tables_of_simulation_cost(results),
     tables_of_import(results),
-    tables_of_answer(results)
+    tables_of_answer(results),
+    tables_across(results)
   )
 }
 
