@@ -4,9 +4,6 @@ from snakemake.utils import min_version
 min_version("9.14")
 
 
-configfile: "config/config.yaml"
-
-
 include: "workflow/rules/common.smk"
 include: "workflow/rules/measure.smk"
 include: "workflow/rules/sample.smk"
