@@ -162,6 +162,9 @@ STUDIES = list(PLAN.sources)
 
 onstart:
     note_start(Path(".snakemake"))
+    # Snakemake knows what to do; an input of the future is refused after its job.
+    for path in (path for paths in PLAN.changed.values() for path in paths):
+        os.utime(path)
     for name in STUDIES:
         for line in made.make_room(RESULTS / name):
             print(line, file=sys.stderr)
@@ -175,7 +178,8 @@ onsuccess:
 
 onerror:
     print(
-        "\n".join(last_words(PLAN.sources.values(), succeeded=False)), file=sys.stderr
+        "\n".join(last_words(PLAN.sources.values(), succeeded=False)),
+        file=sys.stderr,
     )
 
 
