@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -9,6 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 from conftest import Checkout
 from test_workflow import MEASURED, run
 
@@ -40,6 +42,23 @@ def test_package(checkout: Checkout) -> None:
     assert parts["ro-crate-metadata.json"]["conformsTo"]["@id"] == "https://w3id.org/ro/crate/1.1"
     assert {"results/tiny/measurements.csv", "Snakefile", "config/studies/tiny.yaml", "versions.json"} <= set(parts)
     assert all((package / part["@id"]).exists() for part in parts["./"]["hasPart"])
+    # The validator's own rules, of RO-Crate and of workflows in it; without a network.
+    report = package.parent / "validation.json"
+    subprocess.run(
+        ["rocrate-validator", "-y", "validate", "--profile-identifier", "workflow-ro-crate-1.0", "--offline", "--no-paging",
+         "--output-format", "json", "--output-file", report, package], capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert json.loads(report.read_text())["passed"], report.read_text()
+    report.unlink()
+    # Who made it, and which version it is, is said alike in all files.
+    cited = yaml.safe_load((package / "CITATION.cff").read_text())
+    codemeta = json.loads((package / "codemeta.json").read_text())
+    zenodo = json.loads((package / ".zenodo.json").read_text())
+    names = [author["name"] for author in cited["authors"]]
+    assert names and names == [author["name"] for author in codemeta["author"]]
+    assert names == [author["name"] for author in zenodo["creators"]]
+    assert cited["version"] == codemeta["version"] == zenodo["version"] == parts["./"]["version"]
+    assert str(cited["date-released"]) == codemeta["dateModified"] == zenodo["publication_date"]
     assert "./study run tiny" in (package / "ARTIFACT.md").read_text()
     # The package is a checkout whose cells are complete: nothing is measured there.
     (package / ".study").symlink_to(checkout.folder / ".study")
@@ -49,6 +68,46 @@ def test_package(checkout: Checkout) -> None:
         ["snakemake", "-n", MEASURED], cwd=package, capture_output=True, text=True, check=False, env=environment
     )
     assert again.returncode == 0 and "to measure" not in again.stderr + again.stdout
+
+
+IMPORTED = """
+title: Imported
+question: q
+machine: orfeo-thin
+import:
+  suite: OMB
+  suite_version: '1'
+  mpi: Open MPI
+  mpi_version: '1'
+  files:
+    - path: data/somebodys/bcast.csv
+      collective: bcast
+      columns: {processes: Processes, size_bytes: Size, latency_us: Latency}
+      constants: {algorithm: default, mapping: core, nodes: 1}
+"""
+
+
+def test_imported_data_keep_their_source_and_licence(checkout: Checkout) -> None:
+    checkout.write("config/config.yaml", "studies: [theirs]\nresults: results\n")
+    checkout.write("config/studies/theirs.yaml", IMPORTED)
+    checkout.write("config/data.yaml", "somebodys: {source: 'https://example.org/data', licence: MIT}\n")
+    checkout.write("data/somebodys/LICENSE", "MIT License\n")
+    data = checkout.write("data/somebodys/bcast.csv", "Processes,Size,Latency\n2,1,1.5\n2,2,1.6\n")
+    run(checkout, "results/theirs/measurements.csv")
+    checkout.write("results/report/index.html", "<html></html>")
+    checkout.write("results/report/report.pdf", "%PDF-1.7")
+    done = checkout.collstudy("--results", "results", "publish", "--to", "publish")
+    assert done.returncode == 0, done.stderr
+    shutil.unpack_archive(checkout.folder / "publish" / "data-package.zip", checkout.folder / "publish")
+    package = checkout.folder / "publish" / "data-package"
+    digest = hashlib.sha256(data.read_bytes()).hexdigest()
+    header, row = (package / "imported.csv").read_text().splitlines()
+    assert header == "file,sha256,studies,source,licence"
+    assert row == f"somebodys/bcast.csv,{digest},theirs,https://example.org/data,MIT"
+    assert (package / "licences" / "somebodys" / "LICENSE").read_text() == "MIT License\n"
+    parts = {entry["@id"]: entry for entry in json.loads((package / "ro-crate-metadata.json").read_text())["@graph"]}
+    based = parts["results/theirs/measurements.csv"]["isBasedOn"]
+    assert parts[based["@id"]]["url"] == "https://example.org/data" and "MIT" in parts[based["@id"]]["description"]
 
 
 def test_measured_again_and_compared(checkout: Checkout) -> None:
@@ -71,15 +130,26 @@ def test_analysed_again_without_measuring(checkout: Checkout) -> None:
         assert (package / "results" / "tiny" / name / "index.csv").exists()
     before = {p: p.read_bytes() for p in (package / "results" / "tiny" / "tables").glob("*.csv")}
     (package / "results" / "report" / "index.html").unlink()
-    environment = {**os.environ, "PYTHONPATH": str(package / "workflow")}
+    # On another machine: another folder, user and locale.
+    other = package.parents[1].parent / "somewhere else"
+    package.rename(other)
+    elsewhere = {
+        "HOME": str(other),
+        "USER": "somebody",
+        "LOGNAME": "somebody",
+        "LANG": "C",
+        "LC_ALL": "C",
+        "TZ": "Asia/Tokyo",
+    }
+    environment = {**os.environ, "PYTHONPATH": str(other / "workflow"), **elsewhere}
     done = subprocess.run(
         ["python", "-m", "collstudy", "reanalyse"],
-        cwd=package,
+        cwd=other,
         capture_output=True,
         text=True,
         check=False,
         env=environment,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert (package / "results" / "report" / "index.html").stat().st_size > 10000
-    assert {p: p.read_bytes() for p in before} == before
+    assert (other / "results" / "report" / "index.html").stat().st_size > 10000
+    assert {p: (other / p.relative_to(package)).read_bytes() for p in before} == before

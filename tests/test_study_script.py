@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, Checkout
+from conftest import ROOT, TINY, Checkout
 
 
 def study(folder: Path, *arguments: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
@@ -20,10 +21,19 @@ def study(folder: Path, *arguments: str, environment: dict[str, str] | None = No
 
 
 def test_help() -> None:
-    for arguments in ([], ["help"], ["--help"]):
+    for arguments in (["help"], ["--help"]):
         done = study(ROOT, *arguments)
         assert done.returncode == 0
         assert "./study run" in done.stdout and "test" in done.stdout
+
+
+def test_every_command_has_help() -> None:
+    for line in study(ROOT, "help").stdout.split("Examples:")[0].splitlines():
+        command = re.match(r"  ([a-z]+) ", line)
+        if command and command[1] != "help":
+            done = study(ROOT, command[1], "--help")
+            assert done.returncode == 0 and command[1] in done.stdout, command[1] + done.stderr
+    assert "goes to snakemake" in study(ROOT, "run", "--help").stdout
 
 
 def test_unknown_command_and_option() -> None:
@@ -44,46 +54,228 @@ def test_info_prints_one_key_a_line(checkout: Checkout) -> None:
     assert (Path(values["suite_dir_simulated"]) / "collbench_bcast").exists()
 
 
-def test_a_user_without_root_rights_is_told_what_is_missing_and_how_to_get_it(tmp_path: Path) -> None:
-    """A PATH with the basic programs only, and an `id` that is not root's."""
-    bare = tmp_path / "bin"
-    bare.mkdir()
-    for name in (
-        "bash",
-        "env",
-        "cat",
-        "sha256sum",
-        "cut",
-        "sed",
-        "paste",
-        "mkdir",
-        "dirname",
-        "flock",
-        "python3",
-        "rm",
-        "grep",
-    ):
-        (bare / name).symlink_to(sys.executable if name == "python3" else shutil.which(name))
-    (bare / "id").write_text("#!/bin/bash\necho 1000\n")
-    (bare / "id").chmod(0o755)
-    folder = tmp_path / "checkout"
-    (folder / "envs").mkdir(parents=True)
-    shutil.copy2(ROOT / "study", folder / "study")
-    shutil.copy2(ROOT / "envs" / "debian.txt", folder / "envs" / "debian.txt")
-    done = study(folder, "run", environment={"PATH": str(bare)})
-    assert done.returncode == 2
+#: What a computer may lack: compilers, R, a simulator, MPI libraries, Slurm; and apt-get, with which root would install them.
+LACKING = re.compile(
+    r"(gcc|g\+\+|cc|c\+\+|make|R|Rscript|apt-get|apt|quarto|spack|id|lmp|python.*|pip.*)$|smpi|mpi|orte|ompi|opal|srun|s(batch|acct|queue|info)"
+)
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> dict[str, str]:
+    """The environment of a user without root, on a computer that has the basic programs and Python only."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for path in [*Path("/usr/bin").iterdir(), *Path("/bin").iterdir()]:
+        if not LACKING.match(path.name) and not (programs / path.name).exists():
+            (programs / path.name).symlink_to(path)
+    (programs / "python3").symlink_to(sys.executable)
+    (programs / "id").write_text("#!/bin/bash\necho 1000\n")
+    (programs / "id").chmod(0o755)
+    return {"PATH": str(programs)}
+
+
+def test_a_user_without_root_is_told_what_is_missing_what_for_and_how_to_get_it(
+    checkout: Checkout, bare: dict[str, str]
+) -> None:
+    done = study(checkout.folder, "setup", environment=bare)
+    assert done.returncode == 0, done.stderr
     for text in (
-        "missing: ",
-        "Rscript",
-        "smpicc",
-        "module load",
-        "Spack",
+        "not here: SimGrid (smpicc, smpirun, g++): needed to simulate and to calibrate (tiny)",
+        "needed for tables, figures and the report (tiny)",
+        "not here: a C compiler",
+        "module",
         "conda",
+        "Spack",
         "apt-get install",
         "libsimgrid-dev",
     ):
-        assert text in done.stderr
+        assert text in done.stderr, done.stderr
+    # What is not needed is not asked for.
+    checkout.write("config/config.yaml", "studies: [imported]\nresults: results\n")
+    checkout.write("config/studies/imported.yaml", IMPORTED)
+    checkout.write("data/bcast.csv", "Processes,Size,Latency\n2,1,1.5\n2,2,1.6\n")
+    done = study(checkout.folder, "setup", environment=bare)
+    assert done.returncode == 0 and "SimGrid" not in done.stderr and "compiler" not in done.stderr, done.stderr
+    # Nor is R, for measurements alone.
+    done = study(checkout.folder, "measure", environment=bare)
+    assert done.returncode == 0 and "setup: not here" not in done.stderr, done.stderr
+    rows = (checkout.folder / "results" / "imported" / "measurements.csv").read_text().splitlines()
+    assert len(rows) == 3
 
+
+def test_what_cannot_run_is_left_out_and_the_rest_runs(checkout: Checkout, bare: dict[str, str]) -> None:
+    checkout.write("config/config.yaml", "studies: [imported, tiny]\nresults: results\n")
+    checkout.write("config/studies/imported.yaml", IMPORTED)
+    checkout.write("data/bcast.csv", "Processes,Size,Latency\n2,1,1.5\n2,2,1.6\n")
+    done = study(checkout.folder, "run", environment=bare)
+    assert done.returncode == 0, done.stderr
+    assert "study tiny is left out: SimGrid (smpicc, smpirun) is not here" in done.stderr
+    assert "R is not here: no tables, figures and report" in done.stderr
+    assert "report:" not in done.stdout and not (checkout.folder / "results" / "report").exists()
+    assert (checkout.folder / "results" / "imported" / "measurements.csv").exists()
+    assert not (checkout.folder / "results" / "tiny").exists()
+    # A study that was asked for by name is an error, alone.
+    done = study(checkout.folder, "run", "tiny", environment=bare)
+    assert done.returncode != 0 and "study tiny: SimGrid (smpicc, smpirun) is not here" in done.stderr
+
+
+APT_GET = """#!/bin/bash
+echo "$*" >> "$CALLS"
+case $* in
+  *update*)
+    [ -e "$CALLS.tried" ] && exit 0
+    touch "$CALLS.tried"
+    echo "E: Could not get lock /var/lib/apt/lists/lock. It is held by process 1 (apt-get)" >&2
+    exit 100 ;;
+  *install*) exit 0 ;;
+esac
+"""
+
+
+def test_apt_waits_for_its_lock(checkout: Checkout, bare: dict[str, str], tmp_path: Path) -> None:
+    """A fresh machine's own updates hold it."""
+    made = checkout.folder / ".study"
+    made.unlink()
+    made.mkdir()
+    for name in ("venv", "uv", "build", "openmpi", "stamps"):
+        (made / name).symlink_to(ROOT / ".study" / name)
+    programs = Path(bare["PATH"])
+    (programs / "id").write_text("#!/bin/bash\necho 0\n")
+    (programs / "apt-get").write_text(APT_GET)
+    (programs / "apt-get").chmod(0o755)
+    done = study(checkout.folder, "setup", environment={**bare, "CALLS": str(tmp_path / "calls")})
+    assert done.returncode == 0, done.stderr
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert ["update" in call for call in calls] == [True, True, False]
+    assert "DPkg::Lock::Timeout" in calls[-1] and "libsimgrid-dev" in calls[-1] and "munge" not in calls[-1]
+    assert "waiting for it" in (made / "system.log").read_text()
+
+
+def test_a_moved_checkout_works_and_builds_nothing_again(checkout: Checkout) -> None:
+    """Its time stamps are new, its path is another one, and what set-up made comes along."""
+    moved = checkout.folder.parent / "another place" / "checkout"
+    moved.parent.mkdir()
+    made = checkout.folder / ".study"
+    made.unlink()
+    subprocess.run(["cp", "-al", ROOT / ".study", made], check=True)
+    checkout.folder.rename(moved)
+    for path in (moved / "workflow" / "native").rglob("*"):
+        path.touch()
+    done = study(moved, "run", "tiny", "--", "results/tiny/measurements.csv")
+    assert done.returncode == 0, done.stderr
+    assert "compiling" not in done.stderr and "Python packages" not in done.stderr
+    assert (moved / "results" / "tiny" / "measurements.csv").exists()
+    # Every program of the environment names its place by where it is.
+    shebangs = {
+        path: path.read_bytes().split(b"\n", 1)[0]
+        for path in (moved / ".study" / "venv" / "bin").iterdir()
+        if path.is_file()
+    }
+    assert not [path for path, line in shebangs.items() if line.startswith(b"#!") and str(ROOT).encode() in line]
+    # Programs that were built with the MPI library that set-up installed find it in the new place.
+    script = "from collstudy.launch import toolchain\nfor mpi in toolchain.mpis().values():\n  print(mpi.bin, mpi.shared_library)"
+    environment = {**os.environ, "PYTHONPATH": str(moved / "workflow")}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment)
+    for line in done.stdout.splitlines():
+        assert str(ROOT) not in line
+
+
+def test_a_changed_source_is_built_again(checkout: Checkout) -> None:
+    """Content decides: nothing at first, then the part whose source is another one, and what is linked with it."""
+    made = checkout.folder / ".study"
+    made.unlink()
+    subprocess.run(["cp", "-al", ROOT / ".study", made], check=True)
+    assert checkout.collstudy("build").stderr == ""
+    source = checkout.folder / "workflow" / "native" / "probe" / "collprobe.c"
+    source.write_text(source.read_text() + "/* changed */\n")
+    os.utime(source, (0, 0))
+    said = checkout.collstudy("build").stderr
+    assert "setup: compiling for simulated: probe/collprobe\n" in said and "bench" not in said
+    assert checkout.collstudy("build").stderr == ""
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a 'quote", 'a "quote', "a $dollar", "a:colon", "a\nline", "a;b", "a`b", "a{b}", "a#b", "a%b", "a\\b", "a*"],
+)
+def test_a_path_that_cannot_work_is_refused_before_anything_is_done(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / name
+    folder.mkdir()
+    (folder / "envs").mkdir()
+    shutil.copy2(ROOT / "study", folder / "study")
+    shutil.copy2(ROOT / "envs" / "setup.sh", folder / "envs" / "setup.sh")
+    for command in (["run"], ["setup"], ["status"]):
+        done = study(folder, *command)
+        assert done.returncode == 2 and not (folder / ".study").exists()
+        assert "error: the path of this checkout has characters" in done.stderr and done.stderr.count("\n") == 1, (
+            done.stderr
+        )
+
+
+def test_an_odd_path_works(tmp_path: Path) -> None:
+    folder = tmp_path / "a+b, c=d@e~f - 1.2 é ü 計"
+    folder.mkdir()
+    made = Checkout(folder)
+    made.write("config/studies/tiny.yaml", TINY)
+    made.write("config/config.yaml", "studies: [tiny]\nresults: results\n")
+    done = study(folder, "run", "tiny", "--", "results/tiny/tables/index.csv")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (folder / "results" / "tiny" / "tables" / "index.csv").exists()
+
+
+def test_without_a_command_it_says_what_is_next(checkout: Checkout, tmp_path: Path) -> None:
+    fresh = tmp_path / "fresh"
+    (fresh / "envs").mkdir(parents=True)
+    for name in ("study", "envs/setup.sh", "envs/study.lock"):
+        shutil.copy2(ROOT / name, fresh / name)
+    assert "Nothing is set up here yet" in study(fresh).stdout
+    said = study(checkout.folder).stdout
+    assert "tiny: nothing is measured yet (4 cells)" in said and "./study run " in said
+    assert checkout.snakemake("results/tiny/measurements.csv").returncode == 0
+    said = study(checkout.folder).stdout
+    assert "the report is not made from it yet: tiny" in said
+    checkout.write("config/studies/tiny.yaml", TINY.replace("[2, 4]", "[2, 4, 6]"))
+    assert "tiny: 2 of 6 cells are not measured" in study(checkout.folder).stdout
+    checkout.write("config/studies/tiny.yaml", TINY.replace("linear", "linaer"))
+    done = study(checkout.folder)
+    assert done.returncode == 2 and done.stderr.startswith("error: ") and "linaer" in done.stderr
+
+
+def test_status_again_and_again(checkout: Checkout) -> None:
+    """It ends when nothing is left."""
+    assert checkout.snakemake("results/tiny/measurements.csv").returncode == 0
+    done = study(checkout.folder, "status", "--watch")
+    assert done.returncode == 0 and "tiny: cells 4 done, 0 failed, 0 left of 4" in done.stdout
+
+
+def test_completion(checkout: Checkout) -> None:
+    def complete(*words: str) -> list[str]:
+        script = f"""source <("{checkout.folder}/study" completion bash); cd "{checkout.folder}"
+        COMP_WORDS=(./study {" ".join(f"'{word}'" for word in words)}); COMP_CWORD={len(words)}; _study; echo "${{COMPREPLY[@]}}" """
+        return subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True).stdout.split()
+
+    assert complete("cal") == ["calibrate"]
+    assert complete("run", "ti") == ["tiny"]
+    assert "thin" in complete("calibrate", "th")
+    assert complete("test", "sl") == ["slurm"]
+    assert study(ROOT, "completion", "fish").returncode == 2
+
+
+IMPORTED = """
+title: Imported
+question: q
+machine: orfeo-thin
+import:
+  suite: OMB
+  suite_version: '1'
+  mpi: Open MPI
+  mpi_version: '1'
+  files:
+    - path: data/bcast.csv
+      collective: bcast
+      columns: {processes: Processes, size_bytes: Size, latency_us: Latency}
+      constants: {algorithm: default, mapping: core, nodes: 1}
+"""
 
 LOCAL = """
 title: Local
@@ -132,14 +324,14 @@ def test_activate_finds_its_own_checkout(checkout: Checkout) -> None:
     assert python_path == f"{checkout.folder}/workflow"
 
 
-#: python3 that makes the environment of Quarto without a network: its quarto prints what $QUARTO_PRINTS says, and ends with
+#: uv that makes the environment of Quarto without a network: its quarto prints what $QUARTO_PRINTS says, and ends with
 #: status 0 as PyPI's does whatever happens.
-PYTHON_WITH_QUARTO = """#!/bin/bash
-case "$*" in "-m venv --clear "*/quarto) ;; *) exec {python} "$@" ;; esac
-mkdir -p "$4/bin"
-printf '#!/bin/bash\\necho "%s"\\n' "$QUARTO_PRINTS" > "$4/bin/quarto"
-printf '#!/bin/bash\\n' > "$4/bin/python"
-chmod +x "$4/bin/quarto" "$4/bin/python"
+UV_WITH_QUARTO = """#!/bin/bash
+made=${*: -1}
+[ "$1" = venv ] || exit 0
+mkdir -p "$made/bin"
+printf '#!/bin/bash\\necho "%s"\\n' "$QUARTO_PRINTS" > "$made/bin/quarto"
+chmod +x "$made/bin/quarto"
 """
 
 
@@ -151,7 +343,7 @@ def test_quarto_is_used_where_it_works_and_stays_when_the_environment_is_new(tmp
     made.unlink()
     made.mkdir()
     for path in (ROOT / ".study").iterdir():
-        if path.name not in ("venv", "stamps", "quarto", "quarto.log", "lock"):
+        if path.name not in ("venv", "uv", "stamps", "quarto", "quarto.log", "lock", "activate"):
             (made / path.name).symlink_to(path)
     shutil.copytree(ROOT / ".study" / "stamps", made / "stamps")
     (made / "stamps" / "quarto").unlink(missing_ok=True)
@@ -163,12 +355,11 @@ def test_quarto_is_used_where_it_works_and_stays_when_the_environment_is_new(tmp
         if path.name != "quarto":
             (venv / "bin" / path.name).symlink_to(path)
     link = venv / "bin" / "quarto"
-    python = checkout.write("bin/python3", PYTHON_WITH_QUARTO.format(python=shutil.which("python3")))
-    python.chmod(0o755)
-    version = (folder / "study").read_text().split("QUARTO_VERSION=")[1].split()[0]
+    checkout.write(".study/uv/bin/uv", UV_WITH_QUARTO).chmod(0o755)
+    version = (folder / "envs" / "setup.sh").read_text().split("QUARTO_VERSION=")[1].split()[0]
     # A quarto on PATH would be used as it is.
     others = [place for place in os.environ["PATH"].split(":") if not (Path(place) / "quarto").exists()]
-    environment = {"PATH": ":".join([str(python.parent), *others])}
+    environment = {"PATH": ":".join(others)}
 
     done = study(folder, "setup", environment={**environment, "QUARTO_PRINTS": "cannot open quarto.js"})
     assert done.returncode == 0 and "cannot be fetched here" in done.stderr, done.stderr

@@ -3,7 +3,8 @@ import os
 import sys
 from pathlib import Path
 
-BASE = Path(workflow.basedir)
+# The checkout: where this file is, also when another workflow uses it as a module.
+BASE = Path(workflow.current_basedir.get_path_or_uri(secret_free=False)).parents[1]
 sys.path.insert(0, str(BASE / "workflow"))
 
 from collstudy.base.digests import digest_of
@@ -16,7 +17,7 @@ from collstudy.plan.blocks import (
     read_pending,
     slurm_resources,
 )
-from collstudy.project import made
+from collstudy.project import made, needs
 from collstudy.project.stage import Stage
 from collstudy.project.status import (
     Progress,
@@ -36,7 +37,13 @@ os.environ.update(
     ),
     PYTHONPATH=str(BASE / "workflow"),
     R_LIBS=str(BASE / ".study" / "R"),
+    # What R sorts, and how numbers are read, must not depend on who runs it.
+    LC_ALL="C.UTF-8",
 )
+
+# Another workflow has a folder with config.yaml, studies/ and machines/ of its own.
+if "config_folder" in config:
+    os.environ.update(COLLSTUDY_CONFIG=str(Path(config["config_folder"]).resolve()))
 
 
 def refuse(problem):
@@ -47,11 +54,16 @@ def refuse(problem):
 
 # Not by `configfile:`, which takes YAML of another version and answers with lines of its own. What the command line says counts.
 try:
-    for key, value in read_yaml(BASE / "config" / "config.yaml", "config").items():
+    for key, value in read_yaml(
+        Path(os.environ.get("COLLSTUDY_CONFIG", BASE / "config")) / "config.yaml",
+        "config",
+    ).items():
         config.setdefault(key, value)
 except StudyError as error:
     refuse(error)
 RESULTS = Path(config["results"] if "results" in config else "results")
+# Without R, studies are measured, and neither analysed nor reported.
+HAS_R = needs.has_r()
 # Nothing below RESULTS is written while this file is read: it is read for a dry run, too (project/stage.py).
 STAGE = Stage(Path(".snakemake") / "collstudy", RESULTS)
 
@@ -81,6 +93,8 @@ class Plan:
         self.sources = {source.study.name: source for source in found}
         if workflow.is_main_process:
             print(*left_out, sep="\n", end="\n" * len(left_out), file=sys.stderr)
+            if not HAS_R:
+                print("R is not here: no tables, figures and report", file=sys.stderr)
             self.make()
 
     def names(self):

@@ -106,6 +106,8 @@ rule collect_measurements:
         cells=RESULTS / "{study}" / "cells.csv",
         ranks=RESULTS / "{study}" / "ranks.csv",
         edges=RESULTS / "{study}" / "edges.csv",
+        checks=RESULTS / "{study}" / "import-checks.csv",
+        agreement=RESULTS / "{study}" / "agreement.csv",
     log:
         "logs/collect/{study}.log",
     params:
@@ -113,3 +115,20 @@ rule collect_measurements:
     shell:
         "python -m collstudy --results {params.results:q} collect {wildcards.study:q} > {log:q} 2>&1 "
         "|| {{ tail -n 1 {log:q} >&2; exit 1; }}"
+
+
+# As far as a computer without R comes: the measurements of all studies, and the verdict on them.
+rule measure:
+    input:
+        [RESULTS / study / "measurements.csv" for study in STUDIES],
+        cells=[RESULTS / study / "cells.csv" for study in STUDIES],
+    output:
+        RESULTS / "measured.txt",
+    log:
+        "logs/measure.log",
+    params:
+        results=RESULTS,
+        studies=STUDIES,
+    shell:
+        "python -m collstudy --results {params.results:q} verdict {params.studies:q} 2>&1 | tee {log:q}"
+        " && echo {params.studies:q} > {output:q}"

@@ -4,7 +4,7 @@
 
 checkpoint ask_points:
     input:
-        script="workflow/scripts/tune.R",
+        script=BASE / "workflow" / "scripts" / "tune.R",
         study=RESULTS / "{study}" / "study.json",
         asked=lambda wildcards: sampled_until(wildcards.study, int(wildcards.round) - 1),
         measured=get_round_before,

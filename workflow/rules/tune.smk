@@ -3,7 +3,7 @@
 
 rule decide_tuning:
     input:
-        script="workflow/scripts/tune.R",
+        script=BASE / "workflow" / "scripts" / "tune.R",
         study=RESULTS / "{study}" / "study.json",
         measurements=RESULTS / "{study}" / "measurements.csv",
         cells=RESULTS / "{study}" / "cells.csv",
@@ -23,7 +23,7 @@ rule decide_tuning:
 
 rule replay_sampling:
     input:
-        script="workflow/scripts/tune.R",
+        script=BASE / "workflow" / "scripts" / "tune.R",
         study=RESULTS / "{study}" / "study.json",
         measurements=RESULTS / "{study}" / "measurements.csv",
         cells=RESULTS / "{study}" / "cells.csv",
@@ -55,7 +55,7 @@ checkpoint emit_tuning:
     params:
         results=RESULTS,
     shell:
-        "python -m collstudy.project.tuner --results {params.results:q} emit {wildcards.study:q} 2>&1 | tee {log:q}"
+        "python -m collstudy --results {params.results:q} tune emit {wildcards.study:q} 2>&1 | tee {log:q}"
 
 
 rule keep_tuning:
@@ -73,12 +73,12 @@ rule keep_tuning:
     params:
         results=RESULTS,
     shell:
-        "python -m collstudy.project.tuner --results {params.results:q} keep {wildcards.study:q} 2>&1 | tee {log:q}"
+        "python -m collstudy --results {params.results:q} tune keep {wildcards.study:q} 2>&1 | tee {log:q}"
 
 
 rule tell_tuning:
     input:
-        script="workflow/scripts/tune.R",
+        script=BASE / "workflow" / "scripts" / "tune.R",
         judged=get_judged,
     output:
         sentences=RESULTS / "{study}" / "tuning" / "sentences.csv",

@@ -60,7 +60,8 @@ def publish(arguments: argparse.Namespace) -> None:
     studies = arguments.studies or [
         name for name in project.default_studies if (project.folder(name) / "measurements.csv").exists()
     ]
-    for line in package.publish(project.results, studies, arguments.to):
+    inputs = {name: project.source(name).inputs() for name in studies}
+    for line in package.publish(project.results, studies, arguments.to, {k: v for k, v in inputs.items() if v}):
         print(line)
 
 

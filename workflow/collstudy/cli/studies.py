@@ -1,34 +1,40 @@
-"""Commands about studies as a whole: check, needs, status, verify, verdict, unlock."""
+"""Commands about studies as a whole: next, check, status, verify, verdict, unlock."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError
 from collstudy.base.files import read_csv
+from collstudy.cli import next_step
 from collstudy.cli.commands import add
-from collstudy.launch.toolchain import mpis
 from collstudy.project import verification
 from collstudy.project.status import progress_line, stale_lock
 from collstudy.project.studies import Project
 from collstudy.sources.source import Source
+
+#: Seconds between two looks of `status --watch`.
+WATCH_S = 2
 
 
 def add_commands(commands: Any) -> None:
     """Add them."""
     for name, run, help_ in (
         ("check", check, "whether studies could run: configuration, placement, what has to be installed"),
-        ("needs", needs, "what set-up can install for studies: MPI libraries, applications"),
-        ("status", status, "how far the studies are"),
         ("verify", verify, "read everything that is stored and made, and say what is not as it was written"),
         ("verdict", verdict, "name failed cells"),
     ):
         add(commands, name, run, help_).add_argument(
             "studies", nargs="+" if name == "verdict" else "*", help="names (default: those of config/config.yaml)"
         )
+    watching = add(commands, "status", status, "how far the studies are")
+    watching.add_argument("studies", nargs="*", help="names (default: those of config/config.yaml)")
+    watching.add_argument("--watch", action="store_true", help=f"again every {WATCH_S} seconds, until nothing is left")
+    add(commands, "next", say_next, "where this checkout is, and what to do next")
     add(commands, "unlock", unlock, "remove a stale lock of snakemake")
 
 
@@ -49,24 +55,29 @@ def check(arguments: argparse.Namespace) -> None:
         print(line)
 
 
-def needs(arguments: argparse.Namespace) -> None:
-    """Print what set-up can install for studies and their companions: MPI libraries that are not here; applications."""
-    wanted = {name for source in _sources(arguments)[1] for name in source.needs()}
-    for name in sorted(wanted & {"openmpi", "mpich", "impi"} - set(mpis())) + sorted(wanted & {"applications"}):
-        print(name)
-
-
 def status(arguments: argparse.Namespace) -> None:
     """Print for each study how many cells are measured, failed and left, from the store alone."""
-    project, sources, left_out = _sources(arguments)
-    for line in left_out:
-        print(line)
-    for source in sources:
-        state = project.state(source)
-        if source.inputs():
-            print(f"{source.study.name}: imported data, nothing to measure")
-        else:
-            print(progress_line(source.study.name, state, project.results, project.store))
+    while True:
+        project, sources, lines = _sources(arguments)
+        left = 0
+        for source in sources:
+            state = project.state(source)
+            left += len(state.lacking) - state.failed
+            if source.inputs():
+                lines.append(f"{source.study.name}: imported data, nothing to measure")
+            else:
+                lines.append(progress_line(source.study.name, state, project.results, project.store))
+        # On a terminal, over what was there; in a log, below it.
+        over = "\x1b[H\x1b[J" if arguments.watch and sys.stdout.isatty() else ""
+        print(over + "\n".join(lines), flush=True)
+        if not arguments.watch or not left:
+            return
+        time.sleep(WATCH_S)
+
+
+def say_next(arguments: argparse.Namespace) -> None:
+    """Print where this checkout is, and what to do next."""
+    print("\n".join(next_step.describe(Project(results=arguments.results), Path.cwd())))
 
 
 def verify(arguments: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""Commands about this computer: info, build, probe, spack-check."""
+"""Commands about this computer: info, needs, build, probe, spack-check."""
 
 from __future__ import annotations
 
@@ -7,17 +7,29 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.paths import ROOT
+from collstudy.calibration import calibrate
 from collstudy.cli import probe as probing
 from collstudy.cli import spack_check
 from collstudy.cli.commands import add
-from collstudy.launch import build as building
+from collstudy.launch import build as compiling
+from collstudy.project import needs
+from collstudy.project.studies import Project
 from collstudy.publish import versions
 
 
 def add_commands(commands: Any) -> None:
     """Add them."""
     add(commands, "info", info, "what will be used, with versions")
-    add(commands, "build", build, "build the C programs")
+    needing = add(
+        commands, "needs", say_needs, "what studies need: MPI libraries, a compiler, a simulator, R, applications"
+    )
+    needing.add_argument("--measure", action="store_true", help="until they are measured, without analysis and report")
+    building = add(commands, "build", build, "build the C programs that studies need")
+    building.add_argument("--all", action="store_true", help="for all MPI libraries that are here, and the simulator")
+    building.add_argument("--real", action="store_true", help="for MPI libraries only, not the simulator")
+    for parser in (needing, building):
+        parser.add_argument("--calibrate", metavar="MACHINE", help="to calibrate this machine")
+        parser.add_argument("studies", nargs="*", help="names (default: those of config/config.yaml)")
     add(commands, "probe", probe, "draft a machine file from what this computer says of itself").add_argument(
         "name", nargs="?", help="write config/machines/NAME.yaml (default: print)"
     )
@@ -32,9 +44,31 @@ def info(_: argparse.Namespace) -> None:
         print(f"{key}={value}")
 
 
-def build(_: argparse.Namespace) -> None:
-    """Build the C programs for every MPI library that is there, and for the simulator."""
-    building.build()
+def say_needs(arguments: argparse.Namespace) -> None:
+    """Print what studies and their companions need, `part study...` a line; of MPI libraries those that set-up looks after."""
+    for part, studies in _parts(arguments, report=not arguments.measure).items():
+        if part not in needs.LIBRARIES or needs.to_set_up(part):
+            print(part, *studies)
+
+
+def build(arguments: argparse.Namespace) -> None:
+    """Build the C programs that studies need, for what is here; those whose sources did not change stay as they are."""
+    if arguments.all:
+        compiling.build()
+        return
+    parts = _parts(arguments)
+    simulated = {compiling.SIMULATED} if needs.SIMULATOR in parts and not arguments.real else set()
+    compiling.build(set(parts) & needs.LIBRARIES | simulated)
+
+
+def _parts(arguments: argparse.Namespace, report: bool = True) -> dict[str, list[str]]:
+    """What the named studies need, or those of config.yaml, or the calibration of a machine: part -> studies."""
+    project = Project(results=arguments.results)
+    if arguments.calibrate:
+        named = calibrate.studies_of_machine(project.configuration, arguments.calibrate)
+        own = {needs.COMPILER: [arguments.calibrate], needs.SIMULATOR: [arguments.calibrate]}
+        return needs.by_part((project.source(name) for name in named), report=False) | own
+    return needs.by_part(project.named(",".join(arguments.studies), whatever_is_here=True)[0], report)
 
 
 def probe(arguments: argparse.Namespace) -> None:

@@ -1,9 +1,19 @@
-"""Build the C programs for every MPI library that is there and for the simulator."""
+"""Build the C programs for MPI libraries and for the simulator: each part again only when the content of its sources changed."""
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
+import shlex
+import shutil
 import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from collstudy.base.errors import StudyError
@@ -11,29 +21,138 @@ from collstudy.base.paths import ROOT, SETUP
 from collstudy.launch.toolchain import SIMULATED, SIMULATED_WITH_LIBRARY, mpi_environment, mpis, simulator_version
 
 NATIVE = ROOT / "workflow" / "native"
+#: What a sub-folder of workflow/native is a part by.
+MAKEFILE = "Makefile"
+#: After so many seconds without a word, what is compiled is named again.
+SILENCE_S = 4.5
 
 
-def build() -> list[Path]:
-    """Run make for each compiler; returns the folders. make knows what is up to date. Raises StudyError with make's output."""
-    for mpi in mpis().values():
-        _make(NATIVE, str(mpi.mpicc), mpi.build, environment=mpi.environment())
-    folders = [mpi.build for mpi in mpis().values()]
-    if simulator_version():
-        simulated = SETUP / "build" / SIMULATED
-        _make(NATIVE, "smpicc", simulated)
+def build(names: Iterable[str] | None = None) -> list[Path]:
+    """Build for the MPI libraries of these names that are here, and for the simulator (SIMULATED); without names, for all.
+
+    Returns the folders. Says on standard error what is built. Raises StudyError with make's output.
+    """
+    wanted = {*mpis(), SIMULATED} if names is None else set(names)
+    builds = [(str(mpi.mpicc), mpi.build, mpi.environment()) for name, mpi in mpis().items() if name in wanted]
+    if SIMULATED in wanted and simulator_version():
+        builds.append(("smpicc", SETUP / "build" / SIMULATED, mpi_environment()))
+    # Each of them uses all cores, but for the end of its parts.
+    with _Said() as said, ThreadPoolExecutor(max_workers=len(builds) or 1) as pool:
+        list(pool.map(lambda one: _build_parts(said, *one), builds))
+    folders = [folder for _, folder, _ in builds]
+    simulated = SETUP / "build" / SIMULATED
+    if simulated in folders:
         # LD_PRELOAD does not reach simulated ranks: the same benchmark once more, with the collectives library linked in.
-        bench = NATIVE / "bench"
-        library = os.path.relpath(simulated / "coll" / "collstudy.o", bench)
-        _make(bench, "smpicc", SETUP / "build" / SIMULATED_WITH_LIBRARY, f"LDLIBS={library} -Wl,-Bsymbolic")
-        folders.append(simulated)
+        library = os.path.relpath(simulated / "coll" / "collstudy.o", NATIVE / "bench")
+        target = SETUP / "build" / SIMULATED_WITH_LIBRARY
+        with _Said() as said:
+            linked = [f"LDLIBS={library} -Wl,-Bsymbolic"]
+            _build_parts(said, "smpicc", target, mpi_environment(), ["bench"], linked, ["coll"])
     return folders
 
 
-def _make(
-    folder: Path, compiler: str, target: Path, *variables: str, environment: dict[str, str] | None = None
+class _Said(threading.Thread):
+    """What is said of builds on standard error: each program once, and while nothing is to be said, what is compiled."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.last, self.when, self.over = "", time.monotonic(), threading.Event()
+
+    def __enter__(self) -> _Said:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.over.set()
+
+    def run(self) -> None:
+        while not self.over.wait(0.5):
+            if self.last and time.monotonic() - self.when > SILENCE_S:
+                self.say(f"still {self.last}")
+
+    def say(self, text: str) -> None:
+        """One line, in one piece: builds run side by side."""
+        self.when = time.monotonic()
+        sys.stderr.write(f"setup: {text}\n")
+        sys.stderr.flush()
+
+
+def sources_of(part: str) -> list[Path]:
+    """Files that decide what a part of workflow/native is: its own, and those of the parts that its Makefile names."""
+    named = re.findall(r"\.\./([a-z]+)\b", (NATIVE / part / MAKEFILE).read_text(encoding="utf-8"))
+    folders = {part, *(name for name in named if (NATIVE / name / MAKEFILE).exists())}
+    files = {path for folder in folders for path in (NATIVE / folder).rglob("*") if path.is_file()}
+    return sorted(path for path in files if path.suffix not in (".md", ".o"))
+
+
+def digest_of(parts: Iterable[str]) -> str:
+    """Digest of the names and contents of the parts' sources."""
+    found = hashlib.sha256()
+    for path in sorted({path for part in parts for path in sources_of(part)}):
+        found.update(f"{path.relative_to(NATIVE).as_posix()}\0".encode() + path.read_bytes() + b"\0")
+    return found.hexdigest()
+
+
+def _build_parts(
+    said: _Said,
+    compiler: str,
+    target: Path,
+    environment: dict[str, str],
+    parts: Iterable[str] = (),
+    variables: Iterable[str] = (),
+    linked: Iterable[str] = (),
 ) -> None:
+    """Make those parts (without names: all) whose sources, or those of parts that they are *linked* with, are not what was built."""
+    parts = list(parts) or sorted(path.parent.name for path in NATIVE.glob(f"*/{MAKEFILE}"))
+    digests = {part: digest_of([part, *linked]) for part in parts}
+    changed = [part for part in parts if _built(target, part) != digests[part]]
+    if not changed:
+        return
+    # Not make says what is up to date: time stamps of a copy or of another branch mean nothing.
+    for part in changed:
+        _stamp(target, part).unlink(missing_ok=True)
+        shutil.rmtree(target / part, ignore_errors=True)
     # make cannot have blanks in names: a checkout in a folder with one is named from inside.
-    command = ["make", "-s", "-C", folder, f"MPICC={compiler}", f"OUT={os.path.relpath(target, folder)}", *variables]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment or mpi_environment(), check=False)
-    if done.returncode != 0:
-        raise StudyError(f"make with {compiler} failed:\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
+    command = ["make", f"-j{os.cpu_count() or 1}", "--no-print-directory", "-C", NATIVE, f"MPICC={compiler}"]
+    command += [f"OUT={os.path.relpath(target, NATIVE)}", *variables, *changed]
+    output: deque[str] = deque(maxlen=60)
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", env=environment
+    ) as process:
+        for line in process.stdout or ():
+            output.append(line)
+            product = _product(line)
+            if product:
+                said.last = f"compiling for {target.name}: {product}"
+                if not product.endswith(".o"):
+                    said.say(said.last)
+    if process.returncode != 0:
+        raise StudyError(f"make with {compiler} failed:\n{''.join(output)}")
+    for part in changed:
+        stamp = _stamp(target, part)
+        stamp.parent.mkdir(parents=True, exist_ok=True)
+        stamp.write_text(digests[part] + "\n", encoding="utf-8")
+
+
+def _stamp(target: Path, part: str) -> Path:
+    return target / ".sources" / part
+
+
+def _built(target: Path, part: str) -> str | None:
+    """Digest of the sources that a part was built from last."""
+    try:
+        return _stamp(target, part).read_text(encoding="utf-8").strip()
+    except OSError:
+        return None
+
+
+def _product(line: str) -> str | None:
+    """What a command of make writes: a program, a library or an object; None for other lines."""
+    try:
+        words = shlex.split(line)
+    except ValueError:
+        return None
+    if "-o" not in words[:-1]:
+        return None
+    path = Path(words[words.index("-o") + 1])
+    return f"{path.parent.name}/{path.name}"

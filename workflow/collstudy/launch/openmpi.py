@@ -76,6 +76,10 @@ def forcing_arguments(
     if "fanout" in chosen:
         # One parameter for each kind of tree; the algorithm reads its own.
         settings[f"{prefix}_chain_fanout"] = settings[f"{prefix}_tree_fanout"] = chosen["fanout"]
+    if "radix" in chosen:
+        settings[f"{prefix}_knomial_radix"] = chosen["radix"]
+    if "max_requests" in chosen:
+        settings[f"{prefix}_max_requests"] = chosen["max_requests"]
     return [part for key, value in settings.items() for part in ("--mca", key, str(value))]
 
 
@@ -111,7 +115,7 @@ def environment(
     machine: Machine, cell: Cell, chosen: dict[str, str], base: dict[str, str], folder: Path
 ) -> dict[str, str]:
     """The environment of a launch; the library itself is told its algorithm by arguments."""
-    return with_library(machine, library(), chosen, base, folder)
+    return library().environment(with_library(machine, library(), chosen, base, folder))
 
 
 def launcher(

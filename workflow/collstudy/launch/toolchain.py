@@ -61,14 +61,18 @@ class Mpi:
     def environment(self, base: Mapping[str, str] | None = None) -> dict[str, str]:
         """The environment (this process's, or *base*) in which its compiler and launcher work."""
         environment = mpi_environment(base)
+        libraries = self.bin.parent / "lib"
+        # A checkout may be moved: programs name the library's old place, and are told the new one.
+        told = [libraries] if self.bin.parent == SETUP / self.name else []
         if self.name == "impi":
             environment["I_MPI_ROOT"] = str(self.bin.parent)
             # Between nodes it loads libfabric, which in a wheel is not where it looks.
-            libraries = self.bin.parent / "lib"
             if (libraries / "libfabric.so.1").exists():
-                known = environment.get("LD_LIBRARY_PATH")
-                environment["LD_LIBRARY_PATH"] = f"{libraries}{os.pathsep}{known}" if known else str(libraries)
+                told = [libraries]
                 environment.setdefault("FI_PROVIDER_PATH", str(libraries))
+        if told:
+            known = environment.get("LD_LIBRARY_PATH")
+            environment["LD_LIBRARY_PATH"] = f"{libraries}{os.pathsep}{known}" if known else str(libraries)
         environment["PATH"] = os.pathsep.join([str(self.bin), environment.get("PATH", os.defpath)])
         return environment
 
@@ -76,7 +80,9 @@ class Mpi:
     def shared_library(self) -> Path:
         """The library itself, as a program that was built with it finds it. Raises StudyError where it does not."""
         program = self.build / "probe" / "collprobe"
-        done = subprocess.run(["ldd", program], capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run(
+            ["ldd", program], capture_output=True, text=True, timeout=30, check=False, env=self.environment()
+        )
         found = re.search(r"^\s*libmpi\w*\.so\S* => (/.*) \(", done.stdout, re.MULTILINE)
         if not found:
             raise StudyError(f"{program} finds no libmpi: ./study setup builds it")

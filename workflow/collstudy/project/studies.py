@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from collstudy.base.errors import StudyError
 from collstudy.base.paths import ROOT
 from collstudy.plan.blocks import Block, Task, lacking, pack, write_blocks, write_pending
+from collstudy.project import needs
 from collstudy.sources import source_of
 from collstudy.sources.source import Context, Source
 from collstudy.store.records import Store
@@ -40,7 +42,7 @@ class Project:
     """Everything that the Snakefile and the command line ask for. Configuration errors surface here, before anything runs."""
 
     def __init__(self, config: Path | None = None, results: Path | None = None):
-        self.configuration = Configuration(config or ROOT / "config")
+        self.configuration = Configuration(config or Path(os.environ.get("COLLSTUDY_CONFIG") or ROOT / "config"))
         raw = read_yaml(self.configuration.folder / "config.yaml", "config")
         self.default_studies = split_names(raw["studies"])
         self.results = Path(results or raw.get("results", "results"))
@@ -79,10 +81,13 @@ class Project:
         failed = sum(have.failed for have, _ in found.values())
         return StudyState(source, tuple(works), tasks, failed, self.results / newest[1] if newest else None)
 
-    def available(self, names: list[str], explicit: bool) -> tuple[list[Source], list[str]]:
-        """Studies to run, each followed by its companions, and one line for each that is left out because its data are not here.
+    def available(
+        self, names: list[str], explicit: bool, whatever_is_here: bool = False
+    ) -> tuple[list[Source], list[str]]:
+        """Studies to run, each followed by its companions, and one line for each that is left out.
 
-        A study that was named by the user and cannot be run is an error.
+        That is one whose data, simulator or MPI library is not here (*whatever_is_here*: only its data). A study that was named by
+        the user and cannot be run is an error.
         """
         sources, left_out = [], []
         for name in self._with_companions(names):
@@ -90,6 +95,10 @@ class Project:
             reason = source.absent()
             if reason and explicit and name in names:
                 source.check()
+            if not reason and not whatever_is_here and (lacking := needs.why_not(source)):
+                reason = f"{lacking} (./study setup {name} says how to get it)"
+                if explicit and name in names:
+                    raise StudyError(f"study {name}: {reason}")
             if reason:
                 left_out.append(f"study {name} is left out: {reason}")
             else:
@@ -98,10 +107,10 @@ class Project:
             raise StudyError("nothing to do: " + "; ".join(left_out or ["no study is named"]))
         return sources, left_out
 
-    def named(self, text: str) -> tuple[list[Source], list[str]]:
+    def named(self, text: str, whatever_is_here: bool = False) -> tuple[list[Source], list[str]]:
         """The same for a list of names as the user gave it; without names, the studies of config.yaml."""
         names = split_names(text)
-        return self.available(names or self.default_studies, explicit=bool(names))
+        return self.available(names or self.default_studies, bool(names), whatever_is_here)
 
     def _with_companions(self, names: list[str]) -> list[str]:
         """The names, each followed by those that its study's `with` names."""

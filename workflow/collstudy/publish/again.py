@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 import subprocess
 import sys
@@ -26,7 +27,9 @@ def reanalyse(results: Path, studies: list[str]) -> None:
 
 
 def _call(command: list[str | Path]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    # What R sorts must not depend on where it runs.
+    environment = {**os.environ, "LC_ALL": "C.UTF-8"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     if done.returncode != 0:
         raise StudyError(f"{' '.join(map(str, command))} failed:\n{(done.stdout + done.stderr)[-3000:]}")
 

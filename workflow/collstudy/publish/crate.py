@@ -1,25 +1,25 @@
-"""What describes a data package to machines: checksums, and RO-Crate 1.1 metadata."""
+"""What describes a data package to machines: checksums, and an RO-Crate."""
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from collstudy.base.paths import ROOT
+from rocrate.model.contextentity import ContextEntity
+from rocrate.model.person import Person
+from rocrate.rocrate import ROCrate
 
+from collstudy.publish.citation import Citation
+from collstudy.publish.data import Imported
+from collstudy.publish.digest import digest
+
+METADATA = "ro-crate-metadata.json"
 TYPES = {
     ".csv": "text/csv", ".json": "application/json", ".svg": "image/svg+xml", ".png": "image/png", ".html": "text/html",
     ".pdf": "application/pdf", ".yaml": "application/yaml", ".md": "text/markdown", ".conf": "text/plain",
 }  # fmt: skip
-
-
-def digest(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -33,57 +33,43 @@ def checksums(folder: Path) -> str:
     return "".join(f"{digest(path)}  {path.relative_to(folder).as_posix()}\n" for path in files_of(folder))
 
 
-def citation() -> dict[str, str]:
-    """Title, licence and version from CITATION.cff."""
-    try:
-        text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return {}
-    keys = ("title", "version", "license", "repository-code", "abstract")
-    found = {key: re.search(rf"(?m)^{key}:\s*[\"']?(.*?)[\"']?\s*$", text) for key in keys}
-    return {key: match.group(1) for key, match in found.items() if match}
-
-
-def crate(stage: Path, studies: list[str]) -> dict[str, Any]:
-    """RO-Crate 1.1 metadata: the package as a dataset with its files, licence and the programs that made it."""
-    cited = citation()
-    files = [path.relative_to(stage).as_posix() for path in files_of(stage)]
+def crate(stage: Path, studies: list[str], cited: Citation, imported: list[Imported]) -> dict[str, Any]:
+    """RO-Crate 1.1 metadata (profile Workflow RO-Crate): the package with its files, authors, licence, workflow and imported data."""
     questions = [json.loads((stage / "results" / name / "study.json").read_text(encoding="utf-8")) for name in studies]
-    licence = f"https://spdx.org/licenses/{cited.get('license', 'MIT')}"
-    graph: list[dict[str, Any]] = [
-        {
-            "@id": "ro-crate-metadata.json", "@type": "CreativeWork", "about": {"@id": "./"},
-            "conformsTo": {"@id": "https://w3id.org/ro/crate/1.1"},
-        },
-        {
-            "@id": "./", "@type": "Dataset", "name": cited.get("title", "A study of MPI collective communication"),
-            "description": " ".join(f"{q['title']}: {q['question']}" for q in questions),
-            "datePublished": datetime.now(UTC).date().isoformat(), "license": {"@id": licence},
-            "keywords": "MPI, collective communication, benchmark, Slurm", "mainEntity": {"@id": "Snakefile"},
-            "hasPart": [{"@id": name} for name in files],
-        },
-        {"@id": licence, "@type": "CreativeWork", "name": cited.get("license", "MIT")},
-    ]  # fmt: skip
-    for name in files:
-        path = stage / name
-        entry: dict[str, Any] = {
-            "@id": name,
-            "@type": "File",
-            "contentSize": str(path.stat().st_size),
-            "sha256": digest(path),
-        }
-        if path.suffix in TYPES:
-            entry["encodingFormat"] = TYPES[path.suffix]
-        if name == "Snakefile":
-            entry["@type"] = ["File", "SoftwareSourceCode", "ComputationalWorkflow"]
-            entry["programmingLanguage"] = {"@id": "https://w3id.org/workflowhub/workflow-ro-crate#snakemake"}
-            entry["name"] = "The workflow"
-        graph.append(entry)
-    graph.append(
-        {
-            "@id": "https://w3id.org/workflowhub/workflow-ro-crate#snakemake",
-            "@type": "ComputerLanguage",
-            "name": "Snakemake",
-        }
+    made = ROCrate(version="1.1")
+    root = made.root_dataset
+    root["name"] = cited.title
+    root["description"] = " ".join(f"{q['title']}: {q['question']}" for q in questions)
+    root["datePublished"] = datetime.now(UTC).date().isoformat()
+    root["version"] = cited.version
+    root["keywords"] = ", ".join(cited.keywords)
+    root["license"] = made.add(
+        ContextEntity(
+            made,
+            f"https://spdx.org/licenses/{cited.license}",
+            {"@type": "CreativeWork", "name": cited.license, "description": f"{cited.license}: see the file LICENSE"},
+        )
     )
-    return {"@context": "https://w3id.org/ro/crate/1.1/context", "@graph": graph}
+    people = [
+        made.add(Person(made, f"#author-{number}", {"name": author.name} | ({"email": author.email} if author.email else {})))
+        for number, author in enumerate(cited.authors, start=1)
+    ]  # fmt: skip
+    root["author"] = root["publisher"] = people
+    for path in files_of(stage):
+        name = path.relative_to(stage).as_posix()
+        facts: dict[str, Any] = {"name": name, "contentSize": str(path.stat().st_size), "sha256": digest(path)}
+        if path.suffix in TYPES:
+            facts["encodingFormat"] = TYPES[path.suffix]
+        if name == "Snakefile":
+            workflow = made.add_workflow(
+                path, name, main=True, lang="snakemake", properties=facts | {"name": cited.title}
+            )
+            workflow["license"], workflow["author"] = root["license"], people
+        elif name != METADATA:
+            made.add_file(path, name, properties=facts)
+    for number, data in enumerate(imported, start=1):
+        entity = made.add(ContextEntity(made, f"#imported-{number}", data.described()))
+        for study in data.studies:
+            measurements = made.dereference(f"results/{study}/measurements.csv")
+            measurements.append_to("isBasedOn", entity)
+    return made.metadata.generate()

@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,15 @@ from collstudy.base.errors import StudyError
 from collstudy.base.files import read_csv, write_atomically
 from collstudy.base.paths import ROOT
 from collstudy.launch.toolchain import spack_lock
-from collstudy.publish.crate import checksums, crate
+from collstudy.publish.citation import cff, codemeta, read_citation, zenodo
+from collstudy.publish.crate import METADATA, checksums, crate
+from collstudy.publish.data import read_imported, table
 from collstudy.publish.versions import info
 
 #: What a package needs of a checkout that is no git repository.
 SOURCES = (
     "Snakefile", "study", "config", "profiles", "workflow", "report", "envs", "spack", "spack.yaml", "docs", "tests", "LICENSE",
-    "README.md", "CITATION.cff", "CHANGELOG.md", "pyproject.toml",
+    "README.md", "CITATION.cff", "CHANGELOG.md", "CONTRIBUTING.md", "Containerfile", "apptainer.def", "pyproject.toml",
 )  # fmt: skip
 PAGES = """\
 # Puts this folder on GitHub Pages: push it as a repository of its own, and choose "GitHub Actions" in Settings, Pages.
@@ -49,8 +52,11 @@ jobs:
 """
 
 
-def publish(results: Path, studies: list[str], target: Path) -> list[str]:
-    """Write the folder *target*; returns lines that say what is in it. Raises StudyError when the results are not complete."""
+def publish(results: Path, studies: list[str], target: Path, inputs: Mapping[str, list[Path]]) -> list[str]:
+    """Write the folder *target*; returns lines that say what is in it. *inputs* are the files that each study imports.
+
+    Raises StudyError when the results are not complete.
+    """
     report = {name: results / "report" / name for name in ("index.html", "report.pdf")}
     lacking = [str(path) for path in report.values() if not path.exists()]
     lacking += [
@@ -78,13 +84,30 @@ def publish(results: Path, studies: list[str], target: Path) -> list[str]:
         (stage / "config" / "config.yaml").write_text(text, encoding="utf-8")
         _write_json(stage / "versions.json", info())
         (stage / "ARTIFACT.md").write_text(artifact(results, studies), encoding="utf-8")
-        _write_json(stage / "ro-crate-metadata.json", crate(stage, studies))
+        cited, imported = read_citation(), read_imported(inputs)
+        (stage / "CITATION.cff").write_text(
+            cff(cited, (ROOT / "CITATION.cff").read_text(encoding="utf-8")), encoding="utf-8"
+        )
+        _write_json(stage / "codemeta.json", codemeta(cited))
+        _write_json(stage / ".zenodo.json", zenodo(cited, f"Data package of the studies {', '.join(studies)}."))
+        if imported:
+            (stage / "imported.csv").write_bytes(table(imported))
+            _copy_licences(inputs, stage / "licences")
+        _write_json(stage / METADATA, crate(stage, studies, cited, imported))
         (stage / "SHA256SUMS").write_text(checksums(stage), encoding="utf-8")
         archive = target / "data-package.zip"
         _zip(stage, archive)
         for name, path in report.items():
             _copy(path, target / name)
-        for name in ("ARTIFACT.md", "LICENSE", "ro-crate-metadata.json"):
+        for name in (
+            "ARTIFACT.md",
+            "LICENSE",
+            METADATA,
+            "CITATION.cff",
+            "codemeta.json",
+            ".zenodo.json",
+            "imported.csv",
+        ):
             if (stage / name).exists():
                 _copy(stage / name, target / name)
     finally:
@@ -136,6 +159,13 @@ def _cell_files(results: Path, study: str) -> list[Path]:
     wanted = {row["cell"] for row in read_csv(results / study / "cells.csv") if row.get("cell")}
     found = (results / "cells").rglob("*.json") if wanted else ()
     return [path for path in found if path.stem.rsplit("-", 1)[-1] in wanted]
+
+
+def _copy_licences(inputs: Mapping[str, list[Path]], target: Path) -> None:
+    """Licences that are beside imported data: some ask that they go with them."""
+    for folder in {path.parent for paths in inputs.values() for path in paths}:
+        for path in folder.glob("LICEN[CS]E*"):
+            _copy(path, target / folder.name / path.name)
 
 
 def _copy_spack(stage: Path) -> None:

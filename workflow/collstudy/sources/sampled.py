@@ -35,6 +35,10 @@ class SampledSource(SweptSource):
         assert isinstance(study.source, Sampled)
         self.sampling = study.source.sampling
 
+    def needs(self) -> set[str]:
+        """R as well: it chooses what a round asks for."""
+        return super().needs() | {"r"}
+
     @property
     def numbers(self) -> range:
         """The numbers of the rounds."""

@@ -44,9 +44,10 @@ class SweptSource(Source):
         return list(self.cells())
 
     def needs(self) -> set[str]:
-        """MPI libraries, where they can be installed."""
-        local = self.study.machine.kind == "local"
-        return {mpi for sweep in self.study.sweeps for mpi in sweep.mpis} if local else set()
+        """A compiler, and MPI libraries or the simulator."""
+        if self.study.machine.kind == "simulated":
+            return {"compiler", "simulator"}
+        return {"compiler", *(mpi for sweep in self.study.sweeps for mpi in sweep.mpis)}
 
     def describe(self) -> dict[str, Any]:
         """The grid, and how it is measured."""
@@ -111,6 +112,8 @@ class SweptSource(Source):
                 whole = {**launch.get("library", {}), "launch": launch["launch"], "proved": proved}
                 if timed and not cell.deterministic:
                     whole["seconds"] = launch["provenance"].get("seconds")
+                if not cell.deterministic and (order := launch["provenance"].get("order")):
+                    whole["round"] = order["seed"]
                 rows.measurements += [{**common, **sample, **whole} for sample in launch["samples"]]
         return rows
 

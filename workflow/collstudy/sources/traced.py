@@ -47,8 +47,8 @@ class TracedSource(Source):
         return work.machine
 
     def needs(self) -> set[str]:
-        """What set-up installs for it."""
-        return {"applications"}
+        """Applications and the MPI library that starts them, and the simulator for replays."""
+        return {"compiler", "applications", self.study.machine.mpi, *(["simulator"] if self.asked.replay else [])}
 
     def describe(self) -> dict[str, Any]:
         """What study.json says of applications: where their traces and replays are, and how they are replayed."""

@@ -15,8 +15,10 @@ from collstudy.study.work import Work
 
 #: Raise it when the meaning of a cell's fields changes: old files then no longer count as measured.
 IDENTITY_VERSION = 1
-#: The same for simulated machines with `core_gb_s`, calibrated ones among them. 2: lazy updates no longer meet FATPIPE links.
+#: The same for simulated machines with `core_gb_s`. 2: lazy updates no longer meet FATPIPE links.
 CORE_LINKS_VERSION = 2
+#: The same for calibrated ones. 3: a sender's next message, the turn of another sender, shares of a core, two eager limits.
+MESSAGES_VERSION = 3
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,9 @@ def machine_identity(machine: Machine, host: dict[str, str]) -> dict[str, Any]:
     identity = {"name": machine.name, "kind": machine.kind, "levels": levels}
     if machine.kind == "simulated":
         identity["simulation"] = machine.simulation
-        if "core_gb_s" in machine.simulation:
+        if "delay_us" in machine.simulation:
+            identity["model"] = MESSAGES_VERSION
+        elif "core_gb_s" in machine.simulation:
             identity["model"] = CORE_LINKS_VERSION
     if machine.kind == "local":
         identity["host"] = host

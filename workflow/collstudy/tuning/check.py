@@ -22,7 +22,7 @@ from collstudy.base.paths import ROOT
 from collstudy.launch import hydra, mpich, openmpi
 from collstudy.launch.proof import messages
 from collstudy.launch.rulesfile import rules_arguments
-from collstudy.launch.toolchain import Mpi, mpi_environment
+from collstudy.launch.toolchain import Mpi
 from collstudy.study.config import Catalogue
 from collstudy.study.patterns import PATTERNS, messages_an_edge
 from collstudy.tuning import trees
@@ -126,7 +126,7 @@ def _monitored(mpi: Mpi, arguments: list[Any], collective: str, processes: int, 
             "--mca", "pml_monitoring_enable", "2", "--mca", "pml_monitoring_enable_output", "3",
             "--mca", "pml_monitoring_filename", f"{folder}/messages", mpi.build / "probe" / "collprobe", collective, size,
         ]  # fmt: skip
-        return _messages_of(command, mpi_environment(), Path(folder))
+        return _messages_of(command, mpi.environment(), Path(folder))
 
 
 def _mpich_probe(mpi: Mpi, catalogue: Catalogue) -> Probe:

@@ -1,0 +1,412 @@
+# What set-up makes in .study/, and how. Sourced by `study`; ROOT and SETUP are set there. No step needs root: as root, on Debian or
+# Ubuntu, packages of envs/debian.txt are installed as well. Every step is done again only when the content of its inputs changed.
+QUARTO_VERSION=1.9.38
+# Seconds after which a step that says nothing is named.
+SILENCE_S=5
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+die() { printf 'error: %s\n' "$*" >&2; exit 2; }
+
+# check_place: make, PATH and the compilers' wrappers split or quote the path of the checkout in ways of their own.
+check_place() {
+  local odd
+  odd=$(printf %s "$ROOT" | LC_ALL=C tr -d '\200-\377A-Za-z0-9 /._+,=@~-'; echo end) # a newline at the end would be lost
+  odd=${odd%end}
+  [ -z "$odd" ] || die "the path of this checkout has characters that programs which it calls cannot have: $(printf %q "$odd"); of ASCII, \
+letters, digits, blanks and . _ - + , = @ ~ work: $(printf %q "$ROOT")"
+}
+
+# done_before NAME INPUT... : true when NAME was set up from these very inputs. remember NAME INPUT... notes it.
+digest() { cat -- "$@" 2>/dev/null | sha256sum | cut -d' ' -f1; }
+done_before() { local name=$1; shift; [ "$(cat "$SETUP/stamps/$name" 2>/dev/null)" = "$(digest "$@")" ]; }
+remember() { local name=$1; shift; mkdir -p "$SETUP/stamps"; digest "$@" > "$SETUP/stamps/$name"; }
+
+# Steps side by side ---------------------------------------------------------------------------------------------------
+
+declare -A process_of=() text_of=()
+
+# start NAME TEXT COMMAND...: run a step beside the others; what it prints goes to .study/NAME.log.
+start() {
+  local name=$1
+  text_of[$name]=$2
+  shift 2
+  say "${text_of[$name]}"
+  ("$@") > "$SETUP/$name.log" 2>&1 9>&- &
+  process_of[$name]=$!
+}
+
+# attend NAME: wait for a step that may have been started; its status. What still runs is named every few seconds.
+attend() {
+  local name=$1 since=$SECONDS status
+  [ -n "${process_of[$name]:-}" ] || return 0
+  while kill -0 "${process_of[$name]}" 2>/dev/null; do
+    if [ $((SECONDS - since)) -ge $SILENCE_S ]; then
+      since=$SECONDS
+      say "${text_of[$name]}: $(tail -n 1 "$SETUP/$name.log" | cut -c 1-80)"
+    fi
+    sleep 0.2
+  done
+  wait "${process_of[$name]}" && status=0 || status=$?
+  unset "process_of[$name]"
+  [ "$status" = 0 ] || { tail -n 20 "$SETUP/$name.log" >&2; say "${text_of[$name]}: failed; its output is in .study/$name.log"; }
+  return "$status"
+}
+
+# Packages of the system -------------------------------------------------------------------------------------------------
+
+# packages_of PART...: their Debian packages.
+packages_of() { awk -v parts=" $* " '$1 !~ /^#/ && NF && index(parts, " " $1 " ") { print $2 }' "$ROOT/envs/debian.txt"; }
+
+can_install() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; }
+
+# patiently COMMAND...: apt-get, again when another program (a new machine's own updates) holds one of apt's locks, for ten minutes.
+patiently() {
+  local until=$((SECONDS + 600)) log
+  log=$(mktemp)
+  while ! "$@" 2>&1 | tee "$log"; do
+    { [ $SECONDS -lt $until ] && grep -qE 'Could not get lock|Unable to lock' "$log"; } || { rm -f "$log"; return 1; }
+    echo "another program holds apt's lock; waiting for it"
+    sleep 2
+  done
+  rm -f "$log"
+}
+
+# apt_install PART...: install the packages of these parts, which only root can.
+apt_install() {
+  export DEBIAN_FRONTEND=noninteractive
+  patiently apt-get update -q || return
+  # shellcheck disable=SC2046
+  patiently apt-get install -y --no-install-recommends -o DPkg::Lock::Timeout=600 -o Dpkg::Use-Pty=0 $(packages_of "$@")
+}
+
+# Parts: what the studies need, whether it is here, and what for ------------------------------------------------------------
+
+# have PART: whether it is here. A module, Spack or conda may provide it: programs and R packages count, not Debian packages.
+have() {
+  case $1 in
+    compiler) command -v gcc && command -v make && echo '#include <stdio.h>' | gcc -E -o /dev/null - ;;
+    simulator) command -v smpicc && command -v smpirun && command -v g++ ;;
+    r) have_r ;;
+    applications) command -v lmp ;;
+    # shellcheck disable=SC2046
+    *) dpkg-query -W $(packages_of "$1") ;;
+  esac > /dev/null 2>&1
+}
+
+# have_r: R with what the analysis imports; which R was looked at is kept, because looking takes half a second.
+have_r() {
+  local description=$ROOT/workflow/analysis/DESCRIPTION looked
+  looked="$(command -v Rscript) $(digest "$description")" || return
+  [ "$(cat "$SETUP/stamps/r-packages" 2>/dev/null)" = "$looked" ] && return
+  Rscript "$ROOT/envs/missing.R" "$description" && mkdir -p "$SETUP/stamps" && echo "$looked" > "$SETUP/stamps/r-packages"
+}
+
+explain_part() {
+  case $1 in
+    compiler) echo "a C compiler (gcc, make, the C library's headers): needed to build what measures and simulates" ;;
+    simulator) echo "SimGrid (smpicc, smpirun, g++): needed to simulate and to calibrate" ;;
+    r) echo "R ($(Rscript "$ROOT/envs/missing.R" "$ROOT/workflow/analysis/DESCRIPTION" 2>/dev/null || echo Rscript)): needed for tables, figures and the report" ;;
+    applications) echo "applications (lammps): they are left out of their study" ;;
+    tests) echo "what only tests need (Slurm, lintr, ...): those tests fail" ;;
+    *) echo "$1" ;;
+  esac
+}
+
+# name_missing PART...: a line for each part that is not here, and how to get them.
+name_missing() {
+  local part lacking=()
+  for part in "$@"; do
+    have "$part" && continue
+    lacking+=("$part")
+    say "not here: $(explain_part "$part")${WANTED[$part]:+ (${WANTED[$part]})}"
+  done
+  [ ${#lacking[@]} -gt 0 ] || return 0
+  say "ways to get it: a module of the cluster; conda or pixi (envs/environment.yml); Spack (spack.yaml, spack/r); a container (Containerfile); \
+or as root: apt-get install $(packages_of "${lacking[@]}" | paste -sd' ')"
+}
+
+# Python -----------------------------------------------------------------------------------------------------------------
+
+# Programs that a user without root got from Debian's packages (borrow_package).
+PATH=$PATH:$SETUP/debian/usr/bin
+
+# find_python: the first Python that is new enough.
+find_python() {
+  local name
+  for name in python3 python3.14 python3.13 python3.12 python3.11; do
+    "$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { command -v "$name"; return; }
+  done
+  return 1
+}
+
+# pip_of PYTHON: how to call pip with it: installed, or the wheel that comes with Python or Debian.
+pip_of() {
+  "$1" -c 'import pip' 2>/dev/null && { echo -m; echo pip; return; }
+  local wheel
+  for wheel in "$("$1" -c 'import ensurepip, os; print(os.path.dirname(ensurepip.__file__))' 2>/dev/null)"/_bundled/pip-*.whl \
+    /usr/share/python-wheels/pip-*.whl "$SETUP"/debian/usr/share/python-wheels/pip-*.whl; do
+    [ -e "$wheel" ] && { echo "$wheel/pip"; return; }
+  done
+  return 1
+}
+
+# borrow_package NAME: unpack a Debian package in .study/debian, which needs no root.
+borrow_package() {
+  command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null || return
+  local lists=$SETUP/debian/lists options
+  mkdir -p "$lists/partial" "$SETUP/debian/cache/archives/partial"
+  options=(-qq -o "Dir::State::lists=$lists" -o "Dir::Cache=$SETUP/debian/cache" -o APT::Sandbox::User=)
+  { [ -n "$(find "$lists" -maxdepth 1 -type f -name '*Packages*' -print -quit)" ] || apt-get "${options[@]}" update; } \
+    && (cd "$SETUP/debian" && apt-get "${options[@]}" download "$1" && dpkg-deb -x "$1"_*.deb . && rm -f "$1"_*.deb)
+}
+
+setup_python() {
+  local python
+  if ! python=$(find_python) || ! pip_of "$python" >/dev/null; then
+    if can_install; then
+      start python "Python" apt_install python && attend python || exit 2
+    elif [ -n "$python" ]; then
+      start pip "pip, which this Python lacks (Debian's python3-pip-whl, unpacked in .study/debian)" borrow_package python3-pip-whl && attend pip || true
+    fi
+  fi
+  python=$(find_python) || die "no Python 3.11 or newer on PATH: module load python, conda (envs/environment.yml), or as root: apt-get install python3 python3-pip-whl"
+  pip_of "$python" >/dev/null || die "$python has no pip: as root: apt-get install python3-pip-whl; or python3 -m ensurepip --user"
+  PYTHON=$python
+}
+
+# setup_uv: the installer of everything else. pip's own settings (index, certificates) become uv's.
+setup_uv() {
+  local pip setting
+  if ! done_before uv "$ROOT/envs/uv.lock"; then
+    mapfile -t pip < <(pip_of "$PYTHON")
+    rm -rf "$SETUP/uv"
+    "$PYTHON" "${pip[@]}" install -q --disable-pip-version-check --root-user-action=ignore --no-deps --require-hashes --target "$SETUP/uv" -r "$ROOT/envs/uv.lock" || return
+    remember uv "$ROOT/envs/uv.lock"
+  fi
+}
+
+# use_uv ARGUMENT...: uv with the settings of pip, which sites and users have made, and nothing of its own outside of .study/.
+use_uv() {
+  local pip index
+  if [ -z "${UV_DEFAULT_INDEX:-}" ]; then
+    mapfile -t pip < <(pip_of "$PYTHON")
+    index=${PIP_INDEX_URL:-$("$PYTHON" "${pip[@]}" config get global.index-url 2>/dev/null || true)}
+    [ -z "$index" ] || export UV_DEFAULT_INDEX=$index
+  fi
+  [ -n "${SSL_CERT_FILE:-}" ] || [ -z "${PIP_CERT:-}" ] || export SSL_CERT_FILE=$PIP_CERT
+  # Python compiles what it imports first, except where it is told not to keep that.
+  [ -z "${PYTHONDONTWRITEBYTECODE:-}" ] || export UV_COMPILE_BYTECODE=1
+  UV_CACHE_DIR=$SETUP/uv-cache-$BASHPID UV_SYSTEM_CERTS=true UV_PYTHON_DOWNLOADS=never UV_NO_CONFIG=1 "$SETUP/uv/bin/uv" "$@"
+}
+
+# venv NAME LOCK [PROBE]: a virtual environment .study/NAME with exactly what LOCK says. It may be moved.
+venv() {
+  local name=$1 lock=$ROOT/envs/$2
+  done_before "$name" "$lock" && [ -x "$SETUP/$name/bin/python" ] && return
+  use_uv venv -q --clear --relocatable --python "$PYTHON" "$SETUP/$name" \
+    && use_uv pip install --python "$SETUP/$name" --no-deps --require-hashes -r "$lock" || return
+  rm -rf "$SETUP/uv-cache-$BASHPID"
+  remember "$name" "$lock"
+}
+
+# setup_venv: the environment of the workflow.
+setup_venv() {
+  setup_uv && venv venv study.lock
+}
+
+# setup_test_venv: what only tests need, in the same environment.
+setup_test_venv() {
+  done_before test "$ROOT/envs/study.lock" "$ROOT/envs/test.lock" && return
+  use_uv pip install --python "$SETUP/venv" --no-deps --require-hashes -r "$ROOT/envs/test.lock" || return
+  rm -rf "$SETUP/uv-cache-$BASHPID"
+  remember test "$ROOT/envs/study.lock" "$ROOT/envs/test.lock"
+}
+
+# MPI libraries ------------------------------------------------------------------------------------------------------------
+
+# mpi_venv NAME: an MPI library from PyPI in .study/NAME.
+mpi_venv() {
+  case $1 in mpich | impi)
+    case $ROOT in *[[:space:]]*) echo "the compilers of MPICH and Intel MPI do not work below a path with a blank: $ROOT"; return 1 ;; esac ;;
+  esac
+  venv "$1" "$1.lock" || return
+  # Closing Open MPI's transport of one-sided calls sleeps a second in every launch (opal/mca/btl/ofi/btl_ofi_component.c).
+  [ "$1" != openmpi ] || grep -qs '^btl = ' "$SETUP/openmpi/etc/openmpi-mca-params.conf" \
+    || echo 'btl = ^ofi' >> "$SETUP/openmpi/etc/openmpi-mca-params.conf"
+}
+
+# setup_spack: Open MPI and OSU Micro-Benchmarks of spack.yaml, from the cluster's lock where there is one; the view is .study/spack.
+setup_spack() {
+  command -v spack >/dev/null || die "spack is not on PATH: . SPACK/share/spack/setup-env.sh (or module load spack)"
+  local clusters problems cluster=${COLLSTUDY_CLUSTER:-}
+  clusters=$(cd "$ROOT/spack" && find . -mindepth 2 -name packages.yaml | cut -d/ -f2 | LC_ALL=C sort | paste -sd' ')
+  [ -n "$cluster" ] || die "COLLSTUDY_CLUSTER is not set; it names a folder of spack/ (here: $clusters)"
+  [ -e "$ROOT/spack/$cluster/packages.yaml" ] || die "no spack/$cluster/packages.yaml; COLLSTUDY_CLUSTER may be one of: $clusters"
+  export COLLSTUDY_CLUSTER
+  # Spack takes a lock up as it is: one of another cluster, or of what this one was, must not be there.
+  if [ -e "$ROOT/spack/$cluster/spack.lock" ]; then cp "$ROOT/spack/$cluster/spack.lock" "$ROOT/spack.lock"; else rm -f "$ROOT/spack.lock"; fi
+  problems=$(PYTHONPATH=$ROOT/workflow "$SETUP/venv/bin/python" -m collstudy spack-check "$ROOT") \
+    || { printf '%s\n' "$problems" >&2; die "the Spack files do not agree; see above"; }
+  start spack "Spack: concretize and install (spack.yaml, spack/$cluster)" eval 'spack -e "$ROOT" concretize && spack -e "$ROOT" install'
+  attend spack || exit 2
+  [ -x "$SETUP/spack/bin/mpicc" ] || die "no mpicc in Spack's view .study/spack; Spack links no externals there (see $SETUP/spack.log)"
+  cmp -s "$ROOT/spack.lock" "$ROOT/spack/$cluster/spack.lock" || {
+    cp "$ROOT/spack.lock" "$ROOT/spack/$cluster/spack.lock"
+    say "the lock is new: commit spack/$cluster/spack.lock, so that the next set-up installs the very same"
+  }
+}
+
+# R and the report -----------------------------------------------------------------------------------------------------------
+
+# setup_quarto: Quarto from PyPI, which fetches the rest from GitHub. PyPI's quarto always ends with status 0: only what it prints
+# says whether it works.
+setup_quarto() {
+  local bin=$SETUP/quarto/bin said="Quarto $QUARTO_VERSION in .study/quarto"
+  mkdir -p "$SETUP/stamps"
+  if use_uv venv -q --clear --relocatable --python "$PYTHON" "$SETUP/quarto" && use_uv pip install --python "$SETUP/quarto" \
+    "quarto-cli==$QUARTO_VERSION" && [ "$("$bin/quarto" --version 2>/dev/null)" = "$QUARTO_VERSION" ]; then
+    ln -sf ../../quarto/bin/quarto "$SETUP/venv/bin/quarto"
+  else
+    rm -rf "$SETUP/quarto"
+    said="Quarto $QUARTO_VERSION cannot be fetched here (.study/quarto.log); the report is rendered with knitr, pandoc and typst"
+  fi
+  say "$said" 2>&1
+  rm -rf "$SETUP/uv-cache-$BASHPID"
+  echo "$QUARTO_VERSION" > "$SETUP/stamps/quarto"
+}
+
+setup_r() {
+  local sources
+  mapfile -t sources < <(find "$ROOT/workflow/analysis" -type f -not -path '*/tests/*' | LC_ALL=C sort)
+  done_before r "${sources[@]}" && return
+  mkdir -p "$SETUP/R"
+  start r "R package collanalysis in .study/R" \
+    install_r "${sources[@]}"
+}
+
+# install_r SOURCE...: the R package, which these files are.
+install_r() {
+  R CMD INSTALL --no-docs --no-test-load --library="$SETUP/R" "$ROOT/workflow/analysis" && remember r "$@"
+}
+
+# All of it ------------------------------------------------------------------------------------------------------------------
+
+declare -A WANTED=()
+MPIS=()
+
+# read_needs [STUDY...]: what these studies (without names: those of config/config.yaml) need, and which of them.
+read_needs() {
+  local needs part studies
+  WANTED=() MPIS=()
+  needs=$(cd "$ROOT" && python -m collstudy needs "$@") || exit 2
+  while read -r part studies; do
+    case $part in
+      openmpi | mpich | impi) MPIS+=("$part") ;;
+      ?*) WANTED[$part]=$studies ;;
+    esac
+  done <<< "$needs"
+}
+
+# lock_setup: one set-up at a time.
+lock_setup() {
+  check_place
+  mkdir -p "$SETUP"
+  exec 9> "$SETUP/lock"
+  flock -n 9 || { say "another set-up is running; waiting for it"; flock 9; }
+}
+unlock_setup() { flock -u 9; exec 9>&-; }
+
+# venv_done NAME LOCK: whether .study/NAME is what LOCK says.
+venv_done() { done_before "$1" "$ROOT/envs/$2.lock" && [ -x "$SETUP/$1/bin/python" ]; }
+
+# setup_workflow: the environment in which the workflow's own commands run: Python alone.
+setup_workflow() {
+  setup_python
+  if ! venv_done venv study; then
+    start venv "Python packages of envs/study.lock in .study/venv" setup_venv
+    # All but imported studies need it, and what says so waits for those packages.
+    ! can_install || have compiler || { start compiler "a C compiler" apt_install compiler; attend compiler || true; }
+    attend venv || exit 2
+  fi
+  # The environment may be a new one.
+  [ ! -x "$SETUP/quarto/bin/quarto" ] || ln -sf ../../quarto/bin/quarto "$SETUP/venv/bin/quarto"
+  write_activate
+  activate
+}
+
+# setup [--spack] [--tests | --analysis | --measure | --calibrate MACHINE] [STUDY...]: everything that these studies (--measure: until
+# they are measured), the tests, the analysis alone or the calibration of a machine need and that can be had here.
+setup() {
+  local spack=false tests=false analysis=false measure=() studies=() name part parts=() lacking=() programs=()
+  while [ $# -gt 0 ]; do
+    case $1 in
+      --spack) spack=true ;;
+      --tests) tests=true ;;
+      --analysis) analysis=true ;;
+      --measure) measure=(--measure) ;;
+      --calibrate) studies+=("$1" "${2:-}"); shift ;;
+      -*) die "unknown option '$1'; see ./study setup --help" ;;
+      *) studies+=("$1") ;;
+    esac
+    shift
+  done
+  lock_setup
+  setup_workflow
+  ! $spack || setup_spack
+  if $tests; then
+    WANTED=([compiler]="" [simulator]="" [r]="" [applications]="" [tests]="") MPIS=(openmpi mpich impi)
+    programs=(--all)
+    done_before test "$ROOT/envs/study.lock" "$ROOT/envs/test.lock" || start test "Python packages of envs/test.lock in .study/venv" setup_test_venv
+  elif $analysis; then
+    WANTED=([r]="") MPIS=()
+  else
+    read_needs "${measure[@]}" "${studies[@]}"
+    programs=("${studies[@]}")
+  fi
+  # gcc without make: what Debian's package gcc is alone.
+  if ! have compiler && ! can_install && command -v gcc >/dev/null && ! command -v make >/dev/null; then
+    start make "make (Debian's package, unpacked in .study/debian)" borrow_package make
+    attend make || true
+  fi
+  for part in compiler simulator r applications tests; do
+    [ -n "${WANTED[$part]+x}" ] || continue
+    parts+=("$part")
+    have "$part" || lacking+=("$part")
+  done
+  if [ ${#lacking[@]} -gt 0 ] && can_install; then start system "Debian packages for: ${lacking[*]}" apt_install "${lacking[@]}"; fi
+  for name in "${MPIS[@]}"; do
+    venv_done "$name" "$name" || start "$name" "$name from PyPI (envs/$name.lock) in .study/$name" mpi_venv "$name"
+  done
+  if [ -n "${WANTED[r]+x}" ] && ! command -v quarto >/dev/null && [ "$(cat "$SETUP/stamps/quarto" 2>/dev/null)" != "$QUARTO_VERSION" ]; then
+    start quarto "Quarto $QUARTO_VERSION, where it can be fetched" setup_quarto
+  fi
+  for name in "${MPIS[@]}"; do attend "$name" || exit 2; done
+  # Programs for MPI libraries are built while apt-get brings R and the simulator.
+  [ -z "${process_of[system]:-}" ] || $analysis || ! have compiler || build_programs --real "${programs[@]}"
+  attend system || true
+  if [ -n "${WANTED[r]+x}" ] && have r; then setup_r; fi
+  $analysis || ! have compiler || build_programs "${programs[@]}"
+  attend r || exit 2
+  attend test || exit 2
+  if [ -n "${process_of[quarto]:-}" ]; then attend quarto || true; tail -n 1 "$SETUP/quarto.log" >&2; fi
+  name_missing "${parts[@]}"
+  unlock_setup
+}
+
+# build_programs [--real] [STUDY...]: C programs, each named when it is built.
+build_programs() { (cd "$ROOT" && python -m collstudy build "$@") || die "the C programs could not be built; see above"; }
+
+write_activate() {
+  # It finds its own place: a checkout may be moved, or share .study with another one.
+  cat > "$SETUP/activate" <<'ACTIVATE'
+# source .study/activate: the environment in which plain snakemake does what ./study run does (bash, zsh).
+_checkout=$(cd "$(dirname "${BASH_SOURCE[0]:-$0}")/.." && pwd)
+export PATH="$_checkout/.study/venv/bin:$PATH" PYTHONPATH="$_checkout/workflow" R_LIBS="$_checkout/.study/R"
+unset _checkout
+ACTIVATE
+}
+
+# activate: the set-up environment: what plain `snakemake` needs as well.
+activate() {
+  export PATH=$SETUP/venv/bin:$PATH PYTHONPATH=$ROOT/workflow${PYTHONPATH:+:$PYTHONPATH} R_LIBS=$SETUP/R${R_LIBS:+:$R_LIBS}
+}

@@ -1,0 +1,59 @@
+"""The workflow as other workflows and Snakemake's own tools use it: as a module, from the catalogue's folder, with a report."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from conftest import ROOT, TINY, Checkout
+
+MODULE = """
+configfile: "config/config.yaml"
+
+module collstudy:
+    snakefile: "{checkout}/workflow/Snakefile"
+    config: config["mpi"]
+
+use rule * from collstudy as mpi_*
+
+rule all:
+    default_target: True
+    input: "results/mpi/mine/measurements.csv"
+    output: "said.txt"
+    shell: "wc -l < {{input}} > {{output}}"
+"""
+
+
+def snakemake(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    return subprocess.run(
+        ["snakemake", "--cores", "2", *arguments], cwd=folder, capture_output=True, text=True, timeout=900, check=False, env=environment
+    )  # fmt: skip
+
+
+def test_another_workflow_uses_it_with_studies_and_results_of_its_own(checkout: Checkout, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    (other / "config" / "mpi" / "studies").mkdir(parents=True)
+    (other / "Snakefile").write_text(MODULE.format(checkout=checkout.folder))
+    settings = "{studies: [mine], results: results/mpi, config_folder: config/mpi}"
+    (other / "config" / "config.yaml").write_text(f"mpi: {settings}\n")
+    (other / "config" / "mpi" / "config.yaml").write_text("studies: [mine]\n")
+    (other / "config" / "mpi" / "studies" / "mine.yaml").write_text(TINY)
+    done = snakemake(other)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (other / "said.txt").read_text().strip() == str(1 + 4 * 11)
+    # Nothing went to the checkout.
+    assert not (checkout.folder / "results").exists()
+    assert "Nothing to be done" in (again := snakemake(other)).stdout + again.stderr
+
+
+def test_the_catalogues_folder_and_snakemakes_report(tmp_path: Path) -> None:
+    folder = tmp_path / "test"
+    folder.mkdir()
+    subprocess.run(["cp", "-r", ROOT / ".test" / "config", folder], check=True)
+    arguments = ("--snakefile", str(ROOT / "workflow" / "Snakefile"))
+    done = snakemake(folder, *arguments, "results/tiny/measurements.csv")
+    assert done.returncode == 0, done.stdout + done.stderr
+    done = snakemake(folder, *arguments, "--report", "report.html", "results/tiny/measurements.csv")
+    assert done.returncode == 0 and (folder / "report.html").stat().st_size > 10000, done.stdout + done.stderr

@@ -1,0 +1,54 @@
+"""What studies need of the computer that they run on: for set-up, and to leave out what cannot run."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable
+
+from collstudy.base.paths import SETUP
+from collstudy.launch import toolchain
+from collstudy.sources.source import Source
+
+#: Parts of envs/debian.txt and envs/setup.sh: sources name them, beside MPI libraries.
+COMPILER, SIMULATOR, R, APPLICATIONS = "compiler", "simulator", "r", "applications"
+#: MPI libraries that set-up can install. The simulated ones need the simulator.
+LIBRARIES = {"openmpi", "mpich", "impi"}
+
+
+def by_part(sources: Iterable[Source], report: bool = True) -> dict[str, list[str]]:
+    """Part -> names of the studies that need it; without *report*, until they are measured, which takes R for sampled ones only."""
+    found: dict[str, list[str]] = {}
+    for source in sources:
+        for part in source.needs() | ({R} if report else set()):
+            found.setdefault(part, []).append(source.study.name)
+    return {part: found[part] for part in sorted(found)}
+
+
+def to_set_up(mpi: str) -> bool:
+    """Whether set-up has to look after an MPI library: it is not here, or is the one that set-up installed."""
+    found = toolchain.mpis().get(mpi)
+    return found is None or found.bin.parent == SETUP / mpi
+
+
+def has_r() -> bool:
+    """Whether the analysis can run: R is on PATH, and set-up has installed the analysis into its library, which needs all packages."""
+    return shutil.which("Rscript") is not None and (SETUP / "R" / "collanalysis" / "DESCRIPTION").exists()
+
+
+def why_not(source: Source) -> str:
+    """What is not here and without which a study cannot be measured; empty where it can."""
+    needs = source.needs()
+    libraries = sorted(needs & LIBRARIES)
+    if SIMULATOR in needs and toolchain.simulator_version() is None:
+        return "SimGrid (smpicc, smpirun) is not here"
+    for mpi in libraries:
+        if mpi not in toolchain.mpis():
+            return f"{mpi} is not here"
+    if COMPILER in needs:
+        for target in libraries + ([toolchain.SIMULATED] if SIMULATOR in needs else []):
+            suite = toolchain.suite(target)
+            if suite is None or not suite.folder.is_dir():
+                return f"the benchmark is not built for {target}: that needs a C compiler"
+    if R in needs and not has_r():
+        return "R, which chooses what its rounds measure, is not here"
+    return ""

@@ -1,0 +1,110 @@
+"""Who made this, which version it is and under which licence: CITATION.cff, with the authors of git; for archives and catalogues."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from collstudy.base.paths import ROOT
+
+
+@dataclass(frozen=True)
+class Author:
+    """A person or a group."""
+
+    name: str
+    email: str = ""
+
+
+@dataclass(frozen=True)
+class Citation:
+    """How to cite the project."""
+
+    title: str
+    version: str
+    released: str
+    license: str
+    authors: tuple[Author, ...]
+    keywords: tuple[str, ...]
+    repository: str = ""
+
+
+def read_citation(checkout: Path = ROOT) -> Citation:
+    """What CITATION.cff says; authors are those of git, in the order of their commits' number, where *checkout* is a repository."""
+    said = yaml.safe_load((checkout / "CITATION.cff").read_text(encoding="utf-8"))
+    named = tuple(
+        Author(
+            one.get("name") or f"{one.get('given-names', '')} {one.get('family-names', '')}".strip(),
+            one.get("email", ""),
+        )
+        for one in said["authors"]
+    )
+    return Citation(
+        said["title"], str(said["version"]), str(said["date-released"]), said["license"], _authors_of_git(checkout) or named,
+        tuple(said.get("keywords", ())), said.get("repository-code", ""),
+    )  # fmt: skip
+
+
+def _authors_of_git(checkout: Path) -> tuple[Author, ...]:
+    """Nothing where *checkout* is not the top of a repository: a package may be unpacked in one of somebody else's."""
+    if not (checkout / ".git").exists():
+        return ()
+    try:
+        done = subprocess.run(
+            ["git", "shortlog", "-sne", "HEAD"],
+            cwd=checkout,
+            capture_output=True,
+            text=True,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+    except OSError:
+        return ()
+    lines = [line.split("\t", 1)[1] for line in done.stdout.splitlines() if "\t" in line]
+    return tuple(Author(line.partition(" <")[0], line.partition(" <")[2].rstrip(">")) for line in lines)
+
+
+def cff(cited: Citation, text: str) -> str:
+    """CITATION.cff with these authors instead of its own; *text* is the file as it is."""
+    document = yaml.safe_load(text)
+    document["authors"] = [{"name": a.name} | ({"email": a.email} if a.email else {}) for a in cited.authors]
+    document["date-released"] = cited.released
+    return yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120)
+
+
+def codemeta(cited: Citation) -> dict[str, Any]:
+    """codemeta.json, CodeMeta 3.0."""
+    found: dict[str, Any] = {
+        "@context": "https://w3id.org/codemeta/3.0",
+        "@type": "SoftwareSourceCode",
+        "name": cited.title,
+        "version": cited.version,
+        "dateModified": cited.released,
+        "license": f"https://spdx.org/licenses/{cited.license}",
+        "author": [
+            {"@type": "Person", "name": a.name} | ({"email": a.email} if a.email else {}) for a in cited.authors
+        ],
+        "keywords": list(cited.keywords),
+        "programmingLanguage": ["Snakemake", "Python", "R", "C"],
+        "operatingSystem": "Linux",
+    }
+    return found | ({"codeRepository": cited.repository} if cited.repository else {})
+
+
+def zenodo(cited: Citation, description: str) -> dict[str, Any]:
+    """.zenodo.json: what Zenodo takes from a repository's release."""
+    return {
+        "title": cited.title,
+        "version": cited.version,
+        "upload_type": "software",
+        "publication_date": cited.released,
+        "description": description,
+        "license": cited.license,
+        "access_right": "open",
+        "creators": [{"name": author.name} for author in cited.authors],
+        "keywords": list(cited.keywords),
+    }

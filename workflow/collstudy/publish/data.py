@@ -1,0 +1,64 @@
+"""Data of others that studies import: whose they are and under which licence, as config/data.yaml says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from collstudy.base.files import to_csv
+from collstudy.base.paths import ROOT
+from collstudy.publish.digest import digest
+
+NOT_STATED = "not stated"
+COLUMNS = ["file", "sha256", "studies", "source", "licence"]
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A file that studies imported: its folder and name, digest, source and licence."""
+
+    file: str
+    sha256: str
+    studies: tuple[str, ...]
+    source: str
+    licence: str
+
+    def described(self) -> dict[str, Any]:
+        """The file as an entity of an RO-Crate."""
+        facts = {
+            "@type": "CreativeWork",
+            "name": self.file,
+            "sha256": self.sha256,
+            "description": f"Imported data; licence: {self.licence}",
+        }
+        if self.source != NOT_STATED:
+            facts |= {"url": self.source} if self.source.startswith("http") else {"isBasedOn": self.source}
+        return facts
+
+
+def read_imported(inputs: Mapping[str, list[Path]], known: Path = ROOT / "config" / "data.yaml") -> list[Imported]:
+    """The files of *inputs* (study -> files), each once; their folder's name is what *known* has an entry for."""
+    entries = (yaml.safe_load(known.read_text(encoding="utf-8")) if known.exists() else None) or {}
+    users: dict[Path, list[str]] = {}
+    for study, paths in inputs.items():
+        for path in paths:
+            users.setdefault(path, []).append(study)
+    found = []
+    for path, studies in sorted(users.items()):
+        entry = entries.get(path.parent.name, {})
+        found.append(
+            Imported(
+                f"{path.parent.name}/{path.name}", digest(path), tuple(studies), entry.get("source", NOT_STATED),
+                entry.get("licence", NOT_STATED),
+            )
+        )  # fmt: skip
+    return found
+
+
+def table(imported: list[Imported]) -> bytes:
+    """imported.csv of a package."""
+    return to_csv(COLUMNS, [{**vars(one), "studies": " ".join(one.studies)} for one in imported])
