@@ -383,8 +383,8 @@ def test_a_fit_is_a_file_of_its_own_and_is_read_back(checkout: Checkout) -> None
 
 #: SHA-256 (first 16 digits) of what decides numbers of a machine: stored cells have it in their identity.
 IDENTITIES = {
-    "thin": "1fd33ec87232320e",
-    "thin-fat-tree": "a7c87ac2c72f4d5a",
+    "thin": "0a916d52438182b3",
+    "thin-fat-tree": "57dd7a50ba418855",
     "orfeo-epyc": "b60622973adc4392",
     "orfeo-thin-slurm": "4cabb941f6d2f1d8",
     "csews": "4e2a47faa1be79af",
