@@ -2,10 +2,11 @@
 
 import argparse
 import json
+import shutil
 
 import pytest
 from collstudy.tuning import advise
-from collstudy.tuning.advise import Question, answer, parse_size
+from collstudy.tuning.advise import Question, Shape, answer, likeness, parse_size, shape_of
 
 HEADER = "collective,mapping,nodes,processes,size_bytes,algorithm,reason,basis,expected_us,default_us,gain_pct,noise_pct,noise_from\n"
 
@@ -117,3 +118,28 @@ def test_the_command_says_what_is_missing(tmp_path):
         advise.advise(tmp_path, Question("bcast", "core", 2, 8, None), None)
     with pytest.raises(advise.StudyError, match="nothing is decided yet"):
         advise.advise(tmp_path, Question("bcast", "core", 2, 8, 8), None)
+
+
+def test_the_machine_that_is_most_like_the_askers_answers_first(tmp_path, folder):
+    results = tmp_path / "results"
+    for name, cores in (("large", 64), ("small", 12)):
+        shutil.copytree(folder, results / name, ignore=shutil.ignore_patterns("results"))
+        document = json.loads((folder / "study.json").read_text())
+        levels = [{"name": "node", "count": 2}, {"name": "socket", "count": 2}, {"name": "core", "count": cores}]
+        document |= {"name": name, "machine": {"label": name.title(), "levels": levels}}
+        (results / name / "study.json").write_text(json.dumps(document))
+    asker = [("node", 4), ("socket", 2), ("core", 12)]
+    known, lines = advise.advise(results, Question("bcast", "core", 2, 8, 1024), None, asker)
+    heads = [line for line in lines if line.startswith("Study")]
+    assert known and heads == ["Study small (Small, measured):", "Study large (Large, measured):"]
+    assert lines[2] == "  the same shape as the asker's machine: 24 cores a node in 2 sockets"
+    assert (
+        "  unlike the asker's machine: 128 cores a node in 2 sockets, the asker's has 24 cores a node in 2 sockets"
+        in lines
+    )
+
+
+def test_a_machine_without_nodes_is_like_none():
+    assert shape_of([("switch", 2), ("node", 4), ("core", 8)]) == Shape(8, 1)
+    assert shape_of([("core", 8)]) is None
+    assert likeness(None, Shape(8, 1))[0] == float("inf")

@@ -429,7 +429,7 @@ describe_large <- function(results, collectives = topology_collectives) {
   found <- summarise_speedup(topology_rows(results)) |>
     filter(.data$algorithm %in% names(labels), .data$collective %in% collectives) |>
     group_by(.data$collective) |>
-    filter(.data$size_bytes >= min(large_message, max(.data$size_bytes)))
+    filter(.data$size_bytes >= min(large_message, max(c(.data$size_bytes, 0))))
   asked <- distinct(results$study$algorithms, .data$collective, .data$algorithm)
   asked <- semi_join(asked, found, by = c("collective", "algorithm"))
   map2_chr(asked$collective, asked$algorithm, function(collective, algorithm) {
@@ -499,8 +499,8 @@ describe_choice <- function(results) {
 
 describe_setup <- function(results) {
   table <- setup_table(topology_rows(results))
-  table <- filter(table, .data$nodes == max(.data$nodes), .data$collective %in% c("bcast", "reduce"))
-  table <- filter(table, .data$processes_a_node == max(.data$processes_a_node))
+  table <- filter(table, .data$nodes == max(c(.data$nodes, 0)), .data$collective %in% c("bcast", "reduce"))
+  table <- filter(table, .data$processes_a_node == max(c(.data$processes_a_node, 0)))
   paid <- table[!is.na(table$calls_to_pay), ]
   if (nrow(table) == 0) return(character())
   paste0(

@@ -112,6 +112,8 @@ class SweptSource(Source):
                 whole = {**launch.get("library", {}), "launch": launch["launch"], "proved": proved}
                 if timed and not cell.deterministic:
                     whole["seconds"] = launch["provenance"].get("seconds")
+                if not cell.deterministic and (order := launch["provenance"].get("order")):
+                    whole["round"] = order["seed"]
                 rows.measurements += [{**common, **sample, **whole} for sample in launch["samples"]]
         return rows
 

@@ -234,6 +234,7 @@ def check_chapter(raw: dict[str, Any], sweeps: Sequence[Sweep], where: Place) ->
     mappings = {name for sweep in sweeps for name in sweep.mappings}
     needs = {
         "accuracy": ("analysis.compare", "compare" in analysis),
+        "atlas": ("studies to gather", "gather" in raw),
         "collectives": ("a collective", collective),
         "congestion": ("applications", "applications" in raw),
         "ladder": (

@@ -13,7 +13,7 @@ from collstudy.base.errors import StudyError, allowed
 from collstudy.base.paths import ROOT
 from collstudy.study import checks
 from collstudy.study.document import Place, read_document, read_yaml, shown
-from collstudy.study.names import APPLICATIONS, MPIS, POINT_TO_POINT, SIZED, check_name
+from collstudy.study.names import APPLICATIONS, IMPORTED_ONLY, MPIS, POINT_TO_POINT, SIZED, check_name
 from collstudy.study.names import NON_BLOCKING as NON_BLOCKING
 
 #: What fitted costs by level and size replace of a machine's `simulation`.
@@ -189,6 +189,15 @@ class Imported:
     suite_version: str = "unknown"
     mpi: str = "unknown"
     mpi_version: str = "unknown"
+    #: By collective and algorithm: the name that a publication printed, where it is not the true one.
+    printed: dict[str, dict[str, str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """A study of the measurements that other studies have."""
+
+    gather: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -207,7 +216,7 @@ class Study:
     title: str
     question: str
     machine: Machine
-    source: Swept | Sampled | Imported | Traced
+    source: Swept | Sampled | Imported | Traced | Gathered
     analysis: dict[str, Any]
     chapter: str = ""
     companions: tuple[str, ...] = ()
@@ -380,10 +389,11 @@ class Configuration:
             raise StudyError(f"no study {name!r}: {shown(path)} does not exist" + allowed(self.study_names()))
         raw, where = read_document(path, "study")
         machine = self.machine(raw["machine"])
-        kinds = [key for key in ("sweeps", "import", "applications") if key in raw]
-        if (machine.kind == "imported") != ("import" in raw) or len(kinds) != 1:
+        kinds = [key for key in ("sweeps", "import", "applications", "gather") if key in raw]
+        if (machine.kind == "imported") != bool({"import", "gather"} & set(raw)) or len(kinds) != 1:
             raise StudyError(
-                f"{where}: a study has either sweeps or applications (on a machine to run on) or import (machine of kind imported); "
+                f"{where}: a study has either sweeps or applications (on a machine to run on) or import or gather (machine of kind "
+                "imported); "
                 f"machine {machine.name} is of kind {machine.kind}"
             )
         sweeps = tuple(
@@ -417,9 +427,11 @@ class Configuration:
         return self.folder / "studies" / f"{name}.yaml"
 
     def _companions(self, name: str, raw: dict[str, Any], where: Place) -> tuple[str, ...]:
-        """The studies that `with` and `analysis.compare` name."""
+        """The studies that `with`, `gather` and `analysis.compare` name."""
         compared = raw.get("analysis", {}).get("compare", {}).get("study")
         companions = {other: where / "with" / index for index, other in enumerate(raw.get("with", ()))}
+        for index, other in enumerate(raw.get("gather", ())):
+            companions.setdefault(other, where / "gather" / index)
         if compared:
             companions.setdefault(compared, where / "analysis" / "compare" / "study")
         for other, at in companions.items():
@@ -431,12 +443,14 @@ class Configuration:
 
     def _source(
         self, raw: dict[str, Any], machine: Machine, policy: Policy, sweeps: tuple[Sweep, ...], where: Place
-    ) -> Swept | Sampled | Imported | Traced:
+    ) -> Swept | Sampled | Imported | Traced | Gathered:
         """What the study gets its numbers from."""
         applications, replay = self._applications(raw, machine, where)
         sampling = _sampling(raw, sweeps, where)
         if "import" in raw:
             return Imported(**{**raw["import"], "files": tuple(raw["import"]["files"])})
+        if "gather" in raw:
+            return Gathered(tuple(raw["gather"]))
         if applications:
             return Traced(applications, replay)
         return Sampled(sweeps, policy, sampling) if sampling else Swept(sweeps, policy)
@@ -507,6 +521,10 @@ class Configuration:
         collective = raw["collective"]
         if collective not in self.catalogue.algorithms:
             raise StudyError(f"{where / 'collective'}: unknown {collective!r}" + allowed(self.catalogue.algorithms))
+        if collective in IMPORTED_ONLY:
+            raise StudyError(
+                f"{where / 'collective'}: {collective} can only be imported; no benchmark here measures it"
+            )
         if raw.get("levels") == "all-pairs":
             raw = _all_pairs(raw, machine, where)
             collective = raw["collective"]

@@ -9,8 +9,11 @@ from collstudy.base.errors import StudyError
 #: Benchmarks and what they need: collectives that sweep message sizes, and those without a size.
 SIZED = (
     "bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall", "alltoallv", "ibcast",
-    "iallreduce", "reduce_scatter", "ireduce_scatter", "latency", "bw", "multi_lat", "pairs",
+    "iallreduce", "reduce_scatter", "ireduce_scatter", "allgatherv", "reduce_scatter_block", "exscan", "scan", "latency", "bw",
+    "multi_lat", "pairs",
 )  # fmt: skip
+#: In the catalogue for imported data only: no suite that is used here measures them.
+IMPORTED_ONLY = ("allgatherv", "reduce_scatter_block", "exscan", "scan")
 UNSIZED = ("barrier",)
 NON_BLOCKING = ("ibcast", "iallreduce", "ireduce_scatter")
 #: Between two ranks; `pairs`, between each two of all ranks in turn, is in no suite but this project's.
