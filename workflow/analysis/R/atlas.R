@@ -87,8 +87,8 @@ judge_rule <- function(rows, rule) {
 #'
 #' @param rows Tibble from [atlas_rows()].
 #' @return Tibble: machine, simulated, policy (default; one rule for all machines; rule of the other machines), cells,
-#'   geometric_mean_pct, mean_pct, median_pct, p90_pct, p99_pct, max_pct, changed_pct (cells that do not use the default).
-#'   Only collectives that two machines have take part.
+#'   geometric_mean_pct, mean_pct, median_pct, p90_pct, p99_pct, max_pct, changed_pct (cells that do not use the
+#'   default). Only collectives that two machines have take part.
 #' @noRd
 summarise_one_rule <- function(rows) {
   shared <- distinct(rows, .data$machine, .data$collective) |> count(.data$collective) |> filter(.data$n > 1)
@@ -119,8 +119,8 @@ summarise_one_rule <- function(rows) {
 #' the algorithms that both measured there
 #'
 #' @param rows Tibble from [atlas_rows()].
-#' @return Tibble: machine, other, collective, cells, same_winner_pct, winner_costs_pct (geometric mean of how much slower
-#'   than the best the other machine's winner is on this machine), default_costs_pct (the same of the default).
+#' @return Tibble: machine, other, collective, cells, same_winner_pct, winner_costs_pct (geometric mean of how much
+#'   slower than the best the other machine's winner is on this machine), default_costs_pct (the same of the default).
 #' @noRd
 summarise_winner_agreement <- function(rows) {
   machines <- unique(rows$machine)
@@ -160,8 +160,8 @@ tables_atlas <- function(results) {
     )),
     listed("atlas", "one-rule", summarise_one_rule(rows), paste(
       "One rule for all machines (by collective, power of two of ranks and power of four of bytes), learned on all",
-      "machines or on all others (leave one machine out). Where no gain over the default is clear on every machine that",
-      "teaches it, the default stays."
+      "machines or on all others (leave one machine out). Where no gain over the default is clear on every machine",
+      "that teaches it, the default stays."
     )),
     listed("atlas", "agreement", summarise_winner_agreement(rows), paste(
       "Do winners agree between machines? Cells with the same collective, mapping, ranks and size. Costs are geometric",
@@ -183,7 +183,9 @@ plot_atlas <- function(results) {
   times <- function(pct) 1 + pct / 100
   ggplot(rows, aes(y = .data$collective)) +
     geom_linerange(aes(xmin = times(.data$median_pct), xmax = times(.data$p99_pct)), linewidth = 0.4) +
-    geom_linerange(aes(xmin = times(.data$median_pct), xmax = times(.data$p90_pct)), linewidth = 1.6, colour = "grey45") +
+    geom_linerange(
+      aes(xmin = times(.data$median_pct), xmax = times(.data$p90_pct)), linewidth = 1.6, colour = "grey45"
+    ) +
     geom_point(aes(times(.data$geometric_mean_pct)), size = 2.6, colour = "#b2182b") +
     facet_grid(rows = vars(.data$where), scales = "free_y", space = "free_y") +
     scale_x_log10(labels = function(x) paste0(format(x, trim = TRUE, drop0trailing = TRUE), "\u00d7")) +

@@ -1,8 +1,9 @@
 #' Which algorithms of a cell are slower than its fastest, by what the launches of a round say
 #'
-#' The launches of one round ran one after another on the same nodes: their ratio does not feel what drifts from round to
-#' round. For every algorithm of a cell the logarithms of its ratios to the fastest algorithm (lowest median) are tested
-#' against zero, two-sided. Without rounds (`round` is NA) the launches of two algorithms are two independent samples.
+#' The launches of one round ran one after another on the same nodes: their ratio does not feel what drifts from round
+#' to round. For every algorithm of a cell the logarithms of its ratios to the fastest algorithm (lowest median) are
+#' tested against zero, two-sided. Without rounds (`round` is NA) the launches of two algorithms are two independent
+#' samples.
 #'
 #' - With so many rounds that it can reach the level, the test is Wilcoxon's signed-rank test, which needs no
 #'   distribution: two launches of a round are exchangeable where the algorithms are equally fast, so the logarithm of
@@ -17,11 +18,12 @@
 #' @param rows Tibble of launches of one collective: algorithm, mapping, processes, size_bytes, launch, round,
 #'   latency_us.
 #' @param level Probability of calling any algorithm of a cell slower that is not.
-#' @return Tibble, one row per cell (mapping x processes x size_bytes) and algorithm but the fastest: mapping, processes,
-#'   size_bytes, algorithm, fastest, rounds (pairs; launches of the algorithm that has fewer where there are no rounds),
-#'   ratio (median over the rounds of latency over the fastest's), low, high (distribution-free 95 % interval of that
-#'   median, [summarise_launches()]), test (signed-rank, t, none), p_value (after Holm), slower (p_value at most `level`
-#'   and ratio above 1). Cells where fewer than two algorithms have two launches or more are not in it.
+#' @return Tibble, one row per cell (mapping x processes x size_bytes) and algorithm but the fastest: mapping,
+#'   processes, size_bytes, algorithm, fastest, rounds (pairs; launches of the algorithm that has fewer where there
+#'   are no rounds), ratio (median over the rounds of latency over the fastest's), low, high (distribution-free 95 %
+#'   interval of that median, [summarise_launches()]), test (signed-rank, t, none), p_value (after Holm), slower
+#'   (p_value at most `level` and ratio above 1). Cells where fewer than two algorithms have two launches or more are
+#'   not in it.
 #' @noRd
 compare_rounds <- function(rows, level = 0.05) {
   rows <- rows[is.finite(rows$latency_us) & rows$latency_us > 0, ]

@@ -2,8 +2,8 @@
 #'
 #' Where two algorithms have several launches, [compare_rounds()] decides: an algorithm that is not called slower is
 #' tied with the winner. Where one has a single launch, the noise is not known: it is tied within a tolerance
-#' ([tie_tolerance()]). Two latencies that differ by at most 0.005 us, half the digit that OSU benchmarks print, are tied
-#' in any case.
+#' ([tie_tolerance()]). Two latencies that differ by at most 0.005 us, half the digit that OSU benchmarks print, are
+#' tied in any case.
 #'
 #' @param results List from [read_results()].
 #' @param collective Name of a collective.
@@ -111,7 +111,9 @@ tie_rule <- function(results, collective) {
   launches <- results$launches[results$launches$collective == collective, ]
   tolerance <- paste0("latencies within ", format_number(tie_tolerance(results, collective)), " %")
   if (nrow(launches) == 0) {
-    return(paste0("Tied with the fastest: ", tolerance, " of it, because there is one launch and its noise is not known."))
+    return(paste0(
+      "Tied with the fastest: ", tolerance, " of it, because there is one launch and its noise is not known."
+    ))
   }
   pairs <- if (anyNA(launches$round)) "launches" else if (anyNA(launches$source)) "rounds" else "sources"
   paste0(

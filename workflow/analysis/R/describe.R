@@ -61,7 +61,8 @@ summarise_single <- function(results, collective, winners) {
 
 tables_of_answer <- function(results) {
   list(listed("answer", NULL, summarise_answer(results), paste(
-    "How often the library's default is the fastest or tied with it, and its regret over all cells, tied ones included.",
+    "How often the library's default is the fastest or tied with it, and its regret over all cells, tied ones",
+    "included.",
     slowdown_note, "Beside it the one algorithm that would do best if it were used for every cell."
   )))
 }

@@ -4,8 +4,8 @@
 #' What a study's decisions are worth on data that did not decide
 #'
 #' Two sources or more that measured the default: decided on each one and judged on each other one, among the algorithms
-#' that both measured. One source: each process count but the first and the last of a collective and mapping is judged by
-#' what all other counts decide.
+#' that both measured. One source: each process count but the first and the last of a collective and mapping is judged
+#' by what all other counts decide.
 #'
 #' @param results List from [read_results()].
 #' @return Tibble: decided_on, judged_on, collective, mapping (and processes a node, where these vary; `all`: every

@@ -278,8 +278,8 @@ choose_algorithms <- function(relative, grid, noise, tie, near) {
   list(choice = choice, reason = reason)
 }
 
-#' The measured process counts next to one: `below` and `above` (positions; empty where there is none), `measured` (it is
-#' one itself), `same_range` (another count was measured where the default's table has no boundary between)
+#' The measured process counts next to one: `below` and `above` (positions; empty where there is none), `measured` (it
+#' is one itself), `same_range` (another count was measured where the default's table has no boundary between)
 #' @noRd
 neighbours <- function(counts, at, bounds) {
   range <- findInterval(at, bounds)
@@ -388,8 +388,8 @@ spell_counts <- function(counts) {
   paste(counts[1], counts[2], "...", tail(counts, 1))
 }
 
-#' Slow-down of each policy in each judged cell; a cell in which a policy's algorithm was not measured is left out of all
-#' policies, so that all are judged on the same cells
+#' Slow-down of each policy in each judged cell; a cell in which a policy's algorithm was not measured is left out of
+#' all policies, so that all are judged on the same cells
 #' @noRd
 policy_cells <- function(results, collective, split, judged = results) {
   tuned <- decide_tuning(results, collective, split$decide, split$judge)
@@ -408,7 +408,8 @@ policy_cells <- function(results, collective, split, judged = results) {
     ungroup()
 }
 
-#' What a rules file of the decisions does at each of some places: the rule of the largest decided size that is not above
+#' What a rules file of the decisions does at each of some places: the rule of the largest decided size that is not
+#' above
 #' @noRd
 rule_at <- function(decisions, places) {
   size <- function(data) coalesce(data$size_bytes, -1)

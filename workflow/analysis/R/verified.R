@@ -8,8 +8,8 @@
 #' @param folder Folder `results/<study>` with `tables/tuning-verification.csv`.
 #' @return Tibble, one row per mapping and kind of cell (decided there, elsewhere): mapping, cells, changed (cells whose
 #'   rule is not the default), faster, tie, slower (of these), speedup (geometric mean over the changed cells),
-#'   default_geometric_mean_pct, default_mean_pct, tuned_geometric_mean_pct, tuned_mean_pct (regret over the cells with a
-#'   best known). NULL where nothing was verified.
+#'   default_geometric_mean_pct, default_mean_pct, tuned_geometric_mean_pct, tuned_mean_pct (regret over the cells
+#'   with a best known). NULL where nothing was verified.
 #' @noRd
 summarise_verification <- function(folder) {
   path <- file.path(folder, "tables", "tuning-verification.csv")

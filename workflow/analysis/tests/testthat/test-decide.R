@@ -52,8 +52,10 @@ test_that("one launch has a tolerance: the tie width, or what the sources differ
 })
 
 test_that("a flagged launch is kept and in no number", {
-  rows <- toy_rows("bcast", rep(c("default", "linear"), each = 3), 2, 1, c(1, 1.1, 9000, 2, 2.1, 1.9), launch = rep(1:3, 2),
-    flag = c("", "", "outlier", "", "", ""))
+  rows <- toy_rows(
+    "bcast", rep(c("default", "linear"), each = 3), 2, 1, c(1, 1.1, 9000, 2, 2.1, 1.9), launch = rep(1:3, 2),
+    flag = c("", "", "outlier", "", "", "")
+  )
   results <- read_results(make_study(rows))
   expect_equal(nrow(results$rows), 6)
   expect_equal(results$medians$latency_us[results$medians$algorithm == "default"], 1.05)

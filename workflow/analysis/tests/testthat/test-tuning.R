@@ -79,7 +79,7 @@ test_that("missing cells are no candidates and no error", {
   expect_true(all(found$algorithm[found$processes <= 12] == "linear"))
 })
 
-test_that("what the default does in a range of its table that was not measured is not guessed beyond the measured counts", {
+test_that("what the default does beyond the measured counts, in another range of its table, is not guessed", {
   # Chains win at 8, 32 and 128; Open MPI's default may change at 256.
   rows <- lawful(c(default = 1.3, linear = 1, chain = 1.1), counts = c(8, 32, 128))
   rows <- rows[rows$collective == "bcast", ]
