@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-COPIED = ("Snakefile", "study", "CITATION.cff", "LICENSE", "config", "profiles", "workflow", "report", "envs")
+COPIED = ("Snakefile", "study", "CITATION.cff", "LICENSE", "config", "data", "profiles", "workflow", "report", "envs")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -105,11 +105,11 @@ def _folder(path: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def orfeo_results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder results/orfeo-thin after collecting and analysing the imported study."""
+def printed_results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder results/seed-000 after collecting and analysing seed 000's files under their printed names."""
     data = {"STUDY_REFERENCE_DATA": str(reference_data())}
     made = Checkout(_folder(tmp_path_factory.mktemp("orfeo") / "checkout"))
-    parts = [f"results/orfeo-thin/{part}/index.csv" for part in ("tables", "models")]
-    done = made.snakemake("--config", "studies=orfeo-thin", "--", *parts, environment=data)
+    parts = [f"results/seed-000/{part}/index.csv" for part in ("tables", "models")]
+    done = made.snakemake("--config", "studies=seed-000", "--", *parts, environment=data)
     assert done.returncode == 0, done.stdout + done.stderr
-    return made.folder / "results" / "orfeo-thin"
+    return made.folder / "results" / "seed-000"

@@ -2,10 +2,11 @@
 
 import argparse
 import json
+import shutil
 
 import pytest
 from collstudy.tuning import advise
-from collstudy.tuning.advise import Question, answer, parse_size
+from collstudy.tuning.advise import Question, Shape, answer, likeness, parse_size, shape_of
 
 HEADER = "collective,mapping,nodes,processes,size_bytes,algorithm,reason,basis,expected_us,default_us,gain_pct,noise_pct,noise_from\n"
 
@@ -50,6 +51,33 @@ def test_a_measured_cell(folder):
     assert "not verified" in text and "tuning/mpich-core-n2.json" in text
 
 
+def simulate(folder):
+    """Make the study a simulated one of machine `toy`."""
+    document = json.loads((folder / "study.json").read_text())
+    document |= {"simulated": True, "machine": {"name": "toy", "label": "Toy"}}
+    (folder / "study.json").write_text(json.dumps(document))
+
+
+def test_a_simulated_study_says_how_far_it_is_off(tmp_path, folder):
+    simulate(folder)
+    study = tmp_path / "study"
+    study.mkdir()
+    for name in ("study.json", "measurements.csv", "tuning", "tables"):
+        (tmp_path / name).rename(study / name)
+    question = Question("bcast", "core", 2, 8, 1024)
+    assert "no study here compares the machine with a real one" in "\n".join(answer(study, question)[1])
+    compared = tmp_path / "judge"
+    (compared / "tables").mkdir(parents=True)
+    (compared / "study.json").write_text(json.dumps({"name": "judge", "machine": {"name": "toy"}}))
+    (compared / "tables" / "accuracy.csv").write_text(
+        "collective,algorithm,mapping,held_out,cells,median_abs_error_pct,p90_abs_error_pct\n"
+        "bcast,all,all,TRUE,90,11.2,29\nbcast,chain,core,FALSE,9,1,2\nbcast,all,core,TRUE,30,8.4,24.6\n"
+    )
+    text = "\n".join(answer(study, question)[1])
+    assert "simulated, typically off by 8 % (median of 30 held-out cells, mapping core" in text
+    assert "more than 25 %; study judge" in text
+
+
 def test_between_measured_counts(folder):
     known, lines = answer(folder, Question("bcast", "core", 2, 9, 1500))
     text = "\n".join(lines)
@@ -90,3 +118,28 @@ def test_the_command_says_what_is_missing(tmp_path):
         advise.advise(tmp_path, Question("bcast", "core", 2, 8, None), None)
     with pytest.raises(advise.StudyError, match="nothing is decided yet"):
         advise.advise(tmp_path, Question("bcast", "core", 2, 8, 8), None)
+
+
+def test_the_machine_that_is_most_like_the_askers_answers_first(tmp_path, folder):
+    results = tmp_path / "results"
+    for name, cores in (("large", 64), ("small", 12)):
+        shutil.copytree(folder, results / name, ignore=shutil.ignore_patterns("results"))
+        document = json.loads((folder / "study.json").read_text())
+        levels = [{"name": "node", "count": 2}, {"name": "socket", "count": 2}, {"name": "core", "count": cores}]
+        document |= {"name": name, "machine": {"label": name.title(), "levels": levels}}
+        (results / name / "study.json").write_text(json.dumps(document))
+    asker = [("node", 4), ("socket", 2), ("core", 12)]
+    known, lines = advise.advise(results, Question("bcast", "core", 2, 8, 1024), None, asker)
+    heads = [line for line in lines if line.startswith("Study")]
+    assert known and heads == ["Study small (Small, measured):", "Study large (Large, measured):"]
+    assert lines[2] == "  the same shape as the asker's machine: 24 cores a node in 2 sockets"
+    assert (
+        "  unlike the asker's machine: 128 cores a node in 2 sockets, the asker's has 24 cores a node in 2 sockets"
+        in lines
+    )
+
+
+def test_a_machine_without_nodes_is_like_none():
+    assert shape_of([("switch", 2), ("node", 4), ("core", 8)]) == Shape(8, 1)
+    assert shape_of([("core", 8)]) is None
+    assert likeness(None, Shape(8, 1))[0] == float("inf")

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from collstudy.base.errors import StudyError
 from collstudy.project.studies import Project
-from collstudy.study.cells import Cell, Versions, expand
+from collstudy.study.cells import Cell, Versions, expand, machine_identity
 from collstudy.study.config import Configuration, Level, Machine, expand_integers
 from collstudy.study.placement import place
 from conftest import TINY, Checkout
@@ -60,11 +60,18 @@ def test_what_cannot_change_the_number_is_not_in_the_identity(checkout: Checkout
         "launch_time_limit_s": 7,
         "block_minutes": 3,
         "label": "other",
-        "slurm": {"partition": "p", "account": "a"},
     }
     machine.write_text(yaml.safe_dump(document))
     text = TINY.replace("sweeps:", "launches: {min: 7, max: 9, ci_width_pct: 1}\nsweeps:").replace("A tiny", "Another")
     assert [c.digest for c in cells_of(checkout, text)] == first
+
+
+def test_where_a_job_waits_is_not_in_the_identity(checkout: Checkout) -> None:
+    found = []
+    for slurm in ("{partition: a}", "{partition: b, account: c, setup_minutes: 9}"):
+        checkout.write("config/machines/mine.yaml", f"kind: slurm\nlabel: x\nlike: thin\nslurm: {slurm}\n")
+        found.append(machine_identity(Configuration(checkout.folder / "config").machine("mine"), {}))
+    assert found[0] == found[1]
 
 
 def test_versions_and_machine_are_in_the_identity(checkout: Checkout) -> None:

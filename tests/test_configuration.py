@@ -125,7 +125,7 @@ def test_companions_run_as_well(checkout: Checkout) -> None:
     assert [line.split(":")[0] for line in done.stdout.splitlines() if "cells" in line] == ["tiny", "twin"], done.stdout
     checkout.write("config/studies/twin.yaml", TINY + "with: [triplet]\n")
     done = checkout.collstudy("status", "tiny")
-    assert done.returncode == 2 and "twin.yaml: with: no study 'triplet'; known: " in done.stderr
+    assert done.returncode == 2 and "twin.yaml, line 13: with.0: no study 'triplet'; known: " in done.stderr
 
 
 def test_snakemake_says_the_same_before_anything_runs(checkout: Checkout) -> None:

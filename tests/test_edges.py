@@ -9,12 +9,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from collstudy.launch.patterns import PATTERNS
 from collstudy.sources import edges
 from collstudy.sources.source import Context
 from collstudy.sources.swept import SweptSource
 from collstudy.study.cells import Versions, expand
 from collstudy.study.config import Configuration
+from collstudy.study.patterns import PATTERNS
 from conftest import ROOT, Checkout
 
 EXAMPLE = ROOT / "workflow" / "analysis" / "inst" / "extdata" / "example"

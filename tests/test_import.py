@@ -61,7 +61,7 @@ def test_duplicates_are_counted_and_repetitions_are_launches(checkout: Checkout)
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        (GOOD.replace("Latency", "Lat"), ["bcast_a.csv: no column 'Latency' for latency_us", "known: ", "Lat"]),
+        (GOOD.replace("Latency", "Lat"), ["bcast_a.csv: line 1: no column 'Latency' for latency_us", "known: ", "Lat"]),
         (GOOD.replace("Default", "Other"), ["algorithm 'Other' is not mapped", "Flat", "linear"]),
         (GOOD.replace("core", "corn"), ["mapping 'corn' is unknown", "core"]),
         ("", ["bcast_a.csv: the file is empty"]),

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from collstudy.launch import openmpi
-from collstudy.launch.patterns import PATTERNS
 from collstudy.study.cells import Cell
+from collstudy.study.patterns import PATTERNS
 from collstudy.study.selection import Default, Switch
 from conftest import Checkout
 from test_cells import cells_of

@@ -1,8 +1,12 @@
-"""The tables that seed 000 published come out of its author's own data, every row, to the printed digits."""
+"""The tables that seed 000 published come out of its author's own data, every row, to the printed digits.
+
+What the seed prints as "Linear" is Open MPI's binomial broadcast: config/studies/seed-000.yaml.
+"""
 
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Set
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
 from pathlib import Path
@@ -38,42 +42,57 @@ def as_printed(computed: str, printed: str, cut_off: bool = False) -> str:
     return str(Decimal(computed).quantize(Decimal(printed), rounding=rounding) + 0)
 
 
+#: The algorithm behind a printed name, where it is another one.
+HIDDEN = {"linear": "binomial"}
+
+
 def compare(published: str, computed: Path, keys: list[str], cut_off: Set[tuple[str, str, str]] = frozenset()) -> int:
     """Every number of a published table equals the computed one to its printed digits."""
     found = {tuple(str(row[key]) for key in keys): row for row in read(computed)}
+    true_name = HIDDEN if published == "table2.csv" else {}
     expected = read(PUBLISHED / published)
     wrong = []
     for row in expected:
         key = tuple(row[name] for name in keys)
-        assert key in found, f"{computed} has no row for {key}"
+        there = tuple(true_name.get(part, part) for part in key)
+        assert there in found, f"{computed} has no row for {there}"
         for name in row.keys() - set(keys):
-            value = as_printed(found[key][name], row[name], (*key, name) in cut_off)
+            value = as_printed(found[there][name], row[name], (*key, name) in cut_off)
             if Decimal(value) != Decimal(row[name]):
-                wrong.append(f"{key} {name}: published {row[name]}, computed {found[key][name]}")
+                wrong.append(f"{key} {name}: published {row[name]}, computed {found[there][name]}")
     assert not wrong, f"{published}:\n" + "\n".join(sorted(wrong))
     return len(expected)
 
 
-def test_table_1_default_against_best_broadcast(orfeo_results: Path) -> None:
-    computed = orfeo_results / "tables" / "bcast-default-vs-best.csv"
+def test_table_1_default_against_best_broadcast(printed_results: Path) -> None:
+    computed = printed_results / "tables" / "bcast-default-vs-best.csv"
     assert compare("table1.csv", computed, ["mapping", "size_class", "process_class"]) == 27
     assert len(read(computed)) == 27
     assert {row["cells"] for row in read(computed)} == {"56"}
 
 
-def test_table_2_planes(orfeo_results: Path) -> None:
-    computed = orfeo_results / "models" / "bcast-loglinear.csv"
+def test_table_2_planes(printed_results: Path) -> None:
+    computed = printed_results / "models" / "bcast-loglinear.csv"
     assert compare("table2.csv", computed, ["algorithm", "mapping"], CUT_OFF) == 9
 
 
-def test_table_3_default_against_best_barrier(orfeo_results: Path) -> None:
-    computed = orfeo_results / "tables" / "barrier-default-vs-best.csv"
+def test_the_printed_name_is_said_and_the_true_one_is_used(printed_results: Path) -> None:
+    about = json.loads((printed_results / "study.json").read_text(encoding="utf-8"))
+    labels = {entry["name"]: entry["label"] for entry in about["collectives"]["bcast"]["algorithms"]}
+    assert labels["binomial"] == "Linear (as printed)" and "linear" not in labels
+    assert {row["algorithm"] for row in read(printed_results / "measurements.csv") if row["collective"] == "bcast"} == {
+        "default", "chain", "binary_tree", "binomial"
+    }  # fmt: skip
+
+
+def test_table_3_default_against_best_barrier(printed_results: Path) -> None:
+    computed = printed_results / "tables" / "barrier-default-vs-best.csv"
     assert compare("table3.csv", computed, ["mapping"]) == 3
     assert len(read(computed)) == 3
 
 
-def test_table_4_slopes_of_the_tree_barrier(orfeo_results: Path) -> None:
-    computed = orfeo_results / "models" / "barrier-tree-slopes.csv"
+def test_table_4_slopes_of_the_tree_barrier(printed_results: Path) -> None:
+    computed = printed_results / "models" / "barrier-tree-slopes.csv"
     assert compare("table4.csv", computed, ["mapping", "from_processes", "to_processes"]) == 12
     assert len(read(computed)) == 12
 

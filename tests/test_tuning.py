@@ -9,10 +9,11 @@ import pytest
 from collstudy.base.errors import StudyError
 from collstudy.base.paths import ROOT
 from collstudy.launch import hydra, proof
-from collstudy.launch.patterns import PATTERNS
 from collstudy.launch.rulesfile import exported, rules_arguments
 from collstudy.launch.toolchain import mpis
 from collstudy.study.config import Configuration
+from collstudy.study.openmpi_numbers import NUMBERS
+from collstudy.study.patterns import PATTERNS
 from collstudy.study.selection import Rules
 from collstudy.tuning import check, emission, rules, trees
 from collstudy.tuning.rules import Decision, Rule, placements, selected
@@ -66,7 +67,7 @@ def numbers_in(text):
 
 def test_classic_format_by_hand():
     (found,) = placements(decisions({4: {1: "linear", 8: "chain:segment_bytes=8192"}}))
-    text = rules.openmpi_rules(found, CATALOGUE, ["why"], rules.NUMBERS)
+    text = rules.openmpi_rules(found, CATALOGUE, ["why"], NUMBERS)
     assert text.startswith("# why\n")
     assert numbers_in(text) == [
         ["1"], ["7"], ["3"],
@@ -74,7 +75,7 @@ def test_classic_format_by_hand():
         ["4"], ["3"], ["0", "1", "0", "0"], ["8", "2", "4", "8192"], ["16", "0", "0", "0"],
         ["5"], ["1"], ["0", "0", "0", "0"],
     ]  # fmt: skip
-    second = rules.openmpi_rules(found, CATALOGUE, [], rules.NUMBERS, version=2)
+    second = rules.openmpi_rules(found, CATALOGUE, [], NUMBERS, version=2)
     assert second.startswith("rule-file-version-2\n")
     assert ["8", "2", "4", "8192", "0"] in numbers_in(second)
 
@@ -86,7 +87,7 @@ def test_total_bytes_where_open_mpi_counts_them():
 
 def test_json_has_only_what_differs_from_the_default():
     (found,) = placements(decisions({4: {1: "default", 8: "chain"}, 6: {1: "default", 8: "default"}}))
-    document = json.loads(rules.openmpi_json(found, CATALOGUE, rules.NUMBERS))
+    document = json.loads(rules.openmpi_json(found, CATALOGUE, NUMBERS))
     assert document == {
         "rule_file_version": 3,
         "module": "tuned",
@@ -117,7 +118,7 @@ def emitted(folder, nodes, mpi=None):
     mpi = mpi or mpis()["openmpi"]
     how = {**STUDY["how"], "mpi": mpi.name, "mpi_version": mpi.version}
     (found,) = placements(decisions({4: {1: "pipeline", 1024: "default"}}, nodes=nodes))
-    library = check.library(mpi, CATALOGUE, rules.NUMBERS)
+    library = check.library(mpi, CATALOGUE, NUMBERS)
     emission.emit(
         {**STUDY, "how": how}, [found], CATALOGUE, CONFIG.machine("thin"), folder, None, library.write, mpi.build
     )
@@ -240,7 +241,7 @@ def test_a_file_of_han_that_is_not_followed_is_named(tmp_path, monkeypatch):
 
     monkeypatch.setattr(check, "on_two_nodes", deaf)
     mpi = SimpleNamespace(version="5.x")
-    findings = check.check_han(found, tmp_path / "a", tmp_path / "h.rules", "han", CATALOGUE, mpi, rules.NUMBERS)
+    findings = check.check_han(found, tmp_path / "a", tmp_path / "h.rules", "han", CATALOGUE, mpi, NUMBERS)
     with pytest.raises(
         StudyError, match=r"two emulated nodes does not follow .*\n *h\.rules: bcast, entry for 4 processes, 1 B"
     ):

@@ -73,7 +73,7 @@ def test_results_are_complete_without_snakemakes_memory(checkout: Checkout) -> N
     shutil.rmtree(checkout.folder / ".snakemake")
     assert "Nothing to be done" in run(checkout, MEASURED)
     machine = checkout.folder / "config" / "machines" / "thin.yaml"
-    machine.write_text(machine.read_text() + "\nslurm: {partition: other, account: mine}\nlaunch_time_limit_s: 30\n")
+    machine.write_text(machine.read_text() + "\nblock_minutes: 7\nlaunch_time_limit_s: 30\n")
     assert "to measure" not in run(checkout, MEASURED)
 
 

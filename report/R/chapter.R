@@ -121,8 +121,25 @@ import_sentence <- function(import) {
   counts <- c(Filter(function(x) is.numeric(x) && length(x) == 1, import), import$problems)
   if (length(counts) == 0) return(NULL)
   words <- paste(vapply(counts, format, "", big.mark = ","), md(gsub("_", " ", names(counts))))
-  paste0("Of the import: ", and_list(words), ".")
+  left_out <- vapply(import$left_out %||% list(), function(entry) {
+    paste0(" Left out by the study: ", format(entry$rows, big.mark = ","), " rows (", md(entry$reason), ").")
+  }, "")
+  sources <- unlist(import$sources)
+  paste0(
+    "Of the import: ", and_list(words), ".",
+    if (length(sources) > 1) paste0(" Measured by ", and_list(md(sources)), "; each one's number of a cell is a launch."),
+    if (length(import$statistics)) paste0(" A latency is ", and_list(statistic_words[unlist(import$statistics)]), "."),
+    paste(left_out, collapse = "")
+  )
 }
+
+#' What the words of the column `statistic` mean.
+statistic_words <- c(
+  mean_over_ranks = "the mean over the ranks of each rank's mean over iterations",
+  mean_over_ranks_median = "the median over the calls of a launch of the mean over the ranks",
+  slowest_rank = "the mean over iterations of the slowest rank's time",
+  slowest_rank_median = "the median over the calls of a launch of the slowest rank's time"
+)
 
 grid_table <- function(study) {
   rows <- lapply(collectives_of(study), function(name) {

@@ -32,9 +32,14 @@ special_headers <- c(
   r_squared = "R\u00b2", coef_log_size = "Coefficient of log size", coef_processes = "Coefficient of processes",
   size_bytes = "Message size", n = "Matrix order", size_class = "Message size", process_class = "Processes",
   from_processes = "From (processes)", to_processes = "To (processes)",
-  default_best_pct = "Default fastest or tied (%)", default_mean_regret_pct = "Its mean regret (%)",
-  default_max_regret_pct = "Its largest regret (%)", best_single = "Best single algorithm",
-  best_single_regret_pct = "Mean regret of that (%)"
+  default_best_pct = "Default fastest or tied (%)", slower = "Cells in which it is slower",
+  default_geometric_mean_pct = "Its regret, geometric mean (%)", default_mean_pct = "Arithmetic mean (%)",
+  default_median_pct = "Median (%)", default_p90_pct = "90th percentile (%)", default_p99_pct = "99th percentile (%)",
+  default_max_pct = "Largest (%)", best_single = "Best single algorithm",
+  best_single_geometric_mean_pct = "Regret of that, geometric mean (%)",
+  best_single_mean_pct = "Regret of that, arithmetic mean (%)", geometric_mean_pct = "Geometric mean (%)",
+  mean_pct = "Arithmetic mean (%)", median_pct = "Median (%)", p90_pct = "90th percentile (%)",
+  p99_pct = "99th percentile (%)", max_pct = "Largest (%)"
 )
 
 #' "mean_difference_us" -> "Mean difference (µs)"

@@ -4,7 +4,10 @@
 show_regret <- function(study) {
   table <- read_table(file.path(study$folder, "tables", "tuning-regret.csv"))
   if (is.null(table) || nrow(table) == 0) return(invisible(NULL))
-  table <- table[c("collective", "split", "mapping", "policy", "mean_regret_pct", "max_regret_pct", "cells")]
+  table <- table[c(
+    "collective", "split", "mapping", "policy", "geometric_mean_pct", "mean_pct", "median_pct", "p90_pct", "p99_pct",
+    "max_pct", "cells"
+  )]
   emit_table(paste0("tbl-", study$id, "-tuning-regret"), table, caption_of(study, paste(
     "Regret of each policy over the best measured algorithm, on process counts that did not decide.",
     "best-single: the algorithm other than the default that is best on average where it was decided."

@@ -13,9 +13,9 @@ import time
 from pathlib import Path
 
 import pytest
-from collstudy.launch.patterns import PATTERNS
 from collstudy.launch.proof import messages
 from collstudy.launch.toolchain import Mpi, identify, mpis
+from collstudy.study.patterns import PATTERNS
 from collstudy.tuning import emission
 from conftest import ROOT
 from test_tuning import emitted, pasted

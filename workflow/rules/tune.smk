@@ -55,7 +55,7 @@ checkpoint emit_tuning:
     params:
         results=RESULTS,
     shell:
-        "python -m collstudy.project.tuner --results {params.results:q} emit {wildcards.study:q} 2>&1 | tee {log:q}"
+        "python -m collstudy --results {params.results:q} tune emit {wildcards.study:q} 2>&1 | tee {log:q}"
 
 
 rule keep_tuning:
@@ -73,7 +73,7 @@ rule keep_tuning:
     params:
         results=RESULTS,
     shell:
-        "python -m collstudy.project.tuner --results {params.results:q} keep {wildcards.study:q} 2>&1 | tee {log:q}"
+        "python -m collstudy --results {params.results:q} tune keep {wildcards.study:q} 2>&1 | tee {log:q}"
 
 
 rule tell_tuning:

@@ -12,6 +12,10 @@ own_chapter <- function(results) {
     ))
   }
   switch(results$study$chapter %||% "",
+    atlas = list(
+      tables = tables_atlas, figures = figures_atlas, answer = describe_atlas_answer,
+      sentences = function(results) said("atlas", describe_atlas(results))
+    ),
     topology = list(
       tables = tables_topology, figures = figures_topology, answer = describe_topology_answer,
       sentences = function(results) sentences_of_parts(results, topology_parts, describe_topology)

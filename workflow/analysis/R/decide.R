@@ -1,46 +1,88 @@
 #' Which algorithm wins each cell, and what ties with it
 #'
-#' Every latency is an interval: that of the median over launches ([summarise_launches()]) or, if larger, +- half the
-#' tie width (`analysis.tie_pct`, default 2 %) and at least +- 0.005 us, half the digit that OSU benchmarks print.
-#' Algorithms whose interval overlaps the winner's are tied with it.
+#' Where two algorithms have several launches, [compare_rounds()] decides: an algorithm that is not called slower is
+#' tied with the winner. Where one has a single launch, the noise is not known: it is tied within a tolerance
+#' ([tie_tolerance()]). Two latencies that differ by at most 0.005 us, half the digit that OSU benchmarks print, are
+#' tied in any case.
 #'
 #' @param results List from [read_results()].
 #' @param collective Name of a collective.
 #' @return Tibble, one row per mapping x processes x size with two algorithms or more: mapping, processes, size_bytes,
-#'   winner, winner_us, tied (other algorithms within noise, separated by ";"), runner_up, runner_up_us, default_us,
-#'   default_regret_pct (how much slower than the winner the default is; 0 where it wins), default_is (best, tied,
-#'   slower, or empty where there is no default).
+#'   winner, winner_us, tied (other algorithms that are not slower, separated by ";"), runner_up, runner_up_us,
+#'   default_us, default_regret_pct (how much slower than the winner the default's latency is; 0 where it wins),
+#'   default_is (best, tied, slower, or empty where there is no default), tested (rounds, launches, tolerance: how the
+#'   default, or without one the runner-up, was compared with the winner).
 #' @noRd
 decide_winners <- function(results, collective) {
   rows <- competing(results, collective)
-  rows <- rows |>
-    arrange(.data$mapping, .data$processes, .data$size_bytes, .data$latency_us, .data$algorithm)
+  rows <- arrange(rows, .data$mapping, .data$processes, .data$size_bytes, .data$latency_us, .data$algorithm)
   id <- vctrs::vec_group_id(rows[c("mapping", "processes", "size_bytes")])
   first <- which(!duplicated(id))[id]
-  rows <- mutate(rows,
-    group = id, rank = seq_along(id) - first + 1L, is_tied = .data$low_us <= .data$high_us[first],
-    best_us = .data$latency_us[first]
-  )
+  rows <- mutate(rows, group = id, rank = seq_along(id) - first + 1L, best_us = .data$latency_us[first])
   rows <- rows[tabulate(id, max(0L, id))[id] > 1, ]
-  tied <- summarise_tied(rows)
+  rows <- with_ties(rows, results, collective)
+  second <- rows[rows$rank == 2, c("group", "algorithm", "latency_us", "tested")]
   default <- rows[rows$algorithm == "default", ]
   default <- tibble(
     group = default$group, default_us = default$latency_us,
     default_regret_pct = 100 * (default$latency_us / default$best_us - 1),
-    default_is = ifelse(default$rank == 1, "best", ifelse(default$is_tied, "tied", "slower"))
+    default_is = ifelse(default$rank == 1, "best", ifelse(default$is_tied, "tied", "slower")),
+    default_tested = ifelse(default$rank == 1, second$tested[match(default$group, second$group)], default$tested)
   )
-  second <- rows[rows$rank == 2, c("group", "algorithm", "latency_us")]
   rows |>
     filter(.data$rank == 1) |>
     transmute(
       mapping = as.character(.data$mapping), .data$processes, .data$size_bytes, .data$group,
       winner = as.character(.data$algorithm), winner_us = .data$latency_us
     ) |>
-    left_join(tied, by = "group") |>
+    left_join(summarise_tied(rows), by = "group") |>
     left_join(rename(second, runner_up = "algorithm", runner_up_us = "latency_us"), by = "group") |>
     left_join(default, by = "group") |>
-    mutate(tied = coalesce(.data$tied, ""), runner_up = as.character(.data$runner_up)) |>
-    select(-"group")
+    mutate(
+      tied = coalesce(.data$tied, ""), runner_up = as.character(.data$runner_up),
+      tested = coalesce(.data$default_tested, .data$tested)
+    ) |>
+    select(-"group", -"default_tested") |>
+    relocate("tested", .after = "default_is")
+}
+
+#' For each algorithm of a cell: is it tied with the fastest (rank 1), and how was that found?
+#' @noRd
+with_ties <- function(rows, results, collective) {
+  launches <- results$launches
+  launches <- launches[launches$collective == collective & launches$algorithm %in% as.character(rows$algorithm), ]
+  compared <- compare_rounds(launches)
+  key <- function(data) paste(data$mapping, data$processes, data$size_bytes, data$algorithm, sep = "\r")
+  at <- match(key(rows), key(compared))
+  # The fastest of the launches that were compared may have a rival with a single launch.
+  fastest <- as.character(rows$algorithm)[rows$rank == 1][match(rows$group, rows$group[rows$rank == 1])]
+  by_test <- !is.na(at) & !is.na(compared$p_value[at]) & compared$fastest[at] == fastest
+  tolerance <- 1 + tie_tolerance(results, collective) / 100
+  within <- rows$latency_us <= rows$best_us * tolerance
+  paired <- !is.na(launches$round)
+  mutate(rows,
+    tested = ifelse(by_test, if (all(paired)) "rounds" else "launches", "tolerance"),
+    is_tied = ifelse(by_test, !compared$slower[at], within) | .data$latency_us - .data$best_us <= 0.005
+  )
+}
+
+#' By how much two single launches may differ without a difference being claimed, in percent
+#'
+#' `analysis.tie_pct` (default 2 %), or the 90th percentile of how much the sources of the study's data differ in the
+#' same cell, if they are several and that is more.
+#' @noRd
+tie_tolerance <- function(results, collective) {
+  rows <- filter(results$launches, .data$collective == .env$collective, !is.na(.data$source))
+  tie <- results$study$analysis$tie_pct
+  if (n_distinct(rows$source) < 2) return(tie)
+  differences <- rows |>
+    group_by(across(all_of(c(cell_keys, "source")))) |>
+    summarise(latency_us = median(.data$latency_us), .groups = "drop") |>
+    group_by(across(all_of(cell_keys))) |>
+    filter(n() > 1) |>
+    summarise(difference = 100 * (max(.data$latency_us) / min(.data$latency_us) - 1), .groups = "drop")
+  if (nrow(differences) < 10) return(tie)
+  max(tie, unname(quantile(differences$difference, 0.9)))
 }
 
 summarise_tied <- function(rows) {
@@ -50,29 +92,35 @@ summarise_tied <- function(rows) {
   tibble(group = as.integer(names(names)), tied = vapply(names, paste, "", collapse = ";", USE.NAMES = FALSE))
 }
 
-#' The algorithms that compete, each latency with its interval
+#' The algorithms that compete
 #' @noRd
 competing <- function(results, collective) {
-  analysis <- results$study$analysis
   results$medians |>
-    filter(.data$collective == .env$collective, !.data$algorithm_name %in% analysis$best_excludes) |>
+    filter(
+      .data$collective == .env$collective, !.data$algorithm_name %in% results$study$analysis$best_excludes
+    ) |>
     mutate(
       mapping = mapping_factor(.data$mapping, results$study, .env$collective),
-      algorithm = algorithm_factor(.data$algorithm, results$study, .env$collective),
-      half = pmax(.data$latency_us * analysis$tie_pct / 200, 0.005),
-      low_us = pmin(.data$low_us, .data$latency_us - .data$half),
-      high_us = pmax(.data$high_us, .data$latency_us + .data$half)
+      algorithm = algorithm_factor(.data$algorithm, results$study, .env$collective)
     )
 }
 
 #' The rule for ties, as a sentence
 #' @noRd
-tie_rule <- function(results) {
-  several <- any(results$medians$launches > 1)
+tie_rule <- function(results, collective) {
+  launches <- results$launches[results$launches$collective == collective, ]
+  tolerance <- paste0("latencies within ", format_number(tie_tolerance(results, collective)), " %")
+  if (nrow(launches) == 0) {
+    return(paste0(
+      "Tied with the fastest: ", tolerance, " of it, because there is one launch and its noise is not known."
+    ))
+  }
+  pairs <- if (anyNA(launches$round)) "launches" else if (anyNA(launches$source)) "rounds" else "sources"
   paste0(
-    "Algorithms are tied with the fastest where the intervals of their latencies overlap: ",
-    if (several) "the interval of the median over launches, at least " else "",
-    "\u00b1", format_number(results$study$analysis$tie_pct / 2), " % and at least \u00b10.005 \u00b5s",
-    if (several) "." else " (one launch, so the noise is not known)."
+    "Tied with the fastest: what is not significantly slower by the ratios within ", pairs,
+    " (5 % for each cell; docs/methodology.md, Comparisons)",
+    if (any(results$medians$launches[results$medians$collective == collective] == 1)) paste0(
+      "; where an algorithm has one launch, ", tolerance, " of it"
+    ), "."
   )
 }

@@ -1,20 +1,18 @@
 #' The front page's table: is the default good enough, and would one algorithm do?
 #'
-#' Regret: how much slower than the fastest algorithm of the cell, in percent.
-#'
 #' @param results List from [read_results()].
-#' @return Tibble, one row per collective and mapping: collective, mapping, cells (compared), default_best_pct
-#'   (cells
-#'   in which the default is fastest or tied, see [decide_winners()]), default_mean_regret_pct, default_max_regret_pct,
-#'   best_single (the algorithm with the smallest mean regret among those measured in every compared cell),
-#'   best_single_regret_pct.
+#' @return Tibble, one row per collective and mapping: collective, mapping, default_best_pct (cells in which the default
+#'   is fastest or tied, see [decide_winners()]), slower (cells in which it is slower), default_ with each of
+#'   [summarise_slowdown()]'s columns (the default's regret over all compared cells), cells (compared), best_single (the
+#'   algorithm with the smallest geometric mean of regret among those measured in every compared cell),
+#'   best_single_geometric_mean_pct, best_single_mean_pct.
 #' @noRd
 summarise_answer <- function(results) {
   none <- tibble(
-    collective = character(), mapping = character(), cells = integer(),
-    default_best_pct = numeric(),
-    default_mean_regret_pct = numeric(), default_max_regret_pct = numeric(), best_single = character(),
-    best_single_regret_pct = numeric()
+    collective = character(), mapping = character(), default_best_pct = numeric(), slower = integer(),
+    default_geometric_mean_pct = numeric(), default_mean_pct = numeric(), default_median_pct = numeric(),
+    default_p90_pct = numeric(), default_p99_pct = numeric(), default_max_pct = numeric(), cells = integer(),
+    best_single = character(), best_single_geometric_mean_pct = numeric(), best_single_mean_pct = numeric()
   )
   # A chapter of its own compares by other rules, and says so there.
   if (!is.null(own_chapter(results))) return(none)
@@ -24,45 +22,48 @@ summarise_answer <- function(results) {
 answer_collective <- function(results, collective) {
   winners <- decide_winners(results, collective)
   if (nrow(winners) == 0) return(NULL)
-  single <- summarise_single(results, collective, winners)
   winners |>
     group_by(mapping = mapping_factor(.data$mapping, results$study, .env$collective)) |>
     summarise(
-      cells = n(), default_best_pct = share(.data$default_is %in% c("best", "tied"), !is.na(.data$default_is)),
-      default_mean_regret_pct = mean_known(.data$default_regret_pct),
-      default_max_regret_pct = max_known(.data$default_regret_pct)
+      default_best_pct = share(.data$default_is %in% c("best", "tied"), !is.na(.data$default_is)),
+      slower = sum(.data$default_is %in% "slower"),
+      default = summarise_slowdown(1 + .data$default_regret_pct / 100), compared = n()
     ) |>
+    tidyr::unpack("default", names_sep = "_") |>
+    select(-"default_cells") |>
+    rename(cells = "compared") |>
     mutate(mapping = as.character(.data$mapping), collective = .env$collective) |>
-    left_join(single, by = "mapping")
+    left_join(summarise_single(results, collective, winners), by = "mapping")
 }
 
 share <- function(yes, of) if (any(of)) 100 * sum(yes & of) / sum(of) else NA_real_
 mean_known <- function(x) if (all(is.na(x))) NA_real_ else mean(x, na.rm = TRUE)
 max_known <- function(x) if (all(is.na(x))) NA_real_ else max(x, na.rm = TRUE)
 
-#' Mean regret of using one algorithm everywhere
+#' Regret of using one algorithm everywhere
 #' @noRd
 summarise_single <- function(results, collective, winners) {
   keys <- c("mapping", "processes", "size_bytes")
   competing(results, collective) |>
     mutate(across(c("mapping", "algorithm"), as.character)) |>
     inner_join(select(winners, all_of(keys), "winner_us"), by = keys) |>
-    mutate(regret = 100 * (.data$latency_us / .data$winner_us - 1)) |>
     group_by(.data$mapping, .data$algorithm) |>
-    summarise(covered = n(), best_single_regret_pct = mean(.data$regret), .groups = "drop_last") |>
+    summarise(covered = n(), regret = summarise_slowdown(.data$latency_us / .data$winner_us), .groups = "drop_last") |>
+    tidyr::unpack("regret") |>
     filter(.data$covered == max(.data$covered)) |>
-    slice_min(.data$best_single_regret_pct, n = 1, with_ties = FALSE) |>
+    slice_min(.data$geometric_mean_pct, n = 1, with_ties = FALSE) |>
     ungroup() |>
     transmute(
       .data$mapping, best_single = label_algorithm(.data$algorithm, results$study, .env$collective),
-      .data$best_single_regret_pct
+      best_single_geometric_mean_pct = .data$geometric_mean_pct, best_single_mean_pct = .data$mean_pct
     )
 }
 
 tables_of_answer <- function(results) {
   list(listed("answer", NULL, summarise_answer(results), paste(
-    "How often the library's default is the fastest or tied with it, and its regret: how much slower than the fastest",
-    "algorithm of the cell it is. Beside it the one algorithm that would do best if it were used for every cell."
+    "How often the library's default is the fastest or tied with it, and its regret over all cells, tied ones",
+    "included.",
+    slowdown_note, "Beside it the one algorithm that would do best if it were used for every cell."
   )))
 }
 
@@ -80,11 +81,24 @@ describe_answer <- function(results) {
     paste0(
       study_name(results), ", ", collective_word(rows$collective[1]),
       ": the default is the fastest or tied with it in ",
-      per_mapping(rows, format_pct(rows$default_best_pct)), " of the cells", "; on average it is ",
-      range_words(rows$default_mean_regret_pct), " slower than the fastest, at worst ",
-      format_pct(max(rows$default_max_regret_pct)), "."
+      per_mapping(rows, format_pct(rows$default_best_pct)), " of the cells",
+      slower_words(results, rows$collective[1]), "."
     )
   }, "", USE.NAMES = FALSE)
+}
+
+#' How much slower the default is in the cells in which it is slower; nothing is said of those in which it is tied
+#' @noRd
+slower_words <- function(results, collective) {
+  winners <- decide_winners(results, collective)
+  slower <- summarise_slowdown(1 + winners$default_regret_pct[winners$default_is %in% "slower"] / 100)
+  if (slower$cells == 0) return("")
+  if (slower$cells == 1) return(paste0("; in the other one it is ", format_pct(slower$max_pct), " slower"))
+  paste0(
+    "; in the other ", format_number(slower$cells), " it is slower by ", format_pct(slower$geometric_mean_pct),
+    " (geometric mean; arithmetic mean ", format_pct(slower$mean_pct), "), by more than ", format_pct(slower$p90_pct),
+    " in one of ten, at worst by ", format_pct(slower$max_pct)
+  )
 }
 
 #' The answer of a study that compares no algorithms
@@ -180,12 +194,13 @@ describe_decision <- function(results, collective) {
       sum(winners$tied != ""), " the fastest is tied."
     ),
     describe_absent(results, collective, winners),
+    describe_flagged(results$study, collective),
     paste0(
       "If one algorithm had to do everywhere, it would be ",
       and_list(paste0(
         answer$best_single, " when mapped ", label_mapping(answer$mapping), " (",
-        format_pct(answer$best_single_regret_pct), ")"
-      )), "; in brackets how much slower than the fastest that is on average."
+        format_pct(answer$best_single_geometric_mean_pct), ")"
+      )), "; in brackets its slow-down against the fastest, geometric mean."
     )
   )
 }

@@ -48,7 +48,8 @@ write_figure <- function(figure, folder, study) {
   title <- figure$plot$labels$title
   if (isTRUE(figure$simulated)) study <- list(simulated = TRUE)
   tibble(
-    id = figure$id, section = figure$section, file = file, title = title, caption = paste0(title, simulated_note(study), ". ", figure$caption),
+    id = figure$id, section = figure$section, file = file, title = title,
+    caption = paste0(title, simulated_note(study), ". ", figure$caption),
     seed_figure = as.integer(figure$seed), width_in = figure$width, height_in = figure$height,
     interactive = write_interactive(figure, folder)
   )
@@ -154,7 +155,7 @@ figures_wins <- function(results, collective) {
   c(
     if (nrow(winners) > 0) list(figure(
       collective, "decision-map", plot_decision(results, collective), paste0(
-        "Fastest algorithm of each cell. ", tie_rule(results), excluded_note(results, collective)
+        "Fastest algorithm of each cell. ", tie_rule(results, collective), excluded_note(results, collective)
       ), NA, 9.5, if (sized) map_height(compared) else 2.4 + 0.35 * n_distinct(winners$mapping), part = "wins"
     )),
     if (nrow(compared) > 0 && sized) list(figure(

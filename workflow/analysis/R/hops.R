@@ -9,8 +9,8 @@
 #' the most burdened rank exchanges in a recursive doubling barrier, which OMB runs between iterations and whose skew is
 #' part of the measured time; it jumps where the number of processes passes a power of two).
 #'
-#' Algorithms that are no tree are counted along one that stands for them: the default along a linear one, others along a
-#' binomial one (edges.csv).
+#' Algorithms that are no tree are counted along one that stands for them: the default along a linear one, others along
+#' a binomial one (edges.csv).
 #'
 #' @param study Study of [read_results()].
 #' @param collective,algorithm,mapping Names.

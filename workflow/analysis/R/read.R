@@ -107,10 +107,11 @@ group_sizes <- function(study) {
 }
 
 measurement_columns <- list(
+  machine = "c", simulated = "l",
   collective = "c", algorithm = "c", parameters = "c", mpi = "c", mapping = "c", nodes = "d", processes = "d",
   size_bytes = "d", launch = "i", latency_us = "d", min_latency_us = "d", max_latency_us = "d", bandwidth_mb_s = "d",
   proved = "l", cell = "c", setup_us = "d", left_pct = "d", from_rank = "d", to_rank = "d", comm_us = "d",
-  sweeps = "d", flops = "d", residual = "d", seconds = "d"
+  sweeps = "d", flops = "d", residual = "d", seconds = "d", round = "c", source = "c", flag = "c"
 )
 
 #' Read measurements.csv
@@ -135,15 +136,17 @@ read_rows <- function(path) {
 #' Rows with a latency, with names that tell apart what must not be compared
 #'
 #' An algorithm that was measured with several parameters becomes several ([variant_name()]); a mapping measured on
-#' several numbers of nodes for the same number of processes becomes `mapping on N nodes`, and with several MPI libraries
-#' `mapping, library`.
+#' several numbers of nodes for the same number of processes becomes `mapping on N nodes`, and with several MPI
+#' libraries `mapping, library`.
 #'
 #' @param rows Tibble with collective, algorithm, parameters, mapping, nodes, mpi, processes, latency_us.
-#' @return `rows` with `algorithm` and `mapping` renamed; `algorithm_name` and `place` are what they were; `mapped` is the mapping
-#'   but for its number of nodes, `spread` whether it has that.
+#' @return `rows` with `algorithm` and `mapping` renamed; `algorithm_name` and `place` are what they were; `mapped` is
+#'   the mapping but for its number of nodes, `spread` whether it has that.
 #' @noRd
 name_rows <- function(rows) {
-  rows <- mutate(rows, algorithm_name = .data$algorithm, place = .data$mapping, parameters = coalesce(.data$parameters, ""))
+  rows <- mutate(rows,
+    algorithm_name = .data$algorithm, place = .data$mapping, parameters = coalesce(.data$parameters, "")
+  )
   varied <- varies(rows, c("collective", "algorithm"), "parameters") & rows$parameters != ""
   spread <- varies(rows, c("collective", "mapping", "processes"), "nodes")
   spread <- paste(rows$collective, rows$mapping) %in% unique(paste(rows$collective, rows$mapping)[spread])
@@ -213,7 +216,22 @@ read_measured <- function(folder) {
   )
   # Times of whole applications are no latencies of collectives.
   if (length(study$applications)) named <- named[0, ]
-  list(study = study, rows = rows, medians = summarise_launches(named))
+  # What an import check flagged is kept in the rows, and in no number.
+  sound <- filter(named, is.na(.data$flag) | .data$flag == "")
+  study$flagged <- count(filter(named, !is.na(.data$flag) & .data$flag != ""), .data$collective)
+  list(study = study, rows = rows, medians = summarise_launches(sound), launches = launches_of(sound))
+}
+
+#' The launches of cells that have several, as [compare_rounds()] takes them
+#'
+#' Each author of imported data measured all algorithms in one campaign: an author's numbers are a round, unless the
+#' importer knows more.
+#' @noRd
+launches_of <- function(rows) {
+  keep <- several(rows, cell_keys)
+  rows <- rows[keep, c(cell_keys, "algorithm_name", "launch", "round", "source", "latency_us")]
+  if (n_distinct(rows$source) > 1 && all(is.na(rows$round))) rows$round <- rows$source
+  rows
 }
 
 `%||%` <- function(x, y) if (is.null(x)) y else x

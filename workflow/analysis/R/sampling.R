@@ -143,7 +143,7 @@ join_launches <- function(part, cells, cost) {
 #' The launch of each point, numbered: neighbouring sizes of one algorithm and process count share one
 #' @noRd
 launch_of <- function(cells) {
-  if (nrow(cells) == 0) return(integer())
+  if (nrow(cells) < 2) return(seq_len(nrow(cells)))
   step <- diff(cells)
   cumsum(c(TRUE, step[, 1] != 0 | step[, 2] != 0 | step[, 3] != 1))
 }
@@ -347,7 +347,7 @@ plot_sampling <- function(results, sampling) {
     paste("loops and", sampling$startup_s, "s for each launch")
   )
   regret <- summarise_regret(results, sampling$collective[1], 1)
-  default <- regret$mean_regret_pct[regret$policy == "default" & regret$mapping == "all"]
+  default <- regret$mean_pct[regret$policy == "default" & regret$mapping == "all"]
   ggplot(sampling, aes(.data$share_of_time_pct, .data$mean_regret_pct, colour = .data$cost, fill = .data$cost)) +
     geom_hline(yintercept = default, linetype = "dashed", colour = "grey40") +
     geom_hline(yintercept = 2.5, linetype = "dotted", colour = "grey40") +

@@ -34,6 +34,8 @@ sentences_of_collectives <- function(results) {
     if (nrow(read_ladder(results)) > 0) said("ladder", describe_ladder(results)),
     sentences_of_scaling(results),
     said("believe", describe_selection(results)),
+    said("believe", describe_across(results)),
+    said("import", describe_import(results)),
     said("further", describe_simulation_cost(results))
   )
 }

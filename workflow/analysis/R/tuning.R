@@ -33,7 +33,9 @@ tuning_counts <- function(medians, collective) {
 #'    where each change of algorithm costs the tie width (`analysis.tie_pct`) and the default has that much credit.
 #' 4. Each run of sizes stays with the default unless the mean gain of the run is above its noise (95 %, one-sided). The
 #'    noise comes from the launches; with a single launch from how rough latency is over neighbouring sizes (or process
-#'    counts); where there are too few of those, nothing is decided and the default stays.
+#'    counts); where there are too few of those, nothing is decided and the default stays. A run of one or two sizes has
+#'    to be seen at a neighbouring process count as well ([supported()]), and a count that was not measured needs
+#'    measured counts on both sides, or one below it in the default's own range ([reached()]).
 #' 5. The choice of the next lower process count is kept where it is predicted to cost less than a quarter of the tie
 #'    width more.
 #'
@@ -74,7 +76,8 @@ tuning_grid <- function(rows) {
   variants <- pmap(list(name = rows$algorithm_name[at], parameters = rows$parameters[at]), list)
   grid <- list(names = names, counts = counts, sizes = sizes, variants = variants)
   error <- ifelse(rows$launches > 1, (rows$high_us - rows$low_us) / (2 * 1.96 * rows$latency_us), NA)
-  c(grid, list(latency = put_on_grid(grid, rows, log(rows$latency_us)), error = put_on_grid(grid, rows, error)))
+  latency <- put_on_grid(grid, rows, log(rows$latency_us))
+  c(grid, list(latency = fill_sizes(latency, sizes), raw = latency, error = put_on_grid(grid, rows, error)))
 }
 
 #' Array algorithm x count x size of a value for each row; NA where there is none
@@ -91,6 +94,21 @@ put_on_grid <- function(grid, rows, values) {
   found
 }
 
+#' Sizes that a process count lacks, between two that it has: counts may have been measured at other sizes
+#' @noRd
+fill_sizes <- function(latency, sizes) {
+  x <- log(pmax(sizes, 1))
+  for (a in seq_len(dim(latency)[1])) {
+    for (p in seq_len(dim(latency)[2])) {
+      known <- which(is.finite(latency[a, p, ]))
+      if (length(known) < 2) next
+      gaps <- setdiff(seq(min(known), max(known)), known)
+      if (length(gaps) > 0) latency[a, p, gaps] <- approx(x[known], latency[a, p, known], x[gaps])$y
+    }
+  }
+  latency
+}
+
 #' @param predicted List of `relative` and `level` at each count of `at`: log latencies are their sums.
 #' @noRd
 decide_mapping <- function(grid, collective, mapping, at, study, predicted = NULL) {
@@ -101,10 +119,16 @@ decide_mapping <- function(grid, collective, mapping, at, study, predicted = NUL
   if (is.null(why) && is.na(noise$sd)) {
     why <- "one launch per cell and too few neighbouring cells: the noise is not known, the default stays"
   }
-  predicted <- predicted %||% list(relative = predict_relative(grid, at, study), level = predict_level(grid, at))
+  predicted <- if (is.null(predicted)) {
+    list(relative = predict_relative(grid, at, study), level = predict_level(grid, at), by_model = FALSE)
+  } else {
+    c(predicted, by_model = TRUE)
+  }
   relative <- predicted$relative
   chosen <- if (is.null(why)) {
-    choose_algorithms(relative, grid, noise$sd, study$analysis$tie_pct / 100)
+    # What a model predicts (rounds.R) is not held against neighbours: they may not have been measured.
+    near <- if (predicted$by_model) NULL else map(at, function(p) neighbours(grid$counts, p, default_bounds(study)))
+    choose_algorithms(relative, grid, noise$sd, study$analysis$tie_pct / 100, near)
   } else {
     list(choice = array(1L, shape[-1]), reason = array(why, shape[-1]))
   }
@@ -138,15 +162,29 @@ tuning_noise <- function(grid, simulated) {
   if (length(known) > 0 && length(known) >= sum(is.finite(grid$latency)) / 2) {
     return(list(sd = max(median(known), 1e-4), from = "launches"))
   }
-  relative <- grid$latency - rep(reference(grid), each = length(grid$names))
-  along <- if (length(grid$sizes) >= 5) 3 else if (length(grid$counts) >= 5) 2 else return(
-    list(sd = NA_real_, from = "unknown")
-  )
-  bend <- apply(relative, setdiff(1:3, along), function(x) x[-c(1, length(x))] - (head(x, -2) + tail(x, -2)) / 2)
-  bend <- bend[is.finite(bend)]
+  bend <- roughness(grid)
   if (length(bend) < 10) return(list(sd = NA_real_, from = "unknown"))
-  # The second difference of independent values has 1.5 times their variance.
-  list(sd = 1.4826 * median(abs(bend)) / sqrt(1.5), from = "neighbours")
+  list(sd = 1.4826 * median(abs(bend)), from = "neighbours")
+}
+
+#' How far each relative latency is from the line between its neighbours in size (or, without sizes, in process count),
+#' scaled to the standard deviation of one latency
+#' @noRd
+roughness <- function(grid) {
+  along <- if (length(grid$sizes) >= 5) 3 else if (length(grid$counts) >= 5) 2 else return(numeric())
+  x <- if (along == 3) log(pmax(grid$sizes, 1)) else log(grid$counts)
+  raw <- list(latency = grid$raw, names = grid$names)
+  relative <- grid$raw - rep(reference(raw), each = length(grid$names))
+  unlist(apply(relative, setdiff(1:3, along), function(values) {
+    known <- which(is.finite(values))
+    if (length(known) < 3) return(NULL)
+    i <- seq(2, length(known) - 1)
+    before <- known[i - 1]
+    after <- known[i + 1]
+    weight <- (x[known[i]] - x[before]) / (x[after] - x[before])
+    bend <- values[known[i]] - (1 - weight) * values[before] - weight * values[after]
+    bend / sqrt(1 + weight^2 + (1 - weight)^2)
+  }, simplify = FALSE))
 }
 
 #' Median over the algorithms (those without gaps, if any) of each count and size
@@ -203,8 +241,8 @@ default_bounds <- function(study) {
 tree_depth <- function(variant, processes) {
   p <- pmax(processes, 2)
   pmax(1, switch(variant$name,
-    chain = ceiling((p - 1) / parameter_of(variant$parameters, "fanout", 4)), pipeline = p - 1, binary_tree = floor(log2(p)),
-    binomial = ceiling(log2(p)), rep(1, length(p))
+    chain = ceiling((p - 1) / parameter_of(variant$parameters, "fanout", 4)), pipeline = p - 1,
+    binary_tree = floor(log2(p)), binomial = ceiling(log2(p)), rep(1, length(p))
   ))
 }
 
@@ -217,25 +255,38 @@ predict_level <- function(grid, at) {
   }, numeric(length(at))) |> matrix(length(at))
 }
 
-choose_algorithms <- function(relative, grid, noise, tie) {
+choose_algorithms <- function(relative, grid, noise, tie, near) {
   shape <- dim(relative)[-1]
   choice <- array(1L, shape)
   reason <- array("the default is the best or within noise of it", shape)
+  gain <- array(rep(grid$latency[1, , ], each = length(grid$names)), dim(grid$latency)) - grid$latency
   for (p in seq_len(shape[1])) {
     excess <- matrix(relative[, p, ], dim(relative)[1])
     known <- is.finite(excess[1, ])
     reason[p, !known] <- "the default was not measured near here: it stays"
     alone <- known & colSums(is.finite(excess)) < 2
     reason[p, alone] <- "only the default was measured near here"
-    if (!any(known & !alone)) next
-    picked <- shortest_path(excess[, known & !alone, drop = FALSE], tie)
-    excess <- excess[, known & !alone, drop = FALSE]
-    if (p > 1) picked <- keep_previous(picked, choice[p - 1, known & !alone], excess, tie)
-    picked <- drop_noise(picked, excess, noise)
-    choice[p, known & !alone] <- picked
-    reason[p, known & !alone][picked > 1] <- "better than the default beyond noise"
+    free <- which(known & !alone)
+    if (length(free) == 0) next
+    excess <- excess[, free, drop = FALSE]
+    picked <- shortest_path(excess, tie)
+    if (p > 1) picked <- keep_previous(picked, choice[p - 1, free], excess, tie)
+    picked <- drop_unsure(picked, excess, noise, near[[p]], gain[, , free, drop = FALSE])
+    choice[p, free] <- picked
+    reason[p, free][picked > 1] <- "better than the default beyond noise"
   }
   list(choice = choice, reason = reason)
+}
+
+#' The measured process counts next to one: `below` and `above` (positions; empty where there is none), `measured` (it
+#' is one itself), `same_range` (another count was measured where the default's table has no boundary between)
+#' @noRd
+neighbours <- function(counts, at, bounds) {
+  range <- findInterval(at, bounds)
+  list(
+    below = tail(which(counts < at), 1), above = head(which(counts > at), 1), measured = at %in% counts,
+    same_range = length(bounds) == 0 || range %in% findInterval(counts, bounds)
+  )
 }
 
 #' The cheapest sequence over sizes: predicted regret, plus `tie` for each change, less `tie` where the default is used
@@ -265,27 +316,47 @@ keep_previous <- function(picked, previous, excess, tie) {
   if (all(is.finite(lost)) && mean(lost) < tie / 4) previous else picked
 }
 
-#' Runs whose mean gain is not above their noise go back to the default
+#' Runs whose gain is not sure go back to the default
+#'
+#' @param near Of [neighbours()]; NULL: they are not looked at.
+#' @param gain Array algorithm x measured count x size: log latency of the default less the algorithm's.
 #' @noRd
-drop_noise <- function(picked, excess, noise) {
+drop_unsure <- function(picked, excess, noise, near, gain) {
   runs <- rle(picked)
   end <- cumsum(runs$lengths)
   for (i in which(runs$values > 1)) {
     at <- seq(end[i] - runs$lengths[i] + 1, end[i])
-    gain <- mean(excess[1, at] - excess[cbind(picked[at], at)])
-    if (gain <= 1.645 * noise * sqrt(2 / length(at))) picked[at] <- 1L
+    own <- mean(excess[1, at] - excess[cbind(picked[at], at)])
+    beside <- map_dbl(c(near$below, near$above), function(p) mean(gain[picked[at[1]], p, at], na.rm = TRUE))
+    beside <- beside[is.finite(beside)]
+    sure <- own > 1.645 * noise * sqrt(2 / length(at)) && (
+      is.null(near) || (if (near$measured) supported(own, beside, noise, length(at)) else reached(beside, near))
+    )
+    if (!sure) picked[at] <- 1L
   }
   picked
 }
+
+#' Is the gain of a short run seen at a neighbouring process count as well? One odd cell makes no rule.
+#' @noRd
+supported <- function(own, beside, noise, sizes) {
+  if (sizes > 2 || length(beside) == 0) return(TRUE)
+  max(beside) > 0 && mean(c(own, beside)) > 1.645 * noise * sqrt(2 / (sizes * (1 + length(beside))))
+}
+
+#' May a count that was not measured be decided? Between two measured ones, or beyond those in the range of communicator
+#' sizes that the default's table treats alike: what the default does beyond that is not known.
+#' @noRd
+reached <- function(beside, near) length(beside) == 2 || (near$same_range && length(near$below) > 0)
 
 #' How much slower than the best measured algorithm each policy is, on process counts that did not decide
 #'
 #' @param results List from [read_results()].
 #' @param collective Name of a collective.
 #' @param firsts Which splits ([split_tuning()]).
-#' @return Tibble: collective, policy (default, best-single: the algorithm other than the default with the smallest mean
-#'   regret on the deciding counts, tuned), algorithm (of best-single), split, mapping (or "all"), mean_regret_pct,
-#'   max_regret_pct, cells.
+#' @return Tibble: collective, policy (default, best-single: the algorithm other than the default with the smallest
+#'   geometric mean of regret on the deciding counts, tuned), algorithm (of best-single), split, mapping (or "all"), and
+#'   the columns of [summarise_slowdown()].
 #' @noRd
 summarise_regret <- function(results, collective, firsts = 1:2) {
   counts <- tuning_counts(results$medians, collective)
@@ -297,8 +368,9 @@ summarise_regret <- function(results, collective, firsts = 1:2) {
       group_by(.data$policy, .data$mapping) |>
       summarise(
         algorithm = paste(unique(.data$algorithm[.data$policy == "best-single"]), collapse = ";"),
-        mean_regret_pct = mean(.data$regret_pct), max_regret_pct = max(.data$regret_pct), cells = n(), .groups = "drop"
+        regret = summarise_slowdown(.data$slowdown), .groups = "drop"
       ) |>
+      tidyr::unpack("regret") |>
       mutate(collective = .env$collective, split = paste0("decided at ", spell_counts(split$decide)))
   }))
 }
@@ -306,7 +378,8 @@ summarise_regret <- function(results, collective, firsts = 1:2) {
 no_regret <- function() {
   tibble(
     collective = character(), policy = character(), algorithm = character(), split = character(),
-    mapping = character(), mean_regret_pct = numeric(), max_regret_pct = numeric(), cells = integer()
+    mapping = character(), geometric_mean_pct = numeric(), mean_pct = numeric(), median_pct = numeric(),
+    p90_pct = numeric(), p99_pct = numeric(), max_pct = numeric(), cells = integer()
   )
 }
 
@@ -315,37 +388,59 @@ spell_counts <- function(counts) {
   paste(counts[1], counts[2], "...", tail(counts, 1))
 }
 
-#' Regret of each policy in each judged cell
+#' Slow-down of each policy in each judged cell; a cell in which a policy's algorithm was not measured is left out of
+#' all policies, so that all are judged on the same cells
 #' @noRd
-policy_cells <- function(results, collective, split) {
+policy_cells <- function(results, collective, split, judged = results) {
   tuned <- decide_tuning(results, collective, split$decide, split$judge)
   single <- best_single(results$medians, collective, split$decide)
-  judged <- with_regret(results$medians, collective, split$judge)
-  cells <- distinct(judged, .data$mapping, .data$processes, .data$size_bytes)
+  cells <- with_slowdown(judged$medians, collective, split$judge)
+  places <- distinct(cells, .data$mapping, .data$processes, .data$size_bytes)
+  tuned <- mutate(places, policy = "tuned", algorithm = rule_at(tuned, places))
   wanted <- bind_rows(
-    mutate(cells, policy = "default", algorithm = "default"), mutate(cells, policy = "best-single", algorithm = single),
-    transmute(tuned, .data$mapping, .data$processes, .data$size_bytes, policy = "tuned", .data$algorithm)
+    mutate(places, policy = "default", algorithm = "default"),
+    mutate(places, policy = "best-single", algorithm = single), tuned
   )
-  inner_join(wanted, judged, by = c("mapping", "processes", "size_bytes", "algorithm"))
+  wanted <- wanted[!is.na(wanted$algorithm), ]
+  inner_join(wanted, cells, by = c("mapping", "processes", "size_bytes", "algorithm")) |>
+    group_by(.data$mapping, .data$processes, .data$size_bytes) |>
+    filter(n() == n_distinct(wanted$policy)) |>
+    ungroup()
 }
 
-#' Every measured cell with how much slower than the best of its kind it is
+#' What a rules file of the decisions does at each of some places: the rule of the largest decided size that is not
+#' above
 #' @noRd
-with_regret <- function(medians, collective, counts) {
+rule_at <- function(decisions, places) {
+  size <- function(data) coalesce(data$size_bytes, -1)
+  key <- function(data) paste(data$mapping, data$processes, sep = "\r")
+  of <- split(decisions, key(decisions))
+  map_chr(seq_len(nrow(places)), function(i) {
+    rules <- of[[key(places[i, ])]]
+    below <- if (!is.null(rules)) rules[size(rules) <= size(places[i, ]), ]
+    if (NROW(below) == 0) "default" else below$algorithm[which.max(size(below))]
+  })
+}
+
+#' Every measured cell with its latency over the best of its kind; cells without the default or with nothing else tell
+#' nothing of a choice
+#' @noRd
+with_slowdown <- function(medians, collective, counts) {
   medians |>
-    filter(.data$collective == .env$collective, .data$processes %in% counts) |>
+    filter(.data$collective == .env$collective, .data$processes %in% counts, .data$latency_us > 0) |>
     mutate(mapping = as.character(.data$mapping), algorithm = as.character(.data$algorithm)) |>
     group_by(.data$mapping, .data$processes, .data$size_bytes) |>
-    mutate(regret_pct = 100 * (.data$latency_us / min(.data$latency_us) - 1)) |>
+    mutate(slowdown = .data$latency_us / min(.data$latency_us)) |>
+    filter("default" %in% .data$algorithm, n() > 1) |>
     ungroup()
 }
 
 best_single <- function(medians, collective, counts) {
-  rows <- filter(with_regret(medians, collective, counts), .data$algorithm != "default") |>
+  rows <- filter(with_slowdown(medians, collective, counts), .data$algorithm != "default") |>
     group_by(.data$algorithm) |>
-    summarise(mean = mean(.data$regret_pct), cells = n()) |>
+    summarise(mean = geometric_mean(.data$slowdown), cells = n()) |>
     filter(.data$cells == max(.data$cells))
-  rows$algorithm[which.min(rows$mean)]
+  if (nrow(rows) == 0) NA_character_ else rows$algorithm[which.min(rows$mean)]
 }
 
 #' Decisions for every process count of the measured range

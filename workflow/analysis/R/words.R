@@ -91,7 +91,7 @@ caption_winners <- function(results, collective) {
   paste0(
     capitalised(collective_word(collective)), simulated_note(results$study),
     ": fastest algorithm of each cell, latencies ",
-    "in \u00b5s. ", tie_rule(results), excluded_note(results, collective)
+    "in \u00b5s. ", tie_rule(results, collective), excluded_note(results, collective)
   )
 }
 

@@ -10,7 +10,9 @@ import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+
+from collstudy.base.errors import StudyError
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -43,10 +45,18 @@ def write_if_changed(path: Path, content: bytes) -> None:
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Hold an exclusive lock on *path*; the system releases it when the process ends, however it ends."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "a") as stream:
+    with _lock_file(path) as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         yield
+
+
+def _lock_file(path: Path) -> IO[str]:
+    """Open a lock's file. Raises StudyError where something else is in its place."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return open(path, "a")
+    except (IsADirectoryError, NotADirectoryError, FileExistsError) as error:
+        raise StudyError(f"{error.filename}: {error.strerror}; a lock belongs there: remove it") from None
 
 
 def to_csv(columns: list[str], rows: list[dict[str, Any]]) -> bytes:

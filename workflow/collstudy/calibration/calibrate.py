@@ -36,7 +36,7 @@ from typing import Any
 
 import yaml
 
-from collstudy.base.errors import StudyError
+from collstudy.base.errors import StudyError, allowed
 from collstudy.base.files import write_atomically
 from collstudy.launch import output
 from collstudy.launch.simulator import DEFAULTS, line, prepare
@@ -60,18 +60,44 @@ from collstudy.study.config import (
 from collstudy.study.placement import cores_in_order, first_difference
 
 #: What a fit to a ladder of all sizes gives, of a machine's `simulation`.
-FITTED = ("eager_limit_bytes", "core_gb_s", "send_us", "receive_us", "poll_us", "delay_us", "forward_gb_s")
+FITTED = (
+    "eager_limit_bytes", "waited_limit_bytes", "send_us", "receive_us", "poll_us", "busy", "turn", "share", "share_forward",
+    "forward_gb_s", "delay_us", "waited_us",
+)  # fmt: skip
 
 Key = tuple[str, str, str, int, int | None]  # collective, algorithm, mapping, processes, size
 
-#: Starting values. us: send_us and receive_us at 1 byte and at the largest eager size, send_us at the smallest and the largest
-#: long size; GB/s: what a core, a socket's memory, the link between sockets and a node's network interface carry.
-SHORT = {"send_1": 0.08, "send_eager": 0.4, "receive_1": 0.02, "receive_eager": 0.1, "poll": 0.015}
-LONG = {
-    "send_long": 0.3, "send_longest": 15.0, "core": 20.0, "bus": 120.0, "between": 40.0, "nic": 13.0,
-    "forward_core": 5.0, "forward_between": 3.0, "forward_nic": 11.0,
+#: Starting values, those of `KINDS` by kind of level. send_1, send_eager (us): a sender's own time for 1 byte and for the largest
+#: eager message; receive (us); poll (us): see `simulator.py`; busy, turn, share: parts of what a message takes; slower: how much
+#: slower a message flows that its sender has just received; shared (GB/s): of the units of a level.
+SHORT = {
+    "send_1": 0.035, "send_eager": 0.35, "receive": 0.03, "poll": 0.005,
+    "busy_node": 0.2, "busy_within": 0.35, "turn_within": 0.43,
 }  # fmt: skip
-STEPS = (1.4, 1.15)
+LONG = {
+    "share_core": 0.95, "share_within": 0.42, "share_socket": 1.3, "slower_core": 2.7, "slower_within": 2.5, "slower_socket": 4.0,
+    "shared_node": 13.5, "shared_ccd": 11.4,
+}  # fmt: skip
+#: Neither broadcasts that send on to one rank at a time nor linear ones tell it: 2 fits the trees of the THIN nodes best, which
+#: are held out, and the EPYC nodes' (docs/methodology.md).
+SHARE_FORWARD = 2.0
+#: What is not fitted with a study, and what it is instead.
+FIXED = ("share of messages between nodes: 0", "forward_gb_s between nodes: none", f"share_forward: {SHARE_FORWARD:g}")
+#: UCX's default for sends that are waited for (UCX_RNDV_SEND_NBR_THRESH), which ladders show as a jump down.
+WAITED_LIMIT = 262144
+STEPS = (1.2,)
+#: What a ladder alone does not tell, and is as the starting values say.
+NOT_IN_A_LADDER = [
+    "eager_limit_bytes",
+    "send_us",
+    "receive_us",
+    "poll_us",
+    "busy",
+    "turn",
+    "share",
+    "forward_gb_s",
+    "shared_gb_s",
+]
 #: Eager limits (bytes) that are tried where the machine names none: those of today's MPI libraries.
 LIMITS = (4096, 8192, 16384, 32768, 65536)
 
@@ -110,43 +136,78 @@ def read_cells(path: Path) -> dict[Key, float]:
 def fitted_machine(machine: Machine, data: Data, values: dict[str, float], eager: int) -> Machine:
     """The machine with the parameters in *values* and, given these, the costs of each level in closed form.
 
-    What *values* does not have of what messages share stays as it is; a core then carries what the fastest level does.
+    What *values* does not have of what messages share stays as it is.
     """
     sizes = [size for *_, size in data.cells if size] or [size for of in data.ladder.values() for size in of]
     last_eager = eager // 2
-    short_send = [(1, values["send_1"]), (last_eager, values["send_eager"])]
-    send = [*short_send, (eager, values["send_long"]), (max(sizes), values["send_longest"])]
-    receive = [(1, values["receive_1"]), (last_eager, values["receive_eager"])]
-    levels, delays, forward = [], {}, {}
+    # A long message costs its sender what its announcement costs.
+    send = [
+        (1, values["send_1"]),
+        (last_eager, values["send_eager"]),
+        (eager, values["send_1"]),
+        (max(sizes), values["send_1"]),
+    ]
+    receive = [(1, values["receive"]), (last_eager, values["receive"])]
+    by_level: dict[str, dict[str, Any]] = {
+        key: {} for key in ("delay_us", "waited_us", "busy", "turn", "share", "forward_gb_s")
+    }
+    levels = []
     for level in machine.levels:
-        alone = _alone(_told_by(machine, level), machine, data, send, eager)
+        told = _told_by(machine, level)
+        alone = _alone(told, machine, data, send, eager)
         long = {size: us - line(send, size) for size, us in alone.items() if size >= eager}
         rate = max(size / us for size, us in long.items() if size >= 8 * eager) * 1e-3  # bytes per us to GB/s
-        delay = {
-            size: us - line(send, size) - (line(receive, size) if size < eager else 0) - size / rate * 1e-3
-            for size, us in alone.items()
+        own = {size: line(send, size) + (line(receive, size) if size < eager else 0) for size in alone}
+        by_level["delay_us"][level.name] = _delays({size: us - own[size] for size, us in alone.items()}, rate)
+        ladder = data.ladder.get(told.name, {})
+        # A send that is waited for: its receiver is not busy after it.
+        waited = {size: us for size, us in ladder.items() if eager <= size < WAITED_LIMIT} or {
+            size: us for size, us in alone.items() if eager <= size < WAITED_LIMIT
         }
-        delays[level.name] = [[size, round(max(us, 0.001), 4)] for size, us in sorted(delay.items())]
-        shared, forwarded = _shared(machine, level)
-        if forwarded in values:
-            forward[level.name] = round(values[forwarded], 3)
+        if waited:
+            by_level["waited_us"][level.name] = _delays(waited, rate)
+        for key, found in _parts(machine, level, values).items():
+            by_level[key][level.name] = round(rate / found if key == "forward_gb_s" else found, 3)
+        shared = values.get(f"shared_{level.name}")
         levels.append(
             replace(
                 level, latency_us=round(alone[min(alone)], 4), bandwidth_gb_s=round(rate, 3),
-                shared_gb_s=round(values[shared], 3) if shared in values else level.shared_gb_s,
+                shared_gb_s=level.shared_gb_s if shared is None else round(shared, 3),
             )
         )  # fmt: skip
-    fastest = max(level.bandwidth_gb_s for level in levels)
     simulation = {key: value for key, value in machine.simulation.items() if key not in REPLACED_BY_FIT} | {
         "eager_limit_bytes": eager,
-        "core_gb_s": round(values.get("core", fastest), 3),
+        "waited_limit_bytes": WAITED_LIMIT,
         "send_us": [[size, round(us, 4)] for size, us in send],
         "receive_us": [[size, round(us, 4)] for size, us in receive],
-        "poll_us": round(values.get("poll", 0), 5),
-        "delay_us": delays,
-        "forward_gb_s": forward,
+        "poll_us": round(values["poll"], 5),
+        "share_forward": SHARE_FORWARD,
+        **by_level,
     }
     return replace(machine, levels=tuple(levels), simulation=simulation)
+
+
+def _delays(total: dict[int, float], gb_s: float) -> list[list[float]]:
+    """What is left of the microseconds in *total*, by size, beside the time in which the bytes flow."""
+    return [[size, round(max(us - size / gb_s * 1e-3, 0.001), 4)] for size, us in sorted(total.items())]
+
+
+def kind_of(machine: Machine, level: Level) -> str:
+    """What a level's parameters are called in `SHORT` and `LONG`: node, socket, core (the innermost), within (the others)."""
+    if level.name in ("node", "group"):
+        return "node"
+    return "core" if level == machine.levels[-1] else "socket" if level.name == "socket" else "within"
+
+
+def _parts(machine: Machine, level: Level, values: dict[str, float]) -> dict[str, float]:
+    """`busy`, `turn`, `share` of a level, and as `forward_gb_s` how much slower a message flows that was just received."""
+    kind = kind_of(machine, level)
+    if kind == "node":
+        return {"busy": values["busy_node"], "turn": 0.0, "share": 0.0}
+    return {
+        "busy": values["busy_within"], "turn": values["turn_within"], "share": values[f"share_{kind}"],
+        "forward_gb_s": values[f"slower_{kind}"],
+    }  # fmt: skip
 
 
 def _told_by(machine: Machine, level: Level) -> Level:
@@ -155,18 +216,11 @@ def _told_by(machine: Machine, level: Level) -> Level:
     return next((one for one in [*inside, *reversed(machine.levels)] if one.count > 1), level)
 
 
-def _shared(machine: Machine, level: Level) -> tuple[str, str]:
-    """The names in `LONG` of what messages across a level share, and of what forwarding there is limited to."""
-    if level == machine.levels[-1]:
-        return "bus", "forward_core"
-    return ("nic", "forward_nic") if level.name in ("node", "group") else ("between", "forward_between")
-
-
 def _alone(level: Level, machine: Machine, data: Data, send: list, eager: int) -> dict[int, float]:
     """Microseconds of one message across *level* with nothing else going on, by size. Raises StudyError without data."""
     # A mapping of that name has its first two ranks differ first at that level.
     mapping = level.name
-    pair = {key[4]: us for key, us in data.cells.items() if key[:4] == ("bcast", "linear", mapping, 2) and key[4]}
+    pair = _pair(mapping, data) or _between(level, machine, data)
     ladder = data.ladder.get(level.name, {})
     alone = {size: us for size, us in ladder.items() if size < eager}
     barrier = data.cells.get(("barrier", "default", mapping, 2, None))
@@ -180,6 +234,34 @@ def _alone(level: Level, machine: Machine, data: Data, send: list, eager: int) -
             f"from below {eager} to {8 * eager} bytes and more"
         )
     return alone
+
+
+def _pair(mapping: str, data: Data) -> dict[int, float]:
+    """Broadcasts to one other rank, by size: the mean over both ranks, which is what a long message takes."""
+    return {key[4]: us for key, us in data.cells.items() if key[:4] == ("bcast", "linear", mapping, 2) and key[4]}
+
+
+def _between(level: Level, machine: Machine, data: Data) -> dict[int, float]:
+    """Broadcasts to one other rank across a level that no mapping's first two ranks differ at: between those of the next levels
+    outside and inside of it that have some, where its ladder is between theirs. Empty where these do not have both.
+    """
+    at = machine.levels.index(level)
+    known = [of for of in machine.levels if _pair(of.name, data) and data.ladder.get(of.name)]
+    outer = [of for of in known if machine.levels.index(of) < at][-1:]
+    inner = [of for of in known if machine.levels.index(of) > at][:1]
+    ladder = data.ladder.get(level.name)
+    if not (outer and inner and ladder):
+        return {}
+    pairs, ladders = (
+        [_pair(of[0].name, data) for of in (inner, outer)],
+        [data.ladder[of[0].name] for of in (inner, outer)],
+    )
+    found = {}
+    for size in pairs[0].keys() & pairs[1].keys() & ladder.keys() & ladders[0].keys() & ladders[1].keys():
+        span = ladders[1][size] - ladders[0][size]
+        part = min(1.0, max(0.0, (ladder[size] - ladders[0][size]) / span)) if span > 0 else 0.0
+        found[size] = pairs[0][size] + part * (pairs[1][size] - pairs[0][size])
+    return found
 
 
 @dataclass(frozen=True)
@@ -320,7 +402,9 @@ def calibrate(configuration: Configuration, name: str, results: Path, say: Calla
         about["study_sha256"] = hashlib.sha256(measured.read_bytes()).hexdigest()[:16]
         data = Data(ladder, read_cells(measured))
         fitted, requests = fit_study(machine, data, block, simulator, say)
-        known, not_fitted = data.cells, []
+        known, not_fitted = data.cells, list(FIXED)
+        if not block.get("search", True):
+            about["search"] = "none: the starting values"
     else:
         fitted, requests, not_fitted = fit_ladder(machine, ladder, block.get("eager_limit_bytes"), simulator, path)
         known = {
@@ -373,30 +457,51 @@ def fit_study(
     machine: Machine, data: Data, block: dict[str, Any], simulator: Simulator, say: Callable[[str], None]
 ) -> tuple[Machine, list[Request]]:
     """The machine fitted to a ladder and a study's collectives, and what it was fitted to."""
+    short_start, long_start = starts(machine, block)
 
     def cost_of(eager: int, requests: list[Request]) -> _Cost:
-        return _Cost(simulator, machine, data, SHORT | LONG, requests, eager, say)
+        return _Cost(simulator, machine, data, short_start | long_start, requests, eager, say)
 
     eager = block.get("eager_limit_bytes") or min(
         LIMITS, key=lambda limit: cost_of(limit, [each for part in requests_for(block, limit) for each in part])({})
     )
     say(f"eager limit: {eager} bytes")
     short, long = requests_for(block, eager)
-    values = SHORT | LONG
-    for which, requests in ((SHORT, short), (LONG, long)):
+    values = short_start | long_start
+    for which, requests in ((short_start, short), (long_start, long)):
         # Each from the same start: what one finds does not depend on the other.
-        values |= search(dict(which), cost_of(eager, requests))
+        if block.get("search", True):
+            values |= search(dict(which), cost_of(eager, requests))
     return fitted_machine(machine, data, values, eager), short + long
 
 
+def starts(machine: Machine, block: dict[str, Any]) -> tuple[dict[str, float], dict[str, float]]:
+    """The starting values of what is searched for a machine, for short and for long messages.
+
+    Of what messages share, only that of the levels in `shared`; of kinds of levels, only those that the machine has. The block's
+    `start` goes before. Raises StudyError.
+    """
+    kinds = {kind_of(machine, level) for level in machine.levels if level.count > 1}
+    shared = {f"shared_{name}" for name in block.get("shared", ("node",))}
+    long = {
+        key: value for key, value in LONG.items()
+        if (key in shared if key.startswith("shared_") else key.partition("_")[2] in kinds)
+    }  # fmt: skip
+    own = block.get("start", {})
+    if unknown := [key for key in own if key not in SHORT | long]:
+        raise StudyError(
+            f"calibration.start of machine {machine.name}: unknown {unknown[0]!r}{allowed([*SHORT, *long])}"
+        )
+    short, long = ({key: own.get(key, value) for key, value in of.items()} for of in (SHORT, long))
+    return short, long
+
+
 def alone_values(ladder: dict[str, dict[int, float]]) -> dict[str, float]:
-    """Overheads where nothing tells them: those of `SHORT` for all sizes, at most a quarter of what the fastest message takes."""
+    """The parameters where no collective tells them: the starting values; overheads at most a quarter of the fastest message."""
     most = min(us for of in ladder.values() for us in of.values()) / 4
-    send, receive = min(SHORT["send_1"], most), min(SHORT["receive_1"], most)
-    return {
-        **dict.fromkeys(("send_1", "send_eager", "send_long", "send_longest"), send),
-        **dict.fromkeys(("receive_1", "receive_eager"), receive),
-    }
+    values = {key: value for key, value in (SHORT | LONG).items() if not key.startswith("shared_")}
+    send = min(SHORT["send_1"], most)
+    return values | {"send_1": send, "send_eager": send, "receive": min(SHORT["receive"], most)}
 
 
 def fit_ladder(
@@ -419,7 +524,7 @@ def fit_ladder(
 
     if all(min(ladder[name]) < eager and max(ladder[name]) >= 8 * eager for name in levels):
         fitted = fitted_machine(machine, Data(ladder, {}), alone_values(ladder), eager)
-        return fitted, asked(max), ["eager_limit_bytes", "send_us", "receive_us", "shared_gb_s"]
+        return fitted, asked(max), NOT_IN_A_LADDER
 
     if unknown := [level.name for level in machine.levels if level.count > 1 and not level.bandwidth_gb_s]:
         raise StudyError(
@@ -528,7 +633,7 @@ def write_fit(path: Path, plain: Machine, fitted: Machine, about: dict[str, Any]
             value = fitted.simulation[key]
             if key in ("send_us", "receive_us"):
                 lines.append(_wrapped(key, value, "  "))
-            elif key == "delay_us":
+            elif key in ("delay_us", "waited_us"):
                 lines += [f"  {key}:", *(_wrapped(level, points, "    ") for level, points in value.items())]
             else:
                 lines.append(f"  {key}: {_flow(value)}")

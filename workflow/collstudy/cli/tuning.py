@@ -25,6 +25,7 @@ def add_commands(commands: Any) -> None:
     asking.add_argument("--mapping", required=True)
     asking.add_argument("--size", type=parse_size, help="bytes, such as 65536, 64KiB, 1MiB")
     asking.add_argument("--study", help="ask this study only")
+    asking.add_argument("--machine", help="the machine that the call is for: those most like it answer first")
     fitting = add(commands, "calibrate", calibrate, "fit a simulated machine to measurements; writes its file")
     fitting.add_argument("machine")
 
@@ -40,7 +41,11 @@ def advise(arguments: argparse.Namespace) -> int:
         arguments.collective, arguments.mapping, arguments.nodes, arguments.nodes * arguments.ppn,
         None if arguments.collective == "barrier" else arguments.size,
     )  # fmt: skip
-    known, lines = answers(Project(results=arguments.results).results, question, arguments.study)
+    project = Project(results=arguments.results)
+    asker = None
+    if arguments.machine:
+        asker = [(level.name, level.count) for level in project.configuration.machine(arguments.machine).levels]
+    known, lines = answers(project.results, question, arguments.study, asker)
     print("\n".join(lines))
     return 0 if known else 1
 

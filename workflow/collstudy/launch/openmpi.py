@@ -76,6 +76,10 @@ def forcing_arguments(
     if "fanout" in chosen:
         # One parameter for each kind of tree; the algorithm reads its own.
         settings[f"{prefix}_chain_fanout"] = settings[f"{prefix}_tree_fanout"] = chosen["fanout"]
+    if "radix" in chosen:
+        settings[f"{prefix}_knomial_radix"] = chosen["radix"]
+    if "max_requests" in chosen:
+        settings[f"{prefix}_max_requests"] = chosen["max_requests"]
     return [part for key, value in settings.items() for part in ("--mca", key, str(value))]
 
 

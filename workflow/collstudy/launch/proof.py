@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.launch import bindings
-from collstudy.launch.patterns import PATTERNS, messages_an_edge
 from collstudy.study.cells import Cell
+from collstudy.study.patterns import PATTERNS, messages_an_edge
 from collstudy.study.placement import Core
 
 

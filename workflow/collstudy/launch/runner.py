@@ -29,7 +29,7 @@ from collstudy.launch.slurm_env import why_ending
 from collstudy.launch.toolchain import installed, spack_lock
 from collstudy.launch.trace import trace
 from collstudy.plan.blocks import Block, Task, left
-from collstudy.store.records import Damaged, Store
+from collstudy.store.records import Damaged, Record, Store, check_record
 from collstudy.study.cells import Cell, variable
 from collstudy.study.config import APPLICATIONS, POINT_TO_POINT
 from collstudy.study.selection import Rules
@@ -112,6 +112,7 @@ class BlockRunner:
                 record = replace(record, proof=self._prove(cell, scratch))
             launch = self._measure(cell, scratch, len(record.launches) + 1, order)
             record = replace(record, launches=(*record.launches, launch), failure=None)
+            check_launches(record, cell)
             self.measured += 1
         except (LaunchFailed, StudyError) as problem:
             self._give_up_if_ending()
@@ -232,6 +233,14 @@ class BlockRunner:
             f"{self.block.name}: {done} of {len(self.block.tasks)} cells, {len(self.failed)} failed, "
             f"about {clock(rest.seconds)} left"
         )
+
+
+def check_launches(record: Record, cell: Cell) -> None:
+    """Raise LaunchFailed for a launch with values that the store would not take."""
+    try:
+        check_record(record, cell)
+    except ValueError as problem:
+        raise LaunchFailed(f"output: {problem}") from None
 
 
 def library_report(printed: str, collective: str) -> dict[str, Any]:

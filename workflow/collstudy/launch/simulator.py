@@ -5,14 +5,23 @@ that level's latency (half of the difference to the level inside of it on each s
 and bandwidth. `shared_gb_s` is a link that every message crossing a unit shares, in both directions together unless the
 level is `full_duplex`.
 
-A calibrated machine (`simulation.delay_us`, written by `calibrate.py`) costs by size and level instead: the sender is busy
-for `send_us`, the message takes `delay_us` of the outermost level at which sender and receiver differ, then its bytes flow,
-then the receiver of an eager message is busy for `receive_us`. Flows have at most the level's `bandwidth_gb_s` each and share,
-in each direction, what a core carries (`core_gb_s`) and the `shared_gb_s` of each level: the memory of a socket, which a copy
-inside of the socket crosses twice, the link between sockets, the network interface of a node. A rank looks for messages of
-every rank on its node, which adds `poll_us` for each beyond the pair. A long message that its sender has just received flows
-at no more than `forward_gb_s`: its bytes are still modified in that core's cache. Point-to-point tests send other bytes than they
-receive, so nothing is forwarded there. `workflow/native/simulator/levels.cpp` does what SimGrid has no option for.
+A calibrated machine (`simulation.delay_us`, written by `calibrate.py`) costs by size and level instead. A message between two
+cores takes `alone` = send + delay + size / rate (+ receive, if it is eager) of the outermost level at which they differ:
+- The sender is busy for `send_us`, and for `turn` x alone more where the receiver's last message came from another rank of its
+  node: both write to what the receiver looks at, whose cache lines are then elsewhere. Of several such senders the next one starts
+  when half of that is over. A core can start its next message `busy` x alone after this one. A long message costs its sender what
+  the short one costs that announces it.
+- Then the message takes `delay_us`, and its bytes flow. A rank looks for messages of every rank on its node, which adds `poll_us`
+  for each beyond the pair. Then the receiver of an eager message is busy for `receive_us`.
+- Long messages (from `eager_limit_bytes` on) share their sender's core: each takes `share` of it, so one that flows at the
+  level's `bandwidth_gb_s` alone and has a share of 1 leaves nothing for another. What a core has just received it sends on at no
+  more than `forward_gb_s`, and that takes `share_forward` times the share: its bytes are in another core's cache.
+- All messages share the `shared_gb_s` of the units that they leave and enter, in each direction: network interfaces of nodes, and
+  inside of a node the way in and out of a die.
+- A send that waits (MPI_Send) is eager up to `waited_limit_bytes`, one that does not (MPI_Isend) up to `eager_limit_bytes`; in
+  between the first takes `waited_us` and its bytes. UCX, under Open MPI, has these two limits.
+Point-to-point tests send other bytes than they receive, so nothing is forwarded there, and a message has its core for itself.
+`workflow/native/simulator/levels.cpp` is the platform: SimGrid has no option for any of it.
 
 A fat tree (`simulation.fat_tree`) is not made of zones: `workflow/native/simulator/fattree.cpp` makes its switches, links and
 routes. Every link has the same bandwidth in each direction and the same latency.
@@ -54,27 +63,20 @@ UNLIMITED = 1e6
 def platform_xml(
     levels: tuple[Level, ...],
     core_gb_s: float | None = None,
-    bounds: Literal["crossed", "level", "apart"] = "crossed",
+    bounds: Literal["crossed", "level"] = "crossed",
 ) -> str:
     """Platform description for SimGrid 3.32: one host a core, one zone a unit of each level above the core.
 
     With *core_gb_s*, `bandwidth_gb_s` limits each message, `core_gb_s` and `shared_gb_s` all messages together, in each
-    direction. *bounds* says what limits a message: the slowest level that it crosses; its own level, also where one inside of it
-    is slower (two cores of a node exchange less than its network carries), the units of a level are then joined pair by pair; or
-    nothing here: `levels.so` does that of a calibrated machine.
+    direction. *bounds* says what limits a message: the slowest level that it crosses; or its own level, also where one inside of it
+    is slower (two cores of a node exchange less than its network carries), the units of a level are then joined pair by pair.
     """
     lines = [
         "<?xml version='1.0'?>",
         '<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">',
         '<platform version="4.1">',
     ]
-    outer = 0
-    if bounds == "apart":
-        # Outer levels whose link carries all that the units inside of them can send limit nothing, and would join in one system of
-        # equations what has nothing to do with each other.
-        while outer < len(levels) - 2 and _carries_all(levels[outer], levels[outer + 1]):
-            outer += 1
-    lines += _zone(levels, outer, (), "  ", core_gb_s, bounds)
+    lines += _zone(levels, 0, (), "  ", core_gb_s, bounds)
     return "\n".join(lines + ["</platform>", ""])
 
 
@@ -152,10 +154,10 @@ def _routes(
 ) -> Iterator[str]:
     """The route between a child and the router of its zone; with *core_gb_s* one for each direction."""
     for direction in ("u", "d") if core_gb_s else ("",):
-        crossed = [] if bounds == "apart" else [f"l{child}"]
+        crossed = [f"l{child}"]
         if core_gb_s and innermost:
             crossed.append(f"{direction}{child}")
-        if level.shared_gb_s or (bounds == "apart" and not innermost):
+        if level.shared_gb_s:
             crossed.append(f"s{name}" if innermost else f"s{direction}{child}")
         ends = [f"c-{child}", f"r{name}"] if innermost else [f"z{child}", f"zr{name}"]
         gateways = [] if innermost else [f"r{child}", f"r{name}"]
@@ -185,11 +187,6 @@ def _links(
     level = levels[depth]
     innermost = depth == len(levels) - 1
     latency = (level.latency_us - (0.0 if innermost else levels[depth + 1].latency_us)) / 2
-    if bounds == "apart":
-        # No FATPIPE links, which need full updates: these take long with thousands of ranks.
-        prefix, carried = ("", core_gb_s) if innermost else ("s", level.shared_gb_s or UNLIMITED)
-        lines = [_link(f"{prefix}{way}{child}", carried, latency, indent) for child in children for way in "ud"]
-        return lines + ([_link(f"s{name}", level.shared_gb_s, 0, indent)] if innermost and level.shared_gb_s else [])
     duplex = "SPLITDUPLEX" if level.full_duplex and not core_gb_s else ""
     policy = "FATPIPE" if core_gb_s else duplex
     # A message on its way out is as fast as the level that it crosses.
@@ -226,32 +223,42 @@ def environment(
     return {**base, **own}
 
 
-#: Tests in which a rank sends with MPI_Send and does nothing else meanwhile.
-BLOCKING = ("latency", "multi_lat", "pairs")
+#: What a level that was not calibrated (switches around the calibrated nodes) takes from the level inside of it.
+BY_LEVEL = {"busy": "busy", "turn": "turn", "share": "share", "forward": "forward_gb_s"}
 
 
-def costs_text(machine: Machine, collective: str = "") -> str:
-    """What a message costs at each level of a calibrated machine, as workflow/native/simulator/levels.cpp reads it."""
-    values = machine.simulation
+def machine_text(machine: Machine, collective: str = "") -> str:
+    """A calibrated machine as workflow/native/simulator/levels.cpp reads it: seconds and bytes per second."""
+    values, levels = machine.simulation, machine.levels
     lines = []
+    for level, inner in zip(levels, [*levels[1:], None], strict=True):
+        # What limits nothing would join in one system of equations what has nothing to do with each other.
+        shared = 0.0 if inner is None or _carries_all(level, inner) else level.shared_gb_s or 0.0
+        lines.append(f"level {level.name} {level.count} {shared * 1e9:.9g}")
+    node = 1 + max((depth for depth, level in enumerate(levels) if level.name in ("group", "node")), default=-1)
+    lines.append(f"nodes {node}")
+    lines.append(f"limits {waited_limit(machine)} {values['eager_limit_bytes']}")
     for key, word in (("send_us", "send"), ("receive_us", "receive")):
         lines += [f"{word} {size} {us * 1e-6:.9g}" for size, us in values[key]]
-    forward = None
-    for depth in reversed(range(len(machine.levels))):
-        level = machine.levels[depth]
-        for n, us in delays(machine, depth):
-            # SimGrid does not keep the sender of a blocking long message busy: the message takes longer by that time instead.
-            uncounted = line(values["send_us"], n) if collective in BLOCKING and n >= values["eager_limit_bytes"] else 0
-            lines.append(f"delay {depth} {n} {(us + uncounted) * 1e-6:.9g}")
+    for depth, level in enumerate(levels):
+        for word, key in (("delay", "delay_us"), ("waited", "waited_us")):
+            lines += [f"{word} {depth} {size} {us * 1e-6:.9g}" for size, us in by_size(machine, depth, key)]
         lines.append(f"rate {depth} {level.bandwidth_gb_s * 1e9:.9g}")
-        # A level that was not calibrated forwards as the level inside of it does.
-        forward = values.get("forward_gb_s", {}).get(level.name, forward)
-        if forward and collective not in POINT_TO_POINT:
-            lines.append(f"forward {depth} {forward * 1e9:.9g}")
-    node = 1 + max((depth for depth, level in enumerate(machine.levels) if level.name in ("group", "node")), default=-1)
-    lines.append(f"poll {node} {values.get('poll_us', 0) * 1e-6:.9g}")
-    lines.append(f"forward_from {values['eager_limit_bytes']}")
+        for word, key in BY_LEVEL.items():
+            value = next(
+                (values.get(key, {})[of.name] for of in levels[depth:] if of.name in values.get(key, {})), None
+            )
+            if value is not None and not (word in ("forward", "share") and collective in POINT_TO_POINT):
+                lines.append(f"{word} {depth} {value * (1e9 if word == 'forward' else 1):.9g}")
+    if collective not in POINT_TO_POINT:
+        lines.append(f"share_forward {values.get('share_forward', 1)}")
+    lines.append(f"poll {values.get('poll_us', 0) * 1e-6:.9g}")
     return "\n".join([*lines, ""])
+
+
+def waited_limit(machine: Machine) -> int:
+    """Eager limit (bytes) of a send that is waited for at once."""
+    return machine.simulation.get("waited_limit_bytes", machine.simulation["eager_limit_bytes"])
 
 
 def line(points: Sequence[Sequence[float]], size: float) -> float:
@@ -267,18 +274,20 @@ def line(points: Sequence[Sequence[float]], size: float) -> float:
     return max(0.0, low[1] + (size - low[0]) / (high[0] - low[0]) * (high[1] - low[1]))
 
 
-def delays(machine: Machine, depth: int) -> list[tuple[int, float]]:
-    """Microseconds that a message takes at a level, by size.
+def by_size(machine: Machine, depth: int, key: str) -> list[tuple[int, float]]:
+    """Microseconds that a message takes at a level, by size: of `delay_us`, or of `waited_us`, which need not be there.
 
     A level that was not calibrated (switches around the calibrated nodes) takes longer than the level inside of it by the
     difference of their `latency_us`.
     """
     level = machine.levels[depth]
-    known = machine.simulation["delay_us"]
+    known = machine.simulation.get(key, {})
     if level.name in known:
         return [(size, us) for size, us in known[level.name]]
+    if not any(of.name in known for of in machine.levels[depth:]):
+        return []
     inner = machine.levels[depth + 1]
-    return [(size, us + level.latency_us - inner.latency_us) for size, us in delays(machine, depth + 1)]
+    return [(size, us + level.latency_us - inner.latency_us) for size, us in by_size(machine, depth + 1, key)]
 
 
 def calibrated(machine: Machine) -> bool:
@@ -303,18 +312,17 @@ def platform(machine: Machine, hosts: Path, folder: Path, collective: str = "") 
         tree = folder / "fat-tree.txt"
         write_if_changed(tree, fat_tree_text(machine).encode())
         return built / "fattree.so", {"COLLSTUDY_FATTREE": tree.name, "COLLSTUDY_HOSTS": hosts.name}
+    if calibrated(machine):
+        described = folder / (f"machine-{collective}.txt" if collective in POINT_TO_POINT else "machine.txt")
+        write_if_changed(described, machine_text(machine, collective).encode())
+        return built / "levels.so", {"COLLSTUDY_PLATFORM": described.name, "COLLSTUDY_HOSTS": hosts.name}
     described = folder / "platform.xml"
     if not described.exists():
         by_level = "level" if machine.simulation.get("bandwidth_by_level") else "crossed"
-        bounds = "apart" if calibrated(machine) else by_level
-        write_atomically(described, platform_xml(machine.levels, machine.simulation.get("core_gb_s"), bounds).encode())
-    if not calibrated(machine):
-        return described, {}
-    costs = folder / (f"costs-{collective}.txt" if collective in POINT_TO_POINT else "costs.txt")
-    if not costs.exists():
-        write_atomically(costs, costs_text(machine, collective).encode())
-    names = {"PLATFORM": described.name, "COSTS": costs.name, "HOSTS": hosts.name}
-    return built / "levels.so", {f"COLLSTUDY_{key}": name for key, name in names.items()}
+        write_atomically(
+            described, platform_xml(machine.levels, machine.simulation.get("core_gb_s"), by_level).encode()
+        )
+    return described, {}
 
 
 def wrapper(variables: dict[str, str]) -> list[str]:

@@ -20,6 +20,7 @@ from collstudy.project.studies import Project
 from collstudy.sources.verifying import Verified, VerifyingSource
 from collstudy.store.measurements import read_measurements
 from collstudy.study.config import Study, Swept
+from collstudy.study.openmpi_numbers import NUMBERS
 from collstudy.tuning import check, emission, rules
 from collstudy.tuning.rules import Placement, selected
 
@@ -48,7 +49,7 @@ class Tuner:
         #: The installed library that the files are for: that of the study, and Open MPI for simulated and imported ones.
         self.installed = mpis().get(self.mpi if self.mpi in ("mpich", "impi") else "openmpi")
         asked = self.installed if self.installed and self.installed.name != "impi" else None
-        numbers = {**rules.NUMBERS, **self.numbers()}
+        numbers = {**NUMBERS, **self.numbers()}
         self.library = check.library(asked, self.catalogue, numbers) if asked else None
 
     def numbers(self) -> dict[str, dict[str, int]]:
@@ -114,7 +115,7 @@ class Tuner:
                 continue
             findings += check.check_han(
                 placement, own.resolve(), han.resolve(), default, self.catalogue, self.installed,
-                {**rules.NUMBERS, **self.numbers()},
+                {**NUMBERS, **self.numbers()},
             )  # fmt: skip
         return findings
 

@@ -1,35 +1,41 @@
-"""Read somebody's measurements: CSV files with a column mapping, or raw standard output of OMB.
+"""Read somebody's measurements: CSV files with a column mapping, raw standard output of OMB, result archives of PICO.
 
-Nothing is hidden: duplicates, rows that do not parse, columns that a file lacks and gaps in the grid are counted.
+Nothing is hidden: duplicates, rows that are not used and why, columns that a file lacks, rows that the study leaves out, and gaps
+in the grid are counted. A file that is not what it should be ends the import with its name, line and reason.
 """
 
 from __future__ import annotations
 
-import csv
 import functools
 import glob
 import hashlib
+import json
 import os
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from collstudy.base.errors import StudyError, allowed
 from collstudy.base.paths import ROOT
-from collstudy.launch.output import parse
 from collstudy.sources.edges import Launched, of_rows
 from collstudy.sources.imported_rows import grid_of, rows_of_import
+from collstudy.sources.importing import checks, compact, csv_files, kept, omb, pico
+from collstudy.sources.importing.strict import LARGEST, LONGEST_US, UNITS, Problems, Refused, positive, whole
 from collstudy.sources.source import Rows, Source
 from collstudy.study.config import POINT_TO_POINT, SIZED, Catalogue, Imported, Machine, Study
+from collstudy.study.openmpi_numbers import algorithm_of
 from collstudy.study.work import Work, canonical
 
-NUMBERS = ("nodes", "processes", "size_bytes", "launch", "iterations")
 #: Of a ladder: which two cores, by their number on their node.
 PLACES = ("from_core", "to_core", "from_node", "to_node")
-VALUES = ("latency_us", "min_latency_us", "max_latency_us", "bandwidth_mb_s")
-OPTIONAL = ("min_latency_us", "max_latency_us", "iterations", "nodes", "launch")
+TIMES = ("latency_us", "min_latency_us", "max_latency_us")
+#: Formats whose rows say their collective and statistic themselves, with times in us.
+OWN = ("pico", "compact")
 
 
 class ImportedSource(Source):
@@ -38,10 +44,20 @@ class ImportedSource(Source):
     described_by = Imported
 
     @functools.cached_property
+    def every(self) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+        """All rows, those that the study leaves out too, and the account of them.
+
+        Raises StudyError for files that are not there or do not say what they should.
+        """
+        return read_all(self.study, self.context.catalogue, self.context.results / "imports")
+
+    @functools.cached_property
     def found(self) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-        """The rows, and the account of them. Raises StudyError for files that are not there or do not say what they should."""
-        rows, account = read_study(self.study, self.context.catalogue)
-        return rows, account | {"collectives": grid_of(rows, self.context.catalogue)}
+        """The rows that the study uses, and the account of them with the grid that they span."""
+        rows, account = read_study(self.study, self.context.catalogue, self.context.results / "imports")
+        collectives = grid_of(rows, self.context.catalogue, self.study)
+        self.context.configuration.check_imported(self.study, collectives)
+        return rows, account | {"collectives": collectives}
 
     def work(self) -> list[Work]:
         """None."""
@@ -62,7 +78,7 @@ class ImportedSource(Source):
 
     def rows(self) -> Rows:
         """Those of the files."""
-        return rows_of_import(self.study, *self.found)
+        return rows_of_import(self.study, self.every[0], self.found[1])
 
     def absent(self) -> str:
         """A pattern that matches no file."""
@@ -74,8 +90,36 @@ class ImportedSource(Source):
         self.files()
 
     def inputs(self) -> list[Path]:
-        """The files."""
-        return [path for _, path in files_of(self.study)]
+        """The files, and those of the imports that they are compared with."""
+        return [path for study in (self.study, *self.others()) for _, path in files_of(study)]
+
+    def others(self) -> list[Study]:
+        """The other imported studies whose data are here; those that show a publication under its own names take no part."""
+        found = []
+        configuration = self.context.configuration
+        for name in configuration.study_names():
+            try:
+                other = configuration.study(name) if name != self.study.name else None
+            except StudyError:
+                continue  # what is wrong with it is said when it is asked for itself
+            source = other.source if other else None
+            if isinstance(source, Imported) and not source.printed and not missing_files(other):
+                found.append(other)
+        return found
+
+    def import_checks(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Findings of all checks, and how far sources of one machine agree."""
+        others = {}
+        for study in self.others():
+            try:
+                others[study.name], _ = read_all(study, self.context.catalogue, self.context.results / "imports")
+            except StudyError:
+                continue  # the same
+        rows, account = self.every
+        findings = checks.check(rows, account["problems"], self.study.machine, others)
+        used = [row for row in rows if "left_out" not in row]
+        agreeing = [{"machine": self.study.machine.name, **row} for row in checks.agreement_of(used)]
+        return checks.rows_of(findings), agreeing
 
     def launched(self) -> list[Launched]:
         """What the rows say."""
@@ -120,48 +164,10 @@ def _glob_of(entry: dict[str, Any]) -> str:
 
 
 def missing_files(study: Study) -> list[str]:
-    """Patterns of the study that match no file."""
-    patterns = [_glob_of(entry) for entry in study.source.files]
-    return [pattern for pattern in patterns if not glob.glob(pattern)]
-
-
-def _rows_of_csv(path: Path, entry: dict[str, Any], problems: Counter) -> Iterator[dict[str, str]]:
-    columns = entry.get("columns", {})
-    with open(path, newline="", encoding="utf-8-sig") as stream:
-        reader = csv.reader(stream)
-        header = [name.strip() for name in next(reader, [])]
-        if not header:
-            raise StudyError(f"{path}: the file is empty")
-        for field, name in columns.items():
-            if name not in header:
-                if field not in OPTIONAL:
-                    raise StudyError(f"{path}: no column {name!r} for {field}{allowed(header)}")
-                problems[f"files without the column {name}"] += 1
-        for fields in reader:
-            if not any(text.strip() for text in fields):
-                continue
-            if len(fields) != len(header):
-                problems[f"{path.name}: rows with a wrong number of fields"] += 1
-                continue
-            row = dict(zip(header, (text.strip() for text in fields), strict=True))
-            yield {field: row[name] for field, name in columns.items() if name in row}
-
-
-def _rows_of_omb(path: Path, entry: dict[str, Any], problems: Counter) -> Iterator[dict[str, str]]:
-    text = path.read_text(encoding="utf-8", errors="replace")
-    found = [int(size) for size in re.findall(r"^(\d+)\s+[\d.]", text, re.MULTILINE)]
-    sizes: list[int | None] = list(found) if entry["collective"] in SIZED else [None]
-    if not sizes:
-        raise StudyError(f"{path}: no measurement in it; is it the standard output of an OSU micro-benchmark?")
-    try:
-        samples = parse(text, sizes)
-    except StudyError as problem:
-        raise StudyError(f"{path}: {problem}") from None
-    doubled = [sizes[0] * 2**i for i in range(len(sizes))] if sizes[0] else [None]
-    if sizes != doubled:
-        problems["raw outputs whose sizes do not double"] += 1
-    for sample in samples:
-        yield {key: str(value) for key, value in sample.items()}
+    """Patterns of the study that match no file; those of `optional` entries only where no entry has a file."""
+    missing = {_glob_of(entry): entry for entry in study.source.files if not glob.glob(_glob_of(entry))}
+    needed = [pattern for pattern, entry in missing.items() if not entry.get("optional")]
+    return needed or (list(missing) if len(missing) == len({_glob_of(entry) for entry in study.source.files}) else [])
 
 
 def _from_name(path: Path, entry: dict[str, Any]) -> dict[str, str]:
@@ -172,81 +178,301 @@ def _from_name(path: Path, entry: dict[str, Any]) -> dict[str, str]:
     return found.groupdict() if found else {}
 
 
-def read_study(study: Study, catalogue: Catalogue) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return the rows of all files (one dict a row: collective, algorithm, mapping, nodes, processes, size_bytes, launch,
+def read_study(
+    study: Study, catalogue: Catalogue, cache: Path | None = None
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return the rows that the study uses (one dict a row: collective, algorithm, mapping, nodes, processes, size_bytes, launch,
     latency_us, ...) and the account of what was found.
 
-    Exact duplicates are dropped; repeated cells with other values become launches 1, 2, ... in the order of the files.
-    Raises StudyError for missing files, missing columns, and names that the study does not map.
+    *cache* is a folder for what was read of large archives. Exact duplicates are dropped; repeated cells with other values become
+    launches 1, 2, ... in the order of the files. Raises StudyError for missing files, files that are not what they should be,
+    names that the study does not map, and where no row is left.
     """
+    rows, account = read_all(study, catalogue, cache)
+    used = [row for row in rows if "left_out" not in row]
+    if not used:
+        raise StudyError(f"config/studies/{study.name}.yaml: analysis.leave_out leaves no row of {len(rows)}")
+    return used, account
+
+
+def read_all(
+    study: Study, catalogue: Catalogue, cache: Path | None = None
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """As read_study(), with the rows that the study leaves out: they have the reason in `left_out`."""
+    if cache is None or missing_files(study):
+        return _read(study, catalogue, cache)
+    digest = _digest(study, catalogue)
+    stored = cache / f"{study.name}.json"
+    found = kept.read(stored, digest)
+    if found is None:
+        found = _read(study, catalogue, cache)
+        kept.write(stored, digest, list(found))
+    return found[0], found[1]
+
+
+def _digest(study: Study, catalogue: Catalogue) -> str:
+    """Of everything that decides what an import gives: the files, what the study says of them, the catalogue, and this reader."""
+    total = hashlib.sha256()
+    says = [
+        study.name,
+        asdict(study.source),
+        study.analysis.get("leave_out"),
+        asdict(study.machine),
+        catalogue.algorithms,
+        catalogue.mappings,
+    ]
+    total.update(json.dumps(says, sort_keys=True, default=str).encode())
+    sources = [Path(__file__), *sorted((Path(__file__).parent / "importing").glob("*.py"))]
+    metadata = {
+        found for entry in study.source.files if entry.get("format") == "pico" for found in _metadata_files(entry)
+    }
+    for path in [*sources, *sorted(metadata), *(path for _, path in files_of(study))]:
+        total.update(f"{path} {pico.digest_of(path)}\n".encode())
+    return total.hexdigest()
+
+
+def _metadata_files(entry: dict[str, Any]) -> list[Path]:
+    if "metadata" in entry:
+        path = Path(_resolve(entry["metadata"]))
+        return [path] if path.exists() else []
+    return sorted({found for path in glob.glob(_glob_of(entry)) for found in Path(path).parent.glob("*_metadata.csv")})
+
+
+def _read(study: Study, catalogue: Catalogue, cache: Path | None) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     missing = missing_files(study)
     if missing:
         raise StudyError(
             f"config/studies/{study.name}.yaml: import.files: no file matches {', '.join(missing)}; "
             "set STUDY_REFERENCE_DATA to the folder that holds the data"
         )
-    problems: Counter = Counter()
+    problems = Problems()
     rows: list[dict[str, Any]] = []
     read = 0
     for entry, path in files_of(study):
-        known_fields = {**entry.get("constants", {}), **_from_name(path, entry)}
-        reader = _rows_of_omb if entry.get("format", "csv") == "omb" else _rows_of_csv
-        for raw in reader(path, entry, problems):
+        _check_entry(entry, path, study)
+        mine = []
+        names: dict[tuple, dict[str, str]] = {}
+        for line, raw in _raw_rows(entry, path, study, catalogue, problems, cache):
             read += 1
-            row = _convert({**known_fields, **raw}, entry, path, study, catalogue, problems)
-            if row:
-                rows.append(row)
+            try:
+                mine.append(
+                    _convert(raw, entry, path, study, catalogue, names)
+                    | {"file": path.name, "line": line, "path": str(path)}
+                )
+            except Refused as reason:
+                problems.note(f"rows whose {reason}", f"{path.name}, line {line}" if line else path.name)
+        rows += _summarised(mine) if entry.get("rows") == "iterations" else mine
+    _note_short_outputs(rows, study, problems)
+    for entry in study.source.files:
+        if not glob.glob(_glob_of(entry)):
+            problems.note("kinds of files that are not here and are optional", entry["path"])
+    if not rows:
+        told = "; ".join(f"{count} {text}" for text, count in problems.told().items()) or "the files have none"
+        raise StudyError(f"config/studies/{study.name}.yaml: import: no row of {read} can be used: {told}")
     distinct, duplicates = _number_launches(rows)
+    _check_statistics(distinct, study)
+    left_out = _leave_out(distinct, study)
+    used = [row for row in distinct if "left_out" not in row]
     account = {
         "files": [str(path.name) for _, path in files_of(study)],
         "rows_read": read,
-        "rows_used": len(distinct),
+        "rows_used": len(used),
         "exact_duplicates_dropped": duplicates,
-        "repeated_as_further_launches": sum(1 for row in distinct if row["launch"] > 1),
-        "problems": {text: count for text, count in problems.items() if count},
+        "repeated_as_further_launches": sum(1 for row in used if row["launch"] > 1),
+        "problems": problems.told(),
+        "statistics": sorted({row["statistic"] for row in used}),
     }
+    sources = sorted({row["source"] for row in used if row.get("source")})
+    account |= {"sources": sources} if sources else {}
+    account |= {"left_out": left_out} if left_out else {}
     return distinct, account
 
 
+def _raw_rows(
+    entry: dict[str, Any], path: Path, study: Study, catalogue: Catalogue, problems: Problems, cache: Path | None
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Line and fields of each row of a file, with what its name, its place and the entry's constants say."""
+    known = {**entry.get("constants", {}), **_from_name(path, entry)}
+    kind = entry.get("format", "csv")
+    if kind == "pico":
+        metadata = Path(_resolve(entry["metadata"])) if "metadata" in entry else _metadata_beside(path)
+        version = str(entry.get("mpi_version", study.source.mpi_version))
+        found: Iterator = pico.rows(path, entry, problems, catalogue, metadata, version, cache)
+    elif kind == "compact":
+        found = compact.rows(path)
+    else:
+        found = {"csv": csv_files, "omb": omb}[kind].rows(path, entry, problems)
+    for index, (line, raw) in enumerate(found):
+        by_row = {name: _by_row(rule, index) for name, rule in entry.get("by_row", {}).items()}
+        row = {**known, **by_row, **raw}
+        for name, ours in entry.get("values", {}).items():
+            if row.get(name) not in ours:
+                raise StudyError(
+                    f"{path}: line {line}: {name} is {row.get(name)!r}, which `values` does not name{allowed(ours)}"
+                )
+            row[name] = ours[row[name]]
+        yield line, row
+
+
+def _metadata_beside(path: Path) -> Path:
+    found = sorted(path.parent.glob("*_metadata.csv"))
+    if len(found) != 1:
+        raise StudyError(
+            f"{path.parent}: {len(found)} files *_metadata.csv; `metadata` of the entry names the one to use"
+        )
+    return found[0]
+
+
+def _by_row(rule: dict[str, int], index: int) -> int:
+    """What a row's number (from 0) says: every `every` rows the next value, from the first again after `count` values."""
+    step = index // rule.get("every", 1)
+    if "count" in rule:
+        step %= rule["count"]
+    return rule["from"] * rule["factor"] ** step if "factor" in rule else rule["from"] + rule.get("step", 1) * step
+
+
+def _check_entry(entry: dict[str, Any], path: Path, study: Study) -> None:
+    """Raise StudyError where nothing says a field that every row needs."""
+    kind, collective = entry.get("format", "csv"), entry.get("collective")
+    if kind in OWN:
+        return
+    where = f"config/studies/{study.name}.yaml: import.files: {entry['path']}"
+    if collective is None:
+        raise StudyError(f"{where}: collective is missing; only the formats {' and '.join(OWN)} say it themselves")
+    told = {*entry.get("columns", {}), *entry.get("constants", {}), *entry.get("by_row", {}), *_from_name(path, entry)}
+    needed = [] if collective in POINT_TO_POINT else ["processes"]
+    if kind == "csv":
+        needed += ["size_bytes"] if collective in SIZED else []
+        needed += ["latency_us"] if "bandwidth_mb_s" not in told else []
+    lacking = [name for name in needed if name not in told]
+    if lacking:
+        raise StudyError(f"{where}: no column, constant or part of the file's name is {', '.join(lacking)}")
+
+
 def _convert(
-    raw: dict[str, Any], entry: dict[str, Any], path: Path, study: Study, catalogue: Catalogue, problems: Counter
-) -> dict[str, Any] | None:
-    """One row with checked names and numbers; None (and counted) where a number does not parse."""
-    collective = entry["collective"]
-    row: dict[str, Any] = {"collective": collective}
+    raw: dict[str, Any],
+    entry: dict[str, Any],
+    path: Path,
+    study: Study,
+    catalogue: Catalogue,
+    names: dict[tuple, dict[str, str]],
+) -> dict[str, Any]:
+    """One row with checked names and numbers; *names* keeps the file's names that are known already.
+
+    Raises Refused for a row that is not used, StudyError for an unknown name.
+    """
+    own = entry.get("format") in OWN
+    collective = raw["collective"] if own else entry["collective"]
+    where = f"{path}: imported by config/studies/{study.name}.yaml"
+    key = (collective, raw.get("algorithm"), raw.get("mapping"), raw.get("parameters"))
+    if key not in names:
+        names[key] = _named(raw, entry, collective, study, catalogue, where)
+    row: dict[str, Any] = {"collective": collective, **names[key]}
+    if "source" in entry:
+        row["source"] = entry["source"]
+    machine = study.machine
+    nodes, cores = machine.nodes, machine.cores_per_node
+    if collective == "pairs":
+        raw = {"processes": nodes * cores, **raw}
+        row["mapping"] = "core"
+    elif collective in POINT_TO_POINT:
+        raw = {"processes": 2, **raw}
+    if row["mapping"] not in catalogue.mappings:
+        raise StudyError(f"{where}: mapping {row['mapping']!r} is unknown{allowed(catalogue.mappings)}")
+    for name, largest in (("nodes", nodes), ("launch", 10**6), ("iterations", 10**9)):
+        row[name] = whole(str(raw[name]), name, largest) if _given(raw, name) else None
+    row["nodes"] = row["nodes"] or nodes
+    row["processes"] = whole(str(raw["processes"]), "processes")
+    if row["processes"] > row["nodes"] * cores and not machine.oversubscribe:
+        raise Refused(f"processes are more than the {row['nodes'] * cores} cores of {row['nodes']} nodes")
+    row["size_bytes"] = whole(str(raw["size_bytes"]), "size_bytes") if collective in SIZED else None
+    factor = UNITS[entry.get("unit", "us")]
+    for name in (*TIMES, "q1_us", "q3_us"):
+        if name == "latency_us" or _given(raw, name):
+            value = positive(str(raw[name]), name, LONGEST_US / factor) if _given(raw, name) else None
+            row[name] = value if own or value is None else value * factor
+    for name in ("min_latency_us", "max_latency_us"):
+        row.setdefault(name, None)
+    row["bandwidth_mb_s"] = (
+        positive(str(raw["bandwidth_mb_s"]), "bandwidth_mb_s", LARGEST) if _given(raw, "bandwidth_mb_s") else None
+    )
+    if row["latency_us"] is None and row["bandwidth_mb_s"] is None:
+        raise Refused("latency_us is empty")
+    low, high = row["min_latency_us"], row["max_latency_us"]
+    if low is not None and high is not None and low > high:
+        raise Refused("minimum is above the maximum")
+    if collective == "pairs":
+        row |= _ranks_of(raw, machine, where)
+        if row["from_rank"] == row["to_rank"]:
+            raise Refused("core is paired with itself")
+    if own:
+        row["statistic"] = raw.get("statistic", "slowest_rank_median")
+        row |= {"run": raw["run"]} if _given(raw, "run") else {}
+    else:
+        row["statistic"] = entry.get("statistic", "mean_over_ranks") + (
+            "_median" if entry.get("rows") == "iterations" else ""
+        )
+    return row
+
+
+def _given(raw: dict[str, Any], name: str) -> bool:
+    return raw.get(name) not in (None, "")
+
+
+def _named(
+    raw: dict[str, Any], entry: dict[str, Any], collective: str, study: Study, catalogue: Catalogue, where: str
+) -> dict[str, str]:
+    """Algorithm, parameters and mapping of a row, in the catalogue's words."""
     algorithm, mapping = str(raw.get("algorithm", "default")), str(raw.get("mapping", ""))
     names = entry.get("algorithms", {})
-    row["algorithm"] = names.get(algorithm, algorithm)
-    row["mapping"] = entry.get("mappings", {}).get(mapping, mapping)
-    where = f"{path}: imported by config/studies/{study.name}.yaml"
-    known = catalogue.algorithms.get(collective, {})
-    if row["algorithm"] not in known:
-        raise StudyError(
-            f"{where}: algorithm {algorithm!r} is not mapped to one of the catalogue{allowed([*names, *known])}"
+    if names == "numbers":
+        try:
+            number = whole(algorithm, "algorithm", 1000, smallest=0)
+        except Refused as reason:
+            raise StudyError(f"{where}: {reason}: {algorithm!r}; `algorithms: numbers` are Open MPI's") from None
+        version = str(entry.get("mpi_version", study.source.mpi_version))
+        try:
+            named = algorithm_of(catalogue, collective, number, version)
+        except StudyError as problem:
+            raise StudyError(f"{where}: {problem}") from None
+    else:
+        named = names.get(algorithm, algorithm)
+        known = catalogue.algorithms.get(collective, {})
+        if named not in known:
+            raise StudyError(
+                f"{where}: algorithm {algorithm!r} is not mapped to one of the catalogue{allowed([*names, *known])}"
+            )
+    found = {"algorithm": named, "mapping": entry.get("mappings", {}).get(mapping, mapping)}
+    return found | ({"parameters": raw["parameters"]} if raw.get("parameters") else {})
+
+
+def _summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of single calls to one row for each launch of a cell and size: median, quartiles and count of the calls."""
+    grouped: dict[tuple, list[dict[str, Any]]] = {}
+    for row in rows:
+        grouped.setdefault((*_key(row), row["launch"]), []).append(row)
+    found = []
+    for mine in grouped.values():
+        low, middle, high = np.percentile([row["latency_us"] for row in mine], [25, 50, 75])
+        found.append(
+            mine[0] | {"latency_us": float(middle), "q1_us": float(low), "q3_us": float(high), "iterations": len(mine)}
         )
-    if collective == "pairs":
-        raw = {"processes": study.machine.nodes * study.machine.cores_per_node, **raw}
-        row["mapping"] = "core"
-    if row["mapping"] not in catalogue.mappings:
-        raise StudyError(f"{where}: mapping {mapping!r} is unknown{allowed(catalogue.mappings)}")
-    try:
-        for field in NUMBERS:
-            row[field] = int(raw[field]) if raw.get(field) not in (None, "") else None
-        for field in VALUES:
-            row[field] = float(raw[field]) if raw.get(field) not in (None, "") else None
-        if collective == "pairs":
-            row |= _ranks_of(raw, study.machine, where)
-        value = row["latency_us"] if row["latency_us"] is not None else row["bandwidth_mb_s"]
-        if row["processes"] is None or value is None or not 0 < value < float("inf"):
-            raise ValueError
-    except ValueError:
-        problems["rows whose numbers do not parse"] += 1
-        return None
-    if collective == "pairs" and row["from_rank"] == row["to_rank"]:
-        problems["rows of a core with itself"] += 1
-        return None
-    row["nodes"] = row["nodes"] or study.machine.nodes
-    return row
+    return found
+
+
+def _note_short_outputs(rows: list[dict[str, Any]], study: Study, problems: Problems) -> None:
+    """Raw outputs that end before the largest size of the others of their entry: of a run that crashed, perhaps."""
+    for entry in study.source.files:
+        if entry.get("format") != "omb" or entry.get("collective") not in SIZED:
+            continue
+        names = {Path(path).name for path in glob.glob(_glob_of(entry))}
+        largest: dict[str, int] = {}
+        for row in rows:
+            if row["file"] in names:
+                largest[row["file"]] = max(largest.get(row["file"], 0), row["size_bytes"])
+        for name, size in sorted(largest.items()):
+            if size < max(largest.values()):
+                problems.note("raw outputs whose last sizes are missing", f"{name} ends at {size} bytes")
 
 
 def _ranks_of(raw: dict[str, Any], machine: Machine, where: str) -> dict[str, int]:
@@ -254,7 +480,7 @@ def _ranks_of(raw: dict[str, Any], machine: Machine, where: str) -> dict[str, in
     for name in ("from_core", "to_core"):
         if name not in raw:
             raise StudyError(f"{where}: pairs need the column that is {name}")
-    at = {name: int(raw.get(name, 0)) for name in PLACES}
+    at = {name: whole(str(raw.get(name, 0)), name, smallest=0) for name in PLACES}
     for name, count in (("core", machine.cores_per_node), ("node", machine.nodes)):
         for end in ("from", "to"):
             number = at[f"{end}_{name}"]
@@ -265,22 +491,59 @@ def _ranks_of(raw: dict[str, Any], machine: Machine, where: str) -> dict[str, in
     return {f"{end}_rank": at[f"{end}_node"] * machine.cores_per_node + at[f"{end}_core"] for end in ("from", "to")}
 
 
+def _check_statistics(rows: list[dict[str, Any]], study: Study) -> None:
+    """The mean over ranks and the slowest rank are other numbers: one study has one of them for a collective."""
+    found: dict[str, set[str]] = {}
+    for row in rows:
+        found.setdefault(row["collective"], set()).add(row["statistic"])
+    for collective, statistics in found.items():
+        if len({name.removesuffix("_median") for name in statistics}) > 1:
+            raise StudyError(
+                f"config/studies/{study.name}.yaml: import: {collective} has rows of {' and of '.join(sorted(statistics))}, "
+                "which cannot be compared; make them two studies"
+            )
+
+
+def _leave_out(rows: list[dict[str, Any]], study: Study) -> list[dict[str, Any]]:
+    """Mark the rows that `analysis.leave_out` names with its reason; what each entry left out, for the account."""
+    told = []
+    for entry in study.analysis.get("leave_out", ()):
+        wanted = {
+            name: value if isinstance(value, list) else [value] for name, value in entry.items() if name != "reason"
+        }
+        count = 0
+        for row in rows:
+            if "left_out" not in row and all(row.get(name) in values for name, values in wanted.items()):
+                row["left_out"] = entry["reason"]
+                count += 1
+        if not count:
+            what = ", ".join(f"{name}: {value}" for name, value in entry.items() if name != "reason")
+            raise StudyError(f"config/studies/{study.name}.yaml: analysis.leave_out: no row has {what}")
+        told.append({**entry, "rows": count})
+    return told
+
+
 def _key(row: dict[str, Any]) -> tuple:
-    names = ("collective", "algorithm", "mapping", "nodes", "processes", "size_bytes", "from_rank", "to_rank")
+    names = (
+        "collective", "algorithm", "parameters", "mapping", "nodes", "processes", "size_bytes", "from_rank", "to_rank",
+    )  # fmt: skip
     return tuple(row.get(name) for name in names)
 
 
 def _number_launches(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int]:
-    """Drop exact duplicates and number what is left of each cell and size from 1."""
+    """Drop exact duplicates and number what is left of each cell and size from 1; several sources follow each other."""
     seen: set[tuple] = set()
     count: Counter = Counter()
     distinct = []
+    shared = any("source" in row for row in rows)
     for row in rows:
-        content = tuple(sorted((key, value) for key, value in row.items() if value is not None))
+        content = tuple(
+            (key, value) for key, value in sorted(row.items()) if value is not None and key not in ("file", "line")
+        )
         if content in seen:
             continue
         seen.add(content)
-        if row["launch"] is None:
+        if row["launch"] is None or shared:
             count[_key(row)] += 1
             row["launch"] = count[_key(row)]
         distinct.append(row)

@@ -10,18 +10,20 @@ from collstudy.study.config import Catalogue, Imported, Study
 
 
 def rows_of_import(study: Study, rows: list[dict[str, Any]], account: dict[str, Any]) -> Rows:
-    """Rows of both files; cells that the grid has and the data lack are `missing`."""
+    """Rows of both files, of the rows that the study uses; cells that the grid has and the data lack are `missing`."""
     assert isinstance(study.source, Imported)
     order = {name: index for index, name in enumerate(account["collectives"])}
-    algorithms = {c: [a["name"] for a in entry["algorithms"]] for c, entry in account["collectives"].items()}
+    algorithms = {
+        c: [(a["name"], a["parameters"]) for a in entry["algorithms"]] for c, entry in account["collectives"].items()
+    }
 
     def position(row: dict[str, Any]) -> tuple:
         collective = row["collective"]
-        algorithm = algorithms[collective].index(row["algorithm"])
+        algorithm = algorithms[collective].index((row["algorithm"], row.get("parameters", "")))
         size, pair = row["size_bytes"] or 0, (row.get("from_rank", 0), row.get("to_rank", 0))
         return (order[collective], algorithm, row["mapping"], row["processes"], size, *pair, row["launch"])
 
-    rows = sorted(rows, key=position)
+    rows = sorted((row for row in rows if "left_out" not in row), key=position)
     common = {
         "study": study.name, "machine": study.machine.name, "simulated": False, "suite": study.source.suite,
         "mpi": study.source.mpi, "parameters": "",
@@ -34,20 +36,21 @@ def _imported_cells(rows: list[dict[str, Any]], account: dict[str, Any]) -> list
     """One row per cell of each algorithm's grid (all mappings x the processes it was measured with), with what is there."""
     sizes: dict[tuple, set] = {}
     launches: Counter = Counter()
-    nodes: dict[str, int] = {}
+    nodes: dict[tuple, int] = {}
     for row in rows:
-        key = (row["collective"], row["algorithm"], row["mapping"], row["processes"])
+        key = (row["collective"], row["algorithm"], row.get("parameters", ""), row["mapping"], row["processes"])
         sizes.setdefault(key, set()).add(row["size_bytes"])
         launches[key] = max(launches[key], row["launch"])
-        nodes[row["collective"]] = row["nodes"]
+        nodes[key] = nodes[row["collective"],] = row["nodes"]
     cells = []
     for collective, entry in account["collectives"].items():
         wanted = set(entry["sizes"]) or {None}
         for algorithm in entry["algorithms"]:
-            own = sorted({key[3] for key in sizes if key[:2] == (collective, algorithm["name"])})
+            named = (collective, algorithm["name"], algorithm["parameters"])
+            own = sorted({key[4] for key in sizes if key[:3] == named})
             for mapping in entry["mappings"]:
                 for processes in own:
-                    key = (collective, algorithm["name"], mapping, processes)
+                    key = (*named, mapping, processes)
                     lacking = sorted(wanted - sizes.get(key, set()), key=lambda size: size or 0)
                     if not lacking:
                         status, reason = "measured", ""
@@ -59,24 +62,33 @@ def _imported_cells(rows: list[dict[str, Any]], account: dict[str, Any]) -> list
                             f"{len(lacking)} of {len(wanted)} sizes are not in the imported data",
                         )
                     cells.append({
-                        "collective": collective, "algorithm": algorithm["name"], "mapping": mapping, "nodes": nodes[collective],
+                        "collective": collective, "algorithm": algorithm["name"], "parameters": algorithm["parameters"],
+                        "mapping": mapping, "nodes": nodes.get(key, nodes[collective,]),
                         "processes": processes, "status": status, "reason": reason, "launches": launches[key],
                     })  # fmt: skip
     return cells
 
 
-def grid_of(rows: list[dict[str, Any]], catalogue: Catalogue) -> dict[str, Any]:
-    """The grid that imported rows span, in the form of study.json's `collectives`; the catalogue gives the order."""
+def grid_of(rows: list[dict[str, Any]], catalogue: Catalogue, study: Study) -> dict[str, Any]:
+    """The grid that imported rows span, in the form of study.json's `collectives`; the catalogue gives the order.
+
+    A label is the catalogue's, or the name that the study says was printed (`import.printed`).
+    """
     found: dict[str, Any] = {}
     for collective in dict.fromkeys(row["collective"] for row in rows):
         mine = [row for row in rows if row["collective"] == collective]
-        present = {row["algorithm"] for row in mine}
+        present = {(row["algorithm"], row.get("parameters", "")) for row in mine}
+        printed = study.source.printed.get(collective, {})
         mappings = {row["mapping"] for row in mine}
         found[collective] = {
             "algorithms": [
-                {"name": name, "parameters": "", "label": entry["label"]}
+                {
+                    "name": name,
+                    "parameters": parameters,
+                    "label": printed.get(name, entry["label"]) + (f" ({parameters})" if parameters else ""),
+                }
                 for name, entry in catalogue.algorithms[collective].items()
-                if name in present
+                for parameters in sorted(text for its, text in present if its == name)
             ],
             "mappings": [name for name in catalogue.mappings if name in mappings],
             "processes": sorted({row["processes"] for row in mine}),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from collstudy.base.errors import StudyError
-from collstudy.base.files import to_csv, write_atomically
+from collstudy.base.files import to_csv, write_atomically, write_if_changed
 from collstudy.launch import toolchain
 from collstudy.sources import edges
 from collstudy.sources.edges import Launched
@@ -25,8 +25,18 @@ MEASUREMENT_COLUMNS = [
     "setup_us", "left_pct",
 ]  # fmt: skip
 #: Columns that only some studies have: the ranks of a pair, what an application says of its run, and of a sampled study
-#: how long the launch took (s), where that is time of the machine.
-FURTHER_COLUMNS = ["from_rank", "to_rank", "comm_us", "sweeps", "flops", "residual", "seconds"]
+#: how long the launch took (s), where that is time of the machine; of real launches the round of their block;
+#: of imported data what the latency is, quartiles of single calls, whose they are, and what an import check flags.
+FURTHER_COLUMNS = [
+    "from_rank", "to_rank", "comm_us", "sweeps", "flops", "residual", "seconds", "round", "statistic", "q1_us",
+    "q3_us", "source", "flag",
+]  # fmt: skip
+#: What checks of an import found (import-checks.csv).
+CHECK_COLUMNS = ["check", "where", "found", "how_sure", "done"]
+#: How far sources of one machine agree (agreement.csv).
+AGREEMENT_COLUMNS = [
+    "machine", "collective", "algorithm", "mapping", "sources", "cells", "median_abs_difference_pct", "p90_abs_difference_pct",
+]  # fmt: skip
 CELL_COLUMNS = [
     "study", "collective", "algorithm", "parameters", "mapping", "nodes", "processes", "status", "reason", "launches", "stop", "cell",
     "seconds", "peak_memory_mb",
@@ -158,9 +168,17 @@ class Source(ABC):
         """What its rows are launches of, for ranks.csv and edges.csv; nothing where that is not known."""
         return []
 
+    def import_checks(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """What checks of rows that others measured found, and how far sources of one machine agree; nothing of own rows."""
+        return [], []
+
     def collect(self) -> None:
-        """Write cells.csv and measurements.csv, and ranks.csv and edges.csv before them."""
+        """Write cells.csv and measurements.csv, and before them ranks.csv, edges.csv, import-checks.csv and agreement.csv."""
         edges.write(self.study, self.launched(), self.context.catalogue, self.folder)
+        # Checks flag rows, so they come first.
+        findings, agreeing = self.import_checks()
+        write_if_changed(self.folder / "import-checks.csv", to_csv(CHECK_COLUMNS, findings))
+        write_if_changed(self.folder / "agreement.csv", to_csv(AGREEMENT_COLUMNS, agreeing))
         self.rows().write(self.folder)
 
     # What it needs, and what it makes possible

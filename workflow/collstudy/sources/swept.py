@@ -111,7 +111,9 @@ class SweptSource(Source):
             for launch in record.launches:
                 whole = {**launch.get("library", {}), "launch": launch["launch"], "proved": proved}
                 if timed and not cell.deterministic:
-                    whole["seconds"] = launch["provenance"]["seconds"]
+                    whole["seconds"] = launch["provenance"].get("seconds")
+                if not cell.deterministic and (order := launch["provenance"].get("order")):
+                    whole["round"] = order["seed"]
                 rows.measurements += [{**common, **sample, **whole} for sample in launch["samples"]]
         return rows
 

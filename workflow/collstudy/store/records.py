@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import errno
 import fcntl
+import hashlib
 import json
+import math
 import os
 import shutil
 import tempfile
@@ -22,17 +26,27 @@ from collstudy.study.work import Work, canonical
 
 
 class Damaged(Exception):
-    """A cell file that does not parse or is not about the cell that its name says."""
+    """A cell file that is not what was written, or not about the cell that its name says."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What planning needs to know of a cell: launches, the widest interval, whether the newest attempt failed, mean seconds."""
+    """What planning needs to know of a cell: launches, the widest interval, whether the newest attempt failed, mean seconds,
+    and whether the proof says that something else was measured.
+    """
 
     count: int = 0
     width: float | None = None
     failed: bool = False
     seconds: float | None = None
+    unproved: bool = False
+
+    @property
+    def status(self) -> str:
+        """In one word: failed, missing, unproved or measured."""
+        if self.failed or not self.count:
+            return "failed" if self.failed else "missing"
+        return "unproved" if self.unproved else "measured"
 
     def stop(self, work: Work, policy: Policy) -> str | None:
         """Why no further launch is needed: deterministic, narrow, limit; None when one is."""
@@ -83,7 +97,7 @@ class Record:
         return False if self.proof["placed"] is False else self.proof["used"]
 
     def status(self) -> tuple[str, str]:
-        """measured, failed, unproved or missing, and why."""
+        """As Summary.status, and why."""
         if self.failure:
             return "failed", self.failure["reason"]
         if not self.launches:
@@ -93,11 +107,86 @@ class Record:
             return "unproved", detail or "the ranks did not land on cores of their own"
         return "measured", ""
 
+    def content(self) -> dict[str, Any]:
+        """What was measured of a cell, as plain JSON values: all of the cell's file that its digest is of."""
+        return {"proof": self.proof, "failure": self.failure, "launches": list(self.launches)}
+
     def summary(self) -> Summary:
         """The short form."""
         took = [s for launch in self.launches if (s := launch.get("provenance", {}).get("seconds")) is not None]
         mean = sum(took) / len(took) if took else None
-        return Summary(len(self.launches), self.interval_width_pct(), self.failure is not None, mean)
+        return Summary(
+            len(self.launches), self.interval_width_pct(), self.failure is not None, mean, self.proved() is False
+        )
+
+
+def content_digest(content: dict[str, Any]) -> str:
+    """SHA-256 of what was measured (Record.content), in hexadecimal."""
+    return hashlib.sha256(canonical(content)).hexdigest()
+
+
+def check_record(record: Record, cell: Cell) -> None:
+    """Raise ValueError, with what is wrong, for launches that no measurement of *cell* can have left."""
+    numbers = [launch["launch"] for launch in record.launches]
+    if numbers != list(range(1, len(numbers) + 1)):
+        raise ValueError(f"its launches are numbered {numbers}, not from 1 on")
+    for launch in record.launches:
+        where = f"launch {launch['launch']}"
+        sizes = [sample.get("size_bytes") for sample in launch["samples"]]
+        if sizes != cell.row_sizes:
+            raise ValueError(f"{where} has the message sizes {_short(sizes)}, not {_short(cell.row_sizes)}")
+        for sample in launch["samples"]:
+            if "latency_us" not in sample and "bandwidth_mb_s" not in sample:
+                raise ValueError(f"{where} has neither a latency nor a bandwidth at size {sample.get('size_bytes')}")
+            for name, value in sample.items():
+                # A pipeline of operations is complete without a size; whatever else there is, is a number.
+                if value is not None or name in ("latency_us", "bandwidth_mb_s"):
+                    _check_number(value, f"{where}: {name}")
+        for part in ("library", "provenance"):
+            facts = launch.get(part, {} if part == "library" else None)
+            if not isinstance(facts, dict):
+                raise ValueError(f"{where} has no {part}")
+            for name in ("seconds", "peak_memory_mb", "setup_us", "left_pct"):
+                if facts.get(name) is not None:
+                    _check_number(facts[name], f"{where}: {name}")
+    if record.proof is not None:
+        for key in ("used", "placed"):
+            if record.proof[key] not in (True, False, None):
+                raise ValueError(f"proof.{key} is {_short(record.proof[key])}")
+        if not isinstance(record.proof["detail"], str):
+            raise ValueError("proof.detail is no text")
+    if record.failure is not None and not isinstance(record.failure["reason"], str):
+        raise ValueError("failure.reason is no text")
+
+
+def _check_number(value: Any, where: str) -> None:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not math.isfinite(value) or value < 0:
+        raise ValueError(f"{where} is {_short(value)}, not a finite number from 0 on")
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 100 else f"{text[:80]}..."
+
+
+#: What `.summaries.json` remembers of a cell: size, mtime, inode and ctime of its file, and the fields of its Summary.
+_REMEMBERED = (int, int, int, int, int, (int, float, type(None)), bool, (int, float, type(None)), bool)
+
+
+def _remembered(path: Path) -> dict[str, list[Any]]:
+    """The entries of `.summaries.json` that have their form; those of other versions, and of another file, are forgotten."""
+    try:
+        known = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    if not isinstance(known, dict):
+        return {}
+    return {name: entry for name, entry in known.items() if _has_form(entry)}
+
+
+def _has_form(entry: Any) -> bool:
+    return isinstance(entry, list) and len(entry) == len(_REMEMBERED) and all(map(isinstance, entry, _REMEMBERED))
 
 
 class Store:
@@ -119,20 +208,37 @@ class Store:
             content = path.read_bytes()
         except FileNotFoundError:
             return Record()
+        except OSError as error:
+            if error.errno not in (errno.EISDIR, errno.ELOOP, errno.ENOTDIR):
+                raise
+            raise Damaged(f"{path}: {error.strerror}") from None
+        return self.checked(content, work)[0]
+
+    def checked(self, content: bytes, work: Work) -> tuple[Record, bool]:
+        """The record in the file of a piece of work, and whether it has a digest of what was measured. Raises Damaged."""
+        path = self.file(work)
         try:
             document = json.loads(content)
             identity = document["identity" if work.in_folder else "cell"]
             if document["digest"] != work.digest or canonical(identity) != canonical(work.identity()):
                 raise Damaged(f"{path}: its content is not about the {type(work).__name__.lower()} of its name")
             if work.in_folder:
-                return self._record_of(work, document)
+                return self._record_of(work, document), False
             assert isinstance(work, Cell)
-            for launch in document["launches"]:
-                if len(launch["samples"]) != len(work.row_sizes):
-                    raise Damaged(f"{path}: launch {launch['launch']} lacks message sizes")
-            return Record(tuple(document["launches"]), document["proof"], document["failure"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise Damaged(f"{path}: {type(error).__name__}: {error}") from None
+            record = Record(tuple(document["launches"]), document["proof"], document["failure"])
+            # Files of earlier versions have no digest of what was measured; they get one when they are written again.
+            sealed = "content" in document
+            if sealed and document["content"] != content_digest(record.content()):
+                raise Damaged(f"{path}: what it holds is not what was written (the digest of its content does not fit)")
+            check_record(record, work)
+            return record, sealed
+        except RecursionError:
+            raise Damaged(f"{path}: too many levels of lists") from None
+        except ValueError as error:
+            raise Damaged(f"{path}: {error}") from None
+        except (AttributeError, KeyError, TypeError) as error:
+            kind = type(work).__name__.lower()
+            raise Damaged(f"{path}: it has not the form of a {kind}: {type(error).__name__}: {error}") from None
 
     def _record_of(self, work: Work, about: dict[str, Any]) -> Record:
         """What a folder says, as a record of one launch or of a failure; nothing where a part that it needs is gone or another."""
@@ -178,8 +284,7 @@ class Store:
         """
         known: dict[str, list[Any]] = {}
         for path in dict.fromkeys((self.results / ".summaries.json", self.memory)):
-            with contextlib.suppress(OSError, ValueError):
-                known |= json.loads(path.read_bytes())
+            known |= _remembered(path)
         found, fresh = [], {}
         base = str(self.results)
         for work in works:
@@ -189,21 +294,27 @@ class Store:
             except FileNotFoundError:
                 found.append((Summary(), 0))
                 continue
+            except OSError as error:
+                if error.errno not in (errno.ELOOP, errno.ENOTDIR):
+                    raise
+                found.append((Summary(), 0))
+                continue
+            # A file that was changed in place and got its old time stamp back has another ctime.
+            key = [state.st_size, state.st_mtime_ns, state.st_ino, state.st_ctime_ns]
             entry = known.get(name)
             # What a replay is worth depends on its trace.
-            if entry and not work.needs and entry[:2] == [state.st_mtime_ns, state.st_size]:
-                summary = Summary(*entry[2:])
+            if entry and not work.needs and entry[: len(key)] == key:
+                summary = Summary(*entry[len(key) :])
             else:
                 try:
                     summary = self.read(work).summary()
                 except Damaged:
                     found.append((Summary(), 0))
                     continue
-                values = [summary.count, summary.width, summary.failed, summary.seconds]
-                fresh[name] = [state.st_mtime_ns, state.st_size, *values]
+                fresh[name] = [*key, *dataclasses.astuple(summary)]
             found.append((summary, state.st_mtime_ns if summary.count or summary.failed else 0))
         if fresh:
-            # Only a memory: a full disk is for somebody else to complain about.
+            # Only a memory: a full disk, or a folder in its place, is for somebody else to complain about.
             with contextlib.suppress(OSError):
                 write_atomically(self.memory, json.dumps(known | fresh, separators=(",", ":")).encode())
         return found
@@ -212,7 +323,7 @@ class Store:
         """Rename a damaged file (or the folder of one) to `<name>.damaged-<n>` and return the new name; None when it is gone already."""
         path = self.file(work).parent if work.in_folder else self.file(work)
         number = 1
-        while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
+        while os.path.lexists(aside := path.with_name(f"{path.name}.damaged-{number}")):
             number += 1
         try:
             os.rename(path, aside)
@@ -221,14 +332,14 @@ class Store:
         return aside
 
     def write(self, cell: Cell, record: Record, stop: str | None) -> None:
-        """Keep a record; the caller holds the cell's lock."""
+        """Keep a record; the caller holds the cell's lock. Raises ValueError for one that could not be read again."""
+        check_record(record, cell)
         document = {
             "digest": cell.digest,
             "cell": cell.identity(),
             "stop": stop,
-            "proof": record.proof,
-            "failure": record.failure,
-            "launches": list(record.launches),
+            "content": content_digest(record.content()),
+            **record.content(),
         }
         write_atomically(self.file(cell), json.dumps(document, indent=1).encode() + b"\n")
 
@@ -241,7 +352,7 @@ class Store:
         try:
             with open(self.results / ".locks" / f"{name}.lock") as stream:
                 fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except FileNotFoundError:
+        except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
             return False
         except BlockingIOError:
             return True

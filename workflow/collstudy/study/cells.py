@@ -8,15 +8,17 @@ from typing import Any, NoReturn
 
 from collstudy.base.errors import StudyError, allowed
 from collstudy.study import selection
-from collstudy.study.config import APPLICATIONS, POINT_TO_POINT, Catalogue, Choice, Machine, Study, Sweep
+from collstudy.study.config import APPLICATIONS, POINT_TO_POINT, Catalogue, Choice, Machine, Study, Sweep, swept
 from collstudy.study.placement import Core, nodes_of_pairs, place
 from collstudy.study.selection import Default, Library, Rate, Selection, Switch
 from collstudy.study.work import Work
 
 #: Raise it when the meaning of a cell's fields changes: old files then no longer count as measured.
 IDENTITY_VERSION = 1
-#: The same for simulated machines with `core_gb_s`, calibrated ones among them. 2: lazy updates no longer meet FATPIPE links.
+#: The same for simulated machines with `core_gb_s`. 2: lazy updates no longer meet FATPIPE links.
 CORE_LINKS_VERSION = 2
+#: The same for calibrated ones. 3: a sender's next message, the turn of another sender, shares of a core, two eager limits.
+MESSAGES_VERSION = 3
 
 
 @dataclass(frozen=True)
@@ -100,14 +102,6 @@ class Cell(Work):
         return f"{self.collective} {text} mapping {self.mapping} nodes {self.nodes} processes {self.processes} on {self.machine['name']}"
 
 
-def swept(sizes: tuple[int, ...]) -> Iterator[int]:
-    """The message sizes (bytes) of (from, to) or (from, to, factor); the factor is 2 where it is not said."""
-    size, last, factor = (*sizes, 2)[:3]
-    while size <= last:
-        yield size
-        size *= factor
-
-
 #: How a cell is proved (`pattern`) cannot change its number.
 IDENTITY_FIELDS = tuple(f.name for f in fields(Cell) if f.name != "pattern")
 
@@ -122,7 +116,9 @@ def machine_identity(machine: Machine, host: dict[str, str]) -> dict[str, Any]:
     identity = {"name": machine.name, "kind": machine.kind, "levels": levels}
     if machine.kind == "simulated":
         identity["simulation"] = machine.simulation
-        if "core_gb_s" in machine.simulation:
+        if "delay_us" in machine.simulation:
+            identity["model"] = MESSAGES_VERSION
+        elif "core_gb_s" in machine.simulation:
             identity["model"] = CORE_LINKS_VERSION
     if machine.kind == "local":
         identity["host"] = host

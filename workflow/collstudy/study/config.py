@@ -4,36 +4,23 @@ from __future__ import annotations
 
 import functools
 import os
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import jsonschema
-import yaml
-
 from collstudy.base.errors import StudyError, allowed
 from collstudy.base.paths import ROOT
+from collstudy.study import checks
+from collstudy.study.document import Place, read_document, read_yaml, shown
+from collstudy.study.names import APPLICATIONS, IMPORTED_ONLY, MPIS, POINT_TO_POINT, SIZED, check_name
+from collstudy.study.names import NON_BLOCKING as NON_BLOCKING
 
-SCHEMAS = ROOT / "workflow" / "schemas"
-
-#: Benchmarks and what they need: collectives that sweep message sizes, and those without a size.
-SIZED = (
-    "bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall", "alltoallv", "ibcast",
-    "iallreduce", "reduce_scatter", "ireduce_scatter", "latency", "bw", "multi_lat", "pairs",
-)  # fmt: skip
-UNSIZED = ("barrier",)
-NON_BLOCKING = ("ibcast", "iallreduce", "ireduce_scatter")
-#: Between two ranks; `pairs`, between each two of all ranks in turn, is in no suite but this project's.
-POINT_TO_POINT = ("latency", "bw", "multi_lat", "pairs")
-#: What the file of a machine's fitted costs ends with.
-FITTED_SUFFIX = ".fitted.yaml"
 #: What fitted costs by level and size replace of a machine's `simulation`.
 REPLACED_BY_FIT = (
     "send_overhead_us", "receive_overhead_us", "async_small_bytes", "latency_factor", "bandwidth_factor",
     "bandwidth_by_level",
 )  # fmt: skip
-#: Programs of `workflow/native/apps/` whose time to solution is measured, for each number of processes and problem size.
-APPLICATIONS = ("svd",)
 
 
 @dataclass(frozen=True)
@@ -202,6 +189,15 @@ class Imported:
     suite_version: str = "unknown"
     mpi: str = "unknown"
     mpi_version: str = "unknown"
+    #: By collective and algorithm: the name that a publication printed, where it is not the true one.
+    printed: dict[str, dict[str, str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """A study of the measurements that other studies have."""
+
+    gather: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -220,7 +216,7 @@ class Study:
     title: str
     question: str
     machine: Machine
-    source: Swept | Sampled | Imported | Traced
+    source: Swept | Sampled | Imported | Traced | Gathered
     analysis: dict[str, Any]
     chapter: str = ""
     companions: tuple[str, ...] = ()
@@ -231,85 +227,18 @@ class Study:
         return self.source.sweeps if isinstance(self.source, Swept) else ()
 
 
-def _key_lines(node: yaml.Node, path: tuple = ()) -> dict[tuple, int]:
-    """Map each key's path in a composed YAML document to its line (from 1)."""
-    lines = {path: node.start_mark.line + 1}
-    if isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            child = path + (key.value,)
-            lines |= _key_lines(value, child)
-            lines[child] = key.start_mark.line + 1
-    elif isinstance(node, yaml.SequenceNode):
-        for index, value in enumerate(node.value):
-            lines |= _key_lines(value, path + (index,))
-    return lines
+#: The most numbers that `{from, to, step}` may stand for.
+MOST_NUMBERS = 10_000
 
 
-def shown(path: Path) -> str:
-    """Return *path* relative to the working directory where that is shorter."""
-    relative = os.path.relpath(path)
-    return relative if len(relative) < len(str(path)) else str(path)
-
-
-def _explain(error: jsonschema.ValidationError) -> str:
-    """One sentence for a schema violation: what is wrong and what is allowed."""
-    where = ".".join(str(part) for part in error.absolute_path) or "the file"
-    if error.validator == "additionalProperties":
-        known = list(error.schema.get("properties", {}))
-        wrong = [key for key in error.instance if key not in known]
-        return f"unknown key {', '.join(map(repr, wrong))} in {where}{allowed(known)}"
-    if error.validator == "required":
-        missing = [key for key in error.validator_value if key not in error.instance]
-        return f"{where} lacks the key {', '.join(map(repr, missing))}"
-    if error.validator == "enum":
-        return f"{where} is {error.instance!r}{allowed(error.validator_value)}"
-    if error.validator in ("minItems", "minLength"):
-        return f"{where} is empty; at least one entry is needed"
-    if error.validator in ("oneOf", "anyOf") and error.context:
-        options = " or ".join(
-            sorted({e.message for e in error.context if len(e.absolute_path) >= len(error.absolute_path)})
-        )
-        return f"{where} is {error.instance!r}, which is not allowed: {options}"
-    return f"{where}: {error.message}"
-
-
-def read_yaml(path: Path, schema: str) -> dict[str, Any]:
-    """Read *path* and validate it against `workflow/schemas/<schema>.schema.yaml`.
-
-    Raises StudyError naming file, line, key and what is allowed.
-    """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        siblings = [p.stem for p in path.parent.glob("*.yaml") if not p.name.endswith(FITTED_SUFFIX)]
-        raise StudyError(f"{shown(path)}: no such file" + allowed(siblings)) from None
-    try:
-        document = yaml.safe_load(text)
-        lines = _key_lines(yaml.compose(text, Loader=yaml.SafeLoader)) if document is not None else {}
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        at = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise StudyError(f"{shown(path)}{at}: not valid YAML: {getattr(error, 'problem', error)}") from None
-    error = jsonschema.exceptions.best_match(_validator(schema).iter_errors(document))
-    if error is not None:
-        at = tuple(error.absolute_path)
-        if error.validator == "additionalProperties":
-            known = error.schema.get("properties", {})
-            at += (next(key for key in error.instance if key not in known),)
-        raise StudyError(f"{shown(path)}, line {lines.get(at, 1)}: {_explain(error)}")
-    return document
-
-
-@functools.cache
-def _validator(schema: str) -> jsonschema.Draft202012Validator:
-    document = yaml.safe_load((SCHEMAS / f"{schema}.schema.yaml").read_text(encoding="utf-8"))
-    return jsonschema.Draft202012Validator(document)
-
-
-def expand_integers(spec: list[int] | dict[str, int], where: str) -> tuple[int, ...]:
+def expand_integers(spec: list[int] | dict[str, int], where: Place | str) -> tuple[int, ...]:
     """Expand `[1, 2]` or `{from, to, step | factor}` to integers in ascending order; an empty range is an error."""
     if isinstance(spec, list):
         values = tuple(sorted(spec))
+    elif "step" in spec and "factor" in spec:
+        raise StudyError(
+            f"{where} has step and factor; allowed is one of them: {{from, to, step}} or {{from, to, factor}}"
+        )
     elif "factor" in spec:
         values, value = [], spec["from"]
         while value <= spec["to"]:
@@ -317,7 +246,10 @@ def expand_integers(spec: list[int] | dict[str, int], where: str) -> tuple[int, 
             value *= spec["factor"]
         values = tuple(values)
     else:
-        values = tuple(range(spec["from"], spec["to"] + 1, spec.get("step", 1)))
+        numbers = range(spec["from"], spec["to"] + 1, spec.get("step", 1))
+        if len(numbers) > MOST_NUMBERS:
+            raise StudyError(f"{where} stands for {len(numbers)} numbers; allowed are at most {MOST_NUMBERS}")
+        values = tuple(numbers)
     if not values:
         raise StudyError(f"{where} is empty: {spec}")
     return values
@@ -353,10 +285,9 @@ class Configuration:
     @functools.cached_property
     def catalogue(self) -> Catalogue:
         """The validated catalogue of algorithms and mappings."""
-        return Catalogue(
-            read_yaml(self._file("algorithms.yaml"), "algorithms"),
-            read_yaml(self._file("mappings.yaml"), "mappings"),
-        )
+        algorithms, where = read_document(self._file("algorithms.yaml"), "algorithms")
+        checks.check_catalogue(algorithms, where)
+        return Catalogue(algorithms, read_yaml(self._file("mappings.yaml"), "mappings"))
 
     def _file(self, name: str) -> Path:
         """A file of this folder, or of the checkout's own where that alone has it."""
@@ -368,7 +299,8 @@ class Configuration:
         return sorted(p.stem for p in (self.folder / "studies").glob("*.yaml"))
 
     def machine_path(self, name: str) -> Path:
-        """The file of a machine."""
+        """The file of a machine. Raises StudyError for a name that no machine can have."""
+        check_name(name, "a machine")
         return self._file(f"machines/{name}.yaml")
 
     def machine(self, name: str, fitting: bool = False) -> Machine:
@@ -377,35 +309,34 @@ class Configuration:
         *fitting*: without what `./study calibrate` wrote beside it; the costs of its levels may then be missing.
         """
         path = self.machine_path(name)
-        raw = self._like(path, read_yaml(path, "machine"))
-        raw = raw if fitting else _with_fit(path, raw)
+        raw, at = self._like(*read_document(path, "machine"))
+        checks.check_kind(raw, at)
+        if not fitting:
+            raw, at = _with_fit(raw, at)
         levels = tuple(Level(**level) for level in raw.get("levels", ()))
-        kind = raw["kind"]
+        kind, simulation = raw["kind"], raw.get("simulation", {})
         if kind == "local":
             if levels:
-                raise StudyError(f"{shown(path)}: levels are read from the system for kind local; remove them")
+                raise StudyError(f"{at('levels')}: levels are read from the system for kind local; remove them")
             levels = local_levels()
         elif not levels:
             raise StudyError(f"{shown(path)}: kind {kind} needs levels, from the outermost to core")
-        if levels[-1].name != "core":
-            raise StudyError(f"{shown(path)}: the last (innermost) of the levels must be core, not {levels[-1].name}")
-        if len({level.name for level in levels}) < len(levels):
-            raise StudyError(f"{shown(path)}: a level is named twice")
+        checks.check_levels([level.name for level in levels], [level.count for level in levels], at("levels"))
         if kind == "simulated":
-            _check_fat_tree(raw.get("simulation", {}), levels, shown(path))
+            _check_fat_tree(simulation, levels, at("simulation"))
+            checks.check_simulation(simulation, [level.name for level in levels], at("simulation"))
             for level in levels:
                 lacking = level.latency_us is None or level.bandwidth_gb_s is None
-                if lacking and not fitting and "fat_tree" not in raw.get("simulation", {}):
+                if lacking and not fitting and "fat_tree" not in simulation:
                     raise StudyError(
-                        f"{shown(path)}: level {level.name} needs latency_us and bandwidth_gb_s to be simulated"
+                        f"{at('levels')}: level {level.name} needs latency_us and bandwidth_gb_s to be simulated"
                         " (./study calibrate fits them to a ladder)"
                     )
             for outer, inner in zip(levels, levels[1:], strict=False):
                 if not fitting and (outer.latency_us or 0) < (inner.latency_us or 0):
                     raise StudyError(
-                        f"{shown(path)}: latency_us of level {outer.name} is smaller than that of {inner.name}, which is inside of it"
+                        f"{at('levels')}: latency_us of level {outer.name} is smaller than that of {inner.name}, which is inside of it"
                     )
-        default_mpi = {"simulated": "smpi-openmpi"}.get(kind, "openmpi")
         options = {
             key: raw[key]
             for key in (
@@ -423,137 +354,157 @@ class Configuration:
             name,
             kind,
             raw["label"],
-            raw.get("mpi", default_mpi),
+            raw.get("mpi", MPIS[kind][0]),
             levels,
             description=raw.get("description", ""),
             **options,
         )
 
-    def _like(self, path: Path, raw: dict[str, Any]) -> dict[str, Any]:
-        """Add what the machine named by `like` says and this file does not; MPI and simulation belong to its kind.
+    def _like(self, raw: dict[str, Any], where: Place) -> tuple[dict[str, Any], Callable[[str], Place]]:
+        """Add what the machine named by `like` says and this file does not; MPI and simulation belong to its kind, slurm to a cluster.
 
-        Levels that both name get this file's values; levels that only this file names are outside of the other's.
+        Levels that both name get this file's values; levels that only this file names are outside of the other's. Also
+        returned: the place of each key, which may be in the other file.
         """
         if "like" not in raw:
-            return raw
-        other_path = path.with_name(f"{raw['like']}.yaml")
-        other = read_yaml(other_path, "machine")
+            return raw, where.__truediv__
+        other, there = read_document(self.machine_path(raw["like"]), "machine")
         if "like" in other:
-            raise StudyError(f"{shown(path)}: machine {raw['like']} has a `like` of its own; name the last one")
-        other = _with_fit(other_path, other)
-        own = ("kind", "label") if other["kind"] == raw["kind"] else ("kind", "label", "mpi", "simulation")
+            raise StudyError(f"{where / 'like'}: machine {raw['like']} has a `like` of its own; name the last one")
+        other, known_at = _with_fit(other, there.__truediv__)
+        same = other["kind"] == raw["kind"]
+        own = ("kind", "label") if same else ("kind", "label", "mpi", "simulation", "slurm", "calibration")
         merged = {key: value for key, value in other.items() if key not in own} | raw
         if "levels" in raw and "levels" in other:
             mine = {level["name"]: level for level in raw["levels"]}
             merged["levels"] = [mine[name] for name in mine if name not in {level["name"] for level in other["levels"]}]
             merged["levels"] += [level | mine.get(level["name"], {}) for level in other["levels"]]
-        return merged
+        return merged, lambda key: where / key if key in raw or key not in other else known_at(key)
 
     def study(self, name: str) -> Study:
         """Read and check `studies/<name>.yaml` with its machine; raises StudyError for anything that cannot be run."""
-        path = self.folder / "studies" / f"{name}.yaml"
+        check_name(name, "a study")
+        path = self.study_path(name)
         if not path.exists():
             raise StudyError(f"no study {name!r}: {shown(path)} does not exist" + allowed(self.study_names()))
-        raw = read_yaml(path, "study")
+        raw, where = read_document(path, "study")
         machine = self.machine(raw["machine"])
-        kinds = [key for key in ("sweeps", "import", "applications") if key in raw]
-        if (machine.kind == "imported") != ("import" in raw) or len(kinds) != 1:
+        kinds = [key for key in ("sweeps", "import", "applications", "gather") if key in raw]
+        if (machine.kind == "imported") != bool({"import", "gather"} & set(raw)) or len(kinds) != 1:
             raise StudyError(
-                f"{shown(path)}: a study has either sweeps or applications (on a machine to run on) or import (machine of kind imported); "
+                f"{where}: a study has either sweeps or applications (on a machine to run on) or import or gather (machine of kind "
+                "imported); "
                 f"machine {machine.name} is of kind {machine.kind}"
             )
-        compared = raw.get("analysis", {}).get("compare", {}).get("study")
-        companions = dict.fromkeys(raw.get("with", ()), "with") | ({compared: "analysis.compare"} if compared else {})
-        for other, key in companions.items():
-            if other not in self.study_names():
-                raise StudyError(f"{shown(path)}: {key}: no study {other!r}" + allowed(self.study_names()))
-        launches = raw.get("launches", {})
-        policy = Policy(
-            launches.get("min", Policy.minimum), launches.get("max", max(launches.get("min", 1), Policy.maximum)),
-            launches.get("ci_width_pct", Policy.ci_width_pct),
-        )  # fmt: skip
-        if policy.maximum < policy.minimum:
-            raise StudyError(
-                f"{shown(path)}: launches.max {policy.maximum} is smaller than launches.min {policy.minimum}"
-            )
         sweeps = tuple(
-            self._sweep(entry, machine, f"{shown(path)}: sweeps.{index}")
-            for index, entry in enumerate(raw.get("sweeps", ()))
+            self._sweep(entry, machine, where / "sweeps" / index) for index, entry in enumerate(raw.get("sweeps", ()))
         )
-        self._check_analysis(raw.get("analysis", {}), f"{shown(path)}: analysis")
-        tuned = (
-            dict.fromkeys(mpi for sweep in sweeps for mpi in sweep.mpis) if "tuning" in raw.get("analysis", {}) else {}
-        )
+        analysis = raw.get("analysis", {})
+        policy = _policy(raw.get("launches", {}), where / "launches")
+        study = Study(
+            name, raw["title"], raw["question"], machine, self._source(raw, machine, policy, sweeps, where), analysis,
+            raw.get("chapter") or _chapter(raw, sweeps), self._companions(name, raw, where),
+        )  # fmt: skip
+        checks.check_analysis(analysis, self.catalogue.algorithms, where / "analysis")
+        if sweeps:
+            checks.check_grid(analysis, _grid(sweeps), where / "analysis")
+        if "chapter" in raw:
+            checks.check_chapter(raw, sweeps, where / "chapter")
+        tuned = dict.fromkeys(mpi for sweep in sweeps for mpi in sweep.mpis) if "tuning" in analysis else {}
         if len(tuned) > 1:
             raise StudyError(
-                f"{shown(path)}: analysis.tuning: files are for one MPI library, the sweeps have {', '.join(tuned)}; make a study of each"
+                f"{where / 'analysis' / 'tuning'}: files are for one MPI library, the sweeps have {', '.join(tuned)}; make a study of each"
             )
-        return Study(
-            name, raw["title"], raw["question"], machine, self._source(raw, machine, policy, sweeps, shown(path)),
-            raw.get("analysis", {}), raw.get("chapter") or _chapter(sweeps), tuple(companions),
-        )  # fmt: skip
+        return study
+
+    def check_imported(self, study: Study, collectives: dict[str, Any]) -> None:
+        """Check what an imported study's analysis says against the grid of its data (as in study.json)."""
+        _, where = read_document(self.study_path(study.name), "study")
+        checks.check_grid(study.analysis, collectives, where / "analysis")
+
+    def study_path(self, name: str) -> Path:
+        """The file of a study."""
+        return self.folder / "studies" / f"{name}.yaml"
+
+    def _companions(self, name: str, raw: dict[str, Any], where: Place) -> tuple[str, ...]:
+        """The studies that `with`, `gather` and `analysis.compare` name."""
+        compared = raw.get("analysis", {}).get("compare", {}).get("study")
+        companions = {other: where / "with" / index for index, other in enumerate(raw.get("with", ()))}
+        for index, other in enumerate(raw.get("gather", ())):
+            companions.setdefault(other, where / "gather" / index)
+        if compared:
+            companions.setdefault(compared, where / "analysis" / "compare" / "study")
+        for other, at in companions.items():
+            if other == name:
+                raise StudyError(f"{at}: {other!r} is this study itself; allowed is another one")
+            if other not in self.study_names():
+                raise StudyError(f"{at}: no study {other!r}" + allowed(self.study_names()))
+        return tuple(companions)
 
     def _source(
-        self, raw: dict[str, Any], machine: Machine, policy: Policy, sweeps: tuple[Sweep, ...], where: str
-    ) -> Swept | Sampled | Imported | Traced:
+        self, raw: dict[str, Any], machine: Machine, policy: Policy, sweeps: tuple[Sweep, ...], where: Place
+    ) -> Swept | Sampled | Imported | Traced | Gathered:
         """What the study gets its numbers from."""
         applications, replay = self._applications(raw, machine, where)
         sampling = _sampling(raw, sweeps, where)
         if "import" in raw:
             return Imported(**{**raw["import"], "files": tuple(raw["import"]["files"])})
+        if "gather" in raw:
+            return Gathered(tuple(raw["gather"]))
         if applications:
             return Traced(applications, replay)
         return Sampled(sweeps, policy, sampling) if sampling else Swept(sweeps, policy)
 
     def _applications(
-        self, raw: dict[str, Any], machine: Machine, where: str
+        self, raw: dict[str, Any], machine: Machine, where: Place
     ) -> tuple[tuple[Application, ...], ReplayPlan | None]:
         """The applications of a study and how they are replayed; everything that could go wrong later is checked here."""
         if "applications" not in raw:
             if "replay" in raw:
-                raise StudyError(f"{where}: replay without applications: there is nothing to replay")
+                raise StudyError(f"{where / 'replay'}: replay without applications: there is nothing to replay")
             return (), None
         if machine.kind not in ("local", "slurm"):
             raise StudyError(
-                f"{where}: applications run on a machine of kind local or slurm, {machine.name} is {machine.kind}"
+                f"{where / 'machine'}: applications run on a machine of kind local or slurm, {machine.name} is {machine.kind}"
             )
         applications = tuple(Application(**entry) for entry in raw["applications"])
         names = [application.name for application in applications]
-        if len(set(names)) < len(names):
-            raise StudyError(f"{where}: applications: a name is given twice")
-        for application in applications:
+        for index, application in enumerate(applications):
+            at = where / "applications" / index
+            if application.name in names[:index]:
+                raise StudyError(f"{at / 'name'}: a name is given twice: {application.name!r}")
             if application.ranks > machine.nodes * machine.cores_per_node and not machine.oversubscribe:
                 raise StudyError(
-                    f"{where}: applications.{application.name}.ranks: {application.ranks} is more than the "
+                    f"{at / 'ranks'}: {application.ranks} ranks of {application.name} are more than the "
                     f"{machine.nodes * machine.cores_per_node} cores of machine {machine.name}"
                 )
         return applications, self._replay_plan(
-            raw["replay"], applications, f"{where}: replay"
+            raw["replay"], applications, where / "replay"
         ) if "replay" in raw else None
 
-    def _replay_plan(self, raw: dict[str, Any], applications: tuple[Application, ...], where: str) -> ReplayPlan:
+    def _replay_plan(self, raw: dict[str, Any], applications: tuple[Application, ...], where: Place) -> ReplayPlan:
         machines = tuple(self.machine(name) for name in raw["machines"])
         for machine in machines:
             if machine.kind != "simulated" or "fat_tree" not in machine.simulation:
                 raise StudyError(
-                    f"{where}.machines: {machine.name} is no simulated fat tree (simulation.fat_tree), whose ports a replay watches"
+                    f"{where / 'machines'}: {machine.name} is no simulated fat tree (simulation.fat_tree), whose ports a replay watches"
                 )
             if machine.nodes < raw["ranks"]:
                 raise StudyError(
-                    f"{where}.ranks: {raw['ranks']} is more than the {machine.nodes} hosts of {machine.name}"
+                    f"{where / 'ranks'}: {raw['ranks']} is more than the {machine.nodes} hosts of {machine.name}"
                 )
         for application in applications:
             if raw["ranks"] % application.ranks:
                 raise StudyError(
-                    f"{where}.ranks: {raw['ranks']} is no multiple of the {application.ranks} ranks of {application.name}"
+                    f"{where / 'ranks'}: {raw['ranks']} is no multiple of the {application.ranks} ranks of {application.name}"
                 )
         plan = ReplayPlan(machines, raw["ranks"], raw.get("mapping", "core"), tuple(raw.get("alternatives", ())))
         for mapping in [plan.mapping, *(entry["mapping"] for entry in plan.alternatives if "mapping" in entry)]:
             if mapping not in self.catalogue.mappings:
                 raise StudyError(f"{where}: unknown mapping {mapping!r}" + allowed(self.catalogue.mappings))
         names = {application.name for application in applications}
-        for entry in plan.alternatives:
-            at = f"{where}.alternatives: {entry['label']}"
+        for index, entry in enumerate(plan.alternatives):
+            at = f"{where / 'alternatives' / index}: {entry['label']}"
             for name in entry.get("applications", ()):
                 if name not in names:
                     raise StudyError(f"{at}: no application {name!r}" + allowed(names))
@@ -566,16 +517,14 @@ class Configuration:
                     raise StudyError(f"{at}: no {collective} algorithm {name!r} that can be simulated{allowed(able)}")
         return plan
 
-    def _check_analysis(self, analysis: dict[str, Any], where: str) -> None:
-        known = {name for entries in self.catalogue.algorithms.values() for name in entries}
-        for name in analysis.get("best_excludes", ()):
-            if name not in known:
-                raise StudyError(f"{where}.best_excludes: no algorithm {name!r}" + allowed(known))
-
-    def _sweep(self, raw: dict[str, Any], machine: Machine, where: str) -> Sweep:
+    def _sweep(self, raw: dict[str, Any], machine: Machine, where: Place) -> Sweep:
         collective = raw["collective"]
         if collective not in self.catalogue.algorithms:
-            raise StudyError(f"{where}.collective: unknown {collective!r}" + allowed(self.catalogue.algorithms))
+            raise StudyError(f"{where / 'collective'}: unknown {collective!r}" + allowed(self.catalogue.algorithms))
+        if collective in IMPORTED_ONLY:
+            raise StudyError(
+                f"{where / 'collective'}: {collective} can only be imported; no benchmark here measures it"
+            )
         if raw.get("levels") == "all-pairs":
             raw = _all_pairs(raw, machine, where)
             collective = raw["collective"]
@@ -592,35 +541,35 @@ class Configuration:
             if name not in self.catalogue.algorithms[collective]:
                 known = allowed(self.catalogue.algorithms[collective])
                 raise StudyError(
-                    f"{where}.algorithms: no {collective} algorithm {name!r} in config/algorithms.yaml{known}"
+                    f"{where / 'algorithms'}: no {collective} algorithm {name!r} in config/algorithms.yaml{known}"
                 )
             choices.append(Choice(name, tuple(sorted(entry.items()))))
         if len(set(choices)) < len(choices):
-            raise StudyError(f"{where}.algorithms: an algorithm is named twice with the same parameters")
+            raise StudyError(f"{where / 'algorithms'}: an algorithm is named twice with the same parameters")
         levels = {level.name for level in machine.levels}
         for mapping in raw["mappings"] if "levels" not in raw else ():
             if mapping not in self.catalogue.mappings:
-                raise StudyError(f"{where}.mappings: unknown {mapping!r}" + allowed(self.catalogue.mappings))
+                raise StudyError(f"{where / 'mappings'}: unknown {mapping!r}" + allowed(self.catalogue.mappings))
             for level in self.catalogue.mappings[mapping]["cycle"]:
                 if level not in levels:
                     raise StudyError(
-                        f"{where}.mappings: {mapping} needs level {level!r}, machine {machine.name} has none{allowed(levels)}"
+                        f"{where / 'mappings'}: {mapping} needs level {level!r}, machine {machine.name} has none{allowed(levels)}"
                     )
         if ("processes" in raw) == ("processes_per_node" in raw):
             raise StudyError(f"{where}: needs processes or processes_per_node, and not both")
-        nodes = expand_integers(raw.get("nodes", [machine.nodes]), f"{where}.nodes")
+        nodes = expand_integers(raw.get("nodes", [machine.nodes]), where / "nodes")
         if nodes[-1] > machine.nodes:
             raise StudyError(
-                f"{where}.nodes: {nodes[-1]} is more than the {machine.nodes} nodes of machine {machine.name}"
+                f"{where / 'nodes'}: {nodes[-1]} is more than the {machine.nodes} nodes of machine {machine.name}"
             )
         per_node = "processes_per_node" in raw
         key = "processes_per_node" if per_node else "processes"
-        processes = expand_integers(raw[key], f"{where}.{key}")
+        processes = expand_integers(raw[key], where / key)
         limit = machine.cores_per_node * (1 if per_node else nodes[0])
         if processes[-1] > limit and not machine.oversubscribe:
             what = "a node" if per_node else f"{nodes[0]} node{'s' * (nodes[0] > 1)}"
             raise StudyError(
-                f"{where}.{key}: {processes[-1]} is more than the {limit} cores of {what} of machine {machine.name}"
+                f"{where / key}: {processes[-1]} is more than the {limit} cores of {what} of machine {machine.name}"
             )
         sizes = None
         if collective in SIZED:
@@ -630,78 +579,123 @@ class Configuration:
             # Doubling is what every suite does and is not said.
             sizes = (raw["sizes"]["from"], raw["sizes"]["to"], *([factor] if factor != 2 else []))
             if sizes[0] > sizes[1]:
-                raise StudyError(f"{where}.sizes is empty: from {sizes[0]} to {sizes[1]}")
+                raise StudyError(f"{where / 'sizes'} is empty: from {sizes[0]} to {sizes[1]}")
         elif "sizes" in raw:
             raise StudyError(f"{where}: {collective} has no message size; remove sizes")
+        mpis = tuple(raw.get("mpi", [machine.mpi]))
+        for mpi in mpis:
+            if mpi not in MPIS[machine.kind]:
+                raise StudyError(
+                    f"{where / 'mpi'}: {mpi!r} cannot run on machine {machine.name} of kind {machine.kind}"
+                    + allowed(MPIS[machine.kind])
+                )
         return Sweep(
-            collective, tuple(choices), tuple(raw["mappings"]), tuple(raw.get("mpi", [machine.mpi])), nodes, processes,
+            collective, tuple(choices), tuple(raw["mappings"]), mpis, nodes, processes,
             per_node, sizes, raw.get("iterations", 100), raw.get("warmup", 10), tuple(raw.get("levels", ())),
             self._barrier(raw, machine, where),
         )  # fmt: skip
 
-    def _barrier(self, raw: dict[str, Any], machine: Machine, where: str) -> str:
+    def _barrier(self, raw: dict[str, Any], machine: Machine, where: Place) -> str:
         """The algorithm of the barriers around the timed calls; only the simulator can be told to use another one."""
         name = raw.get("barrier", "default")
         if name != "default" and machine.mpi != "smpi-openmpi":
             raise StudyError(
-                f"{where}.barrier: only simulated Open MPI (smpi-openmpi) takes another barrier than its default"
+                f"{where / 'barrier'}: only simulated Open MPI (smpi-openmpi) takes another barrier than its default"
             )
         if name not in self.catalogue.algorithms["barrier"]:
-            raise StudyError(f"{where}.barrier: no algorithm {name!r}" + allowed(self.catalogue.algorithms["barrier"]))
+            raise StudyError(
+                f"{where / 'barrier'}: no algorithm {name!r}" + allowed(self.catalogue.algorithms["barrier"])
+            )
         return name
 
 
-def _with_fit(path: Path, raw: dict[str, Any]) -> dict[str, Any]:
-    """A machine's file with the costs of the file that its `fitted` names; both keys of calibration go."""
+def _policy(launches: dict[str, Any], where: Place) -> Policy:
+    """How many launches each cell gets."""
+    policy = Policy(
+        launches.get("min", Policy.minimum), launches.get("max", max(launches.get("min", 1), Policy.maximum)),
+        launches.get("ci_width_pct", Policy.ci_width_pct),
+    )  # fmt: skip
+    if policy.maximum < policy.minimum:
+        raise StudyError(f"{where / 'max'}: {policy.maximum} is smaller than launches.min {policy.minimum}")
+    return policy
+
+
+def _with_fit(raw: dict[str, Any], at: Callable[[str], Place]) -> tuple[dict[str, Any], Callable[[str], Place]]:
+    """A machine's file with the costs of the file that its `fitted` names; both keys of calibration go.
+
+    Also returned: the place of each key, which may be in the file of costs.
+    """
     rest = {key: value for key, value in raw.items() if key not in ("fitted", "calibration")}
     if "fitted" not in raw:
-        return rest
-    file = path.with_name(raw["fitted"])
+        return rest, at
+    where = at("fitted")
+    machine = where.file.stem
+    file = where.file.with_name(raw["fitted"])
     if not file.exists():
-        raise StudyError(
-            f"{shown(path)}: fitted: {shown(file)} does not exist; ./study calibrate {path.stem} writes it"
-        )
-    fit = read_yaml(file, "fitted")
+        raise StudyError(f"{where}: {shown(file)} does not exist; ./study calibrate {machine} writes it")
+    fit, there = read_document(file, "fitted")
     known = [level["name"] for level in raw.get("levels", ())]
-    if unknown := [
-        name for name in (*fit["levels"], *fit.get("simulation", {}).get("delay_us", ())) if name not in known
-    ]:
-        raise StudyError(f"{shown(file)}: machine {path.stem} has no level {unknown[0]!r}{allowed(known)}")
+    for name in fit["levels"]:
+        if name not in known:
+            raise StudyError(f"{there / 'levels' / name}: machine {machine} has no level {name!r}{allowed(known)}")
     rest["levels"] = [level | fit["levels"].get(level["name"], {}) for level in raw["levels"]]
     if "simulation" in fit:
         own = {key: value for key, value in raw.get("simulation", {}).items() if key not in REPLACED_BY_FIT}
         rest["simulation"] = own | fit["simulation"]
-    return rest
+    return rest, lambda key: there / key if key in fit else at(key)
 
 
-def _chapter(sweeps: tuple[Sweep, ...]) -> str:
+def _chapter(raw: dict[str, Any], sweeps: tuple[Sweep, ...]) -> str:
     """The chapter of a study that names none; empty for that of collectives."""
+    if "applications" in raw:
+        return "congestion"
     if any(sweep.collective in APPLICATIONS for sweep in sweeps):
         return "svd"
     return "ladder" if sweeps and all(sweep.collective in POINT_TO_POINT for sweep in sweeps) else ""
 
 
-def _sampling(raw: dict[str, Any], sweeps: tuple[Sweep, ...], where: str) -> Sampling | None:
+def _grid(sweeps: tuple[Sweep, ...]) -> dict[str, Any]:
+    """What is measured, by collective: names of algorithms, numbers of processes and sizes (bytes)."""
+    grid: dict[str, Any] = {}
+    for sweep in sweeps:
+        entry = grid.setdefault(sweep.collective, {"algorithms": [], "processes": [], "sizes": []})
+        entry["algorithms"] += [{"name": choice.name} for choice in sweep.algorithms]
+        entry["processes"] += (
+            [p * n for p in sweep.processes for n in sweep.nodes] if sweep.per_node else sweep.processes
+        )
+        entry["sizes"] += swept(sweep.sizes) if sweep.sizes else ()
+    return grid
+
+
+def swept(sizes: tuple[int, ...]) -> Iterator[int]:
+    """The message sizes (bytes) of (from, to) or (from, to, factor); the factor is 2 where it is not said."""
+    size, last, factor = (*sizes, 2)[:3]
+    while size <= last:
+        yield size
+        size *= factor
+
+
+def _sampling(raw: dict[str, Any], sweeps: tuple[Sweep, ...], where: Place) -> Sampling | None:
     """How a study is sampled: it needs a decision that its points could change, and points of one kind."""
     if "sampling" not in raw:
         return None
     if "tuning" not in raw.get("analysis", {}):
         raise StudyError(
-            f"{where}: sampling asks for what could change a decision: it needs analysis: {{tuning: {{}}}}"
+            f"{where / 'sampling'}: sampling asks for what could change a decision: it needs analysis: {{tuning: {{}}}}"
         )
     if not sweeps:
-        raise StudyError(f"{where}: sampling needs sweeps, whose points it chooses from")
+        raise StudyError(f"{where / 'sampling'}: sampling needs sweeps, whose points it chooses from")
     for index, sweep in enumerate(sweeps):
         if sweep.collective in (*POINT_TO_POINT, *APPLICATIONS):
             raise StudyError(
-                f"{where}: sweeps.{index}: sampling chooses between algorithms; {sweep.collective} has none"
+                f"{where / 'sweeps' / index}: sampling chooses between algorithms; {sweep.collective} has none"
             )
         if sweep.mpis != sweeps[0].mpis or len(sweep.mpis) > 1:
-            raise StudyError(f"{where}: sweeps.{index}.mpi: sampling decides for one MPI library")
+            raise StudyError(f"{where / 'sweeps' / index / 'mpi'}: sampling decides for one MPI library")
     return Sampling(**raw["sampling"])
 
 
-def _check_fat_tree(simulation: dict[str, Any], levels: tuple[Level, ...], where: str) -> None:
+def _check_fat_tree(simulation: dict[str, Any], levels: tuple[Level, ...], where: Place) -> None:
     """The levels of a fat tree name what its first stage of switches joins: groups of `arity` nodes with one core."""
     if "fat_tree" not in simulation:
         return
@@ -714,42 +708,42 @@ def _check_fat_tree(simulation: dict[str, Any], levels: tuple[Level, ...], where
         )
 
 
-def _ladder(raw: dict[str, Any], machine: Machine, where: str) -> dict[str, Any]:
+def _ladder(raw: dict[str, Any], machine: Machine, where: Place) -> dict[str, Any]:
     """A sweep over levels as one over mappings and processes: what is not named there, two ranks a pair."""
     collective = raw["collective"]
     if collective not in POINT_TO_POINT:
-        raise StudyError(f"{where}.levels: {collective} is not between pairs of ranks" + allowed(POINT_TO_POINT))
+        raise StudyError(f"{where / 'levels'}: {collective} is not between pairs of ranks" + allowed(POINT_TO_POINT))
     for key in ("mappings", "processes", "processes_per_node", "nodes"):
         if key in raw:
             raise StudyError(f"{where}: levels say where the ranks are; remove {key}")
     known = [level.name for level in machine.levels]
     for name in raw["levels"]:
         if name not in known:
-            raise StudyError(f"{where}.levels: machine {machine.name} has no level {name!r}{allowed(known)}")
-    pairs = expand_integers(raw.get("pairs", [1]), f"{where}.pairs")
+            raise StudyError(f"{where / 'levels'}: machine {machine.name} has no level {name!r}{allowed(known)}")
+    pairs = expand_integers(raw.get("pairs", [1]), where / "pairs")
     if collective != "multi_lat" and pairs != (1,):
-        raise StudyError(f"{where}.pairs: {collective} has one pair; multi_lat takes several at once")
+        raise StudyError(f"{where / 'pairs'}: {collective} has one pair; multi_lat takes several at once")
     mappings = [f"level-{name}" for name in raw["levels"]]
     processes = [2 * count for count in pairs]
     return {"algorithms": ["default"], **raw, "mappings": mappings, "processes": processes}
 
 
-def _all_pairs(raw: dict[str, Any], machine: Machine, where: str) -> dict[str, Any]:
+def _all_pairs(raw: dict[str, Any], machine: Machine, where: Place) -> dict[str, Any]:
     """The whole core x core matrix: one cell with a rank on every core, which measures one pair after the other."""
     if raw["collective"] != "latency":
-        raise StudyError(f"{where}.levels: all-pairs are measured by latency, not by {raw['collective']}")
+        raise StudyError(f"{where / 'levels'}: all-pairs are measured by latency, not by {raw['collective']}")
     for key in ("mappings", "processes", "processes_per_node", "pairs"):
         if key in raw:
             raise StudyError(f"{where}: all-pairs has a rank on every core; remove {key}")
-    nodes = expand_integers(raw.get("nodes", [machine.nodes]), f"{where}.nodes")
+    nodes = expand_integers(raw.get("nodes", [machine.nodes]), where / "nodes")
     if machine.cores_per_node * nodes[0] < 2:
-        raise StudyError(f"{where}.levels: machine {machine.name} has one core only, and so no pair")
+        raise StudyError(f"{where / 'levels'}: machine {machine.name} has one core only, and so no pair")
     rest = {key: value for key, value in raw.items() if key != "levels"}
     every = {"mappings": ["core"], "processes_per_node": [machine.cores_per_node]}
     return {"algorithms": ["default"], **rest, **every, "collective": "pairs"}
 
 
-def _application(raw: dict[str, Any], machine: Machine, where: str) -> dict[str, Any]:
+def _application(raw: dict[str, Any], machine: Machine, where: Place) -> dict[str, Any]:
     """A sweep over problem sizes as one over the parameter `n`; each launch is one run of the program."""
     collective = raw["collective"]
     if "problem_sizes" not in raw:
@@ -762,7 +756,7 @@ def _application(raw: dict[str, Any], machine: Machine, where: str) -> dict[str,
             f"{where}: machine {machine.name} has no core_gflops, the rate that the arithmetic of a simulated {collective} "
             "is charged with"
         )
-    sizes = expand_integers(raw["problem_sizes"], f"{where}.problem_sizes")
+    sizes = expand_integers(raw["problem_sizes"], where / "problem_sizes")
     return {**raw, "algorithms": [{"name": "default", "n": n} for n in sizes], "iterations": 1, "warmup": 0}
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -66,10 +68,29 @@ def answer(folder: Path, question: Question) -> tuple[bool, list[str]]:
     row = _after_verification(folder, row)
     lines = [head, f"  use: {row['algorithm']}" + (f" ({row['reason']})" if row["reason"] else "")]
     lines += _expectation(folder, question, row, size, kind, "sampling" in document)
+    if document["simulated"]:
+        lines.append(f"  {_typical_error(folder.parent, document['machine']['name'], question)}")
     if row["algorithm"] != "default":
         file = rules_path(folder / "tuning", document["how"]["mpi"], Placement(question.mapping, question.nodes, {}))
         lines.append(f"  rules file: {file} (README.md beside it says how to use it)")
     return True, lines
+
+
+def _typical_error(results: Path, machine: str, question: Question) -> str:
+    """How far the simulated machine is off, from the table of the study that compares it with the real one."""
+    for table in sorted(results.glob("*/tables/accuracy.csv")):
+        document = json.loads((table.parent.parent / "study.json").read_text(encoding="utf-8"))
+        asked = (question.collective, "all")
+        rows = {row["mapping"]: row for row in read_csv(table) if (row["collective"], row["algorithm"]) == asked}
+        row = rows.get(question.mapping) or rows.get("all")
+        if document["machine"]["name"] == machine and row:
+            held_out = "held-out " if row["held_out"] == "TRUE" else ""
+            return (
+                f"simulated, typically off by {float(row['median_abs_error_pct']):.0f} % (median of {int(float(row['cells']))} "
+                f"{held_out}cells, mapping {row['mapping']}; one of ten by more than "
+                f"{float(row['p90_abs_error_pct']):.0f} %; study {document['name']})"
+            )
+    return "simulated; no study here compares the machine with a real one"
 
 
 def _after_verification(folder: Path, row: dict[str, str]) -> dict[str, str]:
@@ -170,8 +191,51 @@ def _unknown(document: dict[str, Any], question: Question, decided: list[dict[st
     return lines
 
 
-def advise(results: Path, question: Question, study: str | None) -> tuple[bool, list[str]]:
-    """Ask every study with decisions, or one: whether one knows, and the lines to print."""
+@dataclass(frozen=True)
+class Shape:
+    """What of a machine decides which algorithm is fast: how many cores a node has, and in how many sockets."""
+
+    cores: int
+    sockets: int
+
+    @property
+    def text(self) -> str:
+        """Words."""
+        return f"{self.cores} cores a node in {self.sockets} socket{'s' * (self.sockets != 1)}"
+
+
+def shape_of(levels: Sequence[tuple[str, int]]) -> Shape | None:
+    """The shape of a machine with these levels (name, count), outermost first; None where no node is among them."""
+    names = [name for name, _ in levels]
+    if "node" not in names:
+        return None
+    inside = levels[names.index("node") + 1 :]
+    sockets = math.prod(count for name, count in inside if name == "socket")
+    return Shape(math.prod(count for _, count in inside), sockets)
+
+
+def likeness(asker: Shape | None, other: Shape | None) -> tuple[float, str]:
+    """How unlike two machines are (0: the same shape; infinite: not known), and the words for it."""
+    if asker is None or other is None:
+        return math.inf, "how like the asker's machine it is cannot be said: the nodes of one of them are not described"
+    if asker == other:
+        return 0.0, f"the same shape as the asker's machine: {other.text}"
+    distance = abs(math.log2(other.cores / asker.cores)) + abs(math.log2(other.sockets / asker.sockets))
+    return distance, f"unlike the asker's machine: {other.text}, the asker's has {asker.text}"
+
+
+def _levels_of(document: dict[str, Any]) -> list[tuple[str, int]]:
+    return [(level["name"], level.get("count", 1)) for level in document["machine"].get("levels", ())]
+
+
+def advise(
+    results: Path, question: Question, study: str | None, asker: Sequence[tuple[str, int]] | None = None
+) -> tuple[bool, list[str]]:
+    """Ask every study with decisions, or one: whether one knows, and the lines to print.
+
+    With *asker* (the levels of the machine that the question is for) the studies of the machines that are most like it come first,
+    and each says how like it is.
+    """
     if question.size is None and question.collective != "barrier":
         raise StudyError(f"{question.collective} needs --size")
     folders = sorted(path.parent.parent for path in results.glob(f"{study or '*'}/tuning/decisions.csv"))
@@ -180,6 +244,17 @@ def advise(results: Path, question: Question, study: str | None) -> tuple[bool, 
             "nothing is decided yet: ./study run tuning, or for a study that is there: "
             "snakemake results/STUDY/tuning/decisions.csv"
         )
-    answers = [answer(folder, question) for folder in folders]
-    lines = [line for _, mine in sorted(answers, key=lambda one: not one[0]) for line in mine]
-    return any(known for known, _ in answers), [f"{question.label}:", *lines]
+    answers = []
+    for folder in folders:
+        known, lines = answer(folder, question)
+        distance = 0.0
+        if asker is not None:
+            document = json.loads((folder / "study.json").read_text(encoding="utf-8"))
+            distance, words = likeness(shape_of(asker), shape_of(_levels_of(document)))
+            lines.insert(1, f"  {words}")
+        answers.append((known, distance, lines))
+    ordered = sorted(answers, key=lambda one: (not one[0], one[1]))
+    return any(known for known, _, _ in answers), [
+        f"{question.label}:",
+        *(line for *_, mine in ordered for line in mine),
+    ]

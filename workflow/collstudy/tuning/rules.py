@@ -26,20 +26,6 @@ COLLECTIVE_IDS = {
 }  # fmt: skip
 #: There Open MPI's rules count the bytes of the whole communicator; the benchmark those of one rank.
 TOTAL_BYTES = ("allgather", "alltoall", "gather", "scatter")
-#: coll/tuned's numbers in 4.1 and 5.0, for machines where no Open MPI can be asked (`ompi_info`).
-NUMBERS = {
-    "bcast": {
-        "basic_linear": 1, "chain": 2, "pipeline": 3, "split_binary_tree": 4, "binary_tree": 5, "binomial": 6,
-        "knomial": 7, "scatter_allgather": 8, "scatter_allgather_ring": 9,
-    },
-    "barrier": {"linear": 1, "double_ring": 2, "recursive_doubling": 3, "bruck": 4, "two_proc": 5, "tree": 6},
-    "reduce": {
-        "linear": 1, "chain": 2, "pipeline": 3, "binary": 4, "binomial": 5, "in-order_binary": 6, "rabenseifner": 7,
-    },
-    "allreduce": {
-        "basic_linear": 1, "nonoverlapping": 2, "recursive_doubling": 3, "ring": 4, "segmented_ring": 5, "rabenseifner": 6,
-    },
-}  # fmt: skip
 #: The same algorithm in Intel MPI (I_MPI_ADJUST_*), where it has one.
 INTEL = {
     "bcast": {"binomial": 1, "knomial": 8},

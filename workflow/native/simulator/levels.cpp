@@ -1,14 +1,33 @@
-/* The platform of a calibrated machine: an XML file, and what a message costs at each level (see simulator.py). */
+/* The platform of a calibrated machine: cores in units of levels, and what a message costs between two of them (the
+ * model is described in simulator.py). SimGrid's own factors and zones know no cost by level, size and what the two
+ * cores did before.
+ *
+ * COLLSTUDY_PLATFORM names the file that describes the machine, one statement a line, times in seconds, rates in bytes
+ * per second; DEPTH counts levels from the outermost, 0: level NAME COUNT SHARED    units in each unit outside of it;
+ * what each unit's messages from and to outside share (0: no limit) nodes DEPTHS               that many outer levels
+ * tell the node of a core limits WAITED OTHER        eager limit (bytes) of sends that the sender waits for at once
+ * (MPI_Send), and of all other ones send SIZE S                a curve: the sender's own time for a message receive
+ * SIZE S             a curve: the receiver's own time for an eager message delay DEPTH SIZE S         a curve: from the
+ * end of the sender's own time to the first byte waited DEPTH SIZE S        the same of a message that its sender waits
+ * for at once, from the other limit up to its own rate DEPTH R               the fastest that one message flows forward
+ * DEPTH R            the same where its sender has just received it busy DEPTH F               a core can start its
+ * next message after this part of the time that one takes turn DEPTH F               the sender takes this part of it
+ * longer where the receiver's last message came from another rank share DEPTH F              a long message takes this
+ * part of its sender's core share_forward F            times this where its sender has just received it poll S delay
+ * for each rank on the receiver's node beyond two COLLSTUDY_HOSTS names the host file: ranks are counted by node. */
 #include "curve.hpp"
 
 #include <simgrid/kernel/resource/NetworkModelIntf.hpp>
+#include <simgrid/kernel/routing/NetPoint.hpp>
+#include <simgrid/kernel/routing/NetZoneImpl.hpp>
 #include <simgrid/s4u.hpp>
 #include <smpi/smpi.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
+#include <deque>
 #include <fstream>
-#include <limits>
 #include <map>
 #include <sstream>
 #include <stdexcept>
@@ -17,51 +36,218 @@
 
 namespace {
 
-using Links = std::vector<simgrid::s4u::Link *>;
+using simgrid::kernel::routing::NetPoint;
+using simgrid::kernel::routing::Route;
+using simgrid::s4u::Host;
+using simgrid::s4u::Link;
+using Links = std::vector<Link *>;
 using Zones = std::unordered_set<simgrid::s4u::NetZone *>;
 
-struct Costs {
-    Curve send, receive;
-    std::map<int, Curve> delay;
-    std::map<int, double> rate, forward; /* bytes per second of one message */
-    double poll = 0;
-    size_t node_parts = 0;
-    double forward_from = std::numeric_limits<double>::infinity();
-} costs;
+/* SMPI's messages are that much longer than what the program sends. */
+const double header = 16;
+/* A route counts a link once for each crossing, so what a message takes of a link is a whole number of crossings. A
+ * core's links carry so many crossings at the rate of the innermost level. (SimGrid's bandwidth factor slows a message
+ * down and leaves what it takes of the links as it is: it only makes up for the rounding. A FATPIPE link would be a
+ * bound, but see docs/architecture.md.) */
+const int crossings = 16;
+const double unlimited = 1e15;
+/* Bytes of the message that announces a long one. */
+const double announcement = 64;
 
-/* What the costs of a message depend on, of the host of a rank. */
-struct Place {
-    std::vector<int> at;   /* the coordinates in the host's name, c-<outermost>-...-<innermost> */
-    int ranks_on_node = 0; /* from the host file */
-    /* Bytes of the last message to this host: what it got last it sends on from a cache that has to be written back. */
-    double received = -1;
+struct Level {
+    std::string name;
+    int count = 1;
+    double shared = 0;
+    Curve delay, waited;
+    double rate = unlimited, forward = 0;
+    double busy = 0, turn = 0, share = 0;
 };
 
-/* The place is made when a host is met first and kept with the host: this is asked several times for each message. */
-Place &place(const simgrid::s4u::Host *host) {
-    auto *known = host->get_data<Place>();
-    if (known != nullptr)
-        return *known;
-    auto *made = new Place;
-    std::istringstream text(host->get_name().substr(2));
-    for (std::string part; std::getline(text, part, '-');)
-        made->at.push_back(std::stoi(part));
-    const_cast<simgrid::s4u::Host *>(host)->set_data(made);
-    return *made;
+struct Machine {
+    std::vector<Level> levels;
+    Curve send, receive;
+    size_t node_parts = 0;
+    double waited_limit = 0, limit = 0;
+    double share_forward = 1, poll = 0;
+
+    /* What one message takes across a level with nothing else going on. */
+    double alone(const Level &level, double size) const {
+        return send.at(size) + level.delay.at(size) + size / level.rate + (size < limit ? receive.at(size) : 0);
+    }
+} machine;
+
+/* A core, with what the costs of its messages depend on. */
+struct Place {
+    std::vector<int> at; /* its coordinates, outermost first; its name is c-<outermost>-...-<innermost> */
+    Link *sends = nullptr,
+         *receives = nullptr;         /* the core: long messages share the first, each message is bound by the second */
+    std::vector<Link *> out, in;      /* of the unit at each level above the core; null where nothing is shared */
+    int ranks_on_node = 0;            /* from the host file */
+    double received = -1;             /* bytes of the last message to this core */
+    double free = 0;                  /* when the core can start its next message */
+    double turn = 0;                  /* when the next sender of its node can write to what the core looks at */
+    const Place *last_from = nullptr; /* who sent to this core last */
+    /* Bytes of the messages that were sent and did not start to flow, by receiver. SMPI tells nothing of a long message
+     * that its sender waits for at once, so it is not among them. */
+    std::map<const Place *, std::deque<double>> sent;
+};
+
+Place &place(const Host *host) {
+    return *host->get_data<Place>();
 }
 
-/* The outermost level at which two hosts differ, counted from the outside; -1: none. */
-int level(const simgrid::s4u::Host *one, const simgrid::s4u::Host *other) {
-    const auto &a = place(one).at;
-    const auto &b = place(other).at;
-    for (size_t i = 0; i < a.size(); i++)
-        if (a[i] != b[i])
-            return (int)i;
-    return -1;
+/* The outermost level at which two cores differ; at most the innermost. */
+size_t depth_of(const Place &one, const Place &other) {
+    size_t depth = 0;
+    while (depth + 1 < one.at.size() && one.at[depth] == other.at[depth])
+        depth++;
+    return depth;
 }
 
-bool forwards(double size, const simgrid::s4u::Host *from) {
-    return size >= costs.forward_from && place(from).received >= size;
+bool same_node(const Place &one, const Place &other) {
+    return depth_of(one, other) >= machine.node_parts;
+}
+
+bool forwards(double size, const Place &from) {
+    return size >= machine.limit && from.received >= size;
+}
+
+/* Bytes per second at most of a message. */
+double rate_of(const Level &level, bool forwarded) {
+    return forwarded && level.forward > 0 ? std::min(level.rate, level.forward) : level.rate;
+}
+
+/* Bytes of the message that starts now: of a pair of ranks, the one that was sent first. */
+double next_size(const Place &from, const Place &to) {
+    auto sent = from.sent.find(&to);
+    return sent == from.sent.end() || sent->second.empty() ? machine.limit : sent->second.front();
+}
+
+class Cores : public simgrid::kernel::routing::NetZoneImpl {
+    std::vector<Place *> places; /* by the number of the host's point */
+    std::map<std::string, Link *> units;
+
+    Link *link(const std::string &name, double bytes_per_s) {
+        /* The whole latency of a message is a factor on its links' latencies, so each has one. */
+        return get_iface()->create_link(name, bytes_per_s)->set_latency(1e-9)->seal();
+    }
+    Link *unit(const std::string &name, double bytes_per_s) {
+        Link *&known = units[name];
+        return known ? known : known = link(name, bytes_per_s);
+    }
+    void add(std::vector<int> &at) {
+        if (at.size() < machine.levels.size()) {
+            for (int i = 0; i < machine.levels[at.size()].count; i++) {
+                at.push_back(i);
+                add(at);
+                at.pop_back();
+            }
+            return;
+        }
+        auto *made = new Place;
+        made->at = at;
+        std::string name;
+        for (size_t depth = 0; depth < at.size(); depth++) {
+            name += "-" + std::to_string(at[depth]);
+            double shared = depth + 1 < at.size() ? machine.levels[depth].shared : 0;
+            made->out.push_back(shared > 0 ? unit("o" + name, shared) : nullptr);
+            made->in.push_back(shared > 0 ? unit("i" + name, shared) : nullptr);
+        }
+        made->sends = link("s" + name, crossings * machine.levels.back().rate);
+        made->receives = link("r" + name, crossings * machine.levels.back().rate);
+        auto *host = get_iface()->create_host("c" + name, 1e9);
+        host->set_data(made);
+        host->seal();
+        size_t number = host->get_netpoint()->id();
+        places.resize(std::max(places.size(), number + 1));
+        places[number] = made;
+    }
+
+  public:
+    Cores() : NetZoneImpl("cores") {
+    }
+    void build() {
+        std::vector<int> at;
+        add(at);
+    }
+
+    void get_local_route(const NetPoint *source, const NetPoint *target, Route *into, double *latency) override {
+        const Place &from = *places.at(source->id()), &to = *places.at(target->id());
+        size_t depth = depth_of(from, to);
+        auto take = [&](Link *link) {
+            into->link_list_.push_back(link->get_impl());
+            if (latency)
+                *latency += link->get_latency();
+        };
+        const Level &level = machine.levels[depth];
+        double size = next_size(from, to), whole = crossings * machine.levels.back().rate;
+        bool forwarded = forwards(size, from);
+        double part = level.share * (forwarded ? machine.share_forward : 1);
+        for (long i = size < machine.limit ? 0 : std::lround(part * whole / level.rate); i > 0; i--)
+            take(from.sends);
+        for (long i = std::max(1L, (long)(whole / rate_of(level, forwarded))); i > 0; i--)
+            take(to.receives);
+        for (size_t d = depth; d + 1 < from.at.size(); d++)
+            for (Link *link : {from.out[d], to.in[d]})
+                if (link)
+                    take(link);
+    }
+    void get_graph(const s_xbt_graph_t *, std::map<std::string, xbt_node_t, std::less<>> *,
+                   std::map<std::string, xbt_edge_t, std::less<>> *) override {
+    }
+};
+
+/* Takes the message from those that wait to start; false: SMPI did not tell that it was sent. */
+bool starts(Place &from, const Place &to, double size) {
+    auto &sent = from.sent[&to];
+    auto found = std::find(sent.begin(), sent.end(), size);
+    if (found == sent.end())
+        return false;
+    sent.erase(found);
+    return true;
+}
+
+double latency_factor(double size, const Host *source, const Host *target, const Links &links, const Zones &) {
+    Place &from = place(source), &to = place(target);
+    const Level &level = machine.levels[depth_of(from, to)];
+    double bytes = std::max(0.0, size - header);
+    bool told = starts(from, to, bytes), waited = !told && bytes >= machine.limit && bytes < machine.waited_limit;
+    if (bytes > 1)
+        to.received = bytes;
+    to.last_from = &from;
+    /* SMPI does not keep the sender of what it did not tell busy: the message takes longer by that time instead. */
+    double seconds = waited ? level.waited.at(bytes) : level.delay.at(bytes) + (told ? 0 : machine.send.at(bytes));
+    seconds += machine.poll * std::max(0, to.ranks_on_node - 2);
+    double latency = 0;
+    for (const auto *link : links)
+        latency += link->get_latency();
+    return seconds / latency;
+}
+
+double bandwidth_factor(double size, const Host *source, const Host *target, const Links &links, const Zones &) {
+    const Place &from = place(source), &to = place(target);
+    double rate = rate_of(machine.levels[depth_of(from, to)], forwards(size - header, from));
+    auto crossed = std::count(links.begin(), links.end(), to.receives);
+    return std::min(1.0, rate * (double)crossed / to.receives->get_bandwidth());
+}
+
+/* The time from now on that the sender is busy with a message. */
+double send_cost(size_t size, Host *source, Host *target) {
+    Place &from = place(source), &to = place(target);
+    const Level &level = machine.levels[depth_of(from, to)];
+    double now = simgrid::s4u::Engine::get_clock(), start = std::max(now, from.free);
+    /* A long message begins with a short one that announces it. */
+    double alone = machine.alone(level, (double)size < machine.limit ? (double)size : announcement);
+    double own = machine.send.at((double)size);
+    if (to.last_from != &from && same_node(from, to)) {
+        start = std::max(start, to.turn);
+        own += level.turn * alone;
+        to.turn = start + own / 2; /* a cache line leaves before all of a sender's work is done */
+    }
+    to.last_from = &from;
+    from.free = start + std::max(own, level.busy * alone);
+    from.sent[&to].push_back((double)size);
+    return start + own - now;
 }
 
 const char *needed(const char *name) {
@@ -71,72 +257,77 @@ const char *needed(const char *name) {
     return value;
 }
 
-/* Count the ranks on the node of each host of the host file: a rank looks for messages of each of them in turn. */
+/* Count the ranks on the node of each core of the host file: a rank looks for messages of each of them in turn. */
 void count_ranks() {
     std::ifstream file(needed("COLLSTUDY_HOSTS"));
     std::map<std::vector<int>, std::vector<Place *>> nodes;
     for (std::string name; file >> name;) {
-        Place &one = place(simgrid::s4u::Host::by_name(name));
-        nodes[{one.at.begin(), one.at.begin() + (long)std::min(costs.node_parts, one.at.size())}].push_back(&one);
+        Place &one = place(Host::by_name(name));
+        nodes[{one.at.begin(), one.at.begin() + (long)std::min(machine.node_parts, one.at.size())}].push_back(&one);
     }
     for (const auto &[node, places] : nodes)
         for (auto *one : places)
             one->ranks_on_node = (int)places.size();
 }
 
-double latency_factor(double size, const simgrid::s4u::Host *from, const simgrid::s4u::Host *to, const Links &links,
-                      const Zones &) {
-    int depth = level(from, to);
-    auto curve = costs.delay.find(depth);
-    if (size > 1)
-        place(to).received = size;
-    if (curve == costs.delay.end())
-        return 1;
-    double latency = 0;
-    for (const auto *link : links)
-        latency += link->get_latency();
-    double seconds = curve->second.at(size) + costs.poll * std::max(0, place(to).ranks_on_node - 2);
-    return latency > 0 ? seconds / latency : 1;
+/* One statement of a level after its depth; false: not understood. */
+bool read_of_level(const std::string &what, std::istringstream &words) {
+    size_t depth;
+    double first, second;
+    if (!(words >> depth >> first) || depth >= machine.levels.size())
+        return false;
+    Level &level = machine.levels[depth];
+    if (what == "delay" || what == "waited") {
+        if (!(words >> second))
+            return false;
+        (what == "delay" ? level.delay : level.waited).add(first, second);
+        return true;
+    }
+    const std::map<std::string, double *> values = {{"rate", &level.rate},
+                                                    {"forward", &level.forward},
+                                                    {"busy", &level.busy},
+                                                    {"turn", &level.turn},
+                                                    {"share", &level.share}};
+    auto value = values.find(what);
+    if (value == values.end())
+        return false;
+    *value->second = first;
+    return true;
 }
 
-double bandwidth_factor(double size, const simgrid::s4u::Host *from, const simgrid::s4u::Host *to, const Links &links,
-                        const Zones &) {
-    int depth = level(from, to);
-    auto own = costs.rate.find(depth), forwarded = costs.forward.find(depth);
-    double rate = own == costs.rate.end() ? std::numeric_limits<double>::infinity() : own->second;
-    if (forwarded != costs.forward.end() && forwards(size, from))
-        rate = std::min(rate, forwarded->second);
-    double slowest = std::numeric_limits<double>::infinity();
-    for (const auto *link : links)
-        slowest = std::min(slowest, link->get_bandwidth());
-    return std::min(1.0, rate / slowest);
+bool read_statement(const std::string &what, std::istringstream &words) {
+    Level level;
+    double size, value;
+    if (what == "level" && words >> level.name >> level.count >> level.shared)
+        return machine.levels.push_back(level), true;
+    if (what == "nodes" && words >> machine.node_parts)
+        return true;
+    if (what == "limits" && words >> machine.waited_limit >> machine.limit)
+        return true;
+    if (what == "poll" && words >> machine.poll)
+        return true;
+    if (what == "share_forward" && words >> machine.share_forward)
+        return true;
+    if (what == "send" || what == "receive") {
+        if (!(words >> size >> value))
+            return false;
+        (what == "send" ? machine.send : machine.receive).add(size, value);
+        return true;
+    }
+    return read_of_level(what, words);
 }
 
-void read_costs() {
-    std::ifstream file(needed("COLLSTUDY_COSTS"));
+void read_machine() {
+    std::ifstream file(needed("COLLSTUDY_PLATFORM"));
     for (std::string line; std::getline(file, line);) {
         std::istringstream words(line);
         std::string what;
-        double size, value;
-        int depth;
         words >> what;
-        if (what == "send" && words >> size >> value)
-            costs.send.add(size, value);
-        else if (what == "receive" && words >> size >> value)
-            costs.receive.add(size, value);
-        else if (what == "delay" && words >> depth >> size >> value)
-            costs.delay[depth].add(size, value);
-        else if (what == "rate" && words >> depth >> value)
-            costs.rate[depth] = value;
-        else if (what == "forward" && words >> depth >> value)
-            costs.forward[depth] = value;
-        else if (what == "poll" && words >> depth >> value)
-            costs.node_parts = (size_t)depth, costs.poll = value;
-        else if (what == "forward_from" && words >> value)
-            costs.forward_from = value;
-        else
-            throw std::invalid_argument("COLLSTUDY_COSTS: not understood: " + line);
+        if (!read_statement(what, words))
+            throw std::invalid_argument("COLLSTUDY_PLATFORM: not understood: " + line);
     }
+    if (machine.levels.empty())
+        throw std::invalid_argument("COLLSTUDY_PLATFORM: no level");
 }
 
 } // namespace
@@ -144,17 +335,16 @@ void read_costs() {
 extern "C" void load_platform(const simgrid::s4u::Engine &);
 
 void load_platform(const simgrid::s4u::Engine &) {
-    auto *engine = simgrid::s4u::Engine::get_instance();
-    read_costs();
-    engine->load_platform(needed("COLLSTUDY_PLATFORM"));
+    read_machine();
+    auto *cores = new Cores;
+    cores->build();
+    cores->get_iface()->seal();
     count_ranks();
-    auto *model = engine->get_netzone_root()->get_network_model();
+    auto *model = simgrid::s4u::Engine::get_instance()->get_netzone_root()->get_network_model();
     model->set_lat_factor_cb(latency_factor);
     model->set_bw_factor_cb(bandwidth_factor);
-    auto send = [](size_t size, simgrid::s4u::Host *, simgrid::s4u::Host *) { return costs.send.at((double)size); };
-    smpi_register_op_cost_callback(SmpiOperation::SEND, send);
-    smpi_register_op_cost_callback(SmpiOperation::ISEND, send);
-    smpi_register_op_cost_callback(SmpiOperation::RECV, [](size_t size, simgrid::s4u::Host *, simgrid::s4u::Host *) {
-        return costs.receive.at((double)size);
-    });
+    smpi_register_op_cost_callback(SmpiOperation::SEND, send_cost);
+    smpi_register_op_cost_callback(SmpiOperation::ISEND, send_cost);
+    smpi_register_op_cost_callback(SmpiOperation::RECV,
+                                   [](size_t size, Host *, Host *) { return machine.receive.at((double)size); });
 }

@@ -44,7 +44,7 @@ launched_study <- function(levels, algorithms, processes, mappings = "core", cyc
     )
   })
   rows <- toy_rows(grid$collective, grid$algorithm, grid$processes, 8, 1, grid$mapping)
-  # name:key=value
+  # An algorithm may come with its parameters behind a colon.
   rows$parameters <- ifelse(grepl(":", grid$algorithm), sub("^[^:]*:", "", grid$algorithm), "")
   rows$algorithm <- sub(":.*", "", grid$algorithm)
   read_results(make_study(rows, levels = levels))$study

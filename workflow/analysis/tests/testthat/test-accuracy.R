@@ -20,7 +20,9 @@ test_that("errors, held-out algorithms and regret are those of the cells that bo
   expect_equal(of("all")$median_abs_error_pct, 75)
   expect_equal(of("all")$cells, 4)
   expect_equal(of("all")$winner_agreement_pct, 0)
-  expect_equal(of("all")$mean_regret_pct, 100)
+  expect_equal(of("all")$geometric_mean_regret_pct, 100)
+  expect_equal(of("linear")$bias, 1.1)
+  expect_equal(of("all")$bias, 0.25)
 })
 
 test_that("the sentences say the numbers, and that there is nothing to compare without the measured study", {

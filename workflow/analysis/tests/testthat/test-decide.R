@@ -10,14 +10,67 @@ test_that("winner, tie and regret by hand", {
   expect_equal(winners$runner_up, c("default", "default"))
 })
 
-test_that("overlapping intervals over launches are a tie, apart ones are not", {
-  launches <- function(values) {
-    toy_rows("bcast", rep(c("linear", "chain"), each = 3), 2, 1, values, launch = rep(1:3, 2))
-  }
-  tied <- decide_winners(read_results(make_study(launches(c(1, 1.2, 1.4, 1.3, 1.5, 1.7)))), "bcast")
+launches_of_two <- function(linear, chain, ...) {
+  n <- length(linear)
+  toy_rows(
+    "bcast", rep(c("linear", "chain"), each = n), 2, 1, c(linear, chain), launch = rep(seq_len(n), 2),
+    round = rep(paste0("block:", seq_len(n)), 2), ...
+  )
+}
+
+test_that("what drifts from round to round hides no difference within the rounds", {
+  drift <- c(1, 2, 1.5, 3, 1.2, 2.5)
+  apart <- decide_winners(read_results(make_study(launches_of_two(drift, drift * c(1.2, 1.21, 1.19, 1.2, 1.22, 1.18)))),
+    "bcast")
+  expect_equal(apart[c("winner", "tied", "tested")], tibble::tibble(winner = "linear", tied = "", tested = "rounds"))
+  tied <- decide_winners(read_results(make_study(launches_of_two(drift, rev(drift)))), "bcast")
   expect_equal(tied$tied, "chain")
-  apart <- decide_winners(read_results(make_study(launches(c(1, 1.2, 1.4, 1.6, 1.7, 1.8)))), "bcast")
-  expect_equal(apart$tied, "")
+})
+
+test_that("launches of different blocks are no pairs", {
+  rows <- launches_of_two(c(1, 2, 1.5, 3, 1.2, 2.5), 1.2 * c(1, 2, 1.5, 3, 1.2, 2.5))
+  rows$round <- NA
+  found <- decide_winners(read_results(make_study(rows)), "bcast")
+  expect_equal(found$tested, "launches")
+  expect_equal(found$tied, "chain")
+})
+
+test_that("one launch has a tolerance: the tie width, or what the sources differ by", {
+  sizes <- 2^(0:11)
+  of <- function(source, factor) {
+    toy_rows("bcast", rep(c("default", "linear"), each = 12), 2, rep(sizes, 2), rep(c(1, 1), each = 12) * factor,
+      source = source)
+  }
+  single <- toy_rows("bcast", c("default", "linear"), 4, 1, c(1.03, 1), source = "one")
+  alone <- decide_winners(read_results(make_study(single)), "bcast")
+  expect_equal(alone[c("default_is", "tested")], tibble::tibble(default_is = "slower", tested = "tolerance"))
+  agreeing <- dplyr::bind_rows(of("one", 1), dplyr::mutate(of("two", 1.1), launch = 2), single)
+  results <- read_results(make_study(agreeing))
+  expect_equal(tie_tolerance(results, "bcast"), 10)
+  found <- decide_winners(results, "bcast")
+  expect_equal(found$default_is[found$processes == 4], "tied")
+})
+
+test_that("a flagged launch is kept and in no number", {
+  rows <- toy_rows(
+    "bcast", rep(c("default", "linear"), each = 3), 2, 1, c(1, 1.1, 9000, 2, 2.1, 1.9), launch = rep(1:3, 2),
+    flag = c("", "", "outlier", "", "", "")
+  )
+  results <- read_results(make_study(rows))
+  expect_equal(nrow(results$rows), 6)
+  expect_equal(results$medians$latency_us[results$medians$algorithm == "default"], 1.05)
+  expect_match(describe_flagged(results$study, "bcast"), "^1 broadcast launch is flagged")
+})
+
+test_that("no sentence says tied and slower of the same thing", {
+  set.seed(2)
+  noise <- function(n) exp(rnorm(n, 0, 0.5))
+  rows <- toy_rows(
+    "bcast", rep(c("default", "linear"), each = 15), 2, rep(rep(c(1, 2, 4), 5), 2), noise(30),
+    launch = rep(rep(1:5, each = 3), 2), round = rep(rep(paste0("b:", 1:5), each = 3), 2)
+  )
+  text <- describe_answer(read_results(make_study(rows)))
+  expect_match(text, "the default is the fastest or tied with it in 100 % of the cells\\.$")
 })
 
 test_that("an algorithm that did not take part everywhere is named", {

@@ -43,3 +43,8 @@ test_that("what was not asked for does not reach the choice of points", {
   truth[hidden] <- truth[hidden] * exp(rnorm(sum(hidden)))
   expect_identical(run(truth), asked)
 })
+
+test_that("one point is one launch; neighbouring sizes share one", {
+  expect_equal(launch_of(matrix(c(1, 2, 3), 1)), 1)
+  expect_equal(launch_of(rbind(c(1, 2, 3), c(1, 2, 4), c(1, 3, 5))), c(1, 1, 2))
+})

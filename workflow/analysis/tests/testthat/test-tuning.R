@@ -79,10 +79,44 @@ test_that("missing cells are no candidates and no error", {
   expect_true(all(found$algorithm[found$processes <= 12] == "linear"))
 })
 
+test_that("what the default does beyond the measured counts, in another range of its table, is not guessed", {
+  # Chains win at 8, 32 and 128; Open MPI's default may change at 256.
+  rows <- lawful(c(default = 1.3, linear = 1, chain = 1.1), counts = c(8, 32, 128))
+  rows <- rows[rows$collective == "bcast", ]
+  found <- decide_tuning(with_rows(rows), "bcast", at = c(4, 16, 64, 200, 256))
+  chosen <- tapply(found$algorithm, found$processes, unique)
+  expect_equal(as.character(chosen[c("4", "256")]), rep("default", 2))
+  expect_equal(as.character(chosen[c("16", "64", "200")]), rep("linear", 3))
+})
+
+test_that("a barrier that is better at one process count alone is no rule", {
+  rows <- lawful(c(default = 1, linear = 1.05, chain = 1.3))
+  rows <- rows[rows$collective == "barrier", ]
+  set.seed(5)
+  rows$latency_us <- rows$latency_us * exp(rnorm(nrow(rows), 0, 0.01))
+  odd <- rows$algorithm == "linear" & rows$processes == 12
+  rows$latency_us[odd] <- rows$latency_us[odd] * 0.85
+  expect_equal(unique(decide_tuning(with_rows(rows), "barrier")$algorithm), "default")
+})
+
+test_that("process counts that were measured at other sizes are compared between them", {
+  rows <- lawful(c(default = 1.3, linear = 1), counts = c(8, 16, 24), sizes = 2^(0:10))
+  rows <- rows[rows$collective == "bcast" & !(rows$processes == 16 & log2(rows$size_bytes) %% 2 == 1), ]
+  found <- decide_tuning(with_rows(rows), "bcast")
+  expect_equal(unique(found$algorithm), "linear")
+  expect_equal(sum(found$processes == 16), 11)
+})
+
+test_that("a rule is judged by what its file says at a size that did not decide", {
+  rules <- tibble::tibble(mapping = "core", processes = 4, size_bytes = c(8, 64), algorithm = c("chain", "linear"))
+  places <- tibble::tibble(mapping = "core", processes = c(4, 4, 4, 8), size_bytes = c(4, 16, 64, 64))
+  expect_equal(rule_at(rules, places), c("default", "chain", "linear", "default"))
+})
+
 test_that("regret by hand", {
   regret <- summarise_regret(with_rows(lawful(c(default = 1.3, linear = 1, chain = 1.1))), "bcast", 1)
   all <- regret[regret$mapping == "all", ]
-  expect_equal(all$mean_regret_pct[match(c("default", "best-single", "tuned"), all$policy)], c(30, 0, 0))
+  expect_equal(all$geometric_mean_pct[match(c("default", "best-single", "tuned"), all$policy)], c(30, 0, 0))
   expect_equal(all$algorithm[all$policy == "best-single"], "linear")
   expect_equal(all$cells, rep(6L * 7L, 3))
 })
@@ -98,8 +132,8 @@ test_that("verification by hand: regret over the fastest known, speed-up over th
   found <- summarise_verification(folder)
   expect_equal(c(found$cells, found$changed, found$faster, found$tie, found$slower), c(3, 2, 1, 0, 1))
   expect_equal(found$speedup, 1)
-  expect_equal(found$default_regret_pct, 50)
-  expect_equal(found$tuned_regret_pct, 15)
+  expect_equal(found$default_mean_pct, 50)
+  expect_equal(found$tuned_mean_pct, 15)
   write_tuning_sentences(folder)
   told <- readr::read_csv(file.path(folder, "tuning", "sentences.csv"), show_col_types = FALSE)
   expect_match(told$text, "1 of the 2 cells", all = FALSE)

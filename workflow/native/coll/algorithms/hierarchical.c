@@ -65,20 +65,24 @@ static int find_source(const struct hierarchy *hierarchy, int *source) {
     return MPI_SUCCESS;
 }
 
+/* After an error the rest is still started and waited for: others wait for it, and what goes on in the background must
+ * not outlive the caller's buffer. Returns the first error. */
 static int run_pipeline(struct pipeline *p) {
     size_t n = (size_t)p->hierarchy->n * (size_t)p->chunks;
+    int first = MPI_SUCCESS;
     for (size_t i = 0; i < n; i++)
         p->requests[i] = MPI_REQUEST_NULL;
     for (int c = 0; c < p->chunks && p->source >= 0; c++)
-        TRY(start_chunk(p, p->source, c));
+        first = coll_first_error(first, start_chunk(p, p->source, c));
     for (int c = 0; c < p->chunks; c++) {
+        MPI_Request *request = &p->requests[(size_t)(p->source < 0 ? 0 : p->source) * (size_t)p->chunks + (size_t)c];
         if (p->source >= 0)
-            TRY(PMPI_Wait(&p->requests[(size_t)p->source * (size_t)p->chunks + (size_t)c], MPI_STATUS_IGNORE));
+            first = coll_first_error(first, PMPI_Wait(request, MPI_STATUS_IGNORE));
         for (int l = p->source + 1; l < p->hierarchy->n; l++)
             if (p->hierarchy->comm[l] != MPI_COMM_NULL)
-                TRY(start_chunk(p, l, c));
+                first = coll_first_error(first, start_chunk(p, l, c));
     }
-    return coll_wait_sends((int)n, p->requests);
+    return coll_first_error(first, coll_wait_all((int)n, p->requests));
 }
 
 static int bcast_pipelined(struct call *call) {

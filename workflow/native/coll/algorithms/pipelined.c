@@ -17,13 +17,16 @@ static int start_allreduce(struct call *call, int first, int count, MPI_Aint ext
     return PMPI_Iallreduce(send, coll_at(call->recv, first, extent), count, call->type, call->op, call->comm, request);
 }
 
+/* After an error the others are still started and waited for, as all ranks have to. */
 static int start_all(struct call *call, start_function *start, int each, MPI_Aint extent, MPI_Request *requests) {
-    int n = 0;
+    int n = 0, rc = MPI_SUCCESS;
     for (long first = 0; first < call->count; first += each) {
         int count = call->count - first < each ? (int)(call->count - first) : each;
-        TRY(start(call, (int)first, count, extent, &requests[n++]));
+        requests[n] = MPI_REQUEST_NULL;
+        rc = coll_first_error(rc, start(call, (int)first, count, extent, &requests[n]));
+        n++;
     }
-    return coll_wait_sends(n, requests);
+    return coll_first_error(rc, coll_wait_all(n, requests));
 }
 
 static int pipelined(struct call *call, start_function *start) {
@@ -96,15 +99,18 @@ static int rearrange(struct scattered *s) {
 static int start_segments(struct scattered *s) {
     struct call *call = s->call;
     MPI_Aint from = 0;
+    int rc = MPI_SUCCESS;
     for (int k = 0; k < s->n; k++) {
         const int *counts = &s->counts[(size_t)k * (size_t)call->size];
         int to = part_first(call->recv_counts[call->rank], s->n, k);
-        TRY(PMPI_Ireduce_scatter(coll_at(s->vector, from, s->extent), coll_at(call->recv, to, s->extent), counts,
-                                 call->type, call->op, call->comm, &s->requests[k]));
+        s->requests[k] = MPI_REQUEST_NULL;
+        rc = coll_first_error(rc, PMPI_Ireduce_scatter(coll_at(s->vector, from, s->extent),
+                                                       coll_at(call->recv, to, s->extent), counts, call->type, call->op,
+                                                       call->comm, &s->requests[k]));
         for (int r = 0; r < call->size; r++)
             from += counts[r];
     }
-    return coll_wait_sends(s->n, s->requests);
+    return coll_first_error(rc, coll_wait_all(s->n, s->requests));
 }
 
 /* The same with Open MPI's messages. */

@@ -1,141 +1,197 @@
 #define _POSIX_C_SOURCE 200809L
 #include "core/host.h"
+#include "core/settings.h"
 
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static char host[MPI_MAX_PROCESSOR_NAME + 1];
 static char *group; /* NULL: not listed */
-static bool known, given;
+static bool given, grouped;
 
-static int wrong(const char *variable, const char *what, const char *value) {
-    fprintf(stderr, "libcollstudy: %s: %s '%s'\n", variable, what, value);
-    return MPI_ERR_OTHER;
-}
-
-/* How many ranks a line "host", "host:n" or "host slots=n" stands for; the line is cut after the host. */
-static long take_slots(char *line) {
-    char *slots = strstr(line, "slots=");
-    char *colon = strchr(line, ':');
-    long n = slots != NULL ? strtol(slots + 6, NULL, 10) : colon != NULL ? strtol(colon + 1, NULL, 10) : 1;
-    line[strcspn(line, " \t:\r\n")] = '\0';
-    return n;
-}
-
-/* The host of a rank of MPI_COMM_WORLD, from a host file in the order of the ranks. */
-static int read_host_file(const char *name, int rank) {
+/* Calls take for each line that has more than blanks and a comment, until it returns false. */
+static bool read_lines(const char *name, bool (*take)(char *text)) {
     char *line = NULL;
     size_t room = 0;
-    long ranks = 0;
+    bool good = true;
     FILE *file = fopen(name, "r");
     if (file == NULL)
-        return wrong("COLL_HOSTS", "cannot read", name);
-    while (ranks <= rank && getline(&line, &room, file) >= 0) {
-        line[strcspn(line, "#")] = '\0';
+        return coll_wrong("cannot read '%s': %s", name, strerror(errno));
+    for (int number = 1; good && getline(&line, &room, file) >= 0; number++) {
+        line[strcspn(line, "#\r\n")] = '\0';
         char *text = line + strspn(line, " \t");
-        long slots = take_slots(text);
-        if (*text == '\0')
-            continue;
-        ranks += slots;
-        snprintf(host, sizeof host, "%.*s", (int)sizeof host - 1, text);
+        for (size_t n = strlen(text); n > 0 && isspace((unsigned char)text[n - 1]); n--)
+            text[n - 1] = '\0';
+        good = *text == '\0' || take(text) || coll_wrong(" ('%s', line %d)", name, number);
     }
     free(line);
-    int closed = fclose(file);
-    return ranks > rank && closed == 0 ? MPI_SUCCESS : wrong("COLL_HOSTS", "fewer ranks than processes in", name);
+    (void)fclose(file);
+    return good;
+}
+
+/* ---- COLL_HOSTS ---- */
+
+static int own_rank;
+static long ranks_listed;
+
+/* "host", "host:n" or "host slots=n": the hosts of the next ranks of MPI_COMM_WORLD. */
+static bool take_host(char *text) {
+    size_t length = strcspn(text, " \t:");
+    char *rest = text + length, *slots = rest;
+    long n = 1;
+    if (*rest == ':')
+        slots = rest + 1;
+    else if (*rest != '\0' && strncmp(rest + strspn(rest, " \t"), "slots=", 6) == 0)
+        slots = rest + strspn(rest, " \t") + 6;
+    if (length == 0 || length >= sizeof host || (*rest != '\0' && slots == rest) ||
+        (slots != rest && !coll_read_number(slots, 1, INT_MAX, &n)))
+        return coll_wrong(
+            "a line is '<host>', '<host>:<ranks>' or '<host> slots=<ranks>' with at least 1 rank, not '%s'", text);
+    *rest = '\0';
+    if (ranks_listed <= own_rank && own_rank < ranks_listed + n)
+        snprintf(host, sizeof host, "%s", text);
+    ranks_listed += n;
+    return true;
+}
+
+/* A host file, or until:<text>: the node is the processor's name up to that text. */
+static bool find_host(const char *value) {
+    int size;
+    if (strncmp(value, "until:", 6) == 0) {
+        char *end = value[6] == '\0' ? NULL : strstr(host, value + 6);
+        if (value[6] == '\0')
+            return coll_wrong("until:<text> needs a text");
+        if (end != NULL)
+            *end = '\0';
+        return true;
+    }
+    ranks_listed = 0;
+    if (PMPI_Comm_rank(MPI_COMM_WORLD, &own_rank) != MPI_SUCCESS ||
+        PMPI_Comm_size(MPI_COMM_WORLD, &size) != MPI_SUCCESS)
+        return coll_wrong("no MPI_COMM_WORLD");
+    if (!read_lines(value, take_host))
+        return false;
+    return ranks_listed == size ||
+           coll_wrong("'%s' has the hosts of %ld ranks, MPI_COMM_WORLD has %d: it needs one host for each rank", value,
+                      ranks_listed, size);
+}
+
+/* ---- COLL_GROUPS ---- */
+
+/* <text>, or <text>[<first>-<last>]<text>, or <text>[<number>]<text>. */
+struct pattern {
+    const char *open, *rest; /* NULL: no range */
+    long first, last;
+};
+
+static bool read_pattern(const char *text, size_t length, struct pattern *pattern) {
+    char *end;
+    *pattern = (struct pattern){.open = memchr(text, '[', length)};
+    if (pattern->open == NULL)
+        return length > 0 && memchr(text, ']', length) == NULL;
+    if (!isdigit((unsigned char)pattern->open[1]))
+        return false;
+    pattern->first = pattern->last = strtol(pattern->open + 1, &end, 10);
+    if (*end == '-' && isdigit((unsigned char)end[1]))
+        pattern->last = strtol(end + 1, &end, 10);
+    pattern->rest = end + 1;
+    size_t left = (size_t)(text + length - end);
+    return *end == ']' && pattern->first <= pattern->last && memchr(end + 1, '[', left - 1) == NULL &&
+           memchr(end + 1, ']', left - 1) == NULL;
 }
 
 /* "csews7" matches "csews7" and "csews[1-16]". */
-static bool matches(const char *pattern, size_t length, const char *name) {
-    const char *open = memchr(pattern, '[', length);
-    if (open == NULL)
-        return strlen(name) == length && strncmp(pattern, name, length) == 0;
-    size_t prefix = (size_t)(open - pattern);
+static bool matches(const char *text, size_t length, const struct pattern *pattern) {
+    if (pattern->open == NULL)
+        return strlen(host) == length && strncmp(text, host, length) == 0;
+    size_t prefix = (size_t)(pattern->open - text), left = (size_t)(text + length - pattern->rest);
     char *end;
-    if (strncmp(pattern, name, prefix) != 0 || name[prefix] < '0' || name[prefix] > '9')
+    if (strncmp(text, host, prefix) != 0 || !isdigit((unsigned char)host[prefix]))
         return false;
-    long number = strtol(name + prefix, &end, 10);
-    char *dash;
-    long first = strtol(open + 1, &dash, 10), last = *dash == '-' ? strtol(dash + 1, &dash, 10) : first;
-    const char *rest = dash + 1;
-    size_t rest_length = (size_t)(pattern + length - rest);
-    return *dash == ']' && number >= first && number <= last && strlen(end) == rest_length &&
-           strncmp(rest, end, rest_length) == 0;
+    long number = strtol(host + prefix, &end, 10);
+    return number >= pattern->first && number <= pattern->last && strlen(end) == left &&
+           strncmp(pattern->rest, end, left) == 0;
 }
 
-static bool lists_host(const char *patterns, const char *separators) {
-    while (*patterns != '\0') {
-        size_t length = strcspn(patterns, separators);
-        if (length > 0 && matches(patterns, length, host))
+/* One host, or a range of hosts, of a group. */
+static bool take_member(const char *text, size_t length, const char *label) {
+    struct pattern pattern;
+    if (!read_pattern(text, length, &pattern))
+        return coll_wrong("a host is <name> or <name>[<first>-<last>], not '%.*s'", (int)length, text);
+    if (!matches(text, length, &pattern))
+        return true;
+    if (group != NULL && strcmp(group, label) != 0)
+        return coll_wrong("host %s is in two groups, %s and %s", host, group, label);
+    if (group == NULL)
+        group = strdup(label);
+    return group != NULL || coll_wrong("out of memory");
+}
+
+/* text: <group>=<host>,<host>... */
+static bool take_group(char *text) {
+    char *hosts = strchr(text, '=');
+    if (hosts == NULL || hosts == text || hosts[1] == '\0' || strchr(hosts + 1, '=') != NULL)
+        return coll_wrong(
+            "is <group>=<host>,<host>;<group>=..., or a file with lines <host> <group>; a group is not '%s'", text);
+    *hosts++ = '\0';
+    for (;;) {
+        size_t length = strcspn(hosts, ",");
+        if (!take_member(hosts, length, text))
+            return false;
+        if (hosts[length] == '\0')
             return true;
-        patterns += length + (patterns[length] != '\0');
+        hosts += length + 1;
     }
-    return false;
 }
 
-/* value: <group>=<host>,<host>...;<group>=... */
-static int find_group_in_text(const char *value) {
-    char *copy = strdup(value), *position;
+static bool take_groups(const char *value) {
+    bool good = true;
+    char *copy = strdup(value), *entry = copy;
     if (copy == NULL)
-        return MPI_ERR_NO_MEM;
-    for (char *entry = strtok_r(copy, ";", &position); entry != NULL; entry = strtok_r(NULL, ";", &position)) {
-        char *hosts = strchr(entry, '=');
-        if (hosts == NULL) {
-            free(copy);
-            return wrong("COLL_GROUPS",
-                         "is <group>=<host>,<host>;<group>=..., or a file with lines <host> <group>; not", value);
-        }
-        *hosts++ = '\0';
-        if (group == NULL && lists_host(hosts, ","))
-            group = strdup(entry);
+        return coll_wrong("out of memory");
+    while (good && entry != NULL) {
+        char *next = strchr(entry, ';');
+        if (next != NULL)
+            *next++ = '\0';
+        good = take_group(entry);
+        entry = next;
     }
     free(copy);
-    return MPI_SUCCESS;
+    return good;
 }
 
-static int find_group_in_file(const char *name) {
-    char *line = NULL, *position;
-    size_t room = 0;
-    FILE *file = fopen(name, "r");
-    if (file == NULL)
-        return wrong("COLL_GROUPS", "cannot read", name);
-    while (group == NULL && getline(&line, &room, file) >= 0) {
-        line[strcspn(line, "#")] = '\0';
-        char *pattern = strtok_r(line, " \t\r\n", &position), *label = strtok_r(NULL, " \t\r\n", &position);
-        if (pattern != NULL && label != NULL && matches(pattern, strlen(pattern), host))
-            group = strdup(label);
-    }
-    free(line);
-    return fclose(file) == 0 ? MPI_SUCCESS : wrong("COLL_GROUPS", "cannot read", name);
+/* text: <host> <group> */
+static bool take_host_of_group(char *text) {
+    size_t length = strcspn(text, " \t");
+    char *label = text + length + strspn(text + length, " \t");
+    if (*label == '\0' || label[strcspn(label, " \t")] != '\0')
+        return coll_wrong("a line is '<host> <group>', not '%s'", text);
+    return take_member(text, length, label);
 }
 
-/* COLL_HOSTS is a host file, or until:<text>: the node is the processor's name up to that text. */
-static int find_host(void) {
-    const char *value = getenv("COLL_HOSTS");
-    int length, rank;
-    given = value != NULL && *value != '\0';
-    TRY(PMPI_Get_processor_name(host, &length));
-    if (!given)
-        return MPI_SUCCESS;
-    if (strncmp(value, "until:", 6) == 0) {
-        char *end = strstr(host, value + 6);
-        if (end != NULL)
-            *end = '\0';
-        return MPI_SUCCESS;
-    }
-    TRY(PMPI_Comm_rank(MPI_COMM_WORLD, &rank));
-    return read_host_file(value, rank);
+/* ---- both ---- */
+
+static const char *value_of(const char *variable, bool *is_given) {
+    const char *value = getenv(variable);
+    *is_given = value != NULL && *value != '\0';
+    if (*is_given)
+        coll_wrong_about(variable);
+    return value;
 }
 
-int coll_host_init(void) {
-    const char *groups = getenv("COLL_GROUPS");
-    if (known)
-        return MPI_SUCCESS;
-    TRY(find_host());
-    if (groups != NULL && *groups != '\0')
-        TRY(strchr(groups, '=') != NULL ? find_group_in_text(groups) : find_group_in_file(groups));
-    known = true;
-    return MPI_SUCCESS;
+bool coll_host_init(void) {
+    int length;
+    if (PMPI_Get_processor_name(host, &length) != MPI_SUCCESS)
+        host[0] = '\0';
+    const char *hosts = value_of("COLL_HOSTS", &given);
+    if (given && !find_host(hosts))
+        return false;
+    const char *groups = value_of("COLL_GROUPS", &grouped);
+    return !grouped || (strchr(groups, '=') != NULL ? take_groups(groups) : read_lines(groups, take_host_of_group));
 }
 
 const char *coll_host(void) {
@@ -146,6 +202,10 @@ bool coll_host_is_given(void) {
     return given;
 }
 
+bool coll_groups_are_given(void) {
+    return grouped;
+}
+
 const char *coll_group_of_host(void) {
     return group;
 }
@@ -153,5 +213,4 @@ const char *coll_group_of_host(void) {
 void coll_host_free(void) {
     free(group);
     group = NULL;
-    known = false;
 }

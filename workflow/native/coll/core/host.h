@@ -4,9 +4,12 @@
 
 #include "core/call.h"
 
-int coll_host_init(void);
+/* Reads and checks COLL_HOSTS and COLL_GROUPS as a whole. False, with the message of core/settings.h: they are wrong.
+ * Asks no other rank. */
+bool coll_host_init(void);
 const char *coll_host(void);          /* name of the node of this process */
 bool coll_host_is_given(void);        /* by COLL_HOSTS */
+bool coll_groups_are_given(void);     /* by COLL_GROUPS */
 const char *coll_group_of_host(void); /* NULL when COLL_GROUPS does not list the host */
 void coll_host_free(void);
 

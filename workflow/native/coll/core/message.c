@@ -107,6 +107,17 @@ int coll_wait_sends(int n, MPI_Request requests[]) {
     return MPI_ERR_OTHER;
 }
 
+int coll_wait_all(int n, MPI_Request requests[]) {
+    int rc = n == 0 ? MPI_SUCCESS : PMPI_Waitall(n, requests, MPI_STATUSES_IGNORE);
+    if (rc == MPI_SUCCESS)
+        return rc;
+    int first = rc == MPI_ERR_IN_STATUS ? MPI_SUCCESS : rc;
+    for (int i = 0; i < n; i++)
+        if (requests[i] != MPI_REQUEST_NULL)
+            first = coll_first_error(first, PMPI_Wait(&requests[i], MPI_STATUS_IGNORE));
+    return first == MPI_SUCCESS ? MPI_ERR_OTHER : first;
+}
+
 /* As Open MPI does it: post the receive, send blocking, wait for the receive. */
 int coll_sendrecv(const struct call *call, const void *send, int send_count, int to, void *recv, int recv_count,
                   int from, MPI_Status *status) {

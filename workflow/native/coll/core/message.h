@@ -26,6 +26,11 @@ int coll_isend(const struct call *call, const void *buffer, int count, int to, M
 int coll_recv(const struct call *call, void *buffer, int count, int from, MPI_Status *status);
 int coll_irecv(const struct call *call, void *buffer, int count, int from, MPI_Request *request);
 int coll_wait_sends(int n, MPI_Request requests[]);
+/* Waits until none of them goes on, also after an error; the first error. Nothing can cancel a collective. */
+int coll_wait_all(int n, MPI_Request requests[]);
+static inline int coll_first_error(int before, int now) {
+    return before != MPI_SUCCESS ? before : now;
+}
 void coll_cancel(int n, MPI_Request requests[]);
 static inline char *coll_at(const void *buffer, MPI_Aint index, MPI_Aint extent) {
     return (char *)buffer + index * extent;

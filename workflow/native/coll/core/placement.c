@@ -51,12 +51,10 @@ static int number_parts(const struct cache *cache, MPI_Comm *part, int *id, int 
 
 /* A host in no group is a group of its own; without COLL_GROUPS all hosts are one group. */
 static void group_name(char *name, size_t room) {
-    const char *variable = getenv("COLL_GROUPS");
-    bool grouped = variable != NULL && *variable != '\0';
     if (coll_group_of_host() != NULL)
         snprintf(name, room, "group %s", coll_group_of_host());
     else
-        snprintf(name, room, "host %s", grouped ? coll_host() : "any");
+        snprintf(name, room, "host %s", coll_groups_are_given() ? coll_host() : "any");
 }
 
 /* The simulator counts ranks on one host as sharing memory in a way of its own: names are what the platform says. */
@@ -64,7 +62,6 @@ static int find_placement(struct cache *cache) {
     struct placement *p = &cache->placement;
     char name[MPI_MAX_PROCESSOR_NAME + 16];
     MPI_Comm part;
-    TRY(coll_host_init());
     if (COLL_SIMULATED || coll_host_is_given())
         TRY(split_by_name(cache->comm, coll_host(), &part));
     else

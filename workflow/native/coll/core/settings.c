@@ -1,5 +1,6 @@
 #include "core/settings.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -33,13 +34,15 @@ bool coll_read_number(const char *text, long least, long most, long *number) {
     char *end;
     errno = 0;
     *number = strtol(text, &end, 10);
-    return errno == 0 && end != text && *end == '\0' && *number >= least && *number <= most;
+    /* Not what strtol() accepts beside: blanks and a plus sign. */
+    bool digits = isdigit((unsigned char)text[0]) || (text[0] == '-' && isdigit((unsigned char)text[1]));
+    return errno == 0 && digits && *end == '\0' && *number >= least && *number <= most;
 }
 
 static bool read_limit(const char *value) {
     long number;
     if (!coll_read_number(value, 0, LONG_MAX, &number))
-        return coll_wrong("needs a number of bytes, not '%s'", value);
+        return coll_wrong("needs a whole number of bytes from 0, not '%s'", value);
     memory_limit = (size_t)number;
     return true;
 }

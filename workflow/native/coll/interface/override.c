@@ -10,6 +10,7 @@
 #include "core/host.h"
 #include "core/placement.h"
 #include "core/settings.h"
+#include "core/signature.h"
 #include "interface/registry.h"
 #include "interface/select.h"
 
@@ -18,10 +19,11 @@
 
 /* ---- start and end ---- */
 
-static int stop(const char *wrong) {
+/* All ranks end; one of them says why. */
+static int stop(const char *wrong, int speaker) {
     int rank;
     TRY(PMPI_Comm_rank(MPI_COMM_WORLD, &rank));
-    if (rank == 0)
+    if (rank == speaker)
         fprintf(stderr, "libcollstudy: %s\n", wrong);
     TRY(PMPI_Barrier(MPI_COMM_WORLD));
     if (COLL_SIMULATED) /* whose MPI_Abort ends the simulation as a success */
@@ -29,24 +31,46 @@ static int stop(const char *wrong) {
     return PMPI_Abort(MPI_COMM_WORLD, 2);
 }
 
-/* Ranks that choose different algorithms wait for ever: better say so. Under the simulator the environment is one. */
+/* Ranks that choose different algorithms wait for ever: better say so. */
 static int check_same_settings(void) {
     unsigned mine[2], most[2];
-    if (COLL_SIMULATED)
-        return MPI_SUCCESS;
     mine[0] = coll_select_digest();
     mine[1] = ~mine[0];
     TRY(PMPI_Allreduce(mine, most, 2, MPI_UNSIGNED, MPI_MAX, MPI_COMM_WORLD));
     if (most[0] == ~most[1])
         return MPI_SUCCESS;
-    return stop("the COLL_ variables differ between ranks; give them to all, as with mpirun -x COLL_BCAST");
+    return stop("the COLL_ variables differ between ranks; give them to all, as with mpirun -x COLL_BCAST", 0);
 }
 
+/* What is wrong on some ranks only (a file that is not everywhere) is said by the lowest of them. */
+static int check_all_ranks(const char *wrong) {
+    int rank, size, first, listed = coll_group_of_host() != NULL, any = 0;
+    char message[256];
+    TRY(PMPI_Comm_rank(MPI_COMM_WORLD, &rank));
+    TRY(PMPI_Comm_size(MPI_COMM_WORLD, &size));
+    int mine = wrong == NULL ? size : rank;
+    TRY(PMPI_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD));
+    if (first < size)
+        return stop(wrong, first);
+    if (!coll_groups_are_given())
+        return MPI_SUCCESS;
+    TRY(PMPI_Allreduce(&listed, &any, 1, MPI_INT, MPI_LOR, MPI_COMM_WORLD));
+    snprintf(message, sizeof message,
+             "COLL_GROUPS: lists no host of any rank, such as %.100s; it is for hosts of this program", coll_host());
+    return any ? MPI_SUCCESS : stop(message, 0);
+}
+
+/* Under the simulator all ranks have one environment and see the same files, and messages would cost simulated time. */
 static int start(void) {
     const char *wrong = coll_select_init();
-    TRY(check_same_settings());
-    if (wrong != NULL)
-        return stop(wrong);
+    if (wrong == NULL && !coll_host_init())
+        wrong = coll_what_is_wrong();
+    if (!COLL_SIMULATED) {
+        TRY(check_same_settings());
+        TRY(check_all_ranks(wrong));
+    } else if (wrong != NULL) {
+        return stop(wrong, 0);
+    }
     return coll_cache_init();
 }
 
@@ -98,10 +122,10 @@ static bool is_intra(MPI_Comm comm, int *size) {
 }
 
 static bool take_type(struct call *call, int count, MPI_Datatype type) {
-    int size;
+    long long size;
     call->count = count;
     call->type = type;
-    if (count <= 0 || type == MPI_DATATYPE_NULL || PMPI_Type_size(type, &size) != MPI_SUCCESS)
+    if (count <= 0 || type == MPI_DATATYPE_NULL || coll_type_bytes(type, &size) != MPI_SUCCESS)
         return false;
     call->bytes = (size_t)count * (size_t)size;
     return call->bytes > 0;
@@ -114,6 +138,15 @@ static int decide_size(const struct call *call, int nodes, int ppn, size_t *byte
         TRY(PMPI_Allreduce(&mine, &most, 1, MPI_UNSIGNED_LONG_LONG, MPI_MAX, call->comm));
     *bytes = (size_t)most;
     return MPI_SUCCESS;
+}
+
+/* A broadcast of a type that other ranks may describe in another way. */
+static int run_uniform(const struct call *call, const struct algorithm *algorithm) {
+    struct uniform uniform;
+    int rc = coll_uniform_start(call, &uniform);
+    if (rc == MPI_SUCCESS)
+        rc = algorithm->run(&uniform.call);
+    return coll_uniform_end(call, &uniform, rc);
 }
 
 static int run_chosen(struct call *call) {
@@ -129,6 +162,8 @@ static int run_chosen(struct call *call) {
     if (choice.algorithm == NULL)
         return COLL_USE_DEFAULT;
     call->params = choice.params;
+    if (call->kind == COLL_BCAST && !coll_is_basic(call->type))
+        return run_uniform(call, choice.algorithm);
     return choice.algorithm->run(call);
 }
 

@@ -80,15 +80,31 @@ static bool parse_key(char *text, struct choice *choice) {
     return list_keys(choice->algorithm, text);
 }
 
+/* Which of the keys a text begins with; 0: none. */
+static unsigned key_of(const char *text) {
+    size_t length = strcspn(text, "=");
+    for (int i = 0; i < N_KEYS; i++)
+        if (strlen(keys[i].name) == length && strncmp(text, keys[i].name, length) == 0)
+            return keys[i].key;
+    return 0;
+}
+
+/* text: key=value:key=value... */
 static bool parse_keys(char *text, struct choice *choice) {
-    bool segment_bytes = false;
-    char *position;
-    for (char *key = strtok_r(text, ":", &position); key != NULL; key = strtok_r(NULL, ":", &position)) {
-        segment_bytes |= strncmp(key, "segment_bytes=", 14) == 0;
-        if (!parse_key(key, choice))
+    unsigned given = 0;
+    while (text != NULL) {
+        char *next = strchr(text, ':');
+        if (next != NULL)
+            *next++ = '\0';
+        unsigned key = key_of(text);
+        if (given & key)
+            return coll_wrong("a key is given twice: '%s'", text);
+        if (!parse_key(text, choice))
             return false;
+        given |= key;
+        text = next;
     }
-    if (segment_bytes) /* a fixed size wins over the number of segments that is there by default */
+    if (given & KEY_SEGMENT_BYTES) /* a fixed size wins over the number of segments that is there by default */
         choice->params.segments = 0;
     return true;
 }

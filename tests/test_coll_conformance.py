@@ -1,0 +1,100 @@
+"""Other people's tests of MPI, run under the collectives library and the tracing library: results must be those without.
+
+mpi4py's own tests come with its source distribution, which is fetched from the package index by version and checksum, and so is
+the wheel that is tested with. Every call that they make is checked by them.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+from collstudy.launch.toolchain import mpis
+from conftest import ROOT
+from test_coll_library import ROWS, build, place
+
+pytestmark = pytest.mark.long
+
+#: Version and checksums of mpi4py: the wheel that is tested with, and the source distribution that has the tests.
+LOCK = ROOT / "envs" / "mpi4py.lock"
+RANKS = 3
+#: What of its tests is about collectives, communicators, operations, errors and threads.
+PATTERNS = (
+    "test_cco_buf", "test_cco_vec", "test_cco_obj", "test_cco_buf_inter", "test_cco_vec_inter", "test_cco_nb_buf", "test_cco_nb_vec",
+    "test_comm", "test_comm_inter", "test_comm_topo", "test_op", "test_errhandler", "test_exceptions", "test_threads",
+    "test_attributes", "test_msgzero",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def mpi4py(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The folder to import mpi4py from, and its sources with the tests."""
+    folder = tmp_path_factory.mktemp("mpi4py")
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    locked = ["--no-deps", "--require-hashes", "-r", LOCK]
+    for command in (
+        [*pip, "install", "--only-binary", ":all:", "--target", folder / "lib", *locked],
+        [*pip, "download", "--no-binary", ":all:", "-d", folder, *locked],
+    ):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            pytest.skip(f"no mpi4py from the package index: {done.stderr[-300:]}")
+    (archive,) = folder.glob("mpi4py-*.tar.gz")
+    with tarfile.open(archive) as opened:
+        opened.extractall(folder, filter="data")
+    return folder / "lib", archive.with_name(archive.name.removesuffix(".tar.gz"))
+
+
+def conforms(mpi4py: tuple[Path, Path], variables: dict[str, str], preload: Path | None, ranks: int = RANKS) -> None:
+    found = mpis().get("openmpi")
+    if found is None:
+        pytest.skip("no Open MPI")
+    library, source = mpi4py
+    libraries = os.pathsep.join([str(found.bin.parent / "lib"), os.environ.get("LD_LIBRARY_PATH", "")])
+    environment = found.environment() | {"PYTHONPATH": str(library), "LD_LIBRARY_PATH": libraries} | variables
+    exported = ["-x", f"LD_PRELOAD={preload}"] if preload else []
+    given = ["--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
+    # --no-builddir: the installed mpi4py, not one beside the tests.
+    command = [
+        found.mpirun,
+        "-n",
+        str(ranks),
+        *given,
+        *exported,
+        sys.executable,
+        "test/main.py",
+        "--no-builddir",
+        "-q",
+        *PATTERNS,
+    ]
+    done = subprocess.run(
+        command, cwd=source, env=environment, capture_output=True, text=True, timeout=3600, check=False
+    )
+    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+    assert done.stderr.count("\nOK") == ranks, done.stderr[-4000:]
+    assert "Ran 0 tests" not in done.stderr
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found = mpis().get("openmpi")
+    if found is None:
+        pytest.skip("no Open MPI")
+    return build(tmp_path_factory.mktemp("coll-conformance"), str(found.mpicc), "all") / "libcollstudy.so"
+
+
+def test_without_a_library(mpi4py: tuple[Path, Path]) -> None:
+    conforms(mpi4py, {}, None)
+
+
+@pytest.mark.parametrize("row", range(len(ROWS)))
+def test_with_each_algorithm(mpi4py: tuple[Path, Path], library: Path, tmp_path: Path, row: int) -> None:
+    conforms(mpi4py, ROWS[row] | place(tmp_path, "cyclic", RANKS), library)
+
+
+def test_with_the_tracing_library(mpi4py: tuple[Path, Path], tmp_path: Path) -> None:
+    conforms(mpi4py, {"COLLTRACE_FOLDER": str(tmp_path)}, mpis()["openmpi"].build / "trace" / "libcolltrace.so")

@@ -1,0 +1,182 @@
+"""The collectives library in any program: what legal programs do, and settings that are refused before they communicate."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from test_coll_library import ALGORITHMS, Run, agrees, build, launch, mpicc, place, simulated
+
+__all__ = ["launch", "mpicc", "simulated"]  # fixtures
+
+BROADCASTS = ALGORITHMS["BCAST"].split()
+#: Of each kind of algorithm one that keeps much with a communicator.
+CHOSEN = {"COLL_BCAST": "node_group", "COLL_ALLREDUCE": "ompi_ring", "COLL_BARRIER": "ompi_bruck"}
+
+
+@pytest.fixture(scope="session")
+def programs(mpicc: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("coll-programs"), mpicc, "all", "test_programs") / "test_programs"
+
+
+# ---- what programs do ----
+
+#: The message is in one piece, in segments of all ranks, in blocks, in non-blocking collectives, over levels.
+TYPES = [
+    "node_group_pipelined",
+    "pipelined:segment_bytes=256",
+    "ompi_chain:segment_bytes=100",
+    "ompi_split_binary_tree:segment_bytes=512",
+    "ompi_scatter_allgather",
+    "node_group_chain:segment_bytes=512",
+    "libnbc_chain",
+    "seed001",
+]
+
+
+@pytest.mark.parametrize("algorithm", TYPES)
+def test_each_rank_may_describe_a_broadcast_by_a_type_of_its_own(
+    launch: Run, programs: Path, tmp_path: Path, algorithm: str
+) -> None:
+    agrees(launch(5, {"COLL_BCAST": algorithm} | place(tmp_path, "uneven", 5), programs, "types"))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("ranks", [2, 3, 4, 5, 8])
+@pytest.mark.parametrize("algorithm", BROADCASTS)
+def test_types_of_every_algorithm(launch: Run, programs: Path, tmp_path: Path, algorithm: str, ranks: int) -> None:
+    variables = {"COLL_BCAST": algorithm} | place(tmp_path, "uneven", ranks)
+    agrees(launch(ranks, variables, programs, "types", 100))
+    agrees(launch(ranks, variables, programs, "types", 2000))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("algorithm", TYPES)
+def test_types_under_sanitizers(
+    launch: Run, mpicc: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, algorithm: str
+) -> None:
+    folder = tmp_path_factory.getbasetemp() / "coll-programs-sanitized"
+    built = build(folder, mpicc, "CFLAGS=-O1 -g -fsanitize=address,undefined", "all", "test_programs")
+    quiet = {"ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "halt_on_error=1"}
+    variables = {"COLL_BCAST": algorithm} | place(tmp_path, "uneven", 5) | quiet
+    agrees(launch(5, variables, built / "test_programs", "types"))
+
+
+def test_communicators_that_are_not_freed_do_not_hinder_the_end(launch: Run, programs: Path, tmp_path: Path) -> None:
+    agrees(launch(3, CHOSEN | place(tmp_path, "uneven", 3), programs, "leave"))
+
+
+def test_communicators_come_and_go(launch: Run, programs: Path, tmp_path: Path) -> None:
+    agrees(launch(2, CHOSEN | place(tmp_path, "uneven", 2), programs, "churn", 300))
+
+
+@pytest.mark.long
+def test_a_hundred_thousand_communicators_leave_nothing_behind(launch: Run, programs: Path) -> None:
+    agrees(launch(2, {**CHOSEN, "COLL_BCAST": "ompi_binomial"}, programs, "churn", 100000))
+
+
+def test_functions_with_large_counts_go_to_the_mpi_library(launch: Run, programs: Path) -> None:
+    agrees(launch(2, CHOSEN, programs, "large"))
+
+
+# ---- settings ----
+
+CHAIN = "COLL_BCAST=ompi_chain"
+#: The setting (FILE stands for a file with the text after it), and what the one message says.
+WRONG = [
+    ("COLL_SCATTER=ompi_linear", None, ["COLL_SCATTER", "Known:", "COLL_BCAST", "COLL_HOSTS"]),
+    (f"{CHAIN}:", None, ["COLL_BCAST", "no key ''", "fanout"]),
+    (f"{CHAIN}:fanout=0", None, ["COLL_BCAST", "fanout", "from 1 to 32", "'0'"]),
+    (f"{CHAIN}:fanout=-1", None, ["COLL_BCAST", "fanout", "from 1 to 32", "'-1'"]),
+    (f"{CHAIN}:fanout=33", None, ["COLL_BCAST", "fanout", "from 1 to 32", "'33'"]),
+    (f"{CHAIN}:fanout=4x", None, ["COLL_BCAST", "fanout", "from 1 to 32", "'4x'"]),
+    (f"{CHAIN}:fanout= 4", None, ["COLL_BCAST", "fanout", "from 1 to 32", "' 4'"]),
+    (f"{CHAIN}:fanout=+4", None, ["COLL_BCAST", "fanout", "from 1 to 32", "'+4'"]),
+    (f"{CHAIN}:fanout", None, ["COLL_BCAST", "fanout", "from 1 to 32", "''"]),
+    (f"{CHAIN}:fanout=3:fanout=4", None, ["COLL_BCAST", "given twice", "fanout=4"]),
+    (f"{CHAIN}:segment_bytes=-8192", None, ["COLL_BCAST", "segment_bytes", "from 0"]),
+    (f"{CHAIN}:segment_bytes=99999999999999999999", None, ["COLL_BCAST", "segment_bytes", "from 0"]),
+    ("COLL_BCAST=pipelined:segments=0", None, ["COLL_BCAST", "segments", "from 1"]),
+    ("COLL_MEMORY_LIMIT=-1", None, ["COLL_MEMORY_LIMIT", "from 0", "'-1'"]),
+    ("COLL_MEMORY_LIMIT=1GiB", None, ["COLL_MEMORY_LIMIT", "whole number", "'1GiB'"]),
+    ("COLL_VERBOSE=2", None, ["COLL_VERBOSE", "0 or 1"]),
+    ("COLL_BASE=openmpi", None, ["COLL_BASE", "mpi", "ompi"]),
+    ("COLL_RULES=FILE", "bcast * * * ompi_chain:fanout=0\n", ["COLL_RULES", "from 1 to 32", "line 1"]),
+    ("COLL_RULES=FILE", "bcast 2 -1 * node\n", ["COLL_RULES", "a rule is", "line 1"]),
+    ("COLL_HOSTS=/nowhere", None, ["COLL_HOSTS", "cannot read '/nowhere'"]),
+    ("COLL_HOSTS=until:", None, ["COLL_HOSTS", "until:<text>"]),
+    ("COLL_HOSTS=FILE", "a\n", ["COLL_HOSTS", "1 ranks", "MPI_COMM_WORLD has 2"]),
+    ("COLL_HOSTS=FILE", "a\nb\nc\n", ["COLL_HOSTS", "3 ranks", "MPI_COMM_WORLD has 2"]),
+    ("COLL_HOSTS=FILE", "", ["COLL_HOSTS", "0 ranks", "MPI_COMM_WORLD has 2"]),
+    ("COLL_HOSTS=FILE", "a\nb slots=none\n", ["COLL_HOSTS", "slots=<ranks>", "line 2"]),
+    ("COLL_HOSTS=FILE", "a:2\nb:0\n", ["COLL_HOSTS", "at least 1 rank", "line 2"]),
+    ("COLL_HOSTS=FILE", "a\nb cores=2\n", ["COLL_HOSTS", "<host>:<ranks>", "line 2"]),
+    ("COLL_GROUPS=/nowhere", None, ["COLL_GROUPS", "cannot read '/nowhere'"]),
+    ("COLL_GROUPS=FILE", "a\n", ["COLL_GROUPS", "<host> <group>", "line 1"]),
+    ("COLL_GROUPS=FILE", "a left more\n", ["COLL_GROUPS", "<host> <group>", "line 1"]),
+    ("COLL_GROUPS=left=a;right", None, ["COLL_GROUPS", "<group>=<host>", "'right'"]),
+    ("COLL_GROUPS=left=a;;right=b", None, ["COLL_GROUPS", "<group>=<host>"]),
+    ("COLL_GROUPS=left=", None, ["COLL_GROUPS", "<group>=<host>"]),
+    ("COLL_GROUPS=left=n[1-", None, ["COLL_GROUPS", "[<first>-<last>]", "'n[1-'"]),
+    ("COLL_GROUPS=left=n[4-1]", None, ["COLL_GROUPS", "[<first>-<last>]", "'n[4-1]'"]),
+    ("COLL_GROUPS=left=n[a-b]", None, ["COLL_GROUPS", "[<first>-<last>]", "'n[a-b]'"]),
+]
+
+
+def setting_of(folder: Path, setting: str, text: str | None) -> dict[str, str]:
+    variable, _, value = setting.partition("=")
+    if text is not None:
+        file = folder / "setting.txt"
+        file.write_text(text)
+        value = value.replace("FILE", str(file))
+    return {variable: value}
+
+
+def refused(done: subprocess.CompletedProcess[str], words: list[str]) -> None:
+    assert done.returncode != 0
+    said = [line for line in done.stderr.splitlines() if "libcollstudy:" in line]
+    assert len(said) == 1, done.stderr
+    assert [word for word in words if word not in said[0]] == []
+    assert "differences" not in done.stdout  # the program never got to its work
+
+
+@pytest.mark.parametrize(("setting", "text", "words"), WRONG, ids=[f"{i}-{case[0]}" for i, case in enumerate(WRONG)])
+def test_a_wrong_setting_is_said_once_before_anything_runs(
+    simulated: Run, tmp_path: Path, setting: str, text: str | None, words: list[str]
+) -> None:
+    refused(simulated(2, setting_of(tmp_path, setting, text)), words)
+
+
+@pytest.mark.parametrize(
+    ("setting", "text", "words"),
+    [case for case in WRONG if re.match("COLL_(HOSTS|GROUPS)=FILE|COLL_BCAST=ompi_chain:fanout=0", case[0])][:4],
+)
+def test_and_by_one_of_the_ranks_of_a_real_program(
+    launch: Run, programs: Path, tmp_path: Path, setting: str, text: str | None, words: list[str]
+) -> None:
+    refused(launch(2, setting_of(tmp_path, setting, text), programs, "leave"), words)
+
+
+def test_a_host_in_two_groups_is_said_by_the_rank_that_is_there(launch: Run, programs: Path, tmp_path: Path) -> None:
+    hosts = place(tmp_path, "cyclic", 3)
+    refused(launch(3, hosts | {"COLL_GROUPS": "x=a;y=b;z=b"}, programs, "leave"), ["host b is in two groups, y and z"])
+
+
+def test_groups_of_other_hosts_are_refused(launch: Run, programs: Path) -> None:
+    refused(
+        launch(2, {"COLL_GROUPS": "x=elsewhere[1-9]"}, programs, "leave"), ["COLL_GROUPS", "lists no host of any rank"]
+    )
+
+
+def test_a_file_that_is_wrong_on_one_rank_only_ends_all(launch: Run, programs: Path, tmp_path: Path) -> None:
+    """Ranks of one environment that see different files, as on nodes with different disks: here by their directory."""
+    for name, text in (("good", "a\nb\n"), ("bad", "a\nb slots=\n")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "hosts").write_text(text)
+    command = [
+        part for name in ("good", "bad") for part in ("-n", 1, "--wdir", tmp_path / name, programs, "leave", ":")
+    ]
+    done = launch(1, {"COLL_HOSTS": "hosts"}, *command[2:-1])
+    refused(done, ["COLL_HOSTS", "slots=<ranks>", "line 2"])

@@ -1,0 +1,56 @@
+"""A study of other studies' measurements: the atlas."""
+
+import csv
+
+import pytest
+from collstudy.base.errors import StudyError
+from collstudy.project.studies import Project
+
+ROWS = "Algorithm,Processes,Size,Latency\ndefault,4,1,1.5\ndefault,4,2,2.5\nchain,4,1,1.0\nchain,4,2,2.0\n"
+MEMBER = """\
+title: One
+question: What?
+machine: theirs
+import:
+  files:
+    - path: {path}
+      collective: bcast
+      columns: {{algorithm: Algorithm, processes: Processes, size_bytes: Size, latency_us: Latency}}
+      constants: {{mapping: core}}
+      algorithms: {{default: default, chain: chain}}
+"""
+ATLAS = "title: All\nquestion: Where?\nmachine: theirs\nchapter: atlas\ngather: [one, two]\n"
+
+
+@pytest.fixture
+def project(checkout):
+    checkout.write("config/machines/theirs.yaml", "kind: imported\nlabel: Theirs\nlevels: [{name: core, count: 4}]\n")
+    data = checkout.write("data/one.csv", ROWS)
+    checkout.write("config/studies/one.yaml", MEMBER.format(path=data))
+    checkout.write("config/studies/two.yaml", MEMBER.format(path=data.parent / "not-here.csv"))
+    checkout.write("config/studies/all.yaml", ATLAS)
+    return Project(checkout.folder / "config", checkout.folder / "results")
+
+
+def test_rows_of_the_studies_that_can_be_had_keep_their_names(project):
+    project.source("one").collect()
+    gathered = project.source("all")
+    assert gathered.inputs() == [project.results / "one" / "measurements.csv"]
+    gathered.collect()
+    with open(project.results / "all" / "measurements.csv", newline="", encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["study"] for row in rows] == ["one"] * 4
+    assert sorted(float(row["latency_us"]) for row in rows) == [1.0, 1.5, 2.0, 2.5]
+
+
+def test_the_studies_come_along_and_what_is_not_here_is_named(project):
+    sources, left_out = project.available(["all"], explicit=True)
+    assert [source.study.name for source in sources] == ["all", "one"]
+    assert len(left_out) == 1 and "study two is left out: no file matches" in left_out[0]
+
+
+def test_a_chapter_without_studies_to_gather_is_refused(project, checkout):
+    text = (checkout.folder / "config" / "studies" / "one.yaml").read_text()
+    checkout.write("config/studies/three.yaml", text + "chapter: atlas\n")
+    with pytest.raises(StudyError, match="the chapter atlas needs studies to gather"):
+        Project(checkout.folder / "config", checkout.folder / "results").study("three")

@@ -1,0 +1,292 @@
+"""Import checks: each on data with its fault and on sound data; and on other authors' data, where what is wrong is known."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from collstudy.base.paths import ROOT
+from collstudy.project.studies import Project
+from collstudy.sources import imported
+from collstudy.sources.importing import checks
+from collstudy.study.config import Configuration
+from conftest import reference_data
+
+MACHINE = Configuration(ROOT / "config").machine("orfeo-thin")
+SIZES = [2**k for k in range(21)]
+Rows = list[dict[str, Any]]
+
+
+def depth(algorithm: str, ranks: int) -> float:
+    """Messages one after the other of a broadcast, about."""
+    if ranks == 2:
+        return 1
+    return {
+        "linear": ranks - 1,
+        "chain": ranks / 4 + 3,
+        "binomial": math.log2(ranks),
+        "binary_tree": 1.4 * math.log2(ranks + 1),
+    }[algorithm]
+
+
+def sound(
+    source: str = "", seed: int = 1, algorithms: tuple[str, ...] = ("linear", "chain", "binomial", "binary_tree")
+) -> Rows:
+    """Broadcasts by core and by node on two nodes of 24 cores, with 1.5 % of noise, printed with two decimals."""
+    rng = random.Random(seed)
+    rows = []
+    for algorithm in algorithms:
+        for mapping in ("core", "node"):
+            for ranks in range(2, 49, 2):
+                network = mapping == "node" or ranks > 24
+                for size in SIZES:
+                    message = (
+                        (0.9 if network else 0.2) + size / (12000 if network else 20000) + 0.02 * math.sqrt(size) / 8
+                    )
+                    us = message * depth(algorithm, ranks) * rng.gauss(1, 0.015)
+                    rows.append(
+                        {
+                            "collective": "bcast",
+                            "algorithm": algorithm,
+                            "mapping": mapping,
+                            "nodes": 2,
+                            "processes": ranks,
+                            "size_bytes": size,
+                            "launch": 1,
+                            "latency_us": round(us, 2),
+                            "min_latency_us": round(0.8 * us, 2),
+                            "max_latency_us": round(1.2 * us, 2),
+                            "statistic": "mean_over_ranks",
+                            "file": f"{source}.csv",
+                            "line": len(rows) + 2,
+                            "path": f"/{source}.csv",
+                            **({"source": source} if source else {}),
+                        }  # fmt: skip
+                    )
+    return rows
+
+
+def found(
+    rows: Rows, others: dict[str, Rows] | None = None, problems: dict[str, int] | None = None
+) -> dict[str, list[checks.Finding]]:
+    """Findings by check."""
+    by_check: dict[str, list[checks.Finding]] = {}
+    for finding in checks.check(rows, problems or {}, MACHINE, others or {}):
+        by_check.setdefault(finding.check, []).append(finding)
+    return by_check
+
+
+def changed(
+    rows: Rows, wanted: Callable[[dict[str, Any]], bool], change: Callable[[dict[str, Any]], dict[str, Any]]
+) -> Rows:
+    return [row | change(row) if wanted(row) else row for row in rows]
+
+
+def scaled(factor: float) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    return lambda row: {name: row[name] * factor for name in ("latency_us", "min_latency_us", "max_latency_us")}
+
+
+def test_sound_data_are_not_accused() -> None:
+    assert found(sound()) == {}
+    assert found(sound("one", 1) + sound("two", 2), {"third": sound("three", 3)}) == {}
+
+
+def test_one_algorithm_under_two_names() -> None:
+    again = [row | {"algorithm": "chain"} for row in sound(seed=2, algorithms=("binomial",))]
+    faulty = sound(algorithms=("linear", "binomial", "binary_tree")) + again
+    (finding,) = found(faulty)["algorithm is another"]
+    assert (finding.where, finding.how_sure) == ("bcast binomial and chain", "likely")
+    assert "other pairs of algorithms differ by" in finding.found
+
+
+def test_a_name_that_a_second_source_contradicts() -> None:
+    label = [row | {"algorithm": "chain"} for row in sound("one", 2, ("binomial",))]
+    one = sound("one", 1, ("linear", "binomial", "binary_tree")) + label
+    findings = found(one + sound("two", 3))["algorithm is another"]
+    assert ("one: bcast chain", "certain") in {(finding.where, finding.how_sure) for finding in findings}
+    assert all("two: bcast" not in finding.where for finding in findings)
+
+
+def test_a_linear_broadcast_that_grows_like_a_tree() -> None:
+    alone = [row | {"algorithm": "linear"} for row in sound(algorithms=("binomial",))]
+    (finding,) = found(alone)["algorithm is another"]
+    assert finding.where == "bcast linear" and "0.65 at least" in finding.found
+
+
+def test_a_mapping_that_never_left_the_node() -> None:
+    rest = [row for row in sound() if (row["algorithm"], row["mapping"]) != ("chain", "node")]
+    stayed = [row | {"mapping": "node"} for row in sound(seed=5, algorithms=("chain",)) if row["mapping"] == "core"]
+    (finding,) = found(rest + stayed)["never left the node"]
+    assert (finding.where, finding.how_sure) == ("bcast chain, by node", "certain")
+
+
+@pytest.mark.parametrize(("latency", "what"), [(1e-3, "outside of"), (1.17, "cannot be the mean")])
+def test_means_that_cannot_be(latency: float, what: str) -> None:
+    faulty = changed(
+        sound(), lambda row: row["algorithm"] == "chain" and row["size_bytes"] > 2**14 and row["processes"] == 4,
+        lambda row: {"latency_us": row["latency_us"] * latency},
+    )  # fmt: skip
+    (where,) = {finding.where.split(",")[0] for finding in found(faulty)["mean, minimum and maximum"]}
+    assert where == "bcast chain" and all(
+        what in finding.found for finding in found(faulty)["mean, minimum and maximum"]
+    )
+
+
+def test_times_that_do_not_depend_on_size() -> None:
+    rng = random.Random(3)
+    faulty = changed(sound(), lambda row: row["algorithm"] == "chain", lambda row: {
+        "latency_us": (us := round(row["processes"] * rng.gauss(1, 0.05), 2)), "min_latency_us": us / 2, "max_latency_us": us * 1.5,
+    })  # fmt: skip
+    assert {finding.where for finding in found(faulty)["times do not depend on size"]} == {
+        "bcast chain, by core", "bcast chain, by node"
+    }  # fmt: skip
+
+
+def test_series_that_are_others_times_a_constant() -> None:
+    rest = [row for row in sound() if row["algorithm"] != "binary_tree"]
+    made_up = [row | {"algorithm": "binary_tree"} | scaled(1.37)(row) for row in rest if row["algorithm"] == "chain"]
+    findings = found(rest + made_up)["times a constant"]
+    assert {finding.where for finding in findings} == {
+        f"bcast binary_tree, by {mapping} and bcast chain, by {mapping}" for mapping in ("core", "node")
+    }
+
+
+def test_ranks_and_sizes_that_are_others_times_a_constant() -> None:
+    first = {(r["algorithm"], r["mapping"], r["size_bytes"]): r for r in sound() if r["processes"] == 2}
+    faulty = changed(
+        sound(), lambda row: row["algorithm"] == "chain" and row["mapping"] == "core",
+        lambda row: scaled(1.1 ** (row["processes"] / 2))(first[row["algorithm"], row["mapping"], row["size_bytes"]]),
+    )  # fmt: skip
+    assert {finding.where for finding in found(faulty)["times a constant"]} == {"bcast chain, by core"}
+
+
+def test_values_of_another_study_digit_by_digit() -> None:
+    theirs = sound("theirs", 4)
+    copied = [row | {"source": "ours", "path": "/ours.csv"} for row in theirs if row["algorithm"] == "chain"]
+    (finding,) = found(sound("ours", 1, ("linear", "binomial")) + copied, {"published": theirs})["equal digit by digit"]
+    assert finding.where == "ours: bcast chain" and "theirs: bcast chain of study published" in finding.found
+    # The same file in two studies, and the same source, are equal by right.
+    assert found(sound("theirs", 4), {"published": theirs}) == {}
+
+
+@pytest.mark.parametrize("factor", [1e3, 1e-3])
+def test_units(factor: float) -> None:
+    faulty = changed(sound(), lambda row: row["algorithm"] == "chain", scaled(factor))
+    assert {finding.where for finding in found(faulty)["unit of the times"]} == {
+        "bcast chain, by core",
+        "bcast chain, by node",
+    }
+    other = sound("one", 1) + [row | scaled(factor)(row) for row in sound("two", 2)]
+    assert any(finding.how_sure == "certain" for finding in found(other)["unit of the times"])
+
+
+def test_sizes_of_another_unit() -> None:
+    faulty = changed(
+        sound(), lambda row: row["algorithm"] == "chain", lambda row: {"size_bytes": row["size_bytes"] / 1024}
+    )
+    (one, two) = found(faulty)["sizes"]
+    assert one.where == "bcast chain, by core" and "times 1024 they are the sizes of the others" in two.found
+
+
+def test_rows_that_were_not_used() -> None:
+    problems = {
+        "rows whose latency_us is negative (first: a.csv, line 3)": 2,
+        "files without the column Max (first: b.csv)": 1,
+    }
+    (finding,) = found(sound(), problems=problems)["values"]
+    assert (finding.where, finding.found, finding.done) == (
+        "a.csv, line 3",
+        "2 rows whose latency_us is negative",
+        "not used",
+    )
+
+
+def test_outliers_are_kept_and_flagged() -> None:
+    rows = sound()
+    index = next(
+        i for i, row in enumerate(rows) if (row["processes"], row["size_bytes"], row["mapping"]) == (20, 64, "core")
+    )
+    rows[index] = rows[index] | scaled(1000)(rows[index])
+    findings = found(rows)
+    assert list(findings) == ["outlier"] and "kept and flagged" in findings["outlier"][0].done
+    assert [row for row in rows if row.get("flag")] == [rows[index]]
+    assert max(row["median_abs_difference_pct"] for row in checks.agreement_of(rows + sound("two", 2))) < 5
+
+
+def test_noise() -> None:
+    rng = random.Random(2)
+    faulty = changed(sound(), lambda row: row["algorithm"] == "chain" and rng.random() < 0.05, scaled(20))
+    assert {finding.where for finding in found(faulty)["noise"]} == {"bcast chain, by core", "bcast chain, by node"}
+
+
+def test_sources_that_disagree_and_what_is_left_out() -> None:
+    two = changed(sound("two", 2), lambda row: row["algorithm"] == "chain", scaled(1.5))
+    findings = found(sound("one", 1) + two)
+    assert {finding.where for finding in findings["sources disagree"]} == {
+        "bcast chain, by core: one and two", "bcast chain, by node: one and two"
+    }  # fmt: skip
+    left = changed(two, lambda row: row["algorithm"] == "chain", lambda _: {"left_out": "the node was shared"})
+    assert {finding.done for finding in found(sound("one", 1) + left)["sources disagree"]} == {
+        "left out by the study: the node was shared"
+    }
+
+
+def test_agreement_of_two_sources() -> None:
+    rows = checks.agreement_of(sound("one", 1) + sound("two", 2))
+    assert len(rows) == 8 and {row["cells"] for row in rows} == {24 * 21}
+    # Two normal deviates of 1.5 %: the median of their absolute difference is 0.6745 x sqrt(2) x 1.5 %.
+    assert all(row["median_abs_difference_pct"] == pytest.approx(1.43, abs=0.25) for row in rows)
+
+
+@pytest.fixture(scope="module")
+def published() -> dict[str, tuple[Rows, dict[str, int]]]:
+    """Rows and problems of the studies of other authors' data."""
+    reference_data()
+    project = Project()
+    studies = {}
+    for name in ("seed-000", "orfeo-thin", "orfeo-epyc", "leonardo"):
+        rows, account = imported.read_all(project.study(name), project.context.catalogue)
+        studies[name] = (rows, account["problems"])
+    return studies
+
+
+def test_other_authors_data(published: dict[str, tuple[Rows, dict[str, int]]]) -> None:
+    """What data/README.md names is found under the names that the files have, and nothing else is accused."""
+    thin, problems = published["orfeo-thin"]
+    naive = [
+        row | ({"algorithm": "linear"} if row["file"] == "bcast_linear.csv" and row["source"] == "mzampar" else {})
+        for row in thin
+    ]
+    naive = [{key: value for key, value in row.items() if key != "left_out"} for row in naive]
+    findings = found(naive, problems=problems)
+    assert set(findings) == {"values", "algorithm is another", "sources disagree", "never left the node"}
+    assert {finding.where for finding in findings["algorithm is another"]} == {"mzampar: bcast linear"}
+    assert [finding.where for finding in findings["never left the node"]] == ["zappia: bcast chain, by node"]
+    assert {finding.where.split(":")[0] for finding in findings["sources disagree"]} == {
+        "bcast chain, by node", "bcast linear, by core", "bcast linear, by node", "bcast linear, by socket"
+    }  # fmt: skip
+    # As the study names them.
+    findings = found(thin, problems=problems)
+    assert set(findings) == {"values", "sources disagree", "never left the node"}
+    warned = [finding for finding in (*findings["sources disagree"], *findings["never left the node"])]
+    assert all(finding.done.startswith("left out by the study") for finding in warned)
+
+    printed, problems = published["seed-000"]
+    findings = found(printed, {"orfeo-thin": thin}, problems)
+    assert set(findings) == {"equal digit by digit"}
+    assert {finding.where for finding in findings["equal digit by digit"]} == {
+        "barrier default", "barrier linear", "barrier recursive_doubling", "barrier tree"
+    }  # fmt: skip
+    naive = [row | ({"algorithm": "linear"} if row["algorithm"] == "binomial" else {}) for row in printed]
+    assert {finding.where for finding in found(naive)["algorithm is another"]} == {"bcast linear"}
+
+
+def test_other_authors_agreement(published: dict[str, tuple[Rows, dict[str, int]]]) -> None:
+    rows, _ = published["orfeo-thin"]
+    found = checks.agreement_of([row for row in rows if "left_out" not in row])
+    of = {(r["algorithm"], r["mapping"], r["sources"]): r["median_abs_difference_pct"] for r in found}
+    assert all(1.4 <= value <= 3 for value in of.values()), of
+    assert of["default", "core", "fantuzzi and mzampar"] == pytest.approx(2.45, abs=0.01)

@@ -1,0 +1,163 @@
+"""PICO's result archives: a folder or a .tar.gz a run, its metadata and its allocation."""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+
+import pytest
+from collstudy.project.studies import Project
+from collstudy.sources.imported import read_study
+from conftest import reference_data
+from test_import_strict import Import
+
+STUDY = """
+title: Theirs
+question: q
+machine: leonardo
+import:
+  mpi: Open MPI
+  files:
+    - path: {folder}/2025*
+      format: pico
+      where: {{gpu_awareness: "no"}}
+"""
+METADATA = (
+    "timestamp,test_id,nnodes,tasks_per_node,collective_type,mpi_lib_version,gpu_awareness\n"
+    "2025_01_01,0,4,1,BCAST,4.1.6,no\n2025_01_01,1,4,1,ALLGATHER,4.1.6,no\n2025_01_01,2,4,1,BCAST,4.1.6,yes\n"
+)
+CALLS = "highest\n9000000\n1000\n3000\n2000\n4000\n"
+
+
+@pytest.fixture
+def theirs(tmp_path: Path) -> Import:
+    return Import(tmp_path)
+
+
+def write_run(theirs: Import, archive: bool = True, hosts: int = 4, **files: str) -> Path:
+    (theirs.data / "x_metadata.csv").write_text(METADATA)
+    run = theirs.folder / "2025_01_01"
+    content = {
+        "0/8_binomial_ompi_int32.csv": CALLS, "0/8_default_ompi_int32.csv": CALLS, "0/8_bine_lat_over_int32.csv": CALLS,
+        "1/16_ring_ompi_int32.csv": CALLS, "2/8_binomial_ompi_int32.csv": CALLS,
+        "alloc.csv": "MPI_Rank,allocation\n" + "".join(f"{i},node{i * 4 // hosts}\n" for i in range(hosts)),
+    }  # fmt: skip
+    for name, text in {**content, **files}.items():
+        path = run / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    if not archive:
+        return run.rename(theirs.data / "2025_01_01")
+    packed = theirs.data / "2025_01_01.tar.gz"
+    with tarfile.open(packed, "w:gz") as stream:
+        stream.add(run, "2025_01_01")
+    return packed
+
+
+@pytest.mark.parametrize("archive", [True, False])
+def test_a_run(theirs: Import, archive: bool) -> None:
+    write_run(theirs, archive)
+    theirs.collect(STUDY)
+    rows = {(r["collective"], r["algorithm"]): r for r in theirs.rows()}
+    assert set(rows) == {("bcast", "binomial"), ("bcast", "default"), ("allgather", "ring")}
+    row = rows["bcast", "binomial"]
+    assert (row["latency_us"], row["q1_us"], row["q3_us"], row["iterations"]) == ("2.5", "1.75", "3.25", "4")
+    assert (row["size_bytes"], row["nodes"], row["processes"], row["mapping"]) == ("32", "4", "4", "node")
+    assert row["statistic"] == "slowest_rank_median"
+    # PICO counts the whole buffer; a rank of an allgather sends its part of it.
+    assert rows["allgather", "ring"]["size_bytes"] == "16"
+    problems = theirs.account["problems"]
+    assert [count for text, count in problems.items() if "not Open MPI's" in text] == [1]
+    assert [count for text, count in problems.items() if "does not ask for (where)" in text] == [1]
+
+
+def test_calls_that_are_no_times_are_counted(theirs: Import) -> None:
+    write_run(theirs, **{"0/8_binomial_ompi_int32.csv": "highest\n70000\n1000\n0\n-5\nnan\n3000\n2,5\n20"})
+    theirs.collect(STUDY)
+    (row,) = [r for r in theirs.rows() if r["algorithm"] == "binomial"]
+    assert (row["latency_us"], row["iterations"]) == ("2.0", "2")
+    told = " ".join(theirs.account["problems"])
+    for reason in (
+        "time is zero",
+        "time is negative",
+        "time is not a number",
+        "another number of fields",
+        "line is cut",
+    ):
+        assert reason in told
+
+
+def test_an_allocation_of_another_number_of_ranks(theirs: Import) -> None:
+    write_run(theirs, hosts=16)
+    said = theirs.refused(STUDY)
+    assert (
+        "tests whose allocation has another number of ranks than the metadata say" in said and "16 instead of 4" in said
+    )
+    theirs.collect(STUDY.replace("format: pico", "format: pico\n      ranks: allocation"))
+    assert {(r["nodes"], r["processes"], r["mapping"]) for r in theirs.rows()} == {("4", "16", "core")}
+
+
+def test_what_was_read_is_cached_by_content(theirs: Import) -> None:
+    packed = write_run(theirs)
+    theirs.collect(STUDY)
+    (stored,) = (theirs.folder / "results" / "imports").glob("pico-*.json")
+    first = theirs.rows()
+    # What was kept and is not whole any more is not believed.
+    for path in (stored, theirs.folder / "results" / "imports" / "theirs.json"):
+        path.write_text(path.read_text().replace("2500.0", "1.0").replace("2.5", "1.0"))
+    theirs.collect(STUDY)
+    assert theirs.rows() == first
+    for path in (stored, theirs.folder / "results" / "imports" / "theirs.json"):
+        path.write_text("null")
+    theirs.collect(STUDY)
+    assert theirs.rows() == first
+    packed.unlink()
+    write_run(theirs, **{"0/8_binomial_ompi_int32.csv": CALLS.replace("3000", "5000")})
+    theirs.collect(STUDY)
+    assert "3.0" in {row["latency_us"] for row in theirs.rows()}
+
+
+@pytest.mark.parametrize(
+    ("files", "reason"),
+    [
+        ({"0/8_binomial_ompi_int32.csv": "lowest\n1\n"}, "line 1: the first column is 'lowest', not 'highest'"),
+        ({"0/8_binomial_ompi_complex.csv": CALLS}, "the type 'complex' has no known size"),
+    ],
+)
+def test_files_that_are_not_picos(theirs: Import, files: dict[str, str], reason: str) -> None:
+    write_run(theirs, **files)
+    assert reason in theirs.refused(STUDY)
+
+
+def test_an_archive_that_is_cut(theirs: Import) -> None:
+    packed = write_run(theirs)
+    packed.write_bytes(packed.read_bytes()[:200])
+    assert "2025_01_01.tar.gz: the archive cannot be read" in theirs.refused(STUDY)
+
+
+def test_the_published_archives_give_their_authors_medians(theirs: Import) -> None:
+    """PICO's own summary beside the results of three of the archives (aggregated_results_summary.csv) has the same medians."""
+    folder = reference_data() / "pico-leonardo"
+    project = Project(results=theirs.folder / "results")
+    rows, _ = read_study(project.study("leonardo"), project.context.catalogue)
+    found = {
+        (row["collective"], row["algorithm"], row["nodes"], row["size_bytes"]): row["latency_us"]
+        for row in rows
+        if row["run"] == "2025_03_28___17_42_08/0"
+    }
+    with tarfile.open(folder / "2025_03_28___17_42_08.tar.gz") as archive:
+        lines = archive.extractfile("2025_03_28___17_42_08/aggregated_results_summary.csv").read().decode().splitlines()
+    header = lines[0].split(",")
+    names = {
+        "recursive_doubling_ompi": "recursive_doubling",
+        "default_ompi": "default",
+        "rabenseifner_ompi": "rabenseifner",
+    }
+    theirs_say = [dict(zip(header, line.split(","), strict=True)) for line in lines[1:]]
+    compared = 0
+    for row in theirs_say:
+        if row["collective_type"] == "ALLREDUCE" and row["algo_name"] in names and row["test_id"] == "0":
+            ours = found["allreduce", names[row["algo_name"]], 1024, int(row["buffer_size"])]
+            assert ours == pytest.approx(float(row["median"]) / 1e3)
+            compared += 1
+    assert compared >= 9

@@ -1,0 +1,272 @@
+"""Input of others that is wrong: an error with file, line and reason, or counted by reason; never a number."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from collstudy.base.errors import StudyError
+from collstudy.base.files import write_atomically
+from collstudy.base.paths import ROOT
+from collstudy.project.studies import Project
+
+HEADER = "Algorithm,Mapping,P,Size,Avg,Min,Max"
+SOUND = "0,core,4,8,1.5,1.0,2.0"
+STUDY = """
+title: Theirs
+question: q
+machine: orfeo-thin
+import:
+  mpi_version: 4.1.6
+  files:
+    - path: {folder}/*.csv
+      collective: bcast
+      columns: {{algorithm: Algorithm, mapping: Mapping,
+        processes: P, size_bytes: Size, latency_us: Avg, min_latency_us: Min, max_latency_us: Max}}
+      algorithms: numbers
+"""
+
+
+class Import:
+    """A configuration folder with a study `theirs`, and a folder for its data."""
+
+    def __init__(self, folder: Path):
+        self.folder, self.data = folder, folder / "data"
+        self.data.mkdir()
+        # Without the other studies: those that import would be read to compare with.
+        shutil.copytree(ROOT / "config", folder / "config", ignore=shutil.ignore_patterns("studies"))
+        (folder / "config" / "studies").mkdir()
+
+    def collect(self, study: str = STUDY) -> None:
+        (self.folder / "config" / "studies" / "theirs.yaml").write_text(study.format(folder=self.data))
+        source = Project(self.folder / "config", self.folder / "results").source("theirs")
+        source.check()
+        for name, content in source.files().items():
+            write_atomically(source.folder / name, content)
+        source.collect()
+
+    def refused(self, study: str = STUDY) -> str:
+        with pytest.raises(StudyError) as caught:
+            self.collect(study)
+        return str(caught.value)
+
+    def rows(self, name: str = "measurements") -> list[dict[str, str]]:
+        with open(self.folder / "results" / "theirs" / f"{name}.csv", newline="", encoding="utf-8") as stream:
+            return list(csv.DictReader(stream))
+
+    @property
+    def account(self) -> dict:
+        return json.loads((self.folder / "results" / "theirs" / "study.json").read_text(encoding="utf-8"))["import"]
+
+
+@pytest.fixture
+def theirs(tmp_path: Path) -> Import:
+    return Import(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "reason"),
+    [
+        (b"\x89PNG\r\n\x1a\n\0\0\0", 3, "binary"),
+        (f"{HEADER}\n0,co\xe9r,4,8,1,1,1\n".encode("latin-1"), 2, "Latin-1"),
+        (f"{HEADER}\n{SOUND}\n".encode("utf-16"), 1, "UTF-16"),
+        (f"{HEADER}\n{SOUND}\n".encode("utf-16-le"), 1, "binary (or UTF-16)"),
+        (f"{HEADER},Size\n{SOUND},8\n".encode(), 1, "names the column 'Size' twice"),
+        (f'{HEADER}\n{SOUND}\n0,"core,4,8,1,1,1\n{SOUND}\n'.encode(), 3, "a quote that is not closed"),
+        (f'{HEADER}\n0,"co\nre",4,8,1,1,1\n'.encode(), 2, "goes on to line 3"),
+        (f"{HEADER}\n".encode(), 1, "a header and no row"),
+        (HEADER.replace("Size", "Bytes").encode() + b"\n", 1, "no column 'Size' for size_bytes"),
+        (HEADER.replace("P,", "N,").encode() + b"\n", 1, "no column 'P' for processes"),
+        (HEADER.replace("Avg", "Mean").encode() + b"\n", 1, "no column 'Avg' for latency_us"),
+    ],
+)
+def test_files_that_are_not_what_they_should_be(theirs: Import, content: bytes, line: int, reason: str) -> None:
+    (theirs.data / "a.csv").write_bytes(content)
+    said = theirs.refused()
+    assert f"a.csv: line {line}: " in said and reason in said
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ("0,core,4,8,-1,1,2", "latency_us is negative"),
+        ("0,core,4,8,0,1,2", "latency_us is zero"),
+        ("0,core,4,8,nan,1,2", "latency_us is not a number (NaN)"),
+        ("0,core,4,8,inf,1,2", "latency_us is infinite"),
+        ("0,core,4,8,1e400,1,2", "latency_us is enormous"),
+        ("0,core,4,8,1e12,1,2", "latency_us is enormous"),
+        ('0,core,4,8,"1,5",1,2', "latency_us has a decimal comma"),
+        ("0,core,4,8,1_5,1,2", "latency_us has an underscore"),
+        ("0,core,4,8,\u0661,1,2", "latency_us has digits other than 0 to 9"),
+        ("0,core,4,8,,1,2", "latency_us is empty"),
+        ("0,core,4,8,0x5,1,2", "latency_us is no number"),
+        ("0,core,0,8,1,1,2", "processes is 0"),
+        ("0,core,-4,8,1,1,2", "processes is negative"),
+        ("0,core,49,8,1,1,2", "processes are more than the 48 cores of 2 nodes"),
+        ("0,core,4.5,8,1,1,2", "processes is no whole number"),
+        ("0,core,4,-8,1,1,2", "size_bytes is negative"),
+        ("0,core,4,1.5,1,1,2", "size_bytes is no whole number"),
+        ("0,core,4,1e30,1,1,2", "size_bytes is enormous"),
+        ("0,core,4,8,1.5,2,1", "minimum is above the maximum"),
+        ("0,core,4,8,1.5,nan,1", "min_latency_us is not a number (NaN)"),
+        ("0,core,4,8,1.5", "fewer fields than the header"),
+        ("0,core,4,8,1,5,1,2", "more fields than the header"),
+    ],
+)
+def test_rows_that_are_no_numbers_are_counted_by_reason(theirs: Import, row: str, reason: str) -> None:
+    (theirs.data / "a.csv").write_text(f"{HEADER}\n{SOUND}\n{row}\n{row}\n", encoding="utf-8")
+    theirs.collect()
+    assert [r["latency_us"] for r in theirs.rows()] == ["1.5"]
+    (told,) = [text for text in theirs.account["problems"] if reason in text]
+    assert theirs.account["problems"][told] == 2 and "a.csv, line 3" in told
+
+
+def test_an_import_without_a_row_is_an_error_with_the_reasons(theirs: Import) -> None:
+    (theirs.data / "a.csv").write_text(f"{HEADER}\n0,core,4,8,0,1,2\n")
+    assert "no row of 1 can be used: 1 rows whose latency_us is zero (first: a.csv, line 2)" in theirs.refused()
+
+
+@pytest.mark.parametrize("name", ["processes: P, ", "size_bytes: Size, ", "latency_us: Avg, "])
+def test_a_study_that_names_too_few_columns(theirs: Import, name: str) -> None:
+    (theirs.data / "a.csv").write_text(f"{HEADER}\n{SOUND}\n")
+    assert f"no column, constant or part of the file's name is {name.split(':')[0]}" in theirs.refused(
+        STUDY.replace(name, "")
+    )
+
+
+@pytest.mark.parametrize("text", ["latency: Avg, ", "speed: Avg, "])
+def test_unknown_fields_of_columns(theirs: Import, text: str) -> None:
+    said = theirs.refused(STUDY.replace("latency_us: Avg, ", text + "latency_us: Avg, "))
+    assert "theirs.yaml" in said and text.split(":")[0] in said
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "reason"),
+    [("10", "Open MPI 4.1.6 has no bcast algorithm 10; it has 0 to 9"), ("linear", "algorithm is no number: 'linear'")],
+)
+def test_numbers_that_open_mpi_does_not_have(theirs: Import, algorithm: str, reason: str) -> None:
+    (theirs.data / "a.csv").write_text(f"{HEADER}\n{algorithm},core,4,8,1.5,1,2\n")
+    assert reason in theirs.refused()
+
+
+RAW = """
+title: Theirs
+question: q
+machine: orfeo-thin
+import:
+  files:
+    - path: {folder}/{{algorithm}}_{{mapping}}_{{processes}}.txt
+      collective: bcast
+      format: omb
+"""
+OMB = """
+# OSU MPI Broadcast Latency Test v7.4
+# Datatype: MPI_CHAR.
+# Size       Avg Latency(us)   Min Latency(us)   Max Latency(us)  Iterations
+1                       1.00              0.50              1.50        1000
+2                       1.10              0.60              1.60        1000
+4                       1.20              0.70              1.70        1000
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (OMB.rstrip("\n"), "line 7: the output ends in the middle of a line"),
+        (OMB[:-30], "line 7: "),
+        (OMB + "mpirun noticed that process rank 3 exited on signal 11\n", "line 8: the run did not end well"),
+        (OMB.replace("1.20", "-1.2"), "line 7: latency_us is -1.2"),
+        (OMB.replace("1.20", " nan"), "line 7: latency_us is nan"),
+        ("# OSU MPI Broadcast Latency Test v7.4\n", "no measurement in it"),
+    ],
+)
+def test_raw_output_that_is_cut_or_of_a_run_that_crashed(theirs: Import, text: str, reason: str) -> None:
+    (theirs.data / "linear_core_4.txt").write_text(text)
+    said = theirs.refused(RAW)
+    assert "linear_core_4.txt" in said and reason in said
+
+
+def test_raw_output_that_lacks_its_last_sizes_is_counted(theirs: Import) -> None:
+    (theirs.data / "linear_core_4.txt").write_text(OMB)
+    (theirs.data / "linear_core_8.txt").write_text("\n".join(OMB.splitlines()[:-1]) + "\n")
+    theirs.collect(RAW)
+    assert theirs.account["problems"] == {
+        "raw outputs whose last sizes are missing (first: linear_core_8.txt ends at 2 bytes)": 1
+    }
+    assert {row["processes"]: row["reason"] for row in theirs.rows("cells")}["8"].startswith("1 of 3 sizes")
+
+
+def test_raw_output_whose_minimum_is_above_its_maximum(theirs: Import) -> None:
+    (theirs.data / "linear_core_4.txt").write_text(OMB.replace("1.70", "0.10"))
+    theirs.collect(RAW)
+    assert [row["size_bytes"] for row in theirs.rows()] == ["1", "2"]
+    assert list(theirs.account["problems"]) == [
+        "rows whose minimum is above the maximum (first: linear_core_4.txt, line 7)"
+    ]
+
+
+LAYOUTS = """
+title: Theirs
+question: q
+machine: orfeo-thin
+import:
+  mpi_version: 5.0.7
+  files:
+    - path: {folder}/bcast{{algorithm}}_{{mapping}}_thin.csv
+      source: one
+      mpi_version: 4.1.5
+      unit: ms
+      collective: bcast
+      columns: {{size_bytes: Size, latency_us: [Latency, Avg]}}
+      by_row: {{processes: {{from: 2, step: 2, every: 2}}}}
+      algorithms: numbers
+    - path: {folder}/calls.csv
+      source: two
+      collective: bcast
+      unit: ns
+      rows: iterations
+      columns: {{algorithm: number, processes: ranks, latency_us: time}}
+      constants: {{mapping: core}}
+      by_row: {{size_bytes: {{from: 4, factor: 2, every: 5, count: 2}}}}
+      algorithms: numbers
+analysis:
+  leave_out: [{{source: one, processes: 4, size_bytes: [2, 4], algorithm: chain, reason: the node was shared}}]
+"""
+
+
+def test_layouts_units_numbers_rows_and_single_calls(theirs: Import) -> None:
+    (theirs.data / "bcast2_core_thin.csv").write_text("Size,Latency\n2,0.001\n4,0.002\n2,0.003\n4,0.004\n")
+    (theirs.data / "bcast6_core_thin.csv").write_text("Avg,Size\n0.005,2\n0.006,4\n")
+    calls = [f"6,2,{time}" for time in (1000, 4000, 2000, 3000, 5000, 7000, 7000, 7000, 7000, 7000)]
+    (theirs.data / "calls.csv").write_text("number,ranks,time\n" + "\n".join(calls) + "\n")
+    theirs.collect(LAYOUTS)
+    found = {
+        (r["source"], r["algorithm"], r["processes"], r["size_bytes"], r["launch"]): float(r["latency_us"])
+        for r in theirs.rows()
+    }
+    assert found == {
+        ("one", "chain", "2", "2", "1"): 1.0, ("one", "chain", "2", "4", "1"): 2.0, ("one", "binomial", "2", "2", "1"): 5.0,
+        ("one", "binomial", "2", "4", "1"): 6.0, ("two", "binomial", "2", "4", "2"): 3.0, ("two", "binomial", "2", "8", "1"): 7.0,
+    }  # fmt: skip
+    (calls_of_4,) = [row for row in theirs.rows() if row["source"] == "two" and row["size_bytes"] == "4"]
+    assert (calls_of_4["q1_us"], calls_of_4["q3_us"], calls_of_4["iterations"]) == ("2.0", "4.0", "5")
+    assert {row["statistic"] for row in theirs.rows()} == {"mean_over_ranks", "mean_over_ranks_median"}
+    (left_out,) = theirs.account["left_out"]
+    assert (left_out["rows"], left_out["reason"]) == (2, "the node was shared")
+
+
+def test_leaving_out_what_is_not_there_is_an_error(theirs: Import) -> None:
+    (theirs.data / "a.csv").write_text(f"{HEADER}\n{SOUND}\n")
+    said = theirs.refused(STUDY + "analysis: {{leave_out: [{{algorithm: chain, reason: why}}]}}\n")
+    assert "analysis.leave_out: no row has algorithm: chain" in said
+
+
+def test_the_mean_over_ranks_and_the_slowest_rank_are_not_mixed(theirs: Import) -> None:
+    (theirs.data / "a.csv").write_text(f"{HEADER}\n{SOUND}\n")
+    other = STUDY + STUDY[STUDY.index("    - path") :].replace(
+        "collective", "statistic: slowest_rank\n      collective", 1
+    )
+    assert "cannot be compared; make them two studies" in theirs.refused(other)

@@ -1,0 +1,252 @@
+# All machines at once (`chapter: atlas`): where the library's default is wrong, and whether a rule of one machine helps
+# on another.
+
+#' Every algorithm of every place with its latency over the best of the place
+#'
+#' A place is a machine, collective, mapping (with processes a node), number of processes and message size where the
+#' default and another algorithm have a latency. Launches and authors of one machine count together.
+#'
+#' @param results List from [read_results()] of a study that gathers others.
+#' @return Tibble: machine, simulated, collective, mapping, processes, size_bytes, algorithm, latency_us, slowdown,
+#'   gain (log of the default's latency over this one's), rank_class and size_class (the powers of two and of four that
+#'   are nearest: what a rule for all machines can tell apart).
+#' @noRd
+atlas_rows <- function(results) {
+  rows <- results$rows
+  rows <- rows[!rows$collective %in% c(point_to_point, applications), ]
+  rows <- bind_rows(map(unname(split(rows, rows$machine)), rows_in_place))
+  if (nrow(rows) == 0) return(mutate(rows, slowdown = numeric(), gain = numeric()))
+  rows |>
+    group_by(
+      .data$machine, .data$simulated, .data$collective, .data$mapping, .data$processes, .data$size_bytes,
+      .data$algorithm
+    ) |>
+    summarise(latency_us = median(.data$latency_us), .groups = "drop_last") |>
+    filter("default" %in% .data$algorithm, n() > 1) |>
+    mutate(
+      slowdown = .data$latency_us / min(.data$latency_us),
+      gain = log(.data$latency_us[.data$algorithm == "default"] / .data$latency_us)
+    ) |>
+    ungroup() |>
+    mutate(
+      rank_class = 2^round(log2(.data$processes)), size_class = 4^round(log2(pmax(.data$size_bytes, 1)) / 2)
+    )
+}
+
+#' By how much the default is wrong, by machine and collective
+#'
+#' @param rows Tibble from [atlas_rows()].
+#' @return Tibble: machine, simulated, collective, slower_pct (cells in which the default is more than 5 % slower than
+#'   the best: what two authors of one machine differ by), columns of [summarise_slowdown()].
+#' @noRd
+summarise_atlas <- function(rows) {
+  filter(rows, .data$algorithm == "default") |>
+    group_by(.data$machine, .data$simulated, .data$collective) |>
+    summarise(
+      slower_pct = 100 * mean(.data$slowdown > 1.05), regret = summarise_slowdown(.data$slowdown), .groups = "drop"
+    ) |>
+    tidyr::unpack("regret") |>
+    arrange(.data$simulated, .data$machine, desc(.data$geometric_mean_pct))
+}
+
+#' The rule that machines teach: for each collective, class of ranks and class of sizes the algorithm with the largest
+#' mean gain over the default, each machine with the same weight; the default where that gain is not clear (two standard
+#' errors over the cells) or some machine would lose by it
+#' @noRd
+learn_rule <- function(rows) {
+  keys <- c("collective", "rank_class", "size_class")
+  rows |>
+    filter(.data$algorithm != "default") |>
+    group_by(across(all_of(c(keys, "algorithm", "machine")))) |>
+    summarise(mean = mean(.data$gain), variance = stats::var(.data$gain), cells = n(), .groups = "drop") |>
+    # A class of one cell has no variance of its own.
+    group_by(.data$collective, .data$algorithm) |>
+    mutate(variance = coalesce(.data$variance, mean(.data$variance, na.rm = TRUE), Inf)) |>
+    group_by(across(all_of(c(keys, "algorithm")))) |>
+    summarise(
+      gain = mean(.data$mean), worst = min(.data$mean),
+      error = sqrt(sum(.data$variance / .data$cells)) / n(), .groups = "drop"
+    ) |>
+    filter(.data$worst > 0, .data$gain > 2 * .data$error, .data$gain > 0.02) |>
+    group_by(across(all_of(keys))) |>
+    slice_max(.data$gain, n = 1, with_ties = FALSE) |>
+    ungroup() |>
+    select(all_of(keys), "algorithm")
+}
+
+#' What a rule comes to; where it says nothing, or names what was not measured in the cell, the default stays
+#' @noRd
+judge_rule <- function(rows, rule) {
+  cell <- c("machine", "collective", "mapping", "processes", "size_bytes")
+  chosen <- inner_join(rows, rule, by = c("collective", "rank_class", "size_class", "algorithm"))
+  default <- anti_join(filter(rows, .data$algorithm == "default"), chosen, by = cell)
+  bind_rows(chosen, default)
+}
+
+#' What one rule for all machines is worth, and one that was learned on the others
+#'
+#' @param rows Tibble from [atlas_rows()].
+#' @return Tibble: machine, simulated, policy (default; one rule for all machines; rule of the other machines), cells,
+#'   geometric_mean_pct, mean_pct, median_pct, p90_pct, p99_pct, max_pct, changed_pct (cells that do not use the
+#'   default). Only collectives that two machines have take part.
+#' @noRd
+summarise_one_rule <- function(rows) {
+  shared <- distinct(rows, .data$machine, .data$collective) |> count(.data$collective) |> filter(.data$n > 1)
+  rows <- filter(rows, .data$collective %in% shared$collective)
+  none <- tibble(machine = character(), policy = character(), changed_pct = numeric())
+  if (nrow(rows) == 0) return(none)
+  all <- learn_rule(rows)
+  found <- map(unique(rows$machine), function(machine) {
+    here <- rows[rows$machine == machine, ]
+    policies <- list(
+      default = filter(here, .data$algorithm == "default"), `one rule for all machines` = judge_rule(here, all),
+      `rule of the other machines` = judge_rule(here, learn_rule(rows[rows$machine != machine, ]))
+    )
+    bind_rows(imap(policies, function(chosen, policy) {
+      bind_cols(
+        tibble(
+          machine = machine, simulated = chosen$simulated[1], policy = policy,
+          changed_pct = 100 * mean(chosen$algorithm != "default")
+        ),
+        summarise_slowdown(chosen$slowdown)
+      )
+    }))
+  })
+  bind_rows(found)
+}
+
+#' Do winners agree between machines? For cells of two machines with the same collective, mapping, ranks and size, and
+#' the algorithms that both measured there
+#'
+#' @param rows Tibble from [atlas_rows()].
+#' @return Tibble: machine, other, collective, cells, same_winner_pct, winner_costs_pct (geometric mean of how much
+#'   slower than the best the other machine's winner is on this machine), default_costs_pct (the same of the default).
+#' @noRd
+summarise_winner_agreement <- function(rows) {
+  machines <- unique(rows$machine)
+  pairs <- expand.grid(machine = machines, other = machines, stringsAsFactors = FALSE)
+  pairs <- pairs[pairs$machine != pairs$other, ]
+  keys <- c("collective", "mapping", "processes", "size_bytes")
+  none <- tibble(
+    machine = character(), other = character(), collective = character(), cells = integer(),
+    same_winner_pct = numeric(), winner_costs_pct = numeric(), default_costs_pct = numeric()
+  )
+  bind_rows(none, pmap(pairs, function(machine, other) {
+    there <- select(rows[rows$machine == other, ], all_of(keys), "algorithm", there_us = "latency_us")
+    inner_join(rows[rows$machine == machine, ], there, by = c(keys, "algorithm")) |>
+      group_by(across(all_of(keys))) |>
+      filter("default" %in% .data$algorithm, n() > 1) |>
+      summarise(
+        same = which.min(.data$latency_us) == which.min(.data$there_us),
+        winner = .data$latency_us[which.min(.data$there_us)] / min(.data$latency_us),
+        default = .data$latency_us[.data$algorithm == "default"] / min(.data$latency_us), .groups = "drop"
+      ) |>
+      group_by(.data$collective) |>
+      summarise(
+        cells = n(), same_winner_pct = 100 * mean(.data$same),
+        winner_costs_pct = 100 * (geometric_mean(.data$winner) - 1),
+        default_costs_pct = 100 * (geometric_mean(.data$default) - 1)
+      ) |>
+      mutate(machine = machine, other = other, .before = 1)
+  }))
+}
+
+tables_atlas <- function(results) {
+  rows <- atlas_rows(results)
+  list(
+    listed("atlas", "default", summarise_atlas(rows), paste(
+      "Regret of the library's default by machine and collective; slower: the share of the cells in which it is more",
+      "than 5 % slower than the best measured algorithm.", slowdown_note
+    )),
+    listed("atlas", "one-rule", summarise_one_rule(rows), paste(
+      "One rule for all machines (by collective, power of two of ranks and power of four of bytes), learned on all",
+      "machines or on all others (leave one machine out). Where no gain over the default is clear on every machine",
+      "that teaches it, the default stays."
+    )),
+    listed("atlas", "agreement", summarise_winner_agreement(rows), paste(
+      "Do winners agree between machines? Cells with the same collective, mapping, ranks and size. Costs are geometric",
+      "means over the best algorithm of the machine: of the other machine's winner, and of the default."
+    ))
+  )
+}
+
+#' The default's regret on every machine, one line for each collective
+#'
+#' @param results List from [read_results()].
+#' @return ggplot: point = geometric mean, thick line from the median to the 90th, thin line to the 99th percentile.
+#' @noRd
+plot_atlas <- function(results) {
+  rows <- mutate(summarise_atlas(atlas_rows(results)),
+    where = ifelse(.data$simulated %in% TRUE, paste0(.data$machine, " (simulated)"), .data$machine),
+    collective = factor(.data$collective, rev(unique(.data$collective)))
+  )
+  times <- function(pct) 1 + pct / 100
+  ggplot(rows, aes(y = .data$collective)) +
+    geom_linerange(aes(xmin = times(.data$median_pct), xmax = times(.data$p99_pct)), linewidth = 0.4) +
+    geom_linerange(
+      aes(xmin = times(.data$median_pct), xmax = times(.data$p90_pct)), linewidth = 1.6, colour = "grey45"
+    ) +
+    geom_point(aes(times(.data$geometric_mean_pct)), size = 2.6, colour = "#b2182b") +
+    facet_grid(rows = vars(.data$where), scales = "free_y", space = "free_y") +
+    scale_x_log10(labels = function(x) paste0(format(x, trim = TRUE, drop0trailing = TRUE), "\u00d7")) +
+    labs(
+      title = "How much slower than the best algorithm the library's default is",
+      x = "latency of the default over the best measured algorithm", y = NULL
+    ) +
+    theme(strip.text.y = element_text(angle = 0, hjust = 0))
+}
+
+figures_atlas <- function(results) {
+  found <- summarise_atlas(atlas_rows(results))
+  if (nrow(found) == 0) return(list())
+  list(figure("atlas", "default", plot_atlas(results), paste(
+    "The library's default against the best measured algorithm of each cell (collective, mapping, ranks, size). Point:",
+    "geometric mean. Thick line: median to 90th percentile; thin line: to the 99th."
+  ), height = 1.5 + 0.32 * nrow(found) + 0.4 * n_distinct(found$machine)))
+}
+
+#' The front page's sentences
+#' @noRd
+describe_atlas_answer <- function(results) {
+  found <- summarise_atlas(atlas_rows(results))
+  if (nrow(found) == 0) return("No machine has cells with both the default and another algorithm.")
+  map_chr(split(found, factor(found$machine, unique(found$machine))), function(rows) {
+    worst <- rows[which.max(rows$geometric_mean_pct), ]
+    paste0(
+      worst$machine, if (worst$simulated %in% TRUE) " (simulated)", ": the default is slower than the best measured ",
+      "algorithm by ", format_pct(worst$geometric_mean_pct), " for ", collective_word(worst$collective),
+      " (geometric mean over ", format_number(worst$cells), " cells; by more than ", format_pct(worst$p90_pct),
+      " in one of ten)",
+      if (nrow(rows) > 1) paste0(
+        ", and by ", format_pct(min(rows$geometric_mean_pct)), " for ",
+        collective_word(rows$collective[which.min(rows$geometric_mean_pct)]), ", where it is best"
+      ), "."
+    )
+  }) |> unname()
+}
+
+#' What one rule is worth and whether winners agree, in sentences
+#' @noRd
+describe_atlas <- function(results) {
+  rows <- atlas_rows(results)
+  rule <- summarise_one_rule(rows)
+  agreement <- summarise_winner_agreement(rows)
+  if (nrow(rule) == 0) return("No two machines have a collective in common, so no rule of one was judged on another.")
+  wide <- pivot_wider(
+    select(rule, "machine", "policy", "geometric_mean_pct"), names_from = "policy", values_from = "geometric_mean_pct"
+  )
+  c(
+    paste0(
+      wide$machine, ", in the collectives that other machines have too: the default is ", format_pct(wide$default),
+      " slower than the best algorithm, one rule for all machines ", format_pct(wide[["one rule for all machines"]]),
+      ", a rule that was learned on the other machines ", format_pct(wide[["rule of the other machines"]]),
+      " (geometric means)."
+    ),
+    if (nrow(agreement) > 0) paste0(
+      capitalised(collective_word(agreement$collective)), ": on ", agreement$machine, " the winner is that of ",
+      agreement$other, " in ", format_pct(agreement$same_winner_pct), " of ", format_number(agreement$cells),
+      " cells that both have; taking the other machine's winner costs ", format_pct(agreement$winner_costs_pct),
+      ", the default ", format_pct(agreement$default_costs_pct), "."
+    )
+  )
+}

@@ -1,0 +1,122 @@
+# Decided on one author's data and judged on another's, or on some process counts and judged on those between: what a
+# decision is worth where nothing of it was measured.
+
+#' What a study's decisions are worth on data that did not decide
+#'
+#' Two sources or more that measured the default: decided on each one and judged on each other one, among the algorithms
+#' that both measured. One source: each process count but the first and the last of a collective and mapping is judged
+#' by what all other counts decide.
+#'
+#' @param results List from [read_results()].
+#' @return Tibble: decided_on, judged_on, collective, mapping (and processes a node, where these vary; `all`: every
+#'   mapping), policy (default, best-single, tuned), geometric_mean_pct, mean_pct, median_pct, p90_pct, p99_pct, cells.
+#'   All policies are judged on the same cells.
+#' @noRd
+summarise_regret_across <- function(results) {
+  rows <- rows_in_place(results$rows)
+  sources <- sort(unique(rows$source[rows$algorithm == "default" & !is.na(rows$source)]))
+  collectives <- setdiff(unique(rows$collective), c(point_to_point, applications))
+  found <- if (length(sources) > 1) {
+    pairs <- expand.grid(decided_on = sources, judged_on = sources, stringsAsFactors = FALSE)
+    pairs <- pairs[pairs$decided_on != pairs$judged_on, ]
+    pmap(pairs, function(decided_on, judged_on) {
+      map(collectives, function(collective) across_sources(rows, results$study, collective, decided_on, judged_on))
+    })
+  } else {
+    map(collectives, function(collective) across_counts(rows, results$study, collective))
+  }
+  cells <- bind_rows(found)
+  if (nrow(cells) == 0) return(no_regret_across())
+  bind_rows(mutate(cells, mapping = "all"), cells) |>
+    group_by(.data$decided_on, .data$judged_on, .data$collective, .data$mapping, .data$policy) |>
+    summarise(regret = summarise_slowdown(.data$slowdown), .groups = "drop") |>
+    tidyr::unpack("regret") |>
+    select(all_of(names(no_regret_across()))) |>
+    arrange(.data$decided_on, .data$judged_on, .data$collective, .data$mapping != "all", .data$mapping, .data$policy)
+}
+
+no_regret_across <- function() {
+  tibble(
+    decided_on = character(), judged_on = character(), collective = character(), mapping = character(),
+    policy = character(), geometric_mean_pct = numeric(), mean_pct = numeric(), median_pct = numeric(),
+    p90_pct = numeric(), p99_pct = numeric(), cells = integer()
+  )
+}
+
+#' Sound rows with a latency; `mapping` names the processes a node where one mapping was measured with several
+#' @noRd
+rows_in_place <- function(rows) {
+  rows <- filter(rows, !is.na(.data$latency_us), .data$latency_us > 0, is.na(.data$flag) | .data$flag == "")
+  rows$parameters <- coalesce(rows$parameters, "")
+  varied <- varies(rows, c("collective", "algorithm"), "parameters") & rows$parameters != ""
+  rows <- mutate(rows, algorithm_name = .data$algorithm)
+  rows$algorithm[varied] <- variant_name(rows$algorithm, rows$parameters)[varied]
+  rows$ppn <- rows$processes / rows$nodes
+  # Few processes on the nodes of a fixed allocation are no other placement; one process a node on more nodes is.
+  fixed <- !varies(rows, c("collective", "mapping"), "nodes")
+  several_ppn <- varies(rows, c("collective", "mapping"), "ppn")
+  named <- !fixed & several_ppn & !is.na(rows$ppn)
+  rows$mapping[named] <- paste0(rows$mapping, ", ", format_number(rows$ppn), " a node")[named]
+  rows
+}
+
+across_sources <- function(rows, study, collective, decided_on, judged_on) {
+  rows <- rows[rows$collective == collective, ]
+  of <- function(source) rows[rows$source %in% source, ]
+  # A mapping that one of them never measured was not decided, or cannot be judged.
+  rows <- rows[rows$mapping %in% intersect(of(decided_on)$mapping, of(judged_on)$mapping), ]
+  both <- intersect(of(decided_on)$algorithm, of(judged_on)$algorithm)
+  if (!"default" %in% both || length(both) < 2) return(NULL)
+  part <- function(source) {
+    here <- of(source)
+    list(study = study, medians = summarise_launches(here[here$algorithm %in% both, ]))
+  }
+  decider <- part(decided_on)
+  judge <- part(judged_on)
+  counts <- tuning_counts(decider$medians, collective)
+  if (length(counts) == 0) return(NULL)
+  split <- list(decide = counts, judge = tuning_counts(judge$medians, collective))
+  mutate(policy_cells(decider, collective, split, judge), decided_on = decided_on, judged_on = judged_on,
+    collective = collective)
+}
+
+across_counts <- function(rows, study, collective) {
+  rows <- rows[rows$collective == collective, ]
+  bind_rows(map(unique(rows$mapping), function(mapping) {
+    medians <- summarise_launches(rows[rows$mapping == mapping, ])
+    results <- list(study = study, medians = medians)
+    counts <- tuning_counts(medians, collective)
+    between <- counts[-c(1, length(counts))]
+    bind_rows(map(between, function(count) {
+      split <- list(decide = setdiff(counts, count), judge = count)
+      mutate(policy_cells(results, collective, split), decided_on = "all other process counts",
+        judged_on = "each process count between", collective = collective)
+    }))
+  }))
+}
+
+tables_across <- function(results) {
+  if (is.null(results$study$import)) return(list())
+  across <- summarise_regret_across(results)
+  if (nrow(across) == 0) return(list())
+  list(listed("regret-across", NULL, across, paste(
+    "Decisions judged on data that did not decide. tuned: the rules of this study's method; best-single: the algorithm",
+    "other than the default that is best where it was decided.", slowdown_note
+  )))
+}
+
+#' What [summarise_regret_across()] says, in sentences
+#' @noRd
+describe_across <- function(results) {
+  if (is.null(results$study$import)) return(NULL)
+  across <- filter(results$tables[["regret-across"]] %||% summarise_regret_across(results), .data$mapping == "all")
+  if (nrow(across) == 0) return(NULL)
+  wide <- across |>
+    select("decided_on", "judged_on", "collective", "policy", "geometric_mean_pct", "cells") |>
+    pivot_wider(names_from = "policy", values_from = "geometric_mean_pct")
+  paste0(
+    capitalised(collective_word(wide$collective)), ", decided on ", wide$decided_on, " and judged on ", wide$judged_on,
+    " (", format_number(wide$cells), " cells): the tuned rules are ", format_pct(wide$tuned),
+    " slower than the best measured algorithm, the default ", format_pct(wide$default), " (geometric means)."
+  )
+}

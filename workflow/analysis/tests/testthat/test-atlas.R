@@ -1,0 +1,61 @@
+# Two machines of one kind, where chain is the fastest from 64 ranks on, and one where the default always is.
+machines <- function() {
+  grid <- expand.grid(
+    algorithm = c("default", "chain", "linear"), processes = c(8, 64), size_bytes = c(1, 2, 4, 1024, 2048),
+    machine = c("a", "b", "c"), stringsAsFactors = FALSE
+  )
+  factor <- with(grid, ifelse(algorithm == "linear", 2, ifelse(
+    algorithm == "chain" & machine != "c" & processes == 64, 0.5, ifelse(algorithm == "chain", 1.25, 1)
+  )))
+  dplyr::mutate(toy_rows("bcast", grid$algorithm, grid$processes, grid$size_bytes, factor * grid$processes),
+    machine = grid$machine, simulated = FALSE, nodes = 2)
+}
+
+atlas_of <- function(rows) {
+  results <- read_results(make_study(rows))
+  results$study$chapter <- "atlas"
+  results
+}
+
+test_that("the default's regret by machine and collective, by hand", {
+  rows <- atlas_rows(atlas_of(machines()))
+  found <- summarise_atlas(rows)
+  expect_equal(found$machine, c("a", "b", "c"))
+  expect_equal(found$geometric_mean_pct, c(100 * (sqrt(2) - 1), 100 * (sqrt(2) - 1), 0))
+  expect_equal(found$slower_pct, c(50, 50, 0))
+  expect_equal(found$cells, c(10, 10, 10))
+})
+
+test_that("a rule is learned only where every machine that teaches it gains", {
+  rows <- atlas_rows(atlas_of(machines()))
+  expect_equal(nrow(learn_rule(rows)), 0)
+  two <- learn_rule(rows[rows$machine != "c", ])
+  expect_equal(unique(two[c("rank_class", "algorithm")]), tibble::tibble(rank_class = 64, algorithm = "chain"))
+})
+
+test_that("leave one machine out: nothing of the machine reaches its rule", {
+  found <- summarise_one_rule(atlas_rows(atlas_of(machines())))
+  of <- function(policy) found$geometric_mean_pct[found$policy == policy]
+  expect_equal(of("one rule for all machines"), of("default"))
+  # On c the rule of a and b is wrong: 1.25 in half of the cells.
+  expect_equal(of("rule of the other machines"), c(100 * (sqrt(2) - 1), 100 * (sqrt(2) - 1), 100 * (sqrt(1.25) - 1)))
+})
+
+test_that("winners agree between machines of one kind", {
+  found <- summarise_winner_agreement(atlas_rows(atlas_of(machines())))
+  pair <- function(one, two) found[found$machine == one & found$other == two, ]
+  expect_equal(pair("a", "b")$same_winner_pct, 100)
+  expect_equal(pair("a", "c")$same_winner_pct, 50)
+  expect_equal(pair("c", "a")$winner_costs_pct, 100 * (sqrt(1.25) - 1))
+})
+
+test_that("the chapter has tables, a figure and sentences that name the machines", {
+  results <- atlas_of(machines())
+  folder <- tempfile()
+  write_analysis(results, folder)
+  expect_true(all(file.exists(file.path(folder, c(
+    "tables/atlas-default.csv", "tables/atlas-one-rule.csv", "tables/atlas-agreement.csv", "figures/atlas-default.svg"
+  )))))
+  told <- readr::read_csv(file.path(folder, "sentences.csv"), show_col_types = FALSE)
+  expect_match(told$text[told$section == "answer"], "^a: the default is slower", all = FALSE)
+})

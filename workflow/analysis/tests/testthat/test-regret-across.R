@@ -1,0 +1,58 @@
+two_sources <- function(second) {
+  rows <- lawful(c(default = 1.3, linear = 1, chain = 1.1))
+  rows <- rows[rows$collective == "bcast", ]
+  other <- dplyr::mutate(rows, latency_us = .data$latency_us * second[.data$algorithm])
+  dplyr::bind_rows(
+    dplyr::mutate(rows, source = "one"), dplyr::mutate(other, source = "two", launch = 2L)
+  )
+}
+
+across_of <- function(rows) {
+  results <- read_results(make_study(rows))
+  results$study$import <- list()
+  summarise_regret_across(results)
+}
+
+test_that("rules of one source are judged on the other, by hand", {
+  # On the second source's machine chain is the fastest: 1.1 / 1 there for linear, 1.3 for the default.
+  found <- across_of(two_sources(c(default = 1, linear = 1.1, chain = 1 / 1.1)))
+  expect_equal(names(found), names(no_regret_across()))
+  there <- found[found$decided_on == "one" & found$mapping == "all", ]
+  expect_equal(there$geometric_mean_pct[match(c("default", "best-single", "tuned"), there$policy)], c(30, 10, 10))
+  back <- found[found$decided_on == "two" & found$mapping == "core" & found$policy == "tuned", ]
+  expect_equal(back$geometric_mean_pct, 10)
+  expect_equal(back$cells, 84)
+})
+
+test_that("nothing of the judging source reaches the rules", {
+  rows <- two_sources(c(default = 1, linear = 1, chain = 1))
+  policies <- function(rows) {
+    parts <- rows_in_place(read_results(make_study(rows))$rows)
+    study <- read_results(make_study(rows))$study
+    cells <- across_sources(parts, study, "bcast", "one", "two")
+    cells[cells$policy == "tuned", c("processes", "size_bytes", "algorithm")]
+  }
+  scrambled <- rows
+  second <- scrambled$source == "two"
+  scrambled$latency_us[second] <- rev(scrambled$latency_us[second])
+  expect_equal(policies(scrambled), policies(rows))
+})
+
+test_that("one source: every process count between is judged by the others", {
+  rows <- lawful(c(default = 1.3, linear = 1), counts = c(4, 8, 16, 32), sizes = 2^(0:10))
+  rows <- dplyr::mutate(rows[rows$collective == "bcast", ], source = "one")
+  found <- across_of(rows)
+  expect_equal(unique(found$judged_on), "each process count between")
+  tuned <- found[found$policy == "tuned" & found$mapping == "all", ]
+  expect_equal(tuned$cells, 2L * 11L)
+  expect_equal(tuned$geometric_mean_pct, 0)
+})
+
+test_that("flagged rows and mappings of one source alone are in no policy", {
+  rows <- dplyr::mutate(two_sources(c(default = 1, linear = 1, chain = 1)), flag = "")
+  rows$flag[rows$source == "two" & rows$processes == 8] <- "outlier"
+  alone <- dplyr::mutate(rows[rows$source == "two", ], mapping = "node")
+  found <- across_of(dplyr::bind_rows(rows, alone))
+  expect_equal(unique(found$mapping), c("all", "core"))
+  expect_equal(max(found$cells[found$judged_on == "two"]), 84 - 7)
+})

@@ -1,0 +1,57 @@
+"""The measurements of other studies under one question: the atlas of all machines."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from collstudy.sources.source import Rows, Source
+from collstudy.study.config import Gathered
+from collstudy.study.work import Work, canonical
+
+
+class GatheredSource(Source):
+    """Rows of other studies' measurements.csv, each with its study and machine; nothing is to be done for them but the studies."""
+
+    described_by = Gathered
+
+    def work(self) -> list[Work]:
+        """None: that of the studies is theirs."""
+        return []
+
+    def members(self) -> list[str]:
+        """The studies that can be had on this computer; a run leaves the others out and says so."""
+        # Imported here: the package finds the kinds of sources by importing this module.
+        from collstudy.sources import source_of
+
+        assert isinstance(self.study.source, Gathered)
+        found = [self.context.configuration.study(name) for name in self.study.source.gather]
+        return [study.name for study in found if not source_of(study, self.context).absent()]
+
+    def describe(self) -> dict[str, Any]:
+        """The studies that are gathered."""
+        return {
+            "collectives": {},
+            "decisions": {},
+            "how": {"suite": "", "suite_version": "", "mpi": "", "mpi_version": "", "simulator": "", "simulator_version": ""},
+            "cells": hashlib.sha256(canonical(self.members())).hexdigest(),
+            "gathered": self.members(),
+        }  # fmt: skip
+
+    def inputs(self) -> list[Path]:
+        """The measurements of the studies."""
+        return [self.context.results / name / "measurements.csv" for name in self.members()]
+
+    def rows(self) -> Rows:
+        """All rows of collectives with a latency; they keep the names of their study and machine."""
+        rows = Rows()
+        for path in self.inputs():
+            with open(path, newline="", encoding="utf-8") as stream:
+                rows.measurements += [row for row in csv.DictReader(stream) if row["latency_us"]]
+        return rows
+
+    def absent(self) -> str:
+        """Without any study there is nothing to gather."""
+        return "" if self.members() else "none of the studies that it gathers can be had"

@@ -1,0 +1,81 @@
+"""CSV files: a header, a mapping of columns, one row a measurement."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from collstudy.base.errors import StudyError, allowed
+from collstudy.sources.importing.strict import Problems, read_text
+
+#: Columns that a file may lack.
+OPTIONAL = ("min_latency_us", "max_latency_us", "iterations", "nodes", "launch")
+
+
+def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tuple[int, dict[str, str]]]:
+    """Line and fields of each row, by the names of `columns`. Rows of another number of fields than the header are counted.
+
+    Raises StudyError for a file that is no text, has no row, whose header lacks a column or has one twice, and for a quote that
+    nobody closes.
+    """
+    stream = csv.reader(read_text(path).splitlines(keepends=True), strict=True)
+    header: list[str] = []
+    found: dict[str, str] = {}
+    used = 0
+    for line, fields in _records(stream, path):
+        if not any(text.strip() for text in fields):
+            continue
+        if not header:
+            header = [name.strip() for name in fields]
+            found = _columns(path, header, entry.get("columns", {}), problems)
+            continue
+        used += 1
+        if len(fields) != len(header):
+            problems.note(
+                f"rows with {'fewer' if len(fields) < len(header) else 'more'} fields than the header",
+                f"{path.name}, line {line}",
+            )
+            continue
+        row = dict(zip(header, (text.strip() for text in fields), strict=True))
+        yield line, {field: row[name] for field, name in found.items()}
+    if not header:
+        raise StudyError(f"{path}: the file is empty")
+    if not used:
+        raise StudyError(f"{path}: line 1: a header and no row")
+
+
+def _records(stream: Any, path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Records with the line that each begins on."""
+    while True:
+        line = stream.line_num + 1
+        try:
+            fields = next(stream)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            reason = "a quote that is not closed" if "end of data" in str(error) else str(error)
+            raise StudyError(f"{path}: line {line}: {reason}") from None
+        if stream.line_num > line:
+            raise StudyError(f"{path}: line {line}: a quoted field goes on to line {stream.line_num}")
+        yield line, fields
+
+
+def _columns(path: Path, header: list[str], columns: dict[str, Any], problems: Problems) -> dict[str, str]:
+    """Field -> the name of its column in this file; of several names the first that is there."""
+    twice = [name for name, count in Counter(header).items() if count > 1 and name]
+    if twice:
+        raise StudyError(f"{path}: line 1: the header names the column {twice[0]!r} twice")
+    found = {}
+    for name, wanted in columns.items():
+        names = wanted if isinstance(wanted, list) else [wanted]
+        here = [text for text in names if text in header]
+        if here:
+            found[name] = here[0]
+        elif name in OPTIONAL:
+            problems.note(f"files without the column {' or '.join(names)}", path.name)
+        else:
+            raise StudyError(f"{path}: line 1: no column {' or '.join(map(repr, names))} for {name}{allowed(header)}")
+    return found

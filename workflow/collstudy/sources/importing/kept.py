@@ -1,0 +1,27 @@
+"""What was read of files that do not change: a JSON file with the digest of what it was made of and one of what it holds."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from collstudy.base.files import write_atomically
+
+
+def write(path: Path, made_of: str, content: Any) -> None:
+    """Keep *content* (JSON) in *path*."""
+    text = json.dumps(content, separators=(",", ":"))
+    write_atomically(path, f"{made_of}\n{hashlib.sha256(text.encode()).hexdigest()}\n{text}\n".encode())
+
+
+def read(path: Path, made_of: str) -> Any:
+    """What was kept, if it is whole and was made of the same; else None."""
+    try:
+        first, second, text = path.read_text(encoding="utf-8").removesuffix("\n").split("\n", 2)
+        if first != made_of or hashlib.sha256(text.encode()).hexdigest() != second:
+            return None
+        return json.loads(text)
+    except (OSError, ValueError):
+        return None

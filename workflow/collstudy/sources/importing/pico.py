@@ -1,0 +1,262 @@
+"""PICO's result archives (HLC-Lab/pico): a folder or a .tar.gz a run, `<test>/<count>_<algorithm>_<type>.csv`, one time a call.
+
+`highest` is the time of the slowest rank in ns. The count is that of the whole buffer (pico_core/pico_core_utils.c): a rank of an
+allgather, alltoall, gather or scatter has count / ranks elements. The first fifth of the calls is warm-up. Which test measured
+what is in `<system>_metadata.csv`, beside the archives. Algorithms that end in `_ompi` are Open MPI's of that name; all others are
+PICO's own and are not imported.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import re
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from collstudy.base.errors import StudyError
+from collstudy.sources.importing import kept
+from collstudy.sources.importing.strict import Problems, Refused, positive, read_text
+from collstudy.study.config import Catalogue
+from collstudy.study.openmpi_numbers import algorithm_of
+
+#: Goes up when what a cached summary holds changes.
+VERSION = 2
+#: The first fifth of the calls is warm-up, as in the authors' own analysis (plot/summarize_data.py).
+WARM_UP = 0.2
+#: PICO's words for Open MPI's algorithms, in the order of coll/tuned's numbers (config/algorithms/MPI/Open-MPI/*.json).
+WORDS = {
+    "allgather": "linear k_bruck recursive_doubling ring neighbor two_proc sparbit",
+    "allreduce": "linear non_overlapping recursive_doubling ring ring_segmented rabenseifner",
+    "alltoall": "linear pairwise modified_bruck linear_sync two_proc",
+    "bcast": "linear chain pipeline split_binary binary binomial knomial scatter_allgather scatter_allgather_ring",
+    "gather": "linear binomial linear_synch",
+    "reduce": "linear chain pipeline binary binomial in_order rabenseifner",
+    "reduce_scatter": "non_overlapping recursive_halving ring butterfly",
+    "scatter": "linear binomial linear_nb",
+}
+TYPE_BYTES = {"int8": 1, "char": 1, "int16": 2, "int32": 4, "int": 4, "float": 4, "int64": 8, "double": 8}
+#: There a rank has its part of the buffer.
+DIVIDED = ("allgather", "alltoall", "gather", "scatter")
+_RESULT = re.compile(r"(?P<count>\d+)_(?P<algorithm>.+)_(?P<type>[a-z]+\d*)\.csv", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What is kept of one file: count, algorithm and type of its name; median, quartiles (ns) and count of its calls."""
+
+    test: str
+    count: int
+    algorithm: str
+    type: str
+    calls: int
+    median_ns: float
+    q1_ns: float
+    q3_ns: float
+    refused: tuple[tuple[str, int], ...] = ()
+
+
+def rows(
+    path: Path,
+    entry: dict[str, Any],
+    problems: Problems,
+    catalogue: Catalogue,
+    metadata: Path,
+    version: str,
+    cache: Path | None,
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Fields of each file of a run that the study asks for, times in us.
+
+    *metadata* is the CSV that names the tests; the study's `where` keeps the tests whose metadata have these values. *version* is
+    that of Open MPI where the metadata do not say. *cache* keeps what was read, by the archive's content.
+    """
+    run = path.name.removesuffix(".tar.gz")
+    results, allocations = _summary(path, cache)
+    tests = {row["test_id"]: row for row in read_metadata(metadata) if row["timestamp"] == run}
+    if not tests:
+        raise StudyError(f"{metadata}: no row with the timestamp {run}, of {path}")
+    chosen = {}
+    for test in sorted({result.test for result in results}):
+        about = tests.get(test)
+        if about is None:
+            problems.note("tests that the metadata do not name", f"{path.name}, {test}/")
+        elif not _asked(about, entry.get("where", {})):
+            problems.note("tests that the study does not ask for (where)", f"{path.name}, {test}/")
+        else:
+            chosen[test] = _shape(path, test, about, allocations, entry.get("ranks", "metadata"), problems)
+    for result in results:
+        if chosen.get(result.test) is None:
+            continue
+        about, (nodes, ranks, mapping) = tests[result.test], chosen[result.test]
+        place = f"{path.name}, {result.test}/{result.count}_{result.algorithm}_{result.type}.csv"
+        collective = about["collective_type"].lower()
+        named, parameters = _algorithm(result.algorithm, collective, about["mpi_lib_version"] or version, catalogue)
+        if named is None:
+            problems.note("files of algorithms that are not Open MPI's", place)
+            continue
+        for reason, count in result.refused:
+            problems.note(f"calls whose {reason}", place, count)
+        if result.type not in TYPE_BYTES:
+            raise StudyError(f"{place}: the type {result.type!r} has no known size")
+        if not result.calls:
+            problems.note("files without a time", place)
+            continue
+        size = (result.count // ranks if collective in DIVIDED else result.count) * TYPE_BYTES[result.type]
+        yield 0, {
+            "collective": collective, "algorithm": named, "parameters": parameters, "mapping": mapping, "nodes": nodes,
+            "processes": ranks, "size_bytes": size, "latency_us": result.median_ns / 1e3, "q1_us": result.q1_ns / 1e3,
+            "q3_us": result.q3_ns / 1e3, "iterations": result.calls, "run": f"{run}/{result.test}",
+        }  # fmt: skip
+
+
+def read_metadata(path: Path) -> list[dict[str, str]]:
+    """The rows of PICO's metadata. Raises StudyError where it is not that."""
+    if not path.exists():
+        raise StudyError(f"{path}: no such file; `metadata` names PICO's <system>_metadata.csv")
+    found = list(csv.DictReader(io.StringIO(read_text(path))))
+    wanted = {"timestamp", "test_id", "nnodes", "tasks_per_node", "collective_type", "mpi_lib_version"}
+    if not found or not wanted <= set(found[0]):
+        raise StudyError(f"{path}: line 1: not PICO's metadata; it needs the columns {', '.join(sorted(wanted))}")
+    return found
+
+
+def _asked(about: dict[str, str], where: dict[str, Any]) -> bool:
+    for key, values in where.items():
+        if key not in about:
+            raise StudyError(f"where: PICO's metadata have no column {key!r}; they have {', '.join(about)}")
+        if about[key] not in [str(value) for value in (values if isinstance(values, list) else [values])]:
+            return False
+    return True
+
+
+def _shape(
+    path: Path, test: str, about: dict[str, str], allocations: dict[str, list[str]], believed: str, problems: Problems
+) -> tuple[int, int, str] | None:
+    """Nodes, ranks and mapping of a test; None where metadata and allocation do not agree and the study believes neither."""
+    nodes = int(about["nnodes"])
+    ranks = nodes * int(about["tasks_per_node"])
+    fitting = [hosts for hosts in allocations.values() if len(hosts) == ranks]
+    only = next(iter(allocations.values())) if len(allocations) == 1 else None
+    if not fitting and only and len(set(only)) == nodes:
+        if believed != "allocation":
+            problems.note(
+                "tests whose allocation has another number of ranks than the metadata say (the study may say ranks: allocation)",
+                f"{path.name}, {test}/: {len(only)} instead of {ranks}",
+            )
+            return None
+        fitting, ranks = [only], len(only)
+    hosts = fitting[0] if fitting else []
+    cyclic = ranks == nodes or (len(hosts) > 1 and hosts[0] != hosts[1])
+    return nodes, ranks, "node" if cyclic else "core"
+
+
+def _algorithm(name: str, collective: str, version: str, catalogue: Catalogue) -> tuple[str | None, str]:
+    """The catalogue's name and parameters of PICO's algorithm; None where it is not this Open MPI's."""
+    found = re.fullmatch(r"(?P<word>.+)_ompi(_(?P<segment>\d+))?", name)
+    if not found:
+        return None, ""
+    parameters = f"segment_bytes={found['segment']}" if found["segment"] else ""
+    if found["word"] == "default":
+        return "default", parameters
+    words = WORDS.get(collective, "").split()
+    if found["word"] not in words:
+        return None, ""
+    try:
+        return algorithm_of(catalogue, collective, words.index(found["word"]) + 1, version), parameters
+    except StudyError:
+        return None, ""
+
+
+def _summary(path: Path, cache: Path | None) -> tuple[list[Result], dict[str, list[str]]]:
+    """What is kept of a run, from the cache where that has it for this very content."""
+    digest = digest_of(path)
+    stored = cache / f"pico-{digest[:32]}.json" if cache else None
+    found = kept.read(stored, f"{digest} {VERSION}") if stored else None
+    if found is not None:
+        return [Result(*values[:-1], tuple((reason, n) for reason, n in values[-1])) for values in found[0]], found[1]
+    results, allocations = [], {}
+    for name, content in _files(path):
+        folder, _, file = name.rpartition("/")
+        parts = _RESULT.fullmatch(file)
+        if file.startswith("alloc") and file.endswith(".csv"):
+            # Written by MPI-IO in records of fixed width, padded with zero bytes.
+            lines = read_text(path / name, content.replace(b"\0", b"")).split("\n")[1:]
+            allocations[file] = [line.split(",")[1] for line in lines if "," in line]
+        elif parts and folder and "/" not in folder:
+            results.append(_result(path, name, folder, parts, content))
+    results.sort(key=lambda result: (result.test, result.algorithm, result.count))
+    if not results:
+        raise StudyError(f"{path}: no results of PICO in it (<test>/<count>_<algorithm>_<type>.csv)")
+    if stored:
+        kept.write(stored, f"{digest} {VERSION}", [[list(vars(result).values()) for result in results], allocations])
+    return results, allocations
+
+
+def digest_of(path: Path) -> str:
+    """Of the content of an archive, or of every file of a folder with its name."""
+    total = hashlib.sha256()
+    if path.is_dir():
+        for file in sorted(path.rglob("*.csv")):
+            content = hashlib.sha256(file.read_bytes()).hexdigest()
+            total.update(f"{file.relative_to(path)} {content}\n".encode())
+        return total.hexdigest()
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _files(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Names inside of the run's folder, and contents, of all CSV files."""
+    if path.is_dir():
+        for file in sorted(path.rglob("*.csv")):
+            yield str(file.relative_to(path)), file.read_bytes()
+        return
+    try:
+        with tarfile.open(path, "r:gz") as archive:
+            for member in archive:
+                if member.isfile() and member.name.endswith(".csv"):
+                    stream = archive.extractfile(member)
+                    yield member.name.removeprefix("./").partition("/")[2], stream.read() if stream else b""
+    except (tarfile.TarError, EOFError, OSError) as error:
+        raise StudyError(f"{path}: the archive cannot be read: {error}") from None
+
+
+def _result(path: Path, name: str, test: str, parts: re.Match, content: bytes) -> Result:
+    """Median, quartiles and count of the calls of one file."""
+    header, _, body = content.partition(b"\n")
+    columns = header.decode("ascii", "replace").strip().split(",")
+    if columns[0] != "highest":
+        raise StudyError(f"{path}: {name}: line 1: the first column is {columns[0]!r}, not 'highest'")
+    refused: dict[str, int] = {}
+    if body and not body.endswith(b"\n"):
+        body = body[: body.rfind(b"\n") + 1]
+        refused["line is cut"] = 1
+    if len(columns) == 1 and not body.translate(None, b"0123456789\r\n"):
+        values = np.fromstring(body, dtype=np.int64, sep="\n") if body.strip() else np.empty(0)
+        values = values[int(len(values) * WARM_UP) :].astype(float)
+        for reason, wrong in (("time is zero", values <= 0), ("time is enormous", values > 1e12)):
+            if wrong.any():
+                refused[reason] = int(wrong.sum())
+                values = values[~wrong]
+    else:
+        times = []
+        lines = [line for line in read_text(path / name, body).splitlines() if line.strip()]
+        for line in lines[int(len(lines) * WARM_UP) :]:
+            try:
+                fields = line.split(",")
+                if len(fields) != len(columns):
+                    raise Refused("line has another number of fields than the header")
+                times.append(positive(fields[0], "time", 1e12))
+            except Refused as reason:
+                refused[str(reason)] = refused.get(str(reason), 0) + 1
+        values = np.array(times)
+    low, middle, high = np.percentile(values, [25, 50, 75]) if len(values) else (0.0, 0.0, 0.0)
+    return Result(
+        test, int(parts["count"]), parts["algorithm"], parts["type"], len(values), float(middle), float(low), float(high),
+        tuple(sorted(refused.items())),
+    )  # fmt: skip

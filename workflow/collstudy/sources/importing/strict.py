@@ -1,0 +1,110 @@
+"""Text and numbers of files that others made: what is not plainly a number, in a file that is plainly text, is refused."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from collstudy.base.errors import StudyError
+
+#: No call of a collective takes a quarter of an hour (us), and no message of one rank is a tebibyte (bytes).
+LONGEST_US = 1e9
+LARGEST = 2**40
+#: A time in microseconds.
+UNITS = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}
+
+_DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_ODD = (
+    (re.compile(r"[+-]?\d+,\d+", re.ASCII), "has a decimal comma"),
+    (re.compile(r"[+-]?nan", re.IGNORECASE), "is not a number (NaN)"),
+    (re.compile(r"[+-]?inf(inity)?", re.IGNORECASE), "is infinite"),
+    (re.compile(r"[\d._+-]*_[\d._eE+-]*"), "has an underscore"),
+)
+
+
+class Refused(Exception):
+    """Why a row is not used."""
+
+
+@dataclass
+class Problems:
+    """What was not used, and what is odd: counted by reason, with the first place of each."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    first: dict[str, str] = field(default_factory=dict)
+
+    def note(self, reason: str, where: str = "", count: int = 1) -> None:
+        """Count a reason; *where* is remembered the first time."""
+        self.counts[reason] = self.counts.get(reason, 0) + count
+        self.first.setdefault(reason, where)
+
+    def told(self) -> dict[str, int]:
+        """Reason with its first place -> how often."""
+        return {
+            text + (f" (first: {self.first[text]})" if self.first[text] else ""): count
+            for text, count in self.counts.items()
+        }
+
+
+def read_text(path: Path, content: bytes | None = None) -> str:
+    """The UTF-8 text of a file, with a mark of its byte order or without. Raises StudyError naming file, line and reason."""
+    content = path.read_bytes() if content is None else content
+    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise StudyError(f"{path}: line 1: the file is UTF-16; convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)")
+    zero = content.find(b"\0")
+    if zero >= 0:
+        line = content.count(b"\n", 0, zero) + 1
+        raise StudyError(f"{path}: line {line}: a zero byte: the file is binary (or UTF-16), not text")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise StudyError(
+            f"{path}: line {line}: the byte 0x{content[error.start]:02x} is no UTF-8; Latin-1 perhaps: convert the file "
+            "(iconv -f LATIN1 -t UTF-8)"
+        ) from None
+
+
+def decimal(text: str, what: str) -> float:
+    """A decimal number in ASCII digits with a point. Raises Refused with the reason, which begins with *what*."""
+    text = text.strip()
+    if not _DECIMAL.fullmatch(text):
+        if not text:
+            raise Refused(f"{what} is empty")
+        for pattern, reason in _ODD:
+            if pattern.fullmatch(text):
+                raise Refused(f"{what} {reason}")
+        if any(letter.isdigit() and not letter.isascii() for letter in text):
+            raise Refused(f"{what} has digits other than 0 to 9")
+        raise Refused(f"{what} is no number")
+    value = float(text)
+    if value in (float("inf"), float("-inf")):
+        raise Refused(f"{what} is enormous")
+    return value
+
+
+def positive(text: str, what: str, largest: float) -> float:
+    """A positive number not above *largest*. Raises Refused."""
+    value = decimal(text, what)
+    if value < 0:
+        raise Refused(f"{what} is negative")
+    if value == 0:
+        raise Refused(f"{what} is zero")
+    if value > largest:
+        raise Refused(f"{what} is enormous (above {largest:.3g})")
+    return value
+
+
+def whole(text: str, what: str, largest: float = LARGEST, smallest: int = 1) -> int:
+    """A whole number; 1.0 is one, 1.5 is none. Raises Refused."""
+    value = decimal(text, what)
+    if value != int(value):
+        raise Refused(f"{what} is no whole number")
+    if value < 0:
+        raise Refused(f"{what} is negative")
+    if value < smallest:
+        raise Refused(f"{what} is {int(value)}")
+    if value > largest:
+        raise Refused(f"{what} is enormous (above {largest:.3g})")
+    return int(value)

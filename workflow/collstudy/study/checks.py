@@ -1,0 +1,256 @@
+"""What a schema cannot say of the configuration: checks across keys, files and what is installed. Each raises StudyError."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from collstudy.base.errors import StudyError, allowed
+from collstudy.base.paths import ROOT, SETUP
+from collstudy.study.document import Place
+from collstudy.study.names import APPLICATIONS, LEVELS, MPIS, POINT_TO_POINT, SIZED, UNSIZED
+from collstudy.study.patterns import PATTERNS
+
+if TYPE_CHECKING:
+    from collstudy.study.config import Sweep
+
+#: The most cores of a machine: placements list them one by one.
+MOST_CORES = 2**20
+#: Keys of a machine that belong to one kind of it.
+KEYS_OF_KIND = {"simulation": "simulated", "calibration": "simulated", "slurm": "slurm"}
+
+
+def check_kind(raw: dict[str, Any], at: Callable[[str], Place]) -> None:
+    """A machine's keys and MPI library are those of its kind."""
+    kind = raw["kind"]
+    for key, wanted in KEYS_OF_KIND.items():
+        if key in raw and kind != wanted:
+            raise StudyError(f"{at(key)}: only a machine of kind {wanted} has {key}, this one is of kind {kind}")
+    if raw.get("mpi", MPIS[kind][0]) not in MPIS[kind]:
+        raise StudyError(f"{at('mpi')}: {raw['mpi']!r} does not run on a machine of kind {kind}{allowed(MPIS[kind])}")
+
+
+def check_levels(names: Sequence[str], counts: Sequence[int], where: Place) -> None:
+    """Each level once, from the outermost to core, and not more cores than can be listed."""
+    if names[-1] != "core":
+        raise StudyError(f"{where}: the last (innermost) of the levels must be core, not {names[-1]}")
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise StudyError(f"{where / index}: a level is named twice: {name}")
+    for index, (outer, inner) in enumerate(itertools.pairwise(names)):
+        if LEVELS.index(outer) > LEVELS.index(inner):
+            raise StudyError(
+                f"{where / (index + 1)}: {inner} is inside of {outer}; allowed is the order " + ", ".join(LEVELS)
+            )
+    if math.prod(counts) > MOST_CORES:
+        raise StudyError(f"{where}: {math.prod(counts)} cores in all; allowed are at most {MOST_CORES}")
+
+
+def check_simulation(simulation: dict[str, Any], levels: Sequence[str], where: Place) -> None:
+    """Cost tables ascend and are of levels that the machine has; SimGrid takes the options that are meant for it."""
+    tables = {(key,): simulation[key] for key in ("send_us", "receive_us") if key in simulation}
+    tables |= {("delay_us", name): points for name, points in simulation.get("delay_us", {}).items()}
+    for keys, points in tables.items():
+        place = functools.reduce(Place.__truediv__, keys, where)
+        for index, (before, after) in enumerate(itertools.pairwise(points)):
+            if before[0] >= after[0]:
+                raise StudyError(
+                    f"{place / (index + 1)}: size {after[0]} comes after {before[0]}; allowed are ascending sizes, each once"
+                )
+    for key in ("delay_us", "forward_gb_s"):
+        for name in simulation.get(key, {}):
+            if name not in levels:
+                raise StudyError(f"{where / key / name}: the machine has no level {name!r}{allowed(levels)}")
+    if "delay_us" in simulation and levels[-1] not in simulation["delay_us"]:
+        raise StudyError(f"{where / 'delay_us'} lacks the level {levels[-1]!r}, from which the others go on")
+    if simulation.get("smpi"):
+        problem = refused_by_simgrid(tuple(simulation["smpi"].items()))
+        if problem:
+            raise StudyError(f"{where / 'smpi'}: SimGrid refuses it: {problem}")
+
+
+@functools.cache
+def refused_by_simgrid(options: tuple[tuple[str, Any], ...]) -> str:
+    """Why the installed SimGrid does not start with these options; empty where it does, or where there is none to ask.
+
+    A broadcast between two ranks is simulated with them: SimGrid reads some options only when it uses them.
+    """
+    program = SETUP / "build" / "simulated" / "bench" / "collbench_bcast"
+    if not shutil.which("smpirun") or not program.exists():
+        return ""
+    with tempfile.TemporaryDirectory(prefix="collstudy-") as folder:
+        described, hosts = Path(folder, "platform.xml"), Path(folder, "hosts")
+        described.write_text(
+            "<?xml version='1.0'?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
+            '<platform version="4.1"><cluster id="c" prefix="c" suffix="" radical="0-1" speed="1Gf" bw="1GBps" lat="1us"/>'
+            "</platform>\n"
+        )
+        hosts.write_text("c0\nc1\n")
+        command = ["smpirun", "-np", "2", "-platform", described, "-hostfile", hosts]
+        sweep = [program, "-i", "1", "-x", "0", "-m", "1:1"]
+
+        def run(settings: list[str]) -> subprocess.CompletedProcess[str] | None:
+            try:
+                return subprocess.run(
+                    [*command, *settings, *sweep], capture_output=True, text=True, timeout=60, check=False, cwd=folder
+                )
+            except (OSError, subprocess.TimeoutExpired):
+                return None  # it says nothing about the options
+
+        done, plain = run([f"--cfg={key}:{value}" for key, value in options]), None
+        if done is not None and done.returncode:
+            plain = run([])
+    if done is None or done.returncode == 0 or plain is None or plain.returncode:
+        return ""
+    printed = done.stdout + done.stderr
+    said = re.search(r"/CRITICAL\] (?:Uncaught exception \S+: )?(.*)", printed)
+    problem = said.group(1).strip() if said else f"it ends with exit status {done.returncode}"
+    key = re.search(r"Bad config key: (\S+)", problem)
+    if not key:
+        problem += " (" + ", ".join(f"{name}: {value}" for name, value in options) + ")"
+    else:
+        known = re.findall(r"^  ([\w/-]+): \(", printed, re.MULTILINE)
+        near = [name for name in known if name.partition("/")[0] == key.group(1).partition("/")[0]]
+        problem += allowed(near or known)
+    return problem
+
+
+def check_catalogue(catalogue: dict[str, dict[str, dict[str, Any]]], where: Place) -> None:
+    """Collectives, patterns and algorithms of the collectives library that the catalogue names exist."""
+    known = (*SIZED, *UNSIZED, *APPLICATIONS)
+    own = library_algorithms()
+    for collective, entries in catalogue.items():
+        if collective not in known:
+            raise StudyError(f"{where / collective}: unknown collective {collective!r}{allowed(known)}")
+        for name, entry in entries.items():
+            at = where / collective / name
+            pattern = entry.get("pattern", {})
+            for text in [pattern] if isinstance(pattern, str) else pattern.values():
+                if text not in PATTERNS:
+                    raise StudyError(f"{at / 'pattern'}: unknown pattern {text!r}{allowed(PATTERNS)}")
+            for key in ("simulated", "library"):
+                algorithm = entry.get(key, {}).get("algorithm", "default")
+                if own and algorithm != "default" and algorithm not in own.get(collective, ()):
+                    raise StudyError(
+                        f"{at / key / 'algorithm'}: the collectives library has no {collective} algorithm {algorithm!r}"
+                        + allowed(own.get(collective, ()))
+                    )
+            inside = entry.get("inside")
+            if inside is not None and inside not in catalogue.get(f"i{collective}", {}):
+                raise StudyError(
+                    f"{at / 'inside'}: no i{collective} algorithm {inside!r}{allowed(catalogue.get(f'i{collective}', {}))}"
+                )
+
+
+@functools.cache
+def library_algorithms() -> dict[str, tuple[str, ...]]:
+    """The algorithms of the collectives library by collective, from its source; empty in a data package, which has none."""
+    found: dict[str, tuple[str, ...]] = {}
+    for path in sorted((ROOT / "workflow" / "native" / "coll" / "algorithms").glob("*.c")):
+        text = path.read_text(encoding="utf-8")
+        tables = dict(re.findall(r"static const struct algorithm (\w+)\[\] = {(.*?)\n};", text, re.DOTALL))
+        for collective, table in re.findall(r"^ANNOUNCE\(COLL_(\w+), (\w+)\)", text, re.MULTILINE):
+            names = re.findall(r'^ *{"(\w+)"', tables[table], re.MULTILINE)
+            found[collective.lower()] = (*found.get(collective.lower(), ()), *names)
+    return found
+
+
+def check_analysis(analysis: dict[str, Any], catalogue: dict[str, dict[str, Any]], where: Place) -> None:
+    """Classes are ranges beside each other, and every name is one of the catalogue."""
+    for key in ("size_classes", "process_classes"):
+        _check_classes(analysis.get(key, []), where / key)
+    knots = analysis.get("barrier_tree_knots", [])
+    if any(before >= after for before, after in itertools.pairwise(knots)):
+        raise StudyError(f"{where / 'barrier_tree_knots'} is {knots}; allowed are ascending numbers, each once")
+    known = {name for entries in catalogue.values() for name in entries}
+    for index, name in enumerate(analysis.get("best_excludes", ())):
+        if name not in known:
+            raise StudyError(f"{where / 'best_excludes' / index}: no algorithm {name!r}{allowed(known)}")
+    for collective, names in analysis.get("compare", {}).get("fitted", {}).items():
+        at = where / "compare" / "fitted" / collective
+        if collective not in catalogue:
+            raise StudyError(f"{at}: unknown collective {collective!r}{allowed(catalogue)}")
+        for name in names:
+            if name not in catalogue[collective]:
+                raise StudyError(f"{at}: no {collective} algorithm {name!r}{allowed(catalogue[collective])}")
+
+
+def _check_classes(classes: list[dict[str, Any]], where: Place) -> None:
+    for index, entry in enumerate(classes):
+        at = where / index
+        if entry["from"] > entry["to"]:
+            raise StudyError(f"{at}: the class {entry['label']!r} is empty: from {entry['from']} to {entry['to']}")
+        for other in classes[:index]:
+            if other["label"] == entry["label"]:
+                raise StudyError(f"{at / 'label'}: {entry['label']!r} is there twice; allowed is each label once")
+            if entry["from"] <= other["to"] and other["from"] <= entry["to"]:
+                raise StudyError(
+                    f"{at}: {entry['label']!r} ({entry['from']} to {entry['to']}) overlaps with {other['label']!r} "
+                    f"({other['from']} to {other['to']}); allowed are classes that share no number"
+                )
+
+
+def check_grid(analysis: dict[str, Any], collectives: dict[str, Any], where: Place) -> None:
+    """What the analysis names is measured. *collectives*: {algorithms: [{name}], processes, sizes} by collective, as in study.json."""
+    mine = {name: entry for name, entry in collectives.items() if name not in POINT_TO_POINT}
+    processes = sorted({count for entry in mine.values() for count in entry["processes"]})
+    fit = analysis.get("extrapolation", {}).get("fit_up_to")
+    if fit is not None and not (processes and processes[0] <= fit < processes[-1]):
+        measured = f"{processes[0]} to {processes[-1]}" if processes else "none of a collective"
+        raise StudyError(
+            f"{where / 'extrapolation' / 'fit_up_to'} is {fit}, and nothing is left on one side; the study's numbers of processes are "
+            f"{measured}"
+        )
+    sizes = {size for entry in mine.values() for size in entry["sizes"]}
+    for index, size in enumerate(analysis.get("figure_sizes", ())):
+        if size not in sizes:
+            shown = ", ".join(map(str, sorted(sizes))) or "none"
+            raise StudyError(f"{where / 'figure_sizes' / index}: size {size} is not measured; known: {shown}")
+    excluded = set(analysis.get("best_excludes", ()))
+    for name, entry in mine.items():
+        here = {algorithm["name"] for algorithm in entry["algorithms"]} - {"default"}
+        if here & excluded and here <= excluded:
+            raise StudyError(
+                f"{where / 'best_excludes'}: no {name} algorithm is left to compete with the default; all are excluded: "
+                + ", ".join(sorted(here))
+            )
+
+
+def check_chapter(raw: dict[str, Any], sweeps: Sequence[Sweep], where: Place) -> None:
+    """A chapter answers the question that the study asks: it finds in it what it shows."""
+    named = [sweep.collective for sweep in sweeps]
+    named += [entry["collective"] for entry in raw.get("import", {}).get("files", ())]
+    collective = any(name not in (*POINT_TO_POINT, *APPLICATIONS) for name in named)
+    pipelined = any(choice.name.startswith("pipelined") for sweep in sweeps for choice in sweep.algorithms)
+    analysis = raw.get("analysis", {})
+    mappings = {name for sweep in sweeps for name in sweep.mappings}
+    needs = {
+        "accuracy": ("analysis.compare", "compare" in analysis),
+        "atlas": ("studies to gather", "gather" in raw),
+        "collectives": ("a collective", collective),
+        "congestion": ("applications", "applications" in raw),
+        "ladder": (
+            "a point-to-point test: " + ", ".join(POINT_TO_POINT),
+            any(name in POINT_TO_POINT for name in named),
+        ),
+        "mapping": ("sweeps of a collective with two mappings", collective and len(mappings) > 1),
+        "pipelining": ("sweeps with a pipelined algorithm", pipelined),
+        "svd": ("sweeps of svd", "svd" in named),
+        "topology": ("sweeps of a collective", collective and bool(sweeps)),
+        "tuning": ("analysis.tuning", "tuning" in analysis),
+    }
+    what, there = needs[raw["chapter"]]
+    if not there:
+        fitting = [name for name, (_, fits) in needs.items() if fits]
+        raise StudyError(
+            f"{where}: the chapter {raw['chapter']} needs {what}, which this study has not; chapters that fit it: "
+            + (", ".join(fitting) or "none")
+        )

@@ -1,0 +1,54 @@
+"""Words of the configuration that the code knows: collectives, levels, MPI libraries by kind of machine, and what a name may be."""
+
+from __future__ import annotations
+
+import re
+
+from collstudy.base.errors import StudyError
+
+#: Benchmarks and what they need: collectives that sweep message sizes, and those without a size.
+SIZED = (
+    "bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall", "alltoallv", "ibcast",
+    "iallreduce", "reduce_scatter", "ireduce_scatter", "allgatherv", "reduce_scatter_block", "exscan", "scan", "latency", "bw",
+    "multi_lat", "pairs",
+)  # fmt: skip
+#: In the catalogue for imported data only: no suite that is used here measures them.
+IMPORTED_ONLY = ("allgatherv", "reduce_scatter_block", "exscan", "scan")
+UNSIZED = ("barrier",)
+NON_BLOCKING = ("ibcast", "iallreduce", "ireduce_scatter")
+#: Between two ranks; `pairs`, between each two of all ranks in turn, is in no suite but this project's.
+POINT_TO_POINT = ("latency", "bw", "multi_lat", "pairs")
+#: Programs of `workflow/native/apps/` whose time to solution is measured, for each number of processes and problem size.
+APPLICATIONS = ("svd",)
+
+#: Levels of a machine from the outermost to the innermost.
+LEVELS = ("group", "node", "socket", "numa", "ccd", "ccx", "core")
+#: MPI libraries by kind of machine, the default first. An imported machine runs nothing.
+MPIS = {
+    "simulated": ("smpi-openmpi", "smpi-mpich", "smpi-impi"),
+    "local": ("openmpi", "mpich", "impi"),
+    "slurm": ("openmpi", "mpich", "impi"),
+    "imported": ("openmpi", "mpich", "impi"),
+}
+
+#: Folders and files of `results/` that are not a study's.
+RESERVED = (
+    "applications", "blocks", "calibration", "cells", "complete.txt", "measured.txt", "replays", "report", "report-build", "sources",
+    "spack.lock", "traces",
+)  # fmt: skip
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+def check_name(name: str, what: str) -> None:
+    """Raise StudyError for a name that cannot be a file's: *what* says whose it is ("a study", "a machine")."""
+    if not NAME.fullmatch(name):
+        shown = repr(name) if len(name) <= 80 else f"{name[:60]!r}... ({len(name)} characters)"
+        raise StudyError(
+            f"{what} cannot be called {shown}; allowed: letters (A to Z, a to z), digits, '.', '_' and '-', "
+            "at most 64, the first a letter or a digit"
+        )
+    if what == "a study" and name in RESERVED:
+        raise StudyError(
+            f"a study cannot be called {name!r}: results/{name} is the workflow's own; reserved are "
+            + ", ".join(RESERVED)
+        )

@@ -1,0 +1,68 @@
+"""coll/tuned's numbers of its algorithms in Open MPI 4.1 and 5.0, by collective.
+
+From `ompi/mca/coll/tuned/coll_tuned_<collective>_decision.c` of v4.1.6 and v5.0.7, for data and machines where no Open MPI can be
+asked (`ompi_info --param coll tuned --level 9`). Names are Open MPI's own; the catalogue's entries name them.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from collstudy.base.errors import StudyError, allowed
+from collstudy.study.config import Catalogue
+
+#: Open MPI 5.0: every algorithm in the order of its number, from 1 on.
+_NAMES = {
+    "allgather": "linear bruck recursive_doubling ring neighbor two_proc sparbit",
+    "allgatherv": "default bruck ring neighbor two_proc sparbit",
+    "allreduce": "basic_linear nonoverlapping recursive_doubling ring segmented_ring rabenseifner",
+    "alltoall": "linear pairwise modified_bruck linear_sync two_proc",
+    "alltoallv": "basic_linear pairwise",
+    "barrier": "linear double_ring recursive_doubling bruck two_proc tree",
+    "bcast": "basic_linear chain pipeline split_binary_tree binary_tree binomial knomial scatter_allgather scatter_allgather_ring",
+    "exscan": "linear recursive_doubling",
+    "gather": "basic_linear binomial linear_sync",
+    "reduce": "linear chain pipeline binary binomial in-order_binary rabenseifner",
+    "reduce_scatter": "non-overlapping recursive_halving ring butterfly",
+    "reduce_scatter_block": "basic_linear recursive_doubling recursive_halving butterfly",
+    "scan": "linear recursive_doubling",
+    "scatter": "basic_linear binomial linear_nb",
+}
+#: What 5.0 has and 4.1 lacks.
+_SINCE_5 = {("allgather", "sparbit"), ("allgatherv", "sparbit")}
+VERSIONS = ("4.1", "5.0")
+
+#: Numbers of Open MPI 5.0, which are those of 4.1 and two more.
+NUMBERS = {name: {word: i for i, word in enumerate(words.split(), 1)} for name, words in _NAMES.items()}
+
+
+@functools.cache
+def numbers_of(version: str) -> dict[str, dict[str, int]]:
+    """Collective -> Open MPI's name -> its number, for a version such as 4.1.6. Raises StudyError for one that is not known."""
+    series = ".".join(version.split(".")[:2])
+    if series not in VERSIONS:
+        raise StudyError(f"the numbers of Open MPI {version}'s algorithms are not known" + allowed(VERSIONS))
+    return {
+        collective: {
+            name: number for name, number in names.items() if series != "4.1" or (collective, name) not in _SINCE_5
+        }
+        for collective, names in NUMBERS.items()
+    }
+
+
+def algorithm_of(catalogue: Catalogue, collective: str, number: int, version: str) -> str:
+    """The catalogue's name of Open MPI's algorithm *number* of a collective; 0 is the library's default.
+
+    Raises StudyError for a number or a collective that this version does not have.
+    """
+    if number == 0:
+        return "default"
+    known = numbers_of(version).get(collective, {})
+    found = [name for name, its in known.items() if its == number]
+    if not found:
+        raise StudyError(f"Open MPI {version} has no {collective} algorithm {number}; it has 0 to {len(known)}")
+    for name, entry in catalogue.algorithms[collective].items():
+        told = entry.get("openmpi", {}).get("algorithm", [])
+        if found[0] in (told if isinstance(told, list) else [told]):
+            return name
+    raise StudyError(f"config/algorithms.yaml: {collective}: no entry names Open MPI's {found[0]}")

@@ -1,0 +1,162 @@
+#include "core/signature.h"
+#include "core/message.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+/* ---- the basic elements of a type ---- */
+
+/* MPI's pairs, with what they are made of; MPI_DATATYPE_NULL where that is two types. */
+static bool is_pair(MPI_Datatype type, MPI_Datatype *of) {
+    *of = MPI_DATATYPE_NULL;
+    if (type == MPI_2INT) {
+        *of = MPI_INT;
+        return true;
+    }
+    return type == MPI_FLOAT_INT || type == MPI_DOUBLE_INT || type == MPI_LONG_INT || type == MPI_SHORT_INT ||
+           type == MPI_LONG_DOUBLE_INT;
+}
+
+static bool is_named(MPI_Datatype type) {
+    int integers, addresses, types, combiner;
+    return PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner) != MPI_SUCCESS ||
+           combiner == MPI_COMBINER_NAMED;
+}
+
+bool coll_is_basic(MPI_Datatype type) {
+    MPI_Datatype of;
+    return is_named(type) && !is_pair(type, &of);
+}
+
+int coll_type_bytes(MPI_Datatype type, long long *bytes) {
+#if COLL_SIMULATED
+    int size;
+    TRY(PMPI_Type_size(type, &size));
+#else
+    MPI_Count size;
+    TRY(PMPI_Type_size_x(type, &size));
+#endif
+    *bytes = size;
+    return MPI_SUCCESS;
+}
+
+/* type is *basic, or the elements are mixed from now on. */
+static void add_basic(MPI_Datatype type, MPI_Datatype *basic) {
+    if (*basic == MPI_DATATYPE_NULL)
+        *basic = type;
+    else if (*basic != type)
+        *basic = MPI_BYTE;
+}
+
+static int find_basic(MPI_Datatype type, MPI_Datatype *basic, bool *in_order);
+
+static int find_in_parts(const int integers[], MPI_Datatype types[], int n, int combiner, MPI_Datatype *basic,
+                         bool *in_order) {
+    int rc = MPI_SUCCESS;
+    *in_order = *in_order && (combiner == MPI_COMBINER_CONTIGUOUS || combiner == MPI_COMBINER_DUP);
+    for (int i = 0; i < n; i++) {
+        long long bytes = 0;
+        /* A part that occurs no times has no elements; only a structure says so for each part. */
+        bool there = combiner != MPI_COMBINER_STRUCT || integers[i + 1] > 0;
+        if (rc == MPI_SUCCESS)
+            rc = coll_type_bytes(types[i], &bytes);
+        if (rc == MPI_SUCCESS && there && bytes != 0)
+            rc = find_basic(types[i], basic, in_order);
+        if (!is_named(types[i]))
+            (void)PMPI_Type_free(&types[i]);
+    }
+    return rc;
+}
+
+/* The one basic type of all elements in *basic, MPI_BYTE for several. A type without elements changes nothing. */
+static int find_basic(MPI_Datatype type, MPI_Datatype *basic, bool *in_order) {
+    int n_integers, n_addresses, n_types, combiner;
+    MPI_Datatype of;
+    TRY(PMPI_Type_get_envelope(type, &n_integers, &n_addresses, &n_types, &combiner));
+    if (is_pair(type, &of)) {
+        add_basic(of == MPI_DATATYPE_NULL ? MPI_BYTE : of, basic);
+        *in_order = *in_order && of != MPI_DATATYPE_NULL; /* the others have gaps */
+        return MPI_SUCCESS;
+    }
+    if (combiner == MPI_COMBINER_NAMED || n_types == 0) {
+        add_basic(type, basic);
+        return MPI_SUCCESS;
+    }
+    int *integers = malloc(((size_t)n_integers + 1) * sizeof *integers);
+    MPI_Aint *addresses = malloc(((size_t)n_addresses + 1) * sizeof *addresses);
+    MPI_Datatype *types = malloc((size_t)n_types * sizeof(MPI_Datatype));
+    int rc = MPI_ERR_NO_MEM;
+    if (integers != NULL && addresses != NULL && types != NULL)
+        rc = PMPI_Type_get_contents(type, n_integers, n_addresses, n_types, integers, addresses, types);
+    if (rc == MPI_SUCCESS)
+        rc = find_in_parts(integers, types, n_types, combiner, basic, in_order);
+    free(integers);
+    free(addresses);
+    free(types);
+    return rc;
+}
+
+int coll_signature(MPI_Datatype type, struct signature *signature) {
+    long long each = 1;
+    *signature = (struct signature){.basic = MPI_DATATYPE_NULL, .in_order = true};
+    TRY(coll_type_bytes(type, &signature->bytes));
+    TRY(find_basic(type, &signature->basic, &signature->in_order));
+    if (signature->basic == MPI_DATATYPE_NULL)
+        signature->basic = MPI_BYTE;
+    if (signature->basic == MPI_BYTE)
+        signature->in_order = false;
+    TRY(coll_type_bytes(signature->basic, &each));
+    signature->n = signature->bytes / each;
+    return MPI_SUCCESS;
+}
+
+/* ---- a broadcast of these elements ---- */
+
+enum { PIECE = 1 << 28 }; /* bytes: MPI_Pack counts them in an int */
+
+/* All of the call's elements from its buffer to packed bytes, or back. */
+static int pack(const struct call *call, const struct signature *signature, char *packed, bool back) {
+    struct extent extent;
+    int at = 0, each = signature->bytes < PIECE ? (int)(PIECE / signature->bytes) : 1;
+    if (signature->bytes > INT_MAX)
+        return MPI_ERR_COUNT;
+    TRY(coll_extent(call->type, &extent));
+    for (long first = 0; first < call->count; first += each, at = 0) {
+        int count = call->count - first < each ? (int)(call->count - first) : each;
+        int bytes = (int)(signature->bytes * count);
+        char *here = coll_at(call->recv, first, extent.extent), *there = packed + first * signature->bytes;
+        TRY(back ? PMPI_Unpack(there, bytes, &at, here, count, call->type, call->comm)
+                 : PMPI_Pack(here, count, call->type, there, bytes, &at, call->comm));
+        if (at != bytes)
+            return MPI_ERR_INTERN;
+    }
+    return MPI_SUCCESS;
+}
+
+int coll_uniform_start(const struct call *call, struct uniform *uniform) {
+    struct signature signature;
+    *uniform = (struct uniform){.call = *call};
+    TRY(coll_signature(call->type, &signature));
+    if (signature.n > INT_MAX / call->count)
+        return COLL_USE_DEFAULT;
+    uniform->call.type = signature.basic;
+    uniform->call.count = (int)(signature.n * call->count);
+    if (signature.in_order)
+        return MPI_SUCCESS;
+    uniform->packed = malloc((size_t)signature.bytes * (size_t)call->count);
+    if (uniform->packed == NULL)
+        return MPI_ERR_NO_MEM;
+    uniform->call.recv = uniform->packed;
+    return call->rank == call->root ? pack(call, &signature, uniform->packed, false) : MPI_SUCCESS;
+}
+
+int coll_uniform_end(const struct call *call, struct uniform *uniform, int rc) {
+    struct signature signature;
+    if (rc == MPI_SUCCESS && uniform->packed != NULL && call->rank != call->root) {
+        rc = coll_signature(call->type, &signature);
+        if (rc == MPI_SUCCESS)
+            rc = pack(call, &signature, uniform->packed, true);
+    }
+    free(uniform->packed);
+    return rc;
+}

@@ -1,0 +1,249 @@
+/*
+ * What a program may do that benchmarks do not: each mode is one such thing, checked against what MPI promises. The
+ * algorithms are those that the environment chose. Exits with 1 when something is wrong.
+ *
+ *   test_programs types [count]   broadcasts in which each rank describes the same elements by another type and count
+ *   test_programs churn <n>       n communicators made, used and freed; the memory of the process must not grow
+ *   test_programs leave           MPI_Finalize with communicators that were used and not freed
+ *   test_programs large           MPI_Bcast_c
+ */
+#include <mpi.h>
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECK(call)                                                                                                    \
+    do {                                                                                                               \
+        int rc_ = (call);                                                                                              \
+        if (rc_ != MPI_SUCCESS) {                                                                                      \
+            fprintf(stderr, "%s:%d: %s returned %d\n", __FILE__, __LINE__, #call, rc_);                                \
+            PMPI_Abort(MPI_COMM_WORLD, 3);                                                                             \
+        }                                                                                                              \
+    } while (0)
+
+static int failures, rank, size;
+
+static void wrong(const char *what, int a, int b) {
+    if (failures++ < 5)
+        fprintf(stderr, "rank %d: %s (%d, %d)\n", rank, what, a, b);
+}
+
+/* ---- the same elements, described in another way on each rank ---- */
+
+enum { LAYOUTS = 5 };
+
+/* n elements as count items of type, and where the i-th element is: a permutation that each layout has of its own. */
+struct layout {
+    MPI_Datatype type;
+    int count;
+    size_t room; /* in elements */
+    size_t (*at)(int i, int n);
+};
+
+static size_t in_order(int i, int n) {
+    (void)n;
+    return (size_t)i;
+}
+
+/* Two elements, a gap of one. */
+static size_t with_gaps(int i, int n) {
+    (void)n;
+    return (size_t)(i / 2 * 3 + i % 2);
+}
+
+/* The two elements of a pair change places. */
+static size_t swapped(int i, int n) {
+    (void)n;
+    return (size_t)(i ^ 1);
+}
+
+static size_t backwards(int i, int n) {
+    return (size_t)(n - 1 - i);
+}
+
+/* Of n (a multiple of 4) elements of the basic type. */
+static struct layout make_layout(int which, MPI_Datatype basic, MPI_Aint bytes, int n) {
+    struct layout made = {basic, n, (size_t)n, in_order};
+    MPI_Datatype inner = MPI_DATATYPE_NULL, outer;
+    switch (which) {
+    case 0:
+        CHECK(MPI_Type_dup(basic, &made.type));
+        break;
+    case 1:
+        CHECK(MPI_Type_contiguous(n, basic, &made.type));
+        made.count = 1;
+        break;
+    case 2:
+        CHECK(MPI_Type_contiguous(2, basic, &inner));
+        CHECK(MPI_Type_create_resized(inner, 0, 3 * bytes, &made.type));
+        made = (struct layout){made.type, n / 2, (size_t)(n / 2) * 3, with_gaps};
+        break;
+    case 3: {
+        int lengths[2] = {1, 1}, displacements[2] = {1, 0};
+        CHECK(MPI_Type_indexed(2, lengths, displacements, basic, &outer));
+        CHECK(MPI_Type_create_resized(outer, 0, 2 * bytes, &made.type));
+        CHECK(MPI_Type_free(&outer));
+        made.count = n / 2;
+        made.at = swapped;
+        break;
+    }
+    default: {
+        CHECK(MPI_Type_create_hvector(n, 1, -bytes, basic, &made.type));
+        made.count = 1;
+        made.at = backwards;
+    }
+    }
+    if (inner != MPI_DATATYPE_NULL)
+        CHECK(MPI_Type_free(&inner));
+    CHECK(MPI_Type_commit(&made.type));
+    return made;
+}
+
+struct mixed {
+    double real;
+    int whole;
+};
+
+/* An int and a double, in this order in the type and in the other one in memory. */
+static MPI_Datatype make_mixed(void) {
+    int lengths[2] = {1, 1};
+    MPI_Aint displacements[2] = {offsetof(struct mixed, whole), offsetof(struct mixed, real)};
+    MPI_Datatype types[2] = {MPI_INT, MPI_DOUBLE}, made, whole;
+    CHECK(MPI_Type_create_struct(2, lengths, displacements, types, &made));
+    CHECK(MPI_Type_create_resized(made, 0, sizeof(struct mixed), &whole));
+    CHECK(MPI_Type_free(&made));
+    return whole;
+}
+
+static void set(void *at, MPI_Datatype basic, int value) {
+    if (basic == MPI_INT)
+        *(int *)at = value;
+    else
+        *(struct mixed *)at = (struct mixed){value * 0.5, value};
+}
+
+static int is_set(const void *at, MPI_Datatype basic, int value) {
+    const struct mixed *m = at;
+    return basic == MPI_INT ? *(const int *)at == value : m->real == value * 0.5 && m->whole == value;
+}
+
+static void broadcast(MPI_Datatype basic, size_t bytes, int n, int root, int turn) {
+    int first = (rank + turn) % (LAYOUTS + (basic == MPI_INT));
+    struct layout layout = {basic, n, (size_t)n, in_order};
+    if (first < LAYOUTS)
+        layout = make_layout(first, basic, (MPI_Aint)bytes, n);
+    char *buffer = malloc(layout.room * bytes + 1);
+    memset(buffer, 0xa5, layout.room * bytes + 1);
+    for (int i = 0; i < n && rank == root; i++)
+        set(buffer + layout.at(i, n) * bytes, basic, 7 * i + root);
+    char *start = layout.at == backwards && n > 0 ? buffer + (size_t)(n - 1) * bytes : buffer;
+    CHECK(MPI_Bcast(start, layout.count, layout.type, root, MPI_COMM_WORLD));
+    for (int i = 0; i < n; i++)
+        if (!is_set(buffer + layout.at(i, n) * bytes, basic, 7 * i + root)) {
+            wrong("another element than the root sent", i, root);
+            break;
+        }
+    free(buffer);
+    if (layout.type != basic)
+        CHECK(MPI_Type_free(&layout.type));
+}
+
+static void test_types(int n) {
+    MPI_Datatype mixed = make_mixed();
+    for (int turn = 0; turn < LAYOUTS + 1; turn++)
+        for (int root = 0; root < size; root++) {
+            broadcast(MPI_INT, sizeof(int), n, root, turn);
+            broadcast(mixed, sizeof(struct mixed), n, root, turn);
+            broadcast(MPI_INT, sizeof(int), 4, root, turn);
+        }
+    CHECK(MPI_Type_free(&mixed));
+}
+
+/* ---- communicators that come and go ---- */
+
+/* Kilobytes that this process has in memory. */
+static long resident(void) {
+    long pages = 0, all;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (file == NULL || fscanf(file, "%ld %ld", &all, &pages) != 2)
+        wrong("no /proc/self/statm", 0, 0);
+    if (file != NULL)
+        (void)fclose(file);
+    return pages * 4;
+}
+
+static void use(MPI_Comm comm) {
+    int value = rank == 0 ? 5 : 0, sum = 0;
+    CHECK(MPI_Bcast(&value, 1, MPI_INT, 0, comm));
+    CHECK(MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, comm));
+    CHECK(MPI_Barrier(comm));
+    if (value != 5 || sum != 5 * size)
+        wrong("a result on a new communicator", value, sum);
+}
+
+static void test_churn(int n) {
+    long settled = 0;
+    for (int i = 0; i < n; i++) {
+        MPI_Comm comm;
+        CHECK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+        use(comm);
+        CHECK(MPI_Comm_free(&comm));
+        if (i == n / 10)
+            settled = resident();
+    }
+    /* A leak of as little as 32 bytes for each communicator would be more than this for 10^5. */
+    long growth = resident() - settled;
+    if (growth > 2048 + n / 40)
+        wrong("memory grew by this many kB", (int)growth, n);
+}
+
+static void test_leave(void) {
+    MPI_Comm comm[20], half;
+    for (int i = 0; i < 20; i++) {
+        CHECK(MPI_Comm_dup(MPI_COMM_WORLD, &comm[i]));
+        use(comm[i]);
+    }
+    CHECK(MPI_Comm_split(MPI_COMM_WORLD, rank % 2, 0, &half));
+    int value = 1;
+    CHECK(MPI_Bcast(&value, 1, MPI_INT, 0, half));
+    CHECK(MPI_Bcast(&value, 1, MPI_INT, 0, MPI_COMM_SELF));
+    use(MPI_COMM_WORLD);
+}
+
+/* ---- large counts ---- */
+
+/* MPI-4's functions with counts of MPI_Count go to the MPI library, where it has them. */
+static void test_large(void) {
+#if MPI_VERSION >= 4 && !defined(OPEN_MPI)
+    char page[4096];
+    memset(page, rank == 0 ? 7 : 0, sizeof page);
+    CHECK(MPI_Bcast_c(page, 4096, MPI_CHAR, 0, MPI_COMM_WORLD));
+    if (page[0] != 7 || page[4095] != 7)
+        wrong("MPI_Bcast_c", page[0], page[4095]);
+#endif
+}
+
+int main(int argc, char *argv[]) {
+    const char *what = argc > 1 ? argv[1] : "";
+    int number = argc > 2 ? atoi(argv[2]) : 100, any;
+    CHECK(MPI_Init(&argc, &argv));
+    CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+    CHECK(MPI_Comm_size(MPI_COMM_WORLD, &size));
+    if (strcmp(what, "types") == 0)
+        test_types(number);
+    else if (strcmp(what, "churn") == 0)
+        test_churn(number);
+    else if (strcmp(what, "leave") == 0)
+        test_leave();
+    else if (strcmp(what, "large") == 0)
+        test_large();
+    else
+        wrong("no such mode", 0, 0);
+    CHECK(PMPI_Allreduce(&failures, &any, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+    if (rank == 0)
+        printf("%d differences\n", any);
+    CHECK(MPI_Finalize());
+    return any != 0;
+}
