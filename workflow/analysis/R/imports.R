@@ -46,7 +46,8 @@ describe_import <- function(results) {
     "The checks of the imported data found nothing."
   } else {
     paste0(
-      "The checks of the imported data found ", and_list(paste0(by_check$n, " of \u201c", by_check$check, "\u201d")), "; ",
+      "The checks of the imported data found ",
+      and_list(paste0(by_check$n, " of \u201c", by_check$check, "\u201d")), "; ",
       sum(checks$how_sure == "certain"), " of these findings are certain."
     )
   }
