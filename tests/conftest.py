@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-COPIED = ("Snakefile", "study", "config", "profiles", "workflow", "report", "envs")
+COPIED = ("Snakefile", "study", "CITATION.cff", "LICENSE", "config", "data", "profiles", "workflow", "report", "envs")
 
 
 @pytest.hookimpl(wrapper=True)

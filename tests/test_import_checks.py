@@ -8,10 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from collstudy.base.paths import ROOT
 from collstudy.project.studies import Project
 from collstudy.sources import imported
 from collstudy.sources.importing import checks
-from collstudy.study.config import ROOT, Configuration
+from collstudy.study.config import Configuration
 from conftest import reference_data
 
 MACHINE = Configuration(ROOT / "config").machine("orfeo-thin")
@@ -247,7 +248,7 @@ def published() -> dict[str, tuple[Rows, dict[str, int]]]:
     project = Project()
     studies = {}
     for name in ("seed-000", "orfeo-thin", "orfeo-epyc", "leonardo"):
-        rows, account = imported.read_all(project.study(name), project.configuration.catalogue)
+        rows, account = imported.read_all(project.study(name), project.context.catalogue)
         studies[name] = (rows, account["problems"])
     return studies
 

@@ -139,7 +139,7 @@ def test_the_published_archives_give_their_authors_medians(theirs: Import) -> No
     """PICO's own summary beside the results of three of the archives (aggregated_results_summary.csv) has the same medians."""
     folder = reference_data() / "pico-leonardo"
     project = Project(results=theirs.folder / "results")
-    rows, _ = read_study(project.study("leonardo"), project.configuration.catalogue)
+    rows, _ = read_study(project.study("leonardo"), project.context.catalogue)
     found = {
         (row["collective"], row["algorithm"], row["nodes"], row["size_bytes"]): row["latency_us"]
         for row in rows

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 from collstudy.base.errors import StudyError
+from collstudy.base.files import write_atomically
+from collstudy.base.paths import ROOT
 from collstudy.project.studies import Project
-from collstudy.study.config import ROOT
 
 HEADER = "Algorithm,Mapping,P,Size,Avg,Min,Max"
 SOUND = "0,core,4,8,1.5,1.0,2.0"
@@ -35,13 +36,17 @@ class Import:
     def __init__(self, folder: Path):
         self.folder, self.data = folder, folder / "data"
         self.data.mkdir()
-        shutil.copytree(ROOT / "config", folder / "config")
+        # Without the other studies: those that import would be read to compare with.
+        shutil.copytree(ROOT / "config", folder / "config", ignore=shutil.ignore_patterns("studies"))
+        (folder / "config" / "studies").mkdir()
 
     def collect(self, study: str = STUDY) -> None:
         (self.folder / "config" / "studies" / "theirs.yaml").write_text(study.format(folder=self.data))
-        project = Project(self.folder / "config", self.folder / "results")
-        project.write_description(project.study("theirs"), [])
-        project.collect("theirs")
+        source = Project(self.folder / "config", self.folder / "results").source("theirs")
+        source.check()
+        for name, content in source.files().items():
+            write_atomically(source.folder / name, content)
+        source.collect()
 
     def refused(self, study: str = STUDY) -> str:
         with pytest.raises(StudyError) as caught:

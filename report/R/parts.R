@@ -59,9 +59,12 @@ parts_of_collectives <- function(study) {
   mine <- unlist(lapply(collectives_of(study), function(name) paste0(name, c("", "/wins", "/models", "/levels"))))
   believed <- part(study, "Which model to believe", "believe", character(), "believe")
   believed$floats <- floats_of(study, study$figures[0, ], study$tables[study$tables$id %in% c("comparison", "selection"), ])
-  rest <- part(study, "Further results", "further", setdiff(sections, c(mine, own_sections(study))), "further")
+  imported <- part(study, "What the import checks found", "import", c("import", "agreement"), "import")
+  shown <- c(mine, own_sections(study), "import", "agreement")
+  rest <- part(study, "Further results", "further", setdiff(sections, shown), "further")
   c(
-    do.call(c, by_collective), if (nrow(believed$sentences) > 0) list(believed), if (!is_empty(rest)) list(rest)
+    do.call(c, by_collective), if (nrow(believed$sentences) > 0) list(believed),
+    if (!is_empty(imported)) list(imported), if (!is_empty(rest)) list(rest)
   )
 }
 

@@ -16,6 +16,7 @@ rule analyse_study:
         edges=RESULTS / "{study}" / "edges.csv",
         sampled=get_sampled,
         compared=compared_with,
+        changed=get_changed("analyse"),
     output:
         tables=RESULTS / "{study}" / "tables" / "index.csv",
         models=RESULTS / "{study}" / "models" / "index.csv",
@@ -24,7 +25,10 @@ rule analyse_study:
     log:
         "logs/analyse/{study}.log",
     params:
+        results=RESULTS,
         script=BASE / "workflow" / "scripts" / "analyse.R",
         folder=lambda wildcards: RESULTS / wildcards.study,
     shell:
-        "Rscript {params.script:q} {params.folder:q} > {log:q} 2>&1 || {{ tail -n 3 {log:q} >&2; exit 1; }}"
+        "{{ Rscript {params.script:q} {params.folder:q} && "
+        "python -m collstudy --results {params.results:q} made {wildcards.study:q} analyse; }}"
+        " > {log:q} 2>&1 || {{ tail -n 3 {log:q} >&2; exit 1; }}"

@@ -7,8 +7,6 @@ from pathlib import Path
 BASE = Path(workflow.current_basedir.get_path_or_uri(secret_free=False)).parents[1]
 sys.path.insert(0, str(BASE / "workflow"))
 
-from snakemake.exceptions import WorkflowError
-
 from collstudy.base.digests import digest_of
 from collstudy.base.errors import StudyError
 from collstudy.calibration import calibrate
@@ -19,7 +17,7 @@ from collstudy.plan.blocks import (
     read_pending,
     slurm_resources,
 )
-from collstudy.project import needs
+from collstudy.project import made, needs
 from collstudy.project.stage import Stage
 from collstudy.project.status import (
     Progress,
@@ -30,6 +28,7 @@ from collstudy.project.status import (
 )
 from collstudy.project.studies import Project, split_names
 from collstudy.store.records import Store
+from collstudy.study.document import read_yaml
 
 # Jobs use the Python that runs Snakemake.
 os.environ.update(
@@ -44,9 +43,25 @@ os.environ.update(
 
 # Another workflow has a folder with config.yaml, studies/ and machines/ of its own.
 if "config_folder" in config:
-    os.environ["COLLSTUDY_CONFIG"] = str(Path(config["config_folder"]).resolve())
+    os.environ.update(COLLSTUDY_CONFIG=str(Path(config["config_folder"]).resolve()))
 
-RESULTS = Path(config.get("results", "results"))
+
+def refuse(problem):
+    """End with one line. An exception would come with the lines of the Snakefile that it passed through."""
+    print(f"error: {problem}", file=sys.stderr, flush=True)
+    os._exit(2)
+
+
+# Not by `configfile:`, which takes YAML of another version and answers with lines of its own. What the command line says counts.
+try:
+    for key, value in read_yaml(
+        Path(os.environ.get("COLLSTUDY_CONFIG", BASE / "config")) / "config.yaml",
+        "config",
+    ).items():
+        config.setdefault(key, value)
+except StudyError as error:
+    refuse(error)
+RESULTS = Path(config["results"] if "results" in config else "results")
 # Without R, studies are measured, and neither analysed nor reported.
 HAS_R = needs.has_r()
 # Nothing below RESULTS is written while this file is read: it is read for a dry run, too (project/stage.py).
@@ -66,6 +81,8 @@ class Plan:
         self.project = Project(results=RESULTS)
         self.project.store.memory = STAGE.folder / "summaries.json"
         self.sources, self.states = {}, {}
+        # By study and part: a file that is newer than what is not as it was made, and is therefore made again.
+        self.changed = {}
         # Markers of the blocks of this run by study and round, and of those that a block has to wait for.
         self.markers, self.before = {}, {}
         wanted = self.names()
@@ -105,6 +122,16 @@ class Plan:
         for name, source in self.sources.items():
             for file, content in source.files().items():
                 STAGE.write(f"{name}/{file}", content)
+            for part, problems in made.changed(RESULTS / name).items():
+                print(
+                    f"{name}: made again, because it is not what was made: "
+                    + "; ".join(problems),
+                    file=sys.stderr,
+                )
+                path = STAGE.write(
+                    f"{name}/changed-{part}.txt", "\n".join(problems).encode() + b"\n"
+                )
+                self.changed[name, part] = [STAGE.make_newest(path, RESULTS / name)]
         of_work = {}
         for name, of in rounds.items():
             self.markers[name] = {
@@ -139,9 +166,9 @@ class Plan:
 try:
     PLAN = Plan()
 except StudyError as error:
-    raise WorkflowError(str(error))
+    refuse(error)
 except OSError as error:
-    raise WorkflowError(
+    refuse(
         f"{error}: what is measured is kept; run again when the results folder can be written"
     )
 STUDIES = list(PLAN.sources)
@@ -149,16 +176,25 @@ STUDIES = list(PLAN.sources)
 
 onstart:
     note_start(Path(".snakemake"))
+    # Snakemake knows what to do; an input of the future is refused after its job.
+    for path in (path for paths in PLAN.changed.values() for path in paths):
+        os.utime(path)
+    for name in STUDIES:
+        for line in made.make_room(RESULTS / name):
+            print(line, file=sys.stderr)
     blocks = {name: PLAN.of_study(name) for name in STUDIES}
     Progress(PLAN.states, blocks, Store(RESULTS)).start()
 
 
 onsuccess:
-    print("\n".join(last_words(RESULTS, STUDIES, succeeded=True)), file=sys.stderr)
+    print("\n".join(last_words(PLAN.sources.values(), succeeded=True)), file=sys.stderr)
 
 
 onerror:
-    print("\n".join(last_words(RESULTS, STUDIES, succeeded=False)), file=sys.stderr)
+    print(
+        "\n".join(last_words(PLAN.sources.values(), succeeded=False)),
+        file=sys.stderr,
+    )
 
 
 def new_blocks(study):
@@ -168,6 +204,15 @@ def new_blocks(study):
         for path in PLAN.of_study(study)
     ]
     return [path for path in paths if not path.exists()]
+
+
+def get_changed(part):
+    """A function that tells what makes a part of a study's results again: nothing where all is as it was made."""
+
+    def get_changed_part(wildcards):
+        return PLAN.changed.get((wildcards.study, part), [])
+
+    return get_changed_part
 
 
 def get_stored(wildcards):

@@ -100,6 +100,7 @@ rule collect_measurements:
         study=RESULTS / "{study}" / "study.json",
         stored=get_stored,
         imported=get_inputs,
+        changed=get_changed("collect"),
     output:
         measurements=RESULTS / "{study}" / "measurements.csv",
         cells=RESULTS / "{study}" / "cells.csv",
@@ -112,7 +113,8 @@ rule collect_measurements:
     params:
         results=RESULTS,
     shell:
-        "python -m collstudy --results {params.results:q} collect {wildcards.study:q} > {log:q} 2>&1"
+        "python -m collstudy --results {params.results:q} collect {wildcards.study:q} > {log:q} 2>&1 "
+        "|| {{ tail -n 1 {log:q} >&2; exit 1; }}"
 
 
 # As far as a computer without R comes: the measurements of all studies, and the verdict on them.

@@ -45,10 +45,11 @@ ladder_costs <- function(results, ladder = read_ladder(results)) {
   fitted <- filter(summarise_ladder(ladder), .data$pairs == 1)
   of <- function(column) setNames(fitted[[column]][match(names, fitted$level)], names)
   overhead <- suppressWarnings(min(fitted$gap_us, na.rm = TRUE))
+  cores <- prod(map_dbl(results$study$machine$levels, function(level) level$count))
   list(
     latency = of("latency_us"), gap_byte = 1e-3 / of("bandwidth_gb_s"),
     overhead = if (is.finite(overhead)) overhead else 0,
-    pairs = pair_matrix(read_pairs(results), prod(machine_levels(results$study, 1)))
+    pairs = pair_matrix(read_pairs(results), cores)
   )
 }
 

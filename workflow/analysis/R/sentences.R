@@ -35,6 +35,7 @@ sentences_of_collectives <- function(results) {
     sentences_of_scaling(results),
     said("believe", describe_selection(results)),
     said("believe", describe_across(results)),
+    said("import", describe_import(results)),
     said("further", describe_simulation_cost(results))
   )
 }

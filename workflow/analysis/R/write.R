@@ -55,6 +55,7 @@ tables_of <- function(results) {
     tables_of_ladder(results),
     tables_of_scaling(results),
     tables_of_simulation_cost(results),
+    tables_of_import(results),
     tables_of_answer(results),
     tables_across(results)
   )

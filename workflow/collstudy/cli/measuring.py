@@ -1,4 +1,4 @@
-"""Commands of the rules that measure: measure, ask, collect."""
+"""Commands of the rules that measure and make something of it: measure, ask, collect, made."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from collstudy.base.errors import StudyError
 from collstudy.cli.commands import add
 from collstudy.launch.runner import run_block
 from collstudy.plan.blocks import read_block
+from collstudy.project import made
 from collstudy.project.studies import Project
 from collstudy.sources.sampled import SampledSource
 
@@ -27,6 +28,9 @@ def add_commands(commands: Any) -> None:
     collecting = add(commands, "collect", collect, "write a study's cells.csv and measurements.csv")
     collecting.add_argument("study")
     collecting.add_argument("--round", type=int, help="until the end of this round of a sampled study")
+    making = add(commands, "made", note_made, "keep digests of what a rule made of a study")
+    making.add_argument("study")
+    making.add_argument("part", choices=sorted(made.PARTS))
 
 
 def measure(arguments: argparse.Namespace) -> int:
@@ -68,3 +72,9 @@ def collect(arguments: argparse.Namespace) -> None:
         source.rows_until(arguments.round).write(source.folder_of(arguments.round))
     else:
         project.source(arguments.study).collect()
+        made.note(project.folder(arguments.study), "collect")
+
+
+def note_made(arguments: argparse.Namespace) -> None:
+    """Keep the digests of what a rule just made of a study's measurements."""
+    made.note(Project(results=arguments.results).folder(arguments.study), arguments.part)

@@ -1,4 +1,4 @@
-"""Commands about studies as a whole: next, check, status, verdict, unlock."""
+"""Commands about studies as a whole: next, check, status, verify, verdict, unlock."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from collstudy.base.errors import StudyError
 from collstudy.base.files import read_csv
 from collstudy.cli import next_step
 from collstudy.cli.commands import add
+from collstudy.project import verification
 from collstudy.project.status import progress_line, stale_lock
 from collstudy.project.studies import Project
 from collstudy.sources.source import Source
@@ -24,6 +25,7 @@ def add_commands(commands: Any) -> None:
     """Add them."""
     for name, run, help_ in (
         ("check", check, "whether studies could run: configuration, placement, what has to be installed"),
+        ("verify", verify, "read everything that is stored and made, and say what is not as it was written"),
         ("verdict", verdict, "name failed cells"),
     ):
         add(commands, name, run, help_).add_argument(
@@ -76,6 +78,21 @@ def status(arguments: argparse.Namespace) -> None:
 def say_next(arguments: argparse.Namespace) -> None:
     """Print where this checkout is, and what to do next."""
     print("\n".join(next_step.describe(Project(results=arguments.results), Path.cwd())))
+
+
+def verify(arguments: argparse.Namespace) -> int:
+    """Read all that is stored of studies, and what was made of it; exit status 1 where something is not as it was written."""
+    project, sources, left_out = _sources(arguments)
+    for line in left_out:
+        print(line)
+    wrong = 0
+    for source in sources:
+        lines, problems = verification.of_study(source)
+        print(*lines, *problems, sep="\n")
+        wrong += len(problems)
+    if wrong:
+        print("./study run measures again what is damaged, and makes again what was changed", file=sys.stderr)
+    return 1 if wrong else 0
 
 
 def verdict(arguments: argparse.Namespace) -> int:

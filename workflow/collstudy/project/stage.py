@@ -32,6 +32,13 @@ class Stage:
             pass
         return path
 
+    def make_newest(self, path: Path, folder: Path) -> Path:
+        """Make a staged file newer than every file of *folder*, also than one with a time stamp of the future."""
+        newest = max((file.lstat().st_mtime_ns for file in folder.rglob("*")), default=0)
+        if path.stat().st_mtime_ns <= newest:
+            os.utime(path, ns=(newest + 1_000_000_000,) * 2)
+        return path
+
     def write_block(self, block: Block) -> Path:
         """Stage the file of a block."""
         return self.write(f"blocks/{block.name}.json", block_bytes(block))

@@ -9,7 +9,8 @@ import platform
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from collstudy.base.errors import StudyError
 from collstudy.base.files import read_csv
 from collstudy.plan.blocks import Block, left, read_block, read_pending, still_lacking
 from collstudy.project.studies import StudyState
+from collstudy.sources.source import Source
 from collstudy.store.records import Store
 
 #: Seconds between two looks at the store while a run goes on.
@@ -127,21 +129,20 @@ def again(state: StudyState, store: Store) -> StudyState:
     return replace(state, tasks={0: tuple(rest)}, failed=failed)
 
 
-def last_words(results: Path, studies: list[str], succeeded: bool) -> list[str]:
-    """The end of a run: what there is of each study, what failed and why, and what to do."""
+def last_words(sources: Iterable[Source], succeeded: bool) -> list[str]:
+    """The end of a run: what there is of each study (in the store, whatever was collected of it), what failed, and what to do."""
     lines = []
     failed = missing = 0
-    for name in studies:
-        rows = read_csv(results / name / "cells.csv")
-        if not (results / name / "cells.csv").exists():
-            lines.append(f"{name}: not collected")
-            missing += 1
-            continue
-        count = {
-            what: sum(row["status"] == what for row in rows) for what in ("measured", "unproved", "failed", "missing")
-        }
-        lines.append(f"{name}: " + ", ".join(f"{number} {what}" for what, number in count.items() if number))
+    for source in sources:
+        work = source.work()
+        status = [have.status for have, _ in source.context.store.summaries(work)]
+        # Imported data are in no store.
+        count = Counter(status if work else [row["status"] for row in read_csv(source.folder / "cells.csv")])
+        known = ("measured", "unproved", "failed", "missing")
+        text = ", ".join(f"{count[what]} {what}" for what in known if count[what])
+        lines.append(f"{source.study.name}: {text or 'not collected'}")
         failed += count["failed"]
+        missing += count["missing"] if work else not count
     if succeeded:
         return lines
     if failed and not missing:

@@ -24,7 +24,7 @@ from collstudy.base.errors import StudyError, allowed
 from collstudy.base.paths import ROOT
 from collstudy.sources.edges import Launched, of_rows
 from collstudy.sources.imported_rows import grid_of, rows_of_import
-from collstudy.sources.importing import checks, csv_files, kept, omb, pico
+from collstudy.sources.importing import checks, compact, csv_files, kept, omb, pico
 from collstudy.sources.importing.strict import LARGEST, LONGEST_US, UNITS, Problems, Refused, positive, whole
 from collstudy.sources.source import Rows, Source
 from collstudy.study.config import POINT_TO_POINT, SIZED, Catalogue, Imported, Machine, Study
@@ -34,8 +34,8 @@ from collstudy.study.work import Work, canonical
 #: Of a ladder: which two cores, by their number on their node.
 PLACES = ("from_core", "to_core", "from_node", "to_node")
 TIMES = ("latency_us", "min_latency_us", "max_latency_us")
-#: What leave_out can name.
-LEFT_OUT_BY = ("collective", "algorithm", "mapping", "nodes", "processes", "size_bytes", "source", "launch")
+#: Formats whose rows say their collective and statistic themselves, with times in us.
+OWN = ("pico", "compact")
 
 
 class ImportedSource(Source):
@@ -164,9 +164,10 @@ def _glob_of(entry: dict[str, Any]) -> str:
 
 
 def missing_files(study: Study) -> list[str]:
-    """Patterns of the study that match no file."""
-    patterns = [_glob_of(entry) for entry in study.source.files]
-    return [pattern for pattern in patterns if not glob.glob(pattern)]
+    """Patterns of the study that match no file; those of `optional` entries only where no entry has a file."""
+    missing = {_glob_of(entry): entry for entry in study.source.files if not glob.glob(_glob_of(entry))}
+    needed = [pattern for pattern, entry in missing.items() if not entry.get("optional")]
+    return needed or (list(missing) if len(missing) == len({_glob_of(entry) for entry in study.source.files}) else [])
 
 
 def _from_name(path: Path, entry: dict[str, Any]) -> dict[str, str]:
@@ -262,6 +263,9 @@ def _read(study: Study, catalogue: Catalogue, cache: Path | None) -> tuple[list[
                 problems.note(f"rows whose {reason}", f"{path.name}, line {line}" if line else path.name)
         rows += _summarised(mine) if entry.get("rows") == "iterations" else mine
     _note_short_outputs(rows, study, problems)
+    for entry in study.source.files:
+        if not glob.glob(_glob_of(entry)):
+            problems.note("kinds of files that are not here and are optional", entry["path"])
     if not rows:
         told = "; ".join(f"{count} {text}" for text, count in problems.told().items()) or "the files have none"
         raise StudyError(f"config/studies/{study.name}.yaml: import: no row of {read} can be used: {told}")
@@ -294,6 +298,8 @@ def _raw_rows(
         metadata = Path(_resolve(entry["metadata"])) if "metadata" in entry else _metadata_beside(path)
         version = str(entry.get("mpi_version", study.source.mpi_version))
         found: Iterator = pico.rows(path, entry, problems, catalogue, metadata, version, cache)
+    elif kind == "compact":
+        found = compact.rows(path)
     else:
         found = {"csv": csv_files, "omb": omb}[kind].rows(path, entry, problems)
     for index, (line, raw) in enumerate(found):
@@ -328,11 +334,11 @@ def _by_row(rule: dict[str, int], index: int) -> int:
 def _check_entry(entry: dict[str, Any], path: Path, study: Study) -> None:
     """Raise StudyError where nothing says a field that every row needs."""
     kind, collective = entry.get("format", "csv"), entry.get("collective")
-    if kind == "pico":
+    if kind in OWN:
         return
     where = f"config/studies/{study.name}.yaml: import.files: {entry['path']}"
     if collective is None:
-        raise StudyError(f"{where}: collective is missing; only PICO's archives say it themselves")
+        raise StudyError(f"{where}: collective is missing; only the formats {' and '.join(OWN)} say it themselves")
     told = {*entry.get("columns", {}), *entry.get("constants", {}), *entry.get("by_row", {}), *_from_name(path, entry)}
     needed = [] if collective in POINT_TO_POINT else ["processes"]
     if kind == "csv":
@@ -355,8 +361,8 @@ def _convert(
 
     Raises Refused for a row that is not used, StudyError for an unknown name.
     """
-    pico_row = entry.get("format") == "pico"
-    collective = raw["collective"] if pico_row else entry["collective"]
+    own = entry.get("format") in OWN
+    collective = raw["collective"] if own else entry["collective"]
     where = f"{path}: imported by config/studies/{study.name}.yaml"
     key = (collective, raw.get("algorithm"), raw.get("mapping"), raw.get("parameters"))
     if key not in names:
@@ -384,7 +390,7 @@ def _convert(
     for name in (*TIMES, "q1_us", "q3_us"):
         if name == "latency_us" or _given(raw, name):
             value = positive(str(raw[name]), name, LONGEST_US / factor) if _given(raw, name) else None
-            row[name] = value if pico_row or value is None else value * factor
+            row[name] = value if own or value is None else value * factor
     for name in ("min_latency_us", "max_latency_us"):
         row.setdefault(name, None)
     row["bandwidth_mb_s"] = (
@@ -399,10 +405,13 @@ def _convert(
         row |= _ranks_of(raw, machine, where)
         if row["from_rank"] == row["to_rank"]:
             raise Refused("core is paired with itself")
-    ranks = "slowest_rank" if pico_row else entry.get("statistic", "mean_over_ranks")
-    if pico_row:
-        row["run"] = raw["run"]
-    row["statistic"] = ranks + ("_median" if pico_row or entry.get("rows") == "iterations" else "")
+    if own:
+        row["statistic"] = raw.get("statistic", "slowest_rank_median")
+        row |= {"run": raw["run"]} if _given(raw, "run") else {}
+    else:
+        row["statistic"] = entry.get("statistic", "mean_over_ranks") + (
+            "_median" if entry.get("rows") == "iterations" else ""
+        )
     return row
 
 

@@ -472,7 +472,7 @@ class Configuration:
         for index, application in enumerate(applications):
             at = where / "applications" / index
             if application.name in names[:index]:
-                raise StudyError(f"{at / 'name'}: {application.name!r} is given twice")
+                raise StudyError(f"{at / 'name'}: a name is given twice: {application.name!r}")
             if application.ranks > machine.nodes * machine.cores_per_node and not machine.oversubscribe:
                 raise StudyError(
                     f"{at / 'ranks'}: {application.ranks} ranks of {application.name} are more than the "

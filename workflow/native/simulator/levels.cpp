@@ -1,23 +1,20 @@
-/* The platform of a calibrated machine: cores in units of levels, and what a message costs between two of them (the model is
- * described in simulator.py). SimGrid's own factors and zones know no cost by level, size and what the two cores did before.
+/* The platform of a calibrated machine: cores in units of levels, and what a message costs between two of them (the
+ * model is described in simulator.py). SimGrid's own factors and zones know no cost by level, size and what the two
+ * cores did before.
  *
- * COLLSTUDY_PLATFORM names the file that describes the machine, one statement a line, times in seconds, rates in bytes per second;
- * DEPTH counts levels from the outermost, 0:
- *   level NAME COUNT SHARED    units in each unit outside of it; what each unit's messages from and to outside share (0: no limit)
- *   nodes DEPTHS               that many outer levels tell the node of a core
- *   limits WAITED OTHER        eager limit (bytes) of sends that the sender waits for at once (MPI_Send), and of all other ones
- *   send SIZE S                a curve: the sender's own time for a message
- *   receive SIZE S             a curve: the receiver's own time for an eager message
- *   delay DEPTH SIZE S         a curve: from the end of the sender's own time to the first byte
- *   waited DEPTH SIZE S        the same of a message that its sender waits for at once, from the other limit up to its own
- *   rate DEPTH R               the fastest that one message flows
- *   forward DEPTH R            the same where its sender has just received it
- *   busy DEPTH F               a core can start its next message after this part of the time that one takes
- *   turn DEPTH F               the sender takes this part of it longer where the receiver's last message came from another rank
- *   share DEPTH F              a long message takes this part of its sender's core
- *   share_forward F            times this where its sender has just received it
- *   poll S                     delay for each rank on the receiver's node beyond two
- * COLLSTUDY_HOSTS names the host file: ranks are counted by node. */
+ * COLLSTUDY_PLATFORM names the file that describes the machine, one statement a line, times in seconds, rates in bytes
+ * per second; DEPTH counts levels from the outermost, 0: level NAME COUNT SHARED    units in each unit outside of it;
+ * what each unit's messages from and to outside share (0: no limit) nodes DEPTHS               that many outer levels
+ * tell the node of a core limits WAITED OTHER        eager limit (bytes) of sends that the sender waits for at once
+ * (MPI_Send), and of all other ones send SIZE S                a curve: the sender's own time for a message receive
+ * SIZE S             a curve: the receiver's own time for an eager message delay DEPTH SIZE S         a curve: from the
+ * end of the sender's own time to the first byte waited DEPTH SIZE S        the same of a message that its sender waits
+ * for at once, from the other limit up to its own rate DEPTH R               the fastest that one message flows forward
+ * DEPTH R            the same where its sender has just received it busy DEPTH F               a core can start its
+ * next message after this part of the time that one takes turn DEPTH F               the sender takes this part of it
+ * longer where the receiver's last message came from another rank share DEPTH F              a long message takes this
+ * part of its sender's core share_forward F            times this where its sender has just received it poll S delay
+ * for each rank on the receiver's node beyond two COLLSTUDY_HOSTS names the host file: ranks are counted by node. */
 #include "curve.hpp"
 
 #include <simgrid/kernel/resource/NetworkModelIntf.hpp>
@@ -48,9 +45,10 @@ using Zones = std::unordered_set<simgrid::s4u::NetZone *>;
 
 /* SMPI's messages are that much longer than what the program sends. */
 const double header = 16;
-/* A route counts a link once for each crossing, so what a message takes of a link is a whole number of crossings. A core's links
- * carry so many crossings at the rate of the innermost level. (SimGrid's bandwidth factor slows a message down and leaves what it
- * takes of the links as it is: it only makes up for the rounding. A FATPIPE link would be a bound, but see docs/architecture.md.) */
+/* A route counts a link once for each crossing, so what a message takes of a link is a whole number of crossings. A
+ * core's links carry so many crossings at the rate of the innermost level. (SimGrid's bandwidth factor slows a message
+ * down and leaves what it takes of the links as it is: it only makes up for the rounding. A FATPIPE link would be a
+ * bound, but see docs/architecture.md.) */
 const int crossings = 16;
 const double unlimited = 1e15;
 /* Bytes of the message that announces a long one. */
@@ -81,15 +79,16 @@ struct Machine {
 /* A core, with what the costs of its messages depend on. */
 struct Place {
     std::vector<int> at; /* its coordinates, outermost first; its name is c-<outermost>-...-<innermost> */
-    Link *sends = nullptr, *receives = nullptr; /* the core: long messages share the first, each message is bound by the second */
-    std::vector<Link *> out, in;     /* of the unit at each level above the core; null where nothing is shared */
-    int ranks_on_node = 0;           /* from the host file */
-    double received = -1;            /* bytes of the last message to this core */
-    double free = 0;                 /* when the core can start its next message */
-    double turn = 0;                 /* when the next sender of its node can write to what the core looks at */
+    Link *sends = nullptr,
+         *receives = nullptr;         /* the core: long messages share the first, each message is bound by the second */
+    std::vector<Link *> out, in;      /* of the unit at each level above the core; null where nothing is shared */
+    int ranks_on_node = 0;            /* from the host file */
+    double received = -1;             /* bytes of the last message to this core */
+    double free = 0;                  /* when the core can start its next message */
+    double turn = 0;                  /* when the next sender of its node can write to what the core looks at */
     const Place *last_from = nullptr; /* who sent to this core last */
-    /* Bytes of the messages that were sent and did not start to flow, by receiver. SMPI tells nothing of a long message that its
-     * sender waits for at once, so it is not among them. */
+    /* Bytes of the messages that were sent and did not start to flow, by receiver. SMPI tells nothing of a long message
+     * that its sender waits for at once, so it is not among them. */
     std::map<const Place *, std::deque<double>> sent;
 };
 
@@ -284,8 +283,10 @@ bool read_of_level(const std::string &what, std::istringstream &words) {
         (what == "delay" ? level.delay : level.waited).add(first, second);
         return true;
     }
-    const std::map<std::string, double *> values = {{"rate", &level.rate}, {"forward", &level.forward},
-                                                    {"busy", &level.busy}, {"turn", &level.turn},
+    const std::map<std::string, double *> values = {{"rate", &level.rate},
+                                                    {"forward", &level.forward},
+                                                    {"busy", &level.busy},
+                                                    {"turn", &level.turn},
                                                     {"share", &level.share}};
     auto value = values.find(what);
     if (value == values.end())
@@ -344,7 +345,6 @@ void load_platform(const simgrid::s4u::Engine &) {
     model->set_bw_factor_cb(bandwidth_factor);
     smpi_register_op_cost_callback(SmpiOperation::SEND, send_cost);
     smpi_register_op_cost_callback(SmpiOperation::ISEND, send_cost);
-    smpi_register_op_cost_callback(SmpiOperation::RECV, [](size_t size, Host *, Host *) {
-        return machine.receive.at((double)size);
-    });
+    smpi_register_op_cost_callback(SmpiOperation::RECV,
+                                   [](size_t size, Host *, Host *) { return machine.receive.at((double)size); });
 }

@@ -555,10 +555,12 @@ def _sizes(frame: pd.DataFrame) -> Iterator[Finding]:
         if len(of) < 3:
             continue
         for key, sizes in of.items():
-            rest = frozenset().union(*(other for name, other in of.items() if name != key))
+            part = 0 if of.index.get_level_values(0).nunique() > 1 else 1
+            rest = frozenset().union(*(other for name, other in of.items() if name[part] != key[part]))
             factors = [f for f in (1024, 8, 4, 1 / 4, 1 / 8, 1 / 1024) if sizes and {s * f for s in sizes} <= rest]
             odd = sizes - rest
-            if odd and len(odd) > len(sizes) / 2:
+            doubling = all(size == int(size) and int(size) & (int(size) - 1) == 0 for size in odd)
+            if (len(odd) > len(sizes) / 2 and not doubling) or (len(odd) > 3 and factors):
                 shown = ", ".join(str(int(s)) for s in sorted(odd)[:4])
                 unit = f"; times {factors[0]:g} they are the sizes of the others" if factors else ""
                 yield Finding(

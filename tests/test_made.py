@@ -1,0 +1,161 @@
+"""What a run makes is what was made of the store: changes by hand are found, named and made again. Errors come alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from collstudy.project import made
+from collstudy.project.status import last_words
+from collstudy.project.studies import Project
+from conftest import TINY, Checkout
+
+MEASURED = "results/tiny/measurements.csv"
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_what_was_changed_by_hand_is_made_again(checkout: Checkout) -> None:
+    assert checkout.snakemake("--cores", "2", MEASURED).returncode == 0
+    folder = checkout.folder / "results" / "tiny"
+    first = files(folder)
+    assert checkout.collstudy("verify").returncode == 0
+    changed = (folder / "measurements.csv").read_text()
+    (folder / "measurements.csv").write_text(changed.replace(",1,1,0.", ",1,1,1.", 1))
+    # A time stamp of the future does not hide it.
+    os.utime(folder / "measurements.csv", (4e9, 4e9))
+    (folder / "cells.csv").write_text("")
+    (folder / "ranks.csv").unlink()
+    (folder / "ranks.csv").mkdir()
+    (folder / "ranks.csv" / "mine.txt").write_text("kept")
+    (folder / "edges.csv").unlink()
+    verified = checkout.collstudy("verify")
+    assert verified.returncode == 1
+    problems = [
+        "cells.csv was changed",
+        "edges.csv is not there",
+        "measurements.csv was changed",
+        "ranks.csv is a folder",
+    ]
+    for problem in problems:
+        assert f"tiny: results/tiny/{problem}" in verified.stdout
+    damaged = files(folder)
+    planned = checkout.snakemake("-n", MEASURED)
+    assert planned.returncode == 0 and "collect_measurements" in planned.stdout + planned.stderr
+    assert files(folder) == damaged
+    done = checkout.snakemake("--cores", "2", MEASURED)
+    assert done.returncode == 0, done.stderr
+    assert "tiny: made again, because it is not what was made: " + "; ".join(problems) in done.stderr
+    assert "to measure" not in done.stderr
+    again = files(folder)
+    assert again.pop("ranks.csv.damaged-1/mine.txt") == b"kept" and again == first
+    assert "Nothing to be done" in (done := checkout.snakemake(MEASURED)).stdout + done.stderr
+
+
+def test_the_parts_of_a_study_are_noted_apart(tmp_path: Path) -> None:
+    folder = tmp_path / "tiny"
+    for name in (
+        "measurements.csv",
+        "tables/a.csv",
+        "tables/tuning-x.csv",
+        "models/b.csv",
+        "figures/c.svg",
+        "sentences.csv",
+    ):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("x")
+    made.note(folder, "collect")
+    made.note(folder, "analyse")
+    assert made.changed(folder) == {} and made.count(folder) == 5
+    # Another rule's table is its own, and so is a file that nobody made.
+    (folder / "tables" / "tuning-x.csv").write_text("y")
+    (folder / "tables" / "mine.csv").write_text("y")
+    assert made.changed(folder) == {}
+    for name in ("tables/a.csv", "models/b.csv"):
+        (folder / name).write_text("y")
+    (folder / "figures" / "c.svg").unlink()
+    problems = ["tables/a.csv was changed", "models/b.csv was changed", "figures/c.svg is not there"]
+    assert {part: set(texts) for part, texts in made.changed(folder).items()} == {"analyse": set(problems)}
+
+
+@pytest.mark.parametrize("text", ["", "null", "[]", "7", '{"collect": 3}', "[" * 100_000])
+def test_notes_that_say_nothing(tmp_path: Path, text: str) -> None:
+    (tmp_path / made.NAME).write_text(text)
+    assert made.changed(tmp_path) == {}
+    made.note(tmp_path, "collect")
+    assert json.loads((tmp_path / made.NAME).read_text()) == {"collect": {}}
+
+
+def test_damage_of_the_store_ends_in_no_traceback(checkout: Checkout) -> None:
+    assert checkout.snakemake("--cores", "2", MEASURED).returncode == 0
+    first = (checkout.folder / MEASURED).read_bytes()
+    one, two, three, four = sorted((checkout.folder / "results" / "cells").rglob("*.json"))
+    one.unlink()
+    one.mkdir()
+    two.unlink()
+    two.symlink_to(two.name)
+    document = json.loads(three.read_text())
+    document["launches"][0]["samples"][0]["latency_us"] += 1
+    three.write_text(json.dumps(document))
+    document = json.loads(four.read_text())
+    del document["launches"][0]["provenance"], document["content"]
+    four.write_text(json.dumps(document))
+    (checkout.folder / "results" / ".summaries.json").write_text("null")
+    verified = checkout.collstudy("verify", "tiny")
+    assert verified.returncode == 1 and "tiny: 4 asked for: 4 damaged" in verified.stdout
+    for path in (one, two, three, four):
+        assert path.name in verified.stdout
+    done = checkout.snakemake("--cores", "2", MEASURED)
+    printed = done.stdout + done.stderr
+    assert done.returncode == 0 and "Traceback" not in printed + verified.stderr, printed
+    assert printed.count("damaged cell file set aside") == 4
+    assert (checkout.folder / MEASURED).read_bytes() == first
+
+
+def test_a_folder_where_a_lock_should_be_is_one_sentence(checkout: Checkout) -> None:
+    assert checkout.snakemake("--cores", "2", MEASURED).returncode == 0
+    shutil.rmtree(checkout.folder / "results" / "cells")
+    for lock in (checkout.folder / "results" / ".locks").glob("*.lock"):
+        lock.unlink()
+        lock.mkdir()
+    done = checkout.snakemake("--cores", "2", MEASURED)
+    printed = done.stdout + done.stderr
+    assert done.returncode != 0 and "a lock belongs there: remove it" in printed and "Traceback" not in printed
+
+
+@pytest.mark.parametrize(
+    ("files", "arguments", "said"),
+    [
+        ({"studies/tiny.yaml": TINY.replace("[core]", "[cores]")}, (), "studies/tiny.yaml, line 8: sweeps.0.mappings: unknown 'cores'"),
+        ({"config.yaml": "studies: [tiny]\nstudies: [thin]\n"}, (), "config.yaml, line 2: the key studies is there twice"),
+        ({"config.yaml": "studies: [tiny\n"}, (), "config.yaml, line 2"),
+        ({"config.yaml": "studios: [tiny]\n"}, (), "config.yaml, line 1: unknown key 'studios'"),
+        ({}, ("--config", "studies=report"), "a study cannot be called 'report'"),
+        ({}, ("--config", "studies=a b"), "a study cannot be called 'a b'"),
+        ({}, ("--config", "studies=x{y}"), "a study cannot be called 'x{y}'"),
+    ],
+)  # fmt: skip
+def test_errors_come_alone(checkout: Checkout, files: dict[str, str], arguments: tuple[str, ...], said: str) -> None:
+    for name, text in files.items():
+        checkout.write(f"config/{name}", text)
+    done = checkout.snakemake(*arguments)
+    assert done.returncode == 2
+    (line,) = [line for line in done.stderr.splitlines() if not line.startswith("Using workflow specific profile")]
+    assert line.startswith("error: ") and said in line
+    assert not (checkout.folder / "results").exists()
+
+
+def test_the_last_words_count_from_the_store(checkout: Checkout) -> None:
+    assert checkout.snakemake("--cores", "2", MEASURED).returncode == 0
+    cells = checkout.folder / "results" / "tiny" / "cells.csv"
+    # As a run leaves it that is interrupted before it collects: the table is of an earlier one.
+    cells.write_text(cells.read_text().replace("measured", "missing", 1))
+    project = Project(checkout.folder / "config", checkout.folder / "results")
+    assert last_words([project.source("tiny")], succeeded=False)[0] == "tiny: 4 measured"
+    next((checkout.folder / "results" / "cells").rglob("*.json")).unlink()
+    assert last_words([project.source("tiny")], succeeded=False)[0] == "tiny: 3 measured, 1 missing"

@@ -1,0 +1,254 @@
+# Models of messages: tables, figures and sentences.
+
+#' models/comparison.csv and models/selection.csv: all models of all collectives on the same held-out cells
+#'
+#' @param models Entries of the models folder that are there already.
+#' @noRd
+models_of_study <- function(results, models) {
+  names <- collectives_of(results)
+  if (length(names) == 0) return(models_of_applications(results))
+  costs <- message_costs(results)
+  predictions <- map_dfr(names, function(collective) predict_held_out(results, collective, costs))
+  others <- map(models[grepl("-comparison$", map_chr(models, "id"))], "data")
+  source <- c(
+    ladder = "per-level costs come from the study's ladder", machine = "per-level costs are those of the ",
+    "machine's file",
+    none = "there is no ladder, so only the fitted model is judged"
+  )[[costs$source]]
+  list(
+    listed("comparison", NULL, summarise_comparison(predictions, others), paste0(
+      "Mean absolute error (%) of every model on held-out cells", simulated_note(results$study), ", best first. ",
+      "Hockney ",
+      "and LogGP models send as the algorithm does; ", source, "."
+    )),
+    listed(
+      "selection", NULL, summarise_selection(predictions, results$medians, results$study$analysis$tie_pct), paste0(
+      "Which algorithm a model would pick in each held-out cell", simulated_note(results$study), ": share of ",
+      "right picks ",
+      "(within ", results$study$analysis$tie_pct, " % of the best), and regret: what following the model costs ",
+      "over the ",
+      "best measured of the forced algorithms (%)."
+    ))
+  )
+}
+
+models_of_applications <- function(results) {
+  compared <- compare_scaling_models(results)
+  if (nrow(compared) == 0) return(NULL)
+  entry <- listed("comparison", NULL, arrange(compared, .data$held_out_mape_pct), paste0(
+    "Mean absolute error (%) of the models of time to solution", simulated_note(results$study), " on the runs with ",
+    "more than one process; only runs on one process were fitted."
+  ))
+  entry$section <- section_name(compared$collective[1], "models")
+  list(entry)
+}
+
+figures_of_messages <- function(results) {
+  costs <- tryCatch(message_costs(results), error = function(e) list(source = "none"))
+  if (costs$source == "none") return(NULL)
+  sized <- intersect(collectives_of(results, sized = TRUE), modelled_collectives)
+  unlist(map(sized, function(name) figures_of_messages_in(results, name, costs)), recursive = FALSE)
+}
+
+figures_of_messages_in <- function(results, collective, costs) {
+  rows <- rows_to_fit(results, collective)
+  if (n_distinct(rows$processes) < 3) return(NULL)
+  mappings <- levels(droplevels(rows$mapping))
+  seed <- unname(c(bcast = 6, reduce = 7)[collective])
+  unlist(map(mappings, function(mapping) {
+    here <- droplevels(filter(rows, .data$mapping == .env$mapping))
+    algorithms <- levels(here$algorithm)
+    fewest <- min(here$processes)
+    known <- algorithms[map_lgl(algorithms, function(a) {
+      !is.null(model_messages(results$study, collective, a, mapping, fewest, 8, costs))
+    })]
+    if (length(known) == 0) return(NULL)
+    here <- droplevels(filter(here, .data$algorithm %in% known))
+    small <- min(here$size_bytes)
+    most <- max(here$processes)
+    height <- 1.6 + 2.3 * ceiling(length(known) / 2)
+    found <- if (results$study$simulated) "simulated" else "measured"
+    note <- if (collective == "reduce") reduce_note(unique(here$algorithm_name[here$algorithm %in% known])) else ""
+    list(
+      figure(collective, paste0("model-latency-", slug(mapping)), plot_models(
+        results, collective, filter(here, .data$size_bytes == small), "processes", costs), paste0(
+        "Latency (\u00b5s) of ", label_bytes(small), " messages against processes: ", found, " (points) and models ",
+        "made of point-to-point costs; the lower bound holds for any algorithm whose ranks start together. Vertical ",
+        "lines: more processes need a second unit of a level (", boundary_words(results, collective, mapping, most),
+        "). Logarithmic axes.", note, bound_note(results, filter(here, .data$size_bytes == small), costs)
+      ), seed, 9.5, height, part = "models"),
+      figure(collective, paste0("model-bound-", slug(mapping)), plot_models(
+        results, collective, filter(here, .data$processes == most), "size_bytes", costs), paste0(
+        "Latency (\u00b5s) with ", most, " processes against message size: ", found, " (points), models, and the ",
+        "bound by latency and bandwidth that no algorithm can beat whose ranks start together. Logarithmic axes.",
+        bound_note(results, filter(here, .data$processes == most), costs)
+      ), NA, 9.5, height, part = "models")
+    )
+  }), recursive = FALSE)
+}
+
+#' Points below the bound, and how that can be
+#' @noRd
+bound_note <- function(results, rows, costs) {
+  bound <- map2_bound(results$study, rows$collective[1], as.character(rows$mapping[1]), rows, costs)
+  below <- sum(rows$latency_us < bound)
+  if (below == 0) return("")
+  paste0(
+    " ", below, " of ", nrow(rows), " points are below it: the ranks leave the barrier before a call at different ",
+    "times, each starts its clock then, and a late one finds its message there already."
+  )
+}
+
+#' What to know before a model of a reduce is compared with what a benchmark prints
+#' @noRd
+reduce_note <- function(algorithms) {
+  paste0(
+    " The latency is the mean over the ranks, of which most leave as soon as they have sent; seed 003's models give ",
+    "the time until the root has the result.",
+    if ("rabenseifner" %in% algorithms) paste0(
+      " With fewer elements than processes Open MPI replaces Rabenseifner's algorithm by the linear one, presumably ",
+      "also in seed 003's measurement of 2 bytes."
+    )
+  )
+}
+
+boundary_words <- function(results, collective, mapping, most) {
+  lines <- level_boundaries(results, collective, mapping, most)
+  if (nrow(lines) == 0) return("none here")
+  and_list(paste(lines$level, "at", lines$processes))
+}
+
+#' The last number of processes that fits one unit of each level
+#' @noRd
+level_boundaries <- function(results, collective, mapping, most) {
+  place <- place_most(results$study, collective, mapping, most)
+  if (is.null(place)) return(tibble(level = character(), processes = numeric()))
+  inner <- utils::head(colnames(place), -1)
+  last <- map_dbl(inner, function(level) {
+    used <- place[, level] != place[1, level]
+    if (any(used)) which(used)[1] - 1 else NA_real_
+  })
+  tibble(level = rev(inner), processes = rev(last)) |>
+    filter(!is.na(.data$processes), .data$processes > 1)
+}
+
+plot_models <- function(results, collective, rows, along, costs) {
+  mapping <- as.character(rows$mapping[1])
+  lines <- map_dfr(levels(rows$algorithm), function(algorithm) {
+    data <- filter(rows, .data$algorithm == .env$algorithm)
+    context <- list(
+      study = results$study, collective = collective, algorithm = algorithm, mapping = mapping, costs = costs
+    )
+    models <- models_of_messages[c(if (along == "processes") "seed003", "hockney", "loggp", "loggp_shared")]
+    bound <- function(train, test, context) {
+      map2_bound(results$study, collective, mapping, test, costs)
+    }
+    map_dfr(c(models, list(bound = bound)), .id = "model", function(model) {
+      value <- model(NULL, data, context)
+      if (is.null(value) || all(is.na(value))) return(tibble())
+      tibble(algorithm = algorithm, at = data[[along]], value = value)
+    })
+  })
+  label <- function(x) {
+    words <- function(names) label_algorithm(names, results$study, collective)
+    factor(words(as.character(x)), words(levels(rows$algorithm)))
+  }
+  lines <- mutate(lines, panel = label(.data$algorithm), model = factor(.data$model, names(line_words)))
+  rows <- mutate(rows, panel = label(.data$algorithm), at = .data[[along]])
+  marks <- if (along == "processes") level_boundaries(results, collective, mapping, max(rows$processes))
+  ggplot(lines, aes(.data$at, .data$value)) +
+    (if (NROW(marks) > 0) geom_vline(
+      aes(xintercept = .data$processes), marks, colour = "grey55", linetype = "dotted", linewidth = 0.35
+    )) +
+    geom_line(aes(colour = .data$model, linetype = .data$model), linewidth = 0.6) +
+    geom_point(aes(y = .data$latency_us), rows, size = 1.2) +
+    facet_wrap(vars(.data$panel), ncol = 2) +
+    scale_colour_manual(values = line_colours, labels = line_words, breaks = names(line_words)) +
+    scale_linetype_manual(
+      values = c(seed003 = "longdash", hockney = "dotted", loggp = "dashed", loggp_shared = "solid", bound = "solid"),
+      labels = line_words, breaks = names(line_words)
+    ) +
+    (if (along == "processes") scale_x_continuous("Processes", trans = "log2", breaks = 2^(1:16)) else scale_x_size()) +
+    scale_y_latency_log() +
+    labs(title = paste0(
+      capitalised(collective_word(collective)), ", mapped ", label_mapping(mapping), ": models and measurements"
+    )) +
+    tag_simulated(results$study) + theme_study()
+}
+
+map2_bound <- function(study, collective, mapping, test, costs) {
+  found <- numeric(nrow(test))
+  for (at in split(seq_len(nrow(test)), test$processes)) {
+    found[at] <- bound_latency(study, collective, mapping, test$processes[at[1]], test$size_bytes[at], costs)
+  }
+  found
+}
+
+line_words <- c(
+  seed003 = "Seed 003 (latency only)", hockney = "Hockney", loggp = "LogGP", loggp_shared = "LogGP, shared links",
+  bound = "Lower bound"
+)
+line_colours <- c(
+  seed003 = "#CC79A7", hockney = "#E69F00", loggp = "#56B4E9", loggp_shared = "#0072B2", bound = "#999999"
+)
+
+#' Which model to believe, in sentences
+#'
+#' @param results List from [read_results()].
+#' @return Character vector; empty where the study's models folder has no selection.csv.
+#' @noRd
+describe_selection <- function(results) {
+  selection <- results$models$selection %||% tibble()
+  comparison <- results$models$comparison %||% tibble()
+  if (nrow(selection) == 0 || nrow(comparison) == 0) return(character())
+  words <- model_labels()
+  word <- function(model) unname(coalesce(words[model], model))
+  unlist(map(unique(selection$collective), function(name) {
+    errors <- comparison |>
+      filter(.data$collective == name) |>
+      group_by(.data$model) |>
+      summarise(error = mean(.data$held_out_mape_pct)) |>
+      arrange(.data$error)
+    made <- filter(errors, .data$model %in% setdiff(names(models_of_messages), "loggp_fitted"))
+    picks <- filter(selection, .data$collective == name) |>
+      group_by(.data$model) |>
+      summarise(right = mean(.data$pick_accuracy_pct), regret = mean(.data$mean_regret_pct)) |>
+      arrange(.data$regret)
+    default <- filter(picks, .data$model == "library_default")
+    best <- filter(picks, .data$model != "library_default")[1, ]
+    physical <- filter(picks, .data$model %in% made$model)
+    of_default <- filter(comparison, .data$collective == name, .data$algorithm == "default")
+    modelled <- filter(of_default, .data$model %in% names(models_of_messages))
+    c(
+      paste0(
+        capitalised(collective_word(name)), simulated_note(results$study), ": on held-out cells the smallest ",
+        "mean error ",
+        "has ", word(errors$model[1]), " (", format_pct(errors$error[1]), ")",
+        if (nrow(made) > 0) paste0(
+          "; of the models that were fitted to no collective at all, ", word(made$model[1]), " (",
+          format_pct(made$error[1]), ")"
+        ), "."
+      ),
+      paste0(
+        "Following ", word(best$model), " costs ", format_pct(best$regret), " over the best algorithm on ",
+        "average (right in ",
+        format_pct(best$right), " of the cells)",
+        if (nrow(physical) > 0) paste0(
+          ", following ", word(physical$model[1]), ", which needs the ladder only, ", format_pct(physical$regret[1])
+        ),
+        if (nrow(default) > 0) paste0(", the library's default ", format_pct(default$regret)), "."
+      ),
+      if (nrow(modelled) > 0) paste0(
+        "The default is modelled as the algorithm that the library's table chooses in each cell (mean error of ",
+        word(modelled$model[which.min(modelled$held_out_mape_pct)]), ": ",
+        format_pct(min(modelled$held_out_mape_pct)), ")",
+        if (max(of_default$held_out_cells) > max(modelled$held_out_cells)) paste0(
+          "; of the ", max(of_default$held_out_cells), " held-out cells, ",
+          max(of_default$held_out_cells) - max(modelled$held_out_cells), " have a choice without a model"
+        ), "."
+      ) else if (nrow(of_default) > 0) paste0(
+        "What the default chooses is not known here, so no model of messages covers it."
+      )
+    )
+  }))
+}

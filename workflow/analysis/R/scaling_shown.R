@@ -1,0 +1,353 @@
+# Strong scaling of applications: tables, figures and sentences.
+
+#' Seed 004's table of run times, where the study is of its machine
+#'
+#' @param results List from [read_results()].
+#' @return Tibble: n, processes, seconds, speedup. NULL for other machines.
+#' @noRd
+read_published_svd <- function(results) {
+  if (!identical(results$study$machine$name, "ethernet-lab")) return(NULL)
+  path <- system.file("extdata", "seed004_svd.csv", package = "collanalysis")
+  readr::read_csv(path, col_types = "ddd", progress = FALSE) |>
+    group_by(.data$n) |>
+    mutate(speedup = .data$seconds[.data$processes == 1] / .data$seconds) |>
+    ungroup()
+}
+
+size_label <- function(n) if (length(n) == 0) character() else paste(n, "\u00d7", n)
+
+#' One row per number of processes, one column per problem size
+#' @noRd
+spread_sizes <- function(scaling, column, unit) {
+  scaling |>
+    mutate(name = paste0(.data$n, "x", .data$n, unit)) |>
+    arrange(.data$n) |>
+    select("processes", "name", all_of(column)) |>
+    pivot_wider(names_from = "name", values_from = all_of(column)) |>
+    arrange(.data$processes)
+}
+
+tables_of_scaling <- function(results) {
+  scaling <- summarise_scaling(read_scaling(results))
+  unlist(map(unique(scaling$application), function(name) {
+    here <- filter(scaling, .data$application == name)
+    tables_of_application(results, name, here)
+  }), recursive = FALSE)
+}
+
+tables_of_application <- function(results, name, scaling) {
+  note <- simulated_note(results$study)
+  c(
+    list(
+      listed(name, "times", spread_sizes(scaling, "seconds", "_s"), paste0(
+        "Time to solution (s)", note, " by number of processes and matrix size", median_note(scaling), "."
+      )),
+      listed(name, "speedups", spread_sizes(scaling, "speedup", ""), paste0(
+        "Speed-up", note, " over one process of the same program, by number of processes and matrix size."
+      )),
+      listed(name, "communication", spread_sizes(scaling, "comm_pct", "_pct"), paste0(
+        "Share of the time to solution in communication calls", note,
+        ", waiting for the neighbours included, mean over the ranks (%)."
+      ))
+    ),
+    tables_published_svd(results, name, scaling)
+  )
+}
+
+median_note <- function(scaling) if (any(scaling$launches > 1)) ", median over the launches" else ""
+
+tables_published_svd <- function(results, name, scaling) {
+  published <- read_published_svd(results)
+  if (is.null(published) || name != "svd") return(NULL)
+  asked <- filter(published, .data$n %in% scaling$n, .data$processes %in% scaling$processes)
+  list(listed(name, "published", spread_sizes(asked, "speedup", ""), paste0(
+    "Seed 004's measured speed-ups, for comparison. Its program rotates the pairs inside a block at every step, ours ",
+    "once a sweep; the flop rate of the simulated machine is taken from its times of one process, so only the shape ",
+    "is a comparison."
+  )))
+}
+
+join_published <- function(scaling, published) {
+  inner_join(
+    transmute(scaling, .data$n, .data$processes, ours_speedup = .data$speedup),
+    transmute(published, .data$n, .data$processes, published_speedup = .data$speedup), by = c("n", "processes")
+  )
+}
+
+models_of_scaling <- function(results) {
+  scaling <- read_scaling(results)
+  predicted <- predict_scaling(results, scaling)
+  unlist(map(unique(predicted$application), function(name) {
+    list(listed(name, "predicted", mutate(
+      select(filter(predicted, .data$application == name), -"application", -"mapping"),
+      error_pct = 100 * (.data$model_s / .data$seconds - 1)
+    ), paste0(
+      "Time to solution (s)", simulated_note(results$study), " and what the model says. Fitted: the rate of a core, ",
+      format_number(fit_flop_rate(scaling)), " GFlop/s, to the runs on one process, whose sweeps and flops it takes ",
+      "as well; messages cost what the study's ladder says. Flops only: the time of one process divided by P. ",
+      "Compute: the longest pair of blocks of each step, without messages. Counted: the model with the sweeps and ",
+      "flops of the run itself, for comparison; it predicts nothing."
+    ), part = "models"))
+  }), recursive = FALSE)
+}
+
+figures_of_scaling <- function(results) {
+  scaling <- summarise_scaling(read_scaling(results))
+  unlist(map(unique(scaling$application), function(name) {
+    here <- filter(scaling, .data$application == name)
+    if (n_distinct(here$processes) < 2) return(NULL)
+    published <- if (name == "svd") read_published_svd(results)
+    lines <- boundary_note(results, name, unique(here$mapping), max(here$processes))
+    c(
+      list(
+        figure(name, "speedup", plot_speedup(results, here, published), paste0(
+          "Speed-up over one process against the number of processes, one line per matrix size; grey: ideal.",
+          if (!is.null(published)) " Hollow points, dashed: seed 004's measurements. Logarithmic axes.",
+          if (is.null(published)) " Logarithmic axes.", lines
+        ), NA, 9.5, if (is.null(published)) 4.2 else 6.4),
+        figure(name, "communication", plot_communication(results, here), paste0(
+          "Share of the time to solution that a rank spends in communication calls, waiting included (mean over the ",
+          "ranks, %), against the number of processes.", lines
+        ), NA, 9, 4.2)
+      ),
+      figures_of_scaling_model(results, name, lines)
+    )
+  }), recursive = FALSE)
+}
+
+figures_of_scaling_model <- function(results, name, lines) {
+  predicted <- filter(predict_scaling(results), .data$application == name)
+  if (nrow(predicted) == 0) return(NULL)
+  list(figure(name, "model", plot_scaling_model(results, predicted), paste0(
+    "Time to solution (s; points: ", if (results$study$simulated) "simulated" else "measured", ") against the number ",
+    "of processes, one panel per matrix size, and models: flops alone, flops with the messages of the program at the ",
+    "costs of the ladder, and the same with the flops that each run counted. Logarithmic axes.", lines
+  ), NA, 9.5, 1.5 + 2.4 * ceiling(n_distinct(predicted$n) / 3), part = "models"))
+}
+
+scale_x_processes_log <- function(processes) {
+  # Labels of neighbours that are closer than a third apart would touch.
+  known <- sort(unique(processes))
+  breaks <- Reduce(function(kept, p) if (p >= 1.3 * kept[length(kept)]) c(kept, p) else kept, known)
+  scale_x_continuous("Processes", trans = "log2", breaks = breaks, minor_breaks = known)
+}
+
+size_levels <- function(n) factor(size_label(n), size_label(sort(unique(n))))
+
+plot_speedup <- function(results, scaling, published) {
+  ideal <- distinct(scaling, .data$processes)
+  rows <- mutate(scaling, panel = size_levels(.data$n))
+  draw <- ggplot(rows, aes(.data$processes, .data$speedup)) +
+    layer_boundaries(results, rows_with_mapping(rows), rows$application[1]) +
+    geom_line(aes(y = .data$processes), ideal, colour = "grey60", linewidth = 0.4)
+  if (is.null(published)) {
+    draw <- draw + geom_line(aes(colour = .data$panel), linewidth = 0.5) +
+      geom_point(aes(colour = .data$panel), size = 1.6)
+  } else {
+    published <- mutate(filter(published, .data$n %in% rows$n), panel = size_levels(.data$n))
+    draw <- draw +
+      geom_line(aes(colour = .data$panel), published, linetype = "dashed", linewidth = 0.4) +
+      geom_point(aes(colour = .data$panel), published, shape = 1, size = 1.6) +
+      geom_line(aes(colour = .data$panel), linewidth = 0.6) +
+      geom_point(aes(colour = .data$panel), size = 1.6) +
+      facet_wrap(vars(.data$panel), ncol = 3) + guides(colour = "none")
+  }
+  draw +
+    scale_colour_manual(values = mapping_colours) +
+    scale_x_processes_log(rows$processes) +
+    scale_y_continuous("Speed-up", trans = "log2", labels = format_number) +
+    labs(title = "Strong scaling: speed-up over one process") + tag_simulated(results$study) + theme_study()
+}
+
+rows_with_mapping <- function(rows) mutate(rows, mapping = factor(.data$mapping))
+
+plot_communication <- function(results, scaling) {
+  rows <- mutate(scaling, size = size_levels(.data$n))
+  ggplot(rows, aes(.data$processes, .data$comm_pct, colour = .data$size, shape = .data$size)) +
+    layer_boundaries(results, rows_with_mapping(rows), rows$application[1]) +
+    geom_line(linewidth = 0.4) + geom_point(size = 1.6) +
+    scale_colour_manual(values = mapping_colours) + scale_shape_manual(values = point_shapes) +
+    scale_x_processes_log(rows$processes) +
+    scale_y_continuous("Time in communication (%)", limits = c(0, 100)) +
+    labs(title = "Strong scaling: share of communication") + tag_simulated(results$study) + theme_study()
+}
+
+plot_scaling_model <- function(results, predicted) {
+  words <- setNames(
+    message_model_words[c("flops_only", "flops_ladder", "flops_counted")], c("flops_only_s", "model_s", "counted_s")
+  )
+  rows <- mutate(predicted, panel = size_levels(.data$n))
+  lines <- pivot_longer(rows, all_of(names(words)), names_to = "model", values_to = "value")
+  ggplot(rows, aes(.data$processes, .data$seconds)) +
+    layer_boundaries(results, rows_with_mapping(rows), rows$application[1]) +
+    geom_line(aes(y = .data$value, colour = .data$model, linetype = .data$model), lines, linewidth = 0.6) +
+    geom_point(size = 1.5) +
+    facet_wrap(vars(.data$panel), scales = "free_y", ncol = 3) +
+    scale_colour_manual(
+      values = c(flops_only_s = "#E69F00", model_s = "#0072B2", counted_s = "#009E73"), labels = words,
+      breaks = names(words)
+    ) +
+    scale_linetype_manual(
+      values = c(flops_only_s = "dashed", model_s = "solid", counted_s = "dotted"), labels = words,
+      breaks = names(words)
+    ) +
+    scale_x_processes_log(rows$processes) +
+    scale_y_log10("Time to solution (s)", labels = format_number, breaks = scales::breaks_log(5)) +
+    labs(title = "Strong scaling: time to solution and models") + tag_simulated(results$study) + theme_study()
+}
+
+#' Strong scaling in sentences
+#'
+#' @param results List from [read_results()].
+#' @return Character vector; empty where the study runs no application.
+#' @noRd
+describe_scaling <- function(results) {
+  scaling <- summarise_scaling(read_scaling(results))
+  if (nrow(scaling) == 0) return(character())
+  note <- simulated_note(results$study)
+  c(
+    paste0(
+      "A time is that of one run, from the matrix in the memory of rank 0 to U, S and V there; the largest relative ",
+      "residual |A - U S V'| / |A| of all runs is ", format(max(scaling$residual), digits = 2), "."
+    ),
+    if (results$study$simulated) paste0(
+      "The simulator does the arithmetic, so results and sweeps are real, and charges ",
+      format_number(fit_flop_rate(scaling)), " GFlop/s a core for it; messages take simulated time."
+    ),
+    describe_speedup(scaling, note),
+    describe_communication(scaling),
+    describe_published_svd(results, scaling),
+    describe_compared_scaling(results)
+  )
+}
+
+describe_speedup <- function(scaling, note) {
+  best <- scaling |>
+    filter(!is.na(.data$speedup)) |>
+    group_by(.data$n) |>
+    slice_max(.data$speedup, n = 1, with_ties = FALSE) |>
+    ungroup()
+  if (nrow(best) == 0) return(NULL)
+  gained <- filter(best, .data$processes > 1)
+  none <- size_label(best$n[best$processes == 1])
+  paste0(
+    "The largest speed-up", note, " is ", and_list(c(
+      if (nrow(gained) > 0) paste0(
+        format_number(gained$speedup), " on ", gained$processes, " processes (", size_label(gained$n), ")"
+      ),
+      if (length(none) > 0) paste0("none: more processes are not faster (", and_list(none), ")")
+    )), "."
+  )
+}
+
+#' The same program on the machine of the study that `analysis.compare` names
+#' @noRd
+describe_compared_scaling <- function(results) {
+  measured <- read_compared(results)
+  if (is.null(measured)) return(NULL)
+  scaling <- filter(summarise_scaling(read_scaling(measured)), .data$processes > 1, !is.na(.data$speedup))
+  if (nrow(scaling) == 0) return(NULL)
+  paste0(
+    "The same program with real messages on ", measured$study$machine$label, " (study ", measured$study$name,
+    ") has speed-ups from ", format_number(min(scaling$speedup)), " to ", format_number(max(scaling$speedup)), " on ",
+    range_text(scaling$processes), " processes."
+  )
+}
+
+range_text <- function(x) paste(unique(range(x)), collapse = " to ")
+
+describe_communication <- function(scaling) {
+  most <- arrange(filter(scaling, .data$processes == max(.data$processes)), .data$n)
+  falls <- nrow(most) > 1 && !is.unsorted(-most$comm_pct)
+  paste0(
+    "On ", most$processes[1], " processes a rank spends ", range_words(most$comm_pct), " of the time in ",
+    "communication calls, waiting for its neighbours included", if (falls) ": the larger the matrix, the less", "."
+  )
+}
+
+describe_published_svd <- function(results, scaling) {
+  published <- read_published_svd(results)
+  if (is.null(published)) return(NULL)
+  both <- join_published(scaling, published)
+  if (nrow(both) == 0) return(NULL)
+  agreement <- both |>
+    group_by(.data$n) |>
+    summarise(rho = rank_correlation(.data$published_speedup, .data$ours_speedup))
+  c(
+    paste0(
+      "Seed 004's speed-ups rank the numbers of processes as the simulation does with a correlation (Spearman) of ",
+      and_list(paste0(format_number(agreement$rho, 2), " (", size_label(agreement$n), ")")), "."
+    ),
+    unlist(map(boundaries_between(results, both), function(at) {
+      falls <- function(column) {
+        sum(both[[column]][both$processes == at$after] < both[[column]][both$processes == at$before])
+      }
+      sizes <- n_distinct(both$n)
+      paste0(
+        "Where a further ", at$level, " is needed, from ", at$before, " to ", at$after, " processes, the seed's ",
+        "speed-up falls at ", falls("published_speedup"), " of ", sizes, " sizes, the simulated one at ",
+        falls("ours_speedup"), "."
+      )
+    }))
+  )
+}
+
+#' The neighbouring numbers of processes between which a further socket or node comes into use
+#' @noRd
+boundaries_between <- function(results, both) {
+  counts <- sort(unique(both$processes))
+  lines <- level_boundaries(results, "svd", "core", max(counts))
+  map(seq_len(nrow(lines)), function(i) {
+    after <- counts[counts > lines$processes[i]][1]
+    list(level = lines$level[i], before = max(counts[counts <= lines$processes[i]]), after = after)
+  })
+}
+
+#' How good the model of time to solution is, in sentences
+#'
+#' @inheritParams describe_scaling
+#' @return Character vector.
+#' @noRd
+describe_scaling_model <- function(results) {
+  errors <- compare_scaling_models(results)
+  if (nrow(errors) == 0) {
+    return("There is no model: it needs a run on one process, runs on more, and a ladder.")
+  }
+  predicted <- filter(predict_scaling(results), .data$processes > 1) |>
+    mutate(error = 100 * (.data$model_s / .data$seconds - 1))
+  worst <- slice_max(predicted, abs(.data$error), n = 1, with_ties = FALSE)
+  of <- function(model) errors$held_out_mape_pct[errors$model == model]
+  sweeps <- read_scaling(results)
+  c(
+    paste0(
+      "The model takes ", format_number(fit_flop_rate(sweeps)), " GFlop/s a core, the sweeps and the flops from the ",
+      "runs on one process, and the costs of messages from the ladder", simulated_note(results$study),
+      "; the other ", errors$held_out_cells[1], " runs it predicts with a mean error of ",
+      format_pct(of("flops_ladder")), ", the flops alone with ", format_pct(of("flops_only")), "."
+    ),
+    paste0(
+      "It is farthest off on ", worst$processes, " processes at ", size_label(worst$n), ": ",
+      format_pct(abs(worst$error)), if (worst$error < 0) " too fast." else " too slow."
+    ),
+    describe_work(sweeps, of("flops_counted"), results$study$simulated)
+  )
+}
+
+#' More processes visit the pairs in another order, which takes other rotations and sweeps: the model does not know
+#' @noRd
+describe_work <- function(scaling, error, simulated) {
+  work <- scaling |>
+    group_by(.data$n) |>
+    mutate(ratio = .data$flops / c(.data$flops[.data$processes == 1], NA)[1]) |>
+    ungroup() |>
+    filter(.data$processes > 1, !is.na(.data$ratio))
+  if (nrow(work) == 0 || all(work$ratio == 1)) return(NULL)
+  change <- 100 * (range(work$ratio) - 1)
+  paste0(
+    "Not in the model: the order in which the columns meet depends on the number of processes, and with it the ",
+    "rotations that are needed; on more than one process the runs counted ", format_pct(change[1]), " to ",
+    format_pct(change[2]), " more flops than on one, in ", min(scaling$sweeps), " to ", max(scaling$sweeps),
+    " sweeps. Told those, the model errs by ", format_pct(error), " on average: that is the part of messages and ",
+    "waiting", if (!simulated) ", and of all else that processes share on a real machine (memory, other jobs)", "."
+  )
+}

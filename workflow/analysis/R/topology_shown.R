@@ -1,0 +1,351 @@
+# Collectives that know the topology: tables, figures and sentences.
+
+tables_topology <- function(results) {
+  rows <- topology_rows(results)
+  if (nrow(rows) == 0) return(list())
+  dir.create(file.path(results$study$folder, "tables"), showWarnings = FALSE, recursive = TRUE)
+  writeLines(write_decision_rules(results), file.path(results$study$folder, "tables", "decision-rules.txt"))
+  note <- simulated_note(results$study)
+  c(
+    list(
+      listed("speedup", "by-hosts", speedup_table(results, rows), paste0(
+        "Speed-up over the default", note, ", by order of hosts and message size: geometric mean, least and most ",
+        "over nodes and processes a node. Base case: the library's default with the same hosts, nodes, ",
+        "processes and size. ", slowest_note
+      )),
+      listed("choice", "policies", label_policies(summarise_policies(results), results$study), paste0(
+        "Regret of ways to choose the algorithm", note, ": how much slower than the fastest measured algorithm ",
+        "of the cell, in percent, over all orders of hosts. The tree is learned from all cells, or judged on a ",
+        "number of nodes that it has not seen (the seed's rules were made by hand on another cluster)."
+      )),
+      listed("choice", "tree", summarise_tree(results), paste0(
+        "The learned decision trees as rules", note, ". The same decisions for the collectives library (COLL_RULES): ",
+        "tables/decision-rules.txt."
+      )),
+      listed("setup", "cost", setup_table(rows), paste0(
+        "Making the communicators", note, ", once for a communicator and a root and not part of a call: of the ",
+        "rank that spent most, waiting for others included. Calls: how many calls of the largest message pay ",
+        "for it, where the algorithm gains at all. Shuffled lines."
+      ))
+    ),
+    if (nrow(placement_table(results)) > 0) list(listed("placement", "example", placement_table(results), paste0(
+      "Seed 001, section 1.3", note, ": a binomial broadcast to eight ranks on two nodes with two host files. ",
+      "The seed says about 3 times."
+    )))
+  )
+}
+
+policy_words <- c(
+  seed001 = "Seed 001's rules", tree_fitted = "Learned tree", tree_held_out = "Learned tree, unseen nodes"
+)
+
+label_policies <- function(table, study) {
+  labels <- study$algorithms$label[match(table$policy, study$algorithms$algorithm)]
+  mutate(table, policy = coalesce(unname(policy_words[.data$policy]), paste("Always", .env$labels)))
+}
+
+speedup_table <- function(results, rows) {
+  summarise_speedup(rows) |>
+    mutate(
+      size_class = class_of(.data$size_bytes, results$study$analysis$size_classes),
+      hosts = mapping_label_factor(results$study, .data$mapping),
+      collective = factor(.data$collective, topology_collectives),
+      algorithm = factor(.data$algorithm, unique(results$study$algorithms$algorithm))
+    ) |>
+    group_by(.data$collective, .data$hosts, .data$algorithm, .data$size_class) |>
+    summarise(
+      cells = n(), mean_speedup = geometric_mean(.data$speedup), min_speedup = min(.data$speedup),
+      max_speedup = max(.data$speedup), .groups = "drop"
+    ) |>
+    mutate(across(where(is.factor), as.character))
+}
+
+setup_table <- function(rows) {
+  base <- if ("shuffled" %in% rows$mapping) "shuffled" else rows$mapping[1]
+  summarise_speedup(filter(rows, .data$mapping == base)) |>
+    filter(!is.na(.data$setup_us), .data$algorithm != "seed001") |>
+    group_by(.data$collective, .data$algorithm, .data$nodes, .data$ppn) |>
+    filter(.data$size_bytes == max(.data$size_bytes)) |>
+    ungroup() |>
+    transmute(
+      collective = factor(.data$collective, topology_collectives), .data$algorithm, .data$nodes,
+      processes_a_node = .data$ppn,
+      .data$setup_us, .data$size_bytes, call_us = .data$latency_us, .data$default_us,
+      calls_to_pay = ifelse(.data$speedup > 1, ceiling(.data$setup_us / (.data$default_us - .data$latency_us)), NA)
+    ) |>
+    arrange(.data$collective, .data$algorithm, .data$nodes, .data$processes_a_node) |>
+    mutate(collective = as.character(.data$collective))
+}
+
+placement_table <- function(results) {
+  rows <- filter(read_slowest(results), .data$algorithm == "binomial", .data$collective == "bcast")
+  wanted <- c("one-node-each-half", "all-sends-cross")
+  if (!all(wanted %in% rows$mapping)) return(tibble())
+  rows |>
+    select("mapping", "size_bytes", "latency_us") |>
+    pivot_wider(names_from = "mapping", values_from = "latency_us") |>
+    transmute(
+      .data$size_bytes, placement_1_us = .data[["one-node-each-half"]], placement_2_us = .data[["all-sends-cross"]],
+      ratio = .data$placement_2_us / .data$placement_1_us
+    )
+}
+
+figures_topology <- function(results) {
+  rows <- topology_rows(results)
+  if (nrow(rows) == 0) return(list())
+  found <- intersect(topology_collectives, rows$collective)
+  by_collective <- map(found, function(collective) {
+    figure(
+      "speedup", collective, plot_topology_speedup(results, collective), paste0(
+        "Speed-up over the library's default with the same hosts (the base case; above 1 the algorithm is ",
+        "faster), host file with shuffled lines. ", slowest_note
+      ), match(collective, topology_collectives) + 2, 9.5, 7
+    )
+  })
+  c(
+    by_collective,
+    list(
+      figure("hosts", "orders", plot_host_orders(results), paste0(
+        "Latency relative to the library's default with hosts in block order (below 1 is faster), for the most ",
+        "nodes and processes of each collective. ", slowest_note
+      ), NA, 9.5, 1.6 + 2.1 * length(found)),
+      figure("choice", "regret", plot_policies(results), paste0(
+        "Mean regret of ways to choose the algorithm, over all cells and orders of hosts."
+      ), NA, 9, 1.8 + 1.6 * ceiling(length(found) / 2))
+    ),
+    if (nrow(placement_table(results)) > 0) list(figure(
+      "placement", "ratio", plot_placement(results), paste0(
+        "A binomial broadcast to eight ranks on two nodes: latency with ranks 0, 3, 5, 6 on one node over ",
+        "latency with ranks 0 to 3 there. Dashed: the 3 times that the seed measured."
+      ), 2, 8, 3.4
+    ))
+  )
+}
+
+#' Speed-up against message size for one collective, rows processes a node, columns nodes (seed 001, Figures 3 to 6)
+#'
+#' @param results List from [read_results()].
+#' @param collective Name of a collective.
+#' @param hosts Mapping to show.
+#' @return A ggplot.
+#' @noRd
+plot_topology_speedup <- function(results, collective, hosts = "shuffled") {
+  rows <- filter(topology_rows(results), .data$collective == .env$collective)
+  hosts <- if (hosts %in% rows$mapping) hosts else rows$mapping[1]
+  rows <- summarise_speedup(filter(rows, .data$mapping == hosts)) |>
+    mutate(algorithm = algorithm_factor(.data$algorithm, results$study, .env$collective))
+  ggplot(rows, aes(.data$size_bytes, .data$speedup, colour = .data$algorithm, shape = .data$algorithm)) +
+    geom_hline(yintercept = 1, linewidth = 0.4) +
+    geom_line(linewidth = 0.35, alpha = 0.7) +
+    geom_point(size = 1.5) +
+    facet_grid(
+      vars(.data$ppn), vars(.data$nodes),
+      labeller = labeller(.rows = function(x) paste(x, "a node"), .cols = function(x) paste(x, "nodes"))
+    ) +
+    scale_algorithms_of_all(results, rows$algorithm) +
+    scale_x_size() +
+    scale_y_log10("Speed-up over the default", labels = format_number, breaks = scales::breaks_log(6)) +
+    labs(title = paste0(
+      capitalised(collective_word(collective)), ": speed-up over the default, ", mapping_label(results$study, hosts)
+    )) +
+    tag_simulated(results$study) + theme_study() + theme(axis.text.x = element_text(angle = 45, hjust = 1))
+}
+
+#' What the order of hosts does to each algorithm, against the default in block order
+#'
+#' @inheritParams plot_topology_speedup
+#' @return A ggplot, rows collectives, columns orders of hosts.
+#' @noRd
+plot_host_orders <- function(results) {
+  rows <- topology_rows(results) |>
+    filter(.data$algorithm != "seed001") |>
+    group_by(.data$collective) |>
+    filter(.data$nodes == max(.data$nodes)) |>
+    filter(.data$ppn == max(.data$ppn)) |>
+    ungroup()
+  base_mapping <- if ("block" %in% rows$mapping) "block" else rows$mapping[1]
+  base <- filter(rows, .data$mapping == base_mapping, .data$algorithm == "default")
+  base <- select(base, "collective", "size_bytes", base_us = "latency_us")
+  rows <- inner_join(rows, base, by = c("collective", "size_bytes")) |>
+    mutate(
+      hosts = mapping_label_factor(results$study, .data$mapping), relative = .data$latency_us / .data$base_us,
+      panel = factor(.data$collective, topology_collectives, capitalised(collective_word(topology_collectives))),
+      algorithm = factor(.data$algorithm, unique(results$study$algorithms$algorithm))
+    )
+  ggplot(rows, aes(.data$size_bytes, .data$relative, colour = .data$algorithm, shape = .data$algorithm)) +
+    geom_hline(yintercept = 1, linewidth = 0.4) +
+    geom_line(linewidth = 0.35, alpha = 0.7) +
+    geom_point(size = 1.4) +
+    facet_wrap(vars(.data$panel, .data$hosts), scales = "free", ncol = n_distinct(rows$hosts), labeller = one_line) +
+    scale_algorithms_of_all(results, rows$algorithm) +
+    scale_x_size() +
+    scale_y_log10("Latency / default in block order", labels = format_number, breaks = scales::breaks_log(5)) +
+    labs(title = "What the order of hosts costs") +
+    tag_simulated(results$study) + theme_study()
+}
+
+#' Colours that are the same for all collectives
+#' @noRd
+scale_algorithms_of_all <- function(results, algorithms) {
+  names <- levels(droplevels(algorithms))
+  known <- results$study$algorithms
+  labels <- known$label[match(names, known$algorithm)]
+  all <- unique(known$algorithm)
+  colours <- setNames(c("#333333", spare_colours, grDevices::hcl.colors(length(all), "Dark 3"))[seq_along(all)], all)
+  list(
+    scale_colour_manual(values = colours[names], breaks = names, labels = labels),
+    scale_shape_manual(values = setNames(point_shapes[match(names, all)], names), breaks = names, labels = labels)
+  )
+}
+
+plot_policies <- function(results) {
+  rows <- summarise_policies(results) |>
+    label_policies(results$study) |>
+    mutate(
+      panel = factor(.data$collective, topology_collectives, capitalised(collective_word(topology_collectives))),
+      policy = factor(.data$policy, rev(unique(c(unname(policy_words), sort(.data$policy)))))
+    )
+  ggplot(rows, aes(.data$mean_regret_pct, .data$policy, colour = grepl("^Always", .data$policy))) +
+    geom_segment(aes(xend = 0, yend = .data$policy), linewidth = 0.4) +
+    geom_point(size = 2) +
+    facet_wrap(vars(.data$panel), scales = "free_x", ncol = 2) +
+    scale_colour_manual(values = c(`TRUE` = "grey55", `FALSE` = "#0072B2"), guide = "none") +
+    scale_x_continuous("Mean regret (%)", limits = c(0, NA)) +
+    scale_y_discrete(NULL) +
+    labs(title = "What choosing costs: rules by hand, a learned tree, one algorithm for all") +
+    tag_simulated(results$study) + theme_study()
+}
+
+plot_placement <- function(results) {
+  ggplot(placement_table(results), aes(.data$size_bytes, .data$ratio)) +
+    geom_hline(yintercept = 1, linewidth = 0.4) +
+    geom_hline(yintercept = 3, linetype = "dashed", colour = "grey45") +
+    geom_line(linewidth = 0.35, colour = "#0072B2") +
+    geom_point(size = 1.6, colour = "#0072B2") +
+    scale_x_size() +
+    scale_y_continuous("Placement 2 / placement 1", limits = c(0, NA)) +
+    labs(title = "Two host files, one binomial broadcast") +
+    tag_simulated(results$study) + theme_study()
+}
+
+#' Seed 001's questions, answered in sentences
+#'
+#' @param results List from [read_results()].
+#' @param part "speedup", "hosts", "choice", "setup" or "placement".
+#' @return Character vector.
+#' @noRd
+describe_topology <- function(results, part) {
+  switch(part,
+    speedup = describe_large(results), hosts = describe_hosts(results), choice = describe_choice(results),
+    setup = describe_setup(results), placement = describe_placement(results)
+  )
+}
+
+describe_topology_answer <- function(results) {
+  c(paste0(study_name(results), ": ", describe_large(results, c("bcast", "reduce"))[1]), describe_choice(results)[1])
+}
+
+#' What node + group does for large messages, for each order of hosts
+#' @noRd
+describe_large <- function(results, collectives = topology_collectives) {
+  labels <- c(node_group = "Node + group", node_group_chain = "Node + group in chains:")
+  found <- summarise_speedup(topology_rows(results)) |>
+    filter(.data$algorithm %in% names(labels), .data$collective %in% collectives) |>
+    group_by(.data$collective) |>
+    filter(.data$size_bytes >= min(large_message, max(c(.data$size_bytes, 0))))
+  asked <- distinct(results$study$algorithms, .data$collective, .data$algorithm)
+  asked <- semi_join(asked, found, by = c("collective", "algorithm"))
+  map2_chr(asked$collective, asked$algorithm, function(collective, algorithm) {
+    rows <- filter(found, .data$collective == .env$collective, .data$algorithm == .env$algorithm)
+    by_hosts <- group_by(rows, .data$mapping) |>
+      summarise(mean = geometric_mean(.data$speedup), least = min(.data$speedup), most = max(.data$speedup)) |>
+      arrange(mapping_label_factor(results$study, .data$mapping))
+    paste0(
+      labels[algorithm], " ", collective_word(collective), " of ", label_bytes(min(rows$size_bytes)), " and more is ",
+      and_list(paste0(
+        format_times(by_hosts$mean), " (", format_number(by_hosts$least), " to ", format_number(by_hosts$most), ")"
+      )), " as fast as the default (host file: ", and_list(mapping_label(results$study, by_hosts$mapping)),
+      "; mean, least and most over nodes and processes a node)."
+    )
+  })
+}
+
+#' What the order of hosts costs the default, and what is left of it with the best of the others
+#' @noRd
+describe_hosts <- function(results) {
+  rows <- topology_rows(results)
+  if (!"block" %in% rows$mapping) return(character())
+  keys <- c("collective", "nodes", "ppn", "size_bytes")
+  best <- rows |>
+    filter(!.data$algorithm %in% topology_policies) |>
+    group_by(across(all_of(c(keys, "mapping")))) |>
+    summarise(default = latency_of(.data$latency_us, .data$algorithm == "default"), best = min(.data$latency_us),
+              .groups = "drop")
+  base <- select(filter(best, .data$mapping == "block"), all_of(keys), base = "default")
+  lost <- inner_join(filter(best, .data$mapping != "block"), base, by = keys) |>
+    group_by(.data$mapping, .data$collective) |>
+    summarise(default = geometric_mean(.data$default / .data$base), best = geometric_mean(.data$best / .data$base),
+              .groups = "drop")
+  map_chr(unique(lost$mapping), function(mapping) {
+    here <- filter(lost, .data$mapping == .env$mapping)
+    here <- here[order(match(here$collective, topology_collectives)), ]
+    words <- c(shuffled = "shuffled lines", random = "all slots in random order")
+    host_order <- coalesce(unname(words[mapping]), mapping_label(results$study, mapping))
+    paste0(
+      "Host file with ", host_order, ": the default takes ",
+      and_list(paste0(format_times(here$default), " (", collective_word(here$collective), ")")),
+      " its latency in block order on average over nodes, processes and sizes; the best algorithm of each cell takes ",
+      and_list(format_number(here$best)), " times that latency."
+    )
+  })
+}
+
+latency_of <- function(latency, which) if (any(which)) latency[which][1] else NA_real_
+
+describe_choice <- function(results) {
+  table <- summarise_policies(results)
+  of <- function(collective, policy) {
+    format_pct(table$mean_regret_pct[table$collective == collective & table$policy == policy])
+  }
+  found <- unique(table$collective)
+  complete <- found[map_lgl(found, function(x) {
+    all(c("default", "seed001", "tree_held_out") %in% table$policy[table$collective == x])
+  })]
+  if (length(complete) == 0) return(character())
+  paste0(
+    "Mean regret of the default, of the seed's hand-made rules, and of a learned tree on numbers of nodes that ",
+    "it has not seen: ", paste(map_chr(complete, function(x) {
+      paste0(collective_word(x), " ", of(x, "default"), ", ", of(x, "seed001"), " and ", of(x, "tree_held_out"))
+    }), collapse = "; "), "."
+  )
+}
+
+describe_setup <- function(results) {
+  table <- setup_table(topology_rows(results))
+  table <- filter(table, .data$nodes == max(c(.data$nodes, 0)), .data$collective %in% c("bcast", "reduce"))
+  table <- filter(table, .data$processes_a_node == max(c(.data$processes_a_node, 0)))
+  paid <- table[!is.na(table$calls_to_pay), ]
+  if (nrow(table) == 0) return(character())
+  paste0(
+    "On ", table$nodes[1], " nodes with ", table$processes_a_node[1], " processes each, making the communicators ",
+    "of a broadcast or a reduce takes ", format_us(min(table$setup_us)), " to ",
+    format_us(max(table$setup_us)), ", once",
+    if (nrow(paid) > 0) paste0(
+      "; where the algorithm gains for the largest message, ", max(paid$calls_to_pay), " call",
+      if (max(paid$calls_to_pay) > 1) "s", " or fewer pay for it"
+    ), "."
+  )
+}
+
+describe_placement <- function(results) {
+  table <- placement_table(results)
+  if (nrow(table) == 0) return(character())
+  large <- table[which.max(table$size_bytes), ]
+  paste0(
+    "Eight ranks on two nodes, binomial broadcast: with ranks 0, 3, 5 and 6 on one node every message crosses ",
+    "the network, and the broadcast takes ", format_number(min(table$ratio)), " to ", format_number(max(table$ratio)),
+    " times as long as with ranks 0 to 3 there, ", format_number(large$ratio), " times at ",
+    "", label_bytes(large$size_bytes),
+    " (the seed: about 3 times)."
+  )
+}

@@ -1,0 +1,98 @@
+"""Commands about other people's measurements: compact, fetch, import."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from collstudy.base.errors import StudyError, allowed
+from collstudy.base.files import to_csv, write_atomically
+from collstudy.base.paths import ROOT
+from collstudy.cli.commands import add
+from collstudy.sources.imported import data_folder, read_all
+from collstudy.sources.importing import checks, compact, draft
+from collstudy.sources.source import CHECK_COLUMNS
+from collstudy.study.config import Configuration
+from collstudy.study.document import read_yaml
+
+DATA = ROOT / "data"
+
+
+class Tables(Configuration):
+    """The configuration with the descriptions in data/ in place of its studies."""
+
+    def study_path(self, name: str) -> Path:
+        """The description of a table."""
+        return DATA / f"{name}.yaml"
+
+
+def add_commands(commands: Any) -> None:
+    """Add them."""
+    packing = add(commands, "compact", make_compact, "make tables of data/ from the authors' files")
+    packing.add_argument("names", nargs="+")
+    fetching = add(commands, "fetch", fetch, "get other authors' files that may not be redistributed")
+    fetching.add_argument("name", help="a name of data/fetch.yaml")
+    drafting = add(commands, "import", draft_study, "draft the study of a folder of somebody's results")
+    drafting.add_argument("folder", type=Path)
+    drafting.add_argument("--machine", help="a machine of kind imported (config/machines/)")
+    drafting.add_argument("--name", help="of the study (default: the folder's)")
+
+
+def make_compact(arguments: argparse.Namespace) -> int:
+    """Write data/NAME.csv.gz and data/NAME.checks.csv by data/NAME.yaml."""
+    configuration = Tables(ROOT / "config")
+    for name in arguments.names:
+        study = configuration.study(name)
+        rows, account = read_all(study, configuration.catalogue)
+        findings = checks.check(rows, account["problems"], study.machine, {})
+        write_atomically(DATA / f"{name}.checks.csv", to_csv(CHECK_COLUMNS, checks.rows_of(findings)))
+        compact.write(DATA / f"{name}.csv.gz", rows, study.machine.cores_per_node)
+        print(f"data/{name}.csv.gz: {len(rows)} rows of {len(account['files'])} files; {len(findings)} findings")
+    return 0
+
+
+def fetch(arguments: argparse.Namespace) -> int:
+    """Get the files of data/fetch.yaml from the author's repository at the pinned commit; each must have its checksum."""
+    known = read_yaml(DATA / "fetch.yaml", "fetch")
+    entry = known.get(arguments.name)
+    if entry is None:
+        raise StudyError(f"data/fetch.yaml: no {arguments.name!r}" + allowed(known))
+    folder = Path(data_folder()) / arguments.name
+    for file in entry["files"]:
+        path = folder / file["name"]
+        if path.exists() and hashlib.sha256(path.read_bytes()).hexdigest() == file["sha256"]:
+            continue
+        if path.exists():
+            raise StudyError(f"{path}: is there and is not the author's file; move it away")
+        url = f"https://raw.githubusercontent.com/{entry['repository']}/{entry['commit']}/{urllib.request.quote(file['path'])}"
+        try:
+            with urllib.request.urlopen(url, timeout=60) as answer:
+                content = answer.read()
+        except (urllib.error.URLError, OSError) as error:
+            raise StudyError(f"{url}: {error}; without a network copy the file to {path}") from None
+        if hashlib.sha256(content).hexdigest() != file["sha256"]:
+            raise StudyError(f"{url}: the content has another checksum than data/fetch.yaml says; nothing was written")
+        write_atomically(path, content)
+        print(path)
+    print(f"{folder}: complete, {len(entry['files'])} files of {entry['repository']} at {entry['commit'][:7]}")
+    return 0
+
+
+def draft_study(arguments: argparse.Namespace) -> int:
+    """Look at a folder of results, propose the study that imports it, and say what could not be told."""
+    configuration = Configuration(ROOT / "config")
+    name = arguments.name or arguments.folder.resolve().name
+    text, open_questions = draft.draft(arguments.folder, name, arguments.machine, configuration)
+    path = configuration.study_path(name)
+    if path.exists():
+        raise StudyError(f"{path}: exists already; --name gives the draft another name")
+    write_atomically(path, text.encode())
+    print(path)
+    for question in open_questions:
+        print(f"not told: {question}", file=sys.stderr)
+    return 0

@@ -1,0 +1,41 @@
+"""Read everything that is kept of a study, whatever is remembered of it, and say what is not as it was written."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from collstudy.project import made
+from collstudy.sources.source import Source
+from collstudy.store.records import Damaged
+
+
+def of_study(source: Source) -> tuple[list[str], list[str]]:
+    """What there is of a study, and what is wrong with it, a line each."""
+    name, store = source.study.name, source.context.store
+    problems, found = [], Counter()
+    work = source.work()
+    for item in work:
+        try:
+            content = store.file(item).read_bytes()
+        except FileNotFoundError:
+            found["missing"] += 1
+            continue
+        except OSError as error:
+            problems.append(f"{name}: damaged: {store.file(item)}: {error.strerror}")
+            continue
+        try:
+            _, sealed = store.checked(content, item)
+        except Damaged as damage:
+            problems.append(f"{name}: damaged: {damage}")
+            continue
+        found[
+            "right, with a digest of what was measured"
+            if sealed or item.in_folder
+            else "right, of an earlier version without one"
+        ] += 1
+    parts = [f"{count} {what}" for what, count in found.items()] + ([f"{len(problems)} damaged"] if problems else [])
+    lines = [f"{name}: {len(work)} asked for: " + ", ".join(parts)] if work else [f"{name}: nothing is asked for"]
+    changes = [text for texts in made.changed(source.folder).values() for text in texts]
+    kept = made.count(source.folder)
+    lines.append(f"{name}: {kept} files that were made of it, {len(changes)} not as they were made")
+    return lines, problems + [f"{name}: {source.folder / text}" for text in changes]

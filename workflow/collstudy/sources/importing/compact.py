@@ -1,0 +1,47 @@
+"""Compact tables of others' data, in `data/`: a gzipped CSV of what an import read, one row a launch of a cell and size."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from collstudy.base.errors import StudyError
+from collstudy.base.files import to_csv, write_atomically
+from collstudy.sources.importing.strict import read_text
+
+COLUMNS = [
+    "collective", "algorithm", "parameters", "mapping", "nodes", "processes", "size_bytes", "launch", "latency_us", "min_latency_us",
+    "max_latency_us", "q1_us", "q3_us", "iterations", "statistic", "from_core", "to_core", "from_node", "to_node", "run",
+]  # fmt: skip
+
+
+def write(path: Path, rows: list[dict[str, Any]], cores_per_node: int) -> None:
+    """Write *path*, the same bytes for the same rows. Ranks of a pair become cores of nodes again."""
+    for row in rows:
+        for end in ("from", "to"):
+            if f"{end}_rank" in row:
+                row[f"{end}_node"], row[f"{end}_core"] = divmod(row[f"{end}_rank"], cores_per_node)
+    rows = [{**row, **{name: _short(row[name]) for name in row if name.endswith("_us")}} for row in rows]
+    columns = [name for name in COLUMNS if any(row.get(name) not in (None, "") for row in rows)]
+    write_atomically(path, gzip.compress(to_csv(columns, rows), mtime=0))
+
+
+def _short(value: float | None) -> float | None:
+    """Seven significant digits: nobody measures more."""
+    return None if value is None else float(f"{value:.7g}")
+
+
+def rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    """Line and fields of each row. Raises StudyError for what is no such table."""
+    try:
+        text = read_text(path, gzip.decompress(path.read_bytes()))
+    except (OSError, EOFError) as error:
+        raise StudyError(f"{path}: not a compact table: {error}") from None
+    reader = csv.DictReader(io.StringIO(text), strict=True)
+    if not set(reader.fieldnames or ()) <= set(COLUMNS) or "latency_us" not in (reader.fieldnames or ()):
+        raise StudyError(f"{path}: line 1: not a compact table; its columns may be {', '.join(COLUMNS)}")
+    yield from ((line, row) for line, row in enumerate(reader, 2))
