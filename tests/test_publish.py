@@ -74,7 +74,8 @@ def test_package(checkout: Checkout) -> None:
         subprocess.run(["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=folder, check=True)
     crate = json.loads((package / "ro-crate-metadata.json").read_text())
     parts = {entry["@id"]: entry for entry in crate["@graph"]}
-    assert parts["ro-crate-metadata.json"]["conformsTo"]["@id"] == "https://w3id.org/ro/crate/1.1"
+    kept_to = [profile["@id"] for profile in parts["ro-crate-metadata.json"]["conformsTo"]]
+    assert kept_to == ["https://w3id.org/ro/crate/1.1", "https://w3id.org/workflowhub/workflow-ro-crate/1.0"]
     assert {"results/tiny/measurements.csv", "Snakefile", "config/studies/tiny.yaml", "versions.json"} <= set(parts)
     assert all((package / part["@id"]).exists() for part in parts["./"]["hasPart"])
     assert_valid_crate(package)
@@ -134,7 +135,7 @@ def test_imported_data_keep_their_source_and_licence(checkout: Checkout) -> None
     assert row == f"somebodys/bcast.csv,{digest},theirs,https://example.org/data,MIT"
     assert (package / "licences" / "somebodys" / "LICENSE").read_text() == "MIT License\n"
     parts = {entry["@id"]: entry for entry in json.loads((package / "ro-crate-metadata.json").read_text())["@graph"]}
-    based = parts["results/theirs/measurements.csv"]["isBasedOn"]
+    (based,) = parts["results/theirs/measurements.csv"]["isBasedOn"]
     assert_valid_crate(package)
     assert parts[based["@id"]]["url"] == "https://example.org/data" and "MIT" in parts[based["@id"]]["description"]
 

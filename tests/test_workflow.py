@@ -62,6 +62,12 @@ def test_measure_rerun_change(checkout: Checkout) -> None:
     assert (checkout.folder / MEASURED).read_bytes() == first
 
 
+def test_without_a_target_everything_is_made(checkout: Checkout) -> None:
+    """The root's Snakefile includes the workflow's, and an included file has no say in the default target."""
+    printed = run(checkout, "--dry-run")
+    assert "give_verdict" in printed and "Nothing to be done" not in printed
+
+
 def test_results_are_complete_without_snakemakes_memory(checkout: Checkout) -> None:
     run(checkout, MEASURED)
     shutil.rmtree(checkout.folder / ".snakemake")
