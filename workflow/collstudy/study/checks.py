@@ -227,7 +227,7 @@ def check_grid(analysis: dict[str, Any], collectives: dict[str, Any], where: Pla
 def check_chapter(raw: dict[str, Any], sweeps: Sequence[Sweep], where: Place) -> None:
     """A chapter answers the question that the study asks: it finds in it what it shows."""
     named = [sweep.collective for sweep in sweeps]
-    named += [entry["collective"] for entry in raw.get("import", {}).get("files", ())]
+    named += [entry.get("collective") for entry in raw.get("import", {}).get("files", ())]
     collective = any(name not in (*POINT_TO_POINT, *APPLICATIONS) for name in named)
     pipelined = any(choice.name.startswith("pipelined") for sweep in sweeps for choice in sweep.algorithms)
     analysis = raw.get("analysis", {})

@@ -1,0 +1,129 @@
+"""./study import and ./study fetch, and the tables of data/."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from pathlib import Path
+
+import pytest
+import yaml
+from collstudy.base.errors import StudyError
+from collstudy.base.paths import ROOT
+from collstudy.cli import imports
+from collstudy.cli.main import main
+from collstudy.sources.importing import compact
+from collstudy.sources.importing.draft import draft
+from collstudy.study.config import Configuration
+from conftest import reference_data
+
+CONFIGURATION = Configuration(ROOT / "config")
+
+
+def test_the_draft_of_numbered_files(tmp_path: Path) -> None:
+    for number, mapping in ((1, "core"), (1, "node"), (6, "core")):
+        (tmp_path / f"bcast{number}_{mapping}_thin.csv").write_text(
+            "Processes,Size,Avg Latency (ns),Notes\n2,1,200,x\n"
+        )
+    text, questions = draft(tmp_path, "theirs", "orfeo-thin", CONFIGURATION)
+    (entry,) = yaml.safe_load(text)["import"]["files"]
+    assert entry["path"] == f"{tmp_path}/bcast{{algorithm}}_{{mapping}}_thin.csv"
+    assert (entry["collective"], entry["unit"], entry["algorithms"]) == ("bcast", "ns", "numbers")
+    assert entry["columns"] == {"processes": "Processes", "size_bytes": "Size", "latency_us": "Avg Latency (ns)"}
+    assert any("what the column 'Notes' is" in question for question in questions)
+    assert any("whether the algorithms 1, 6 are Open MPI's numbers" in question for question in questions)
+
+
+def test_the_draft_of_named_algorithms(tmp_path: Path) -> None:
+    header = "Algorithm,Allocation,Processes,MessageSize,Latency"
+    (tmp_path / "reduce_a.csv").write_text(
+        f"{header}\nBinomial,core,2,1,0.5\nIn-order binary,rack,2,1,0.5\nMine,core,2,1,0.5\n"
+    )
+    text, questions = draft(tmp_path, "theirs", None, CONFIGURATION)
+    (entry,) = yaml.safe_load(text)["import"]["files"]
+    assert entry["algorithms"] == {"Binomial": "binomial", "In-order binary": "in_order_binary", "Mine": "?"}
+    assert entry["mappings"] == {"rack": "?"}
+    assert any("the algorithms Mine; known: " in question for question in questions)
+    assert any(question.startswith("machine: which machine it was") for question in questions)
+
+
+def test_a_folder_without_results(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match="no CSV file, no output of OSU Micro-Benchmarks and no archive of PICO in it"):
+        draft(tmp_path, "theirs", None, CONFIGURATION)
+
+
+class Answer:
+    """What a web server answers."""
+
+    def __init__(self, content: bytes):
+        self.content = content
+
+    def read(self) -> bytes:
+        return self.content
+
+    def __enter__(self) -> Answer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+
+def test_fetching_checks_every_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    theirs = reference_data() / "orfeo-epyc-derin"
+    known = yaml.safe_load((ROOT / "data" / "fetch.yaml").read_text())["orfeo-epyc-derin"]
+    asked = []
+
+    def answer(url: str, timeout: float) -> Answer:
+        asked.append(url)
+        return Answer((theirs / Path(url).name).read_bytes())
+
+    monkeypatch.setenv("STUDY_REFERENCE_DATA", str(tmp_path))
+    monkeypatch.setattr(imports.urllib.request, "urlopen", answer)
+    assert main(["fetch", "orfeo-epyc-derin"]) == 0
+    assert all(url.startswith(f"https://raw.githubusercontent.com/tanjaderin/HPC/{known['commit']}/") for url in asked)
+    assert {path.name for path in (tmp_path / "orfeo-epyc-derin").iterdir()} == {
+        file["name"] for file in known["files"]
+    }
+    # What is there is not fetched again; what is there and is another file is not overwritten.
+    asked.clear()
+    assert main(["fetch", "orfeo-epyc-derin"]) == 0 and not asked
+    (tmp_path / "orfeo-epyc-derin" / "bcast_combined.csv").write_text("mine")
+    assert main(["fetch", "orfeo-epyc-derin"]) == 2
+    assert (tmp_path / "orfeo-epyc-derin" / "bcast_combined.csv").read_text() == "mine"
+    (tmp_path / "orfeo-epyc-derin" / "bcast_combined.csv").unlink()
+    monkeypatch.setattr(imports.urllib.request, "urlopen", lambda url, timeout: Answer(b"another"))
+    assert main(["fetch", "orfeo-epyc-derin"]) == 2
+    assert "another checksum" in capsys.readouterr().err
+    assert not (tmp_path / "orfeo-epyc-derin" / "bcast_combined.csv").exists()
+
+
+def test_the_names_of_fetch_have_the_reference_datas_checksums() -> None:
+    folder = reference_data()
+    for name, entry in yaml.safe_load((ROOT / "data" / "fetch.yaml").read_text()).items():
+        for file in entry["files"]:
+            assert hashlib.sha256((folder / name / file["name"]).read_bytes()).hexdigest() == file["sha256"], (
+                name,
+                file["name"],
+            )
+
+
+@pytest.mark.parametrize("name", ["orfeo-thin-zappia", "orfeo-epyc-tallone-p2p"])
+def test_the_tables_of_data_are_made_of_the_authors_files(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reference_data()
+    for file in (f"{name}.yaml",):
+        (tmp_path / file).write_text((ROOT / "data" / file).read_text())
+    monkeypatch.setattr(imports, "DATA", tmp_path)
+    assert main(["compact", name]) == 0
+    for ending in ("csv.gz", "checks.csv"):
+        assert (tmp_path / f"{name}.{ending}").read_bytes() == (ROOT / "data" / f"{name}.{ending}").read_bytes(), ending
+
+
+def test_a_table_that_is_none(tmp_path: Path) -> None:
+    for content in (b"x", gzip.compress(b"a,b\n1,2\n")):
+        (tmp_path / "x.csv.gz").write_bytes(content)
+        with pytest.raises(StudyError, match="not a compact table"):
+            list(compact.rows(tmp_path / "x.csv.gz"))
