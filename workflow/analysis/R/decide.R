@@ -1,7 +1,7 @@
 #' Which algorithm wins each cell, and what ties with it
 #'
-#' Where two algorithms have several launches, [compare_rounds()] decides: an algorithm that is not called slower is
-#' tied with the winner. Where one has a single launch, the noise is not known: it is tied within a tolerance
+#' Where two algorithms have three launches or more, [compare_rounds()] decides: an algorithm that is not called slower
+#' is tied with the winner. Where one has fewer, the noise is not known: it is tied within a tolerance
 #' ([tie_tolerance()]). Two latencies that differ by at most 0.005 us, half the digit that OSU benchmarks print, are
 #' tied in any case.
 #'
@@ -56,7 +56,8 @@ with_ties <- function(rows, results, collective) {
   at <- match(key(rows), key(compared))
   # The fastest of the launches that were compared may have a rival with a single launch.
   fastest <- as.character(rows$algorithm)[rows$rank == 1][match(rows$group, rows$group[rows$rank == 1])]
-  by_test <- !is.na(at) & !is.na(compared$p_value[at]) & compared$fastest[at] == fastest
+  # Two launches show nothing that a test could find, however large the difference is.
+  by_test <- !is.na(at) & compared$rounds[at] >= 3 & !is.na(compared$p_value[at]) & compared$fastest[at] == fastest
   tolerance <- 1 + tie_tolerance(results, collective) / 100
   within <- rows$latency_us <= rows$best_us * tolerance
   paired <- !is.na(launches$round)
@@ -109,18 +110,19 @@ competing <- function(results, collective) {
 #' @noRd
 tie_rule <- function(results, collective) {
   launches <- results$launches[results$launches$collective == collective, ]
+  most <- results$medians$launches[results$medians$collective == collective]
   tolerance <- paste0("latencies within ", format_number(tie_tolerance(results, collective)), " %")
-  if (nrow(launches) == 0) {
+  if (max(most, 0) < 3) {
     return(paste0(
-      "Tied with the fastest: ", tolerance, " of it, because there is one launch and its noise is not known."
+      "Tied with the fastest: ", tolerance, " of it, because so few launches do not tell their noise."
     ))
   }
   pairs <- if (anyNA(launches$round)) "launches" else if (anyNA(launches$source)) "rounds" else "sources"
   paste0(
     "Tied with the fastest: what is not significantly slower by the ratios within ", pairs,
     " (5 % for each cell; docs/methodology.md, Comparisons)",
-    if (any(results$medians$launches[results$medians$collective == collective] == 1)) paste0(
-      "; where an algorithm has one launch, ", tolerance, " of it"
+    if (min(most) < 3) paste0(
+      "; where an algorithm has fewer than three launches, ", tolerance, " of it"
     ), "."
   )
 }

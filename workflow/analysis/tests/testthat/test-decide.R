@@ -51,6 +51,12 @@ test_that("one launch has a tolerance: the tie width, or what the sources differ
   expect_equal(found$default_is[found$processes == 4], "tied")
 })
 
+test_that("two authors who both see 40 % are not told that it is a tie", {
+  rows <- launches_of_two(c(1, 1.1), c(1.4, 1.5))
+  found <- decide_winners(read_results(make_study(rows)), "bcast")
+  expect_equal(found[c("tied", "tested")], tibble::tibble(tied = "", tested = "tolerance"))
+})
+
 test_that("a flagged launch is kept and in no number", {
   rows <- toy_rows(
     "bcast", rep(c("default", "linear"), each = 3), 2, 1, c(1, 1.1, 9000, 2, 2.1, 1.9), launch = rep(1:3, 2),
