@@ -175,6 +175,9 @@ class Source(ABC):
     def collect(self) -> None:
         """Write cells.csv and measurements.csv, and before them ranks.csv, edges.csv, import-checks.csv and agreement.csv."""
         edges.write(self.study, self.launched(), self.context.catalogue, self.folder)
+        if lock := toolchain.spack_lock():
+            # What was measured with, beside what was measured.
+            write_if_changed(self.context.results / "spack.lock", lock.read_bytes())
         # Checks flag rows, so they come first.
         findings, agreeing = self.import_checks()
         write_if_changed(self.folder / "import-checks.csv", to_csv(CHECK_COLUMNS, findings))
