@@ -234,7 +234,7 @@ def test_a_study_traces_once_and_replays_by_the_rule(checkout: Checkout, program
         (("bcast: linear", "cast: linear"), "unknown collective 'cast'; known: "),
         (("applications: [known]", "applications: [other]"), "no application 'other'; known: absent, dies, known"),
         (("machine: traced-here", "machine: thin"), "kind local or slurm, thin is simulated"),
-        (("name: absent", "name: known"), "applications.1.name: 'known' is given twice"),
+        (("name: absent", "name: known"), "applications.1.name: a name is given twice: 'known'"),
     ],
 )
 def test_a_wrong_study_is_explained(checkout: Checkout, change: tuple[str, str], message: str) -> None:
