@@ -252,12 +252,12 @@ def test_a_ladder_of_one_size_gives_latencies_and_says_what_it_does_not_give(che
 
 def write_rungs(checkout: Checkout, sizes: list[int]) -> None:
     """A ladder study's measurements: two launches of each size, and all pairs of one."""
-    rows = ["collective,mapping,size_bytes,from_rank,to_rank,latency_us"]
+    rows = ["collective,mapping,size_bytes,from_rank,to_rank,latency_us,algorithm,parameters,nodes,processes,launch"]
     for level in ("node", "core"):
         for size in sizes:
             us = one_way(level, size)
-            rows += [f"latency,level-{level},{size},,,{us * factor}" for factor in (0.99, 1.01)]
-    rows += ["pairs,core,3,0,1,0.25", "pairs,core,3,2,3,0.35", "pairs,core,3,0,3,1.25"]
+            rows += [f"latency,level-{level},{size},,,{us * factor},default,,2,2,1" for factor in (0.99, 1.01)]
+    rows += [f"pairs,core,3,{pair},default,,2,4,1" for pair in ("0,1,0.25", "2,3,0.35", "0,3,1.25")]
     checkout.write("results/rungs/measurements.csv", "\n".join(rows) + "\n")
 
 
