@@ -66,7 +66,7 @@ sweeps:
   - collective: bcast
     algorithms:
       - default
-      - {name: chain, fanout: 8, segment_bytes: 8192}
+      - {name: chain, fanout: 8, segment_bytes: 16384}
       - {name: chain, fanout: 4, segment_bytes: 65536}
     mappings: [core]
     processes: [48]
