@@ -119,7 +119,7 @@ def test_segments_and_fan_out_are_candidates_from_the_decision_to_the_advice(che
         assert [own[str(size)]["tuned_us"]] == measured
         asked = ["--collective", "bcast", "--nodes", "2", "--ppn", "24", "--mapping", "core", "--size", str(size)]
         answer = checkout.collstudy("advise", *asked)
-        assert f"use: {variants[size]} " in answer.stdout, answer.stdout + answer.stderr
+        assert f"use: chain [{variants[size]}] " in answer.stdout, answer.stdout + answer.stderr
         assert (
             "verified on fresh launches: faster" in answer.stdout
             and f"{folder.name}/tuning/openmpi-core-n2.rules" in answer.stdout

@@ -66,7 +66,8 @@ def answer(folder: Path, question: Question) -> tuple[bool, list[str]]:
     size = max((s for s in sizes if s <= (question.size or 0)), default=None)
     row = next(row for row in at_count if whole(row["size_bytes"]) == size)
     row = _after_verification(folder, row)
-    lines = [head, f"  use: {row['algorithm']}" + (f" ({row['reason']})" if row["reason"] else "")]
+    variant = f" [{row['parameters']}]" if row.get("parameters") and row["algorithm"] != "default" else ""
+    lines = [head, f"  use: {row['algorithm']}{variant}" + (f" ({row['reason']})" if row["reason"] else "")]
     lines += _expectation(folder, question, row, size, kind, "sampling" in document)
     if document["simulated"]:
         lines.append(f"  {_typical_error(folder.parent, document['machine']['name'], question)}")
