@@ -19,7 +19,7 @@ from collstudy.launch.proof import messages
 from collstudy.launch.toolchain import mpis
 from collstudy.study.cells import Cell, Versions, cell_from, expand
 from collstudy.study.config import Configuration
-from collstudy.study.selection import Rules
+from collstudy.study.selection import Default, Rules, Switch
 from collstudy.tuning import check
 from collstudy.tuning.rules import Placement, placements
 from conftest import ROOT, Checkout
@@ -106,7 +106,7 @@ def forced(collective: str, algorithm: str, processes: int = 4) -> Cell:
     catalogue = Configuration(ROOT / "config").catalogue
     return Cell(
         {"name": "this-machine", "kind": "local", "levels": []}, {}, {"name": "mpich", "version": mpis()["mpich"].version},
-        collective, algorithm, (), {"mpich": catalogue.algorithms[collective][algorithm]["mpich"]}, "core", (), 1,
+        collective, algorithm, (), Switch("mpich", catalogue.algorithms[collective][algorithm]["mpich"]), "core", (), 1,
         processes, None, (1024, 32768), 1, 0, pattern=catalogue.pattern(collective, algorithm, "mpich"),
     )  # fmt: skip
 
@@ -132,7 +132,7 @@ def test_where_the_ranks_are_is_proved(tmp_path: Path, name: str) -> None:
         pytest.skip("one core")
     cell = Cell(
         {"name": "this-machine", "kind": "local", "levels": []}, {}, {"name": name, "version": mpis()[name].version},
-        "bcast", "default", (), {}, "core", (), 1, 2, None, (1, 8), 1, 0,
+        "bcast", "default", (), Default(), "core", (), 1, 2, None, (1, 8), 1, 0,
     )  # fmt: skip
     placement, hosts = cell.place(machine), [platform.node()]
     words = [str(word) for word in hydra.proof_command(machine, cell, placement, tmp_path, hosts)]
@@ -188,7 +188,7 @@ def test_mpich_does_not_split_a_forced_algorithm_by_node(tmp_path: Path) -> None
 def mpich_rules() -> tuple[check.Library, Placement]:
     """The installed MPICH, and a placement on one node whose sizes and numbers of ranks change the algorithm."""
     installed("mpich")
-    rows = decisions({4: {1: "default", 64: "pipeline [segment_bytes=100]", 512: "binomial"}}, nodes=1)
+    rows = decisions({4: {1: "default", 64: "pipeline:segment_bytes=100", 512: "binomial"}}, nodes=1)
     rows += decisions({3: {1: "rabenseifner", 512: "ring"}}, collective="allreduce", nodes=1)
     configuration = Configuration(ROOT / "config")
     return check.library(mpis()["mpich"], configuration.catalogue, {}), placements(rows)[0]
@@ -293,7 +293,8 @@ def test_three_libraries_in_one_study(checkout: Checkout) -> None:
     for name in LIBRARIES:
         installed(name)
     checkout.write("config/studies/three.yaml", STUDY)
-    assert checkout.collstudy("needs", "three").stdout == ""
+    wanted = {line.split()[0] for line in checkout.collstudy("needs", "three").stdout.splitlines()}
+    assert wanted == {*LIBRARIES, "compiler", "r"}
     machine = checkout.folder / "config" / "machines" / "this-machine.yaml"
     machine.write_text(machine.read_text() + "\noversubscribe: true\n")
     done = checkout.snakemake("--config", "studies=three", "--cores", "2", "--", "results/three/measurements.csv")

@@ -41,9 +41,11 @@ os.environ.update(
     LC_ALL="C.UTF-8",
 )
 
-# Another workflow has a folder with config.yaml, studies/ and machines/ of its own.
+# Another workflow has a folder with config.yaml, studies/ and machines/ of its own; a folder that Snakemake runs in has it at config/.
 if "config_folder" in config:
     os.environ.update(COLLSTUDY_CONFIG=str(Path(config["config_folder"]).resolve()))
+elif Path("config/studies").is_dir():
+    os.environ.setdefault("COLLSTUDY_CONFIG", str(Path("config").resolve()))
 
 
 def refuse(problem):

@@ -11,7 +11,6 @@ from typing import Any
 from collstudy.base.errors import StudyError
 from collstudy.cli.commands import add
 from collstudy.project.studies import Project
-from collstudy.publish import again, package
 from collstudy.publish.render import REPORT_SOURCE, Job
 from collstudy.publish.render import render as render_job
 
@@ -56,22 +55,28 @@ def render(arguments: argparse.Namespace) -> int:
 
 def publish(arguments: argparse.Namespace) -> None:
     """Write the folder to publish."""
+    from collstudy.publish import package  # its libraries take a while to load
+
     project = Project(results=arguments.results)
     studies = arguments.studies or [
         name for name in project.default_studies if (project.folder(name) / "measurements.csv").exists()
     ]
-    inputs = {name: project.source(name).inputs() for name in studies}
+    inputs = {name: project.source(name).data() for name in studies}
     for line in package.publish(project.results, studies, arguments.to, {k: v for k, v in inputs.items() if v}):
         print(line)
 
 
 def reanalyse(arguments: argparse.Namespace) -> None:
     """Tables, figures and report of a data package, without measuring."""
+    from collstudy.publish import again
+
     project = Project(results=arguments.results)
     again.reanalyse(project.results, arguments.studies or project.default_studies)
 
 
 def compare(arguments: argparse.Namespace) -> None:
     """Compare measurements made again with published ones."""
+    from collstudy.publish import again
+
     for line in again.compare(arguments.published, arguments.again):
         print(line)

@@ -41,7 +41,9 @@ class Imported:
 
 
 def read_imported(inputs: Mapping[str, list[Path]], known: Path = ROOT / "config" / "data.yaml") -> list[Imported]:
-    """The files of *inputs* (study -> files), each once; their folder's name is what *known* has an entry for."""
+    """The files of *inputs* (study -> files), each once. *known* has an entry for the folder of a file, or, as for the tables of data/,
+    for its name without endings (orfeo-epyc-tallone-p2p.csv.gz: the longest one that it begins with).
+    """
     entries = (yaml.safe_load(known.read_text(encoding="utf-8")) if known.exists() else None) or {}
     users: dict[Path, list[str]] = {}
     for study, paths in inputs.items():
@@ -49,7 +51,8 @@ def read_imported(inputs: Mapping[str, list[Path]], known: Path = ROOT / "config
             users.setdefault(path, []).append(study)
     found = []
     for path, studies in sorted(users.items()):
-        entry = entries.get(path.parent.name, {})
+        names = [name for name in entries if path.parent.name == name or path.name.startswith(name)]
+        entry = entries[max(names, key=len)] if names else {}
         found.append(
             Imported(
                 f"{path.parent.name}/{path.name}", digest(path), tuple(studies), entry.get("source", NOT_STATED),

@@ -18,9 +18,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from collstudy.base.errors import StudyError, allowed
+from collstudy.base.lazy import lazy
 from collstudy.base.paths import ROOT
 from collstudy.sources.edges import Launched, of_rows
 from collstudy.sources.imported_rows import grid_of, rows_of_import
@@ -30,6 +29,8 @@ from collstudy.sources.source import Rows, Source
 from collstudy.study.config import POINT_TO_POINT, SIZED, Catalogue, Imported, Machine, Study
 from collstudy.study.openmpi_numbers import algorithm_of
 from collstudy.study.work import Work, canonical
+
+np = lazy("numpy")
 
 #: Of a ladder: which two cores, by their number on their node.
 PLACES = ("from_core", "to_core", "from_node", "to_node")
@@ -91,7 +92,11 @@ class ImportedSource(Source):
 
     def inputs(self) -> list[Path]:
         """The files, and those of the imports that they are compared with."""
-        return [path for study in (self.study, *self.others()) for _, path in files_of(study)]
+        return [*self.data(), *(path for study in self.others() for _, path in files_of(study))]
+
+    def data(self) -> list[Path]:
+        """The files that the study names."""
+        return [path for _, path in files_of(self.study)]
 
     def others(self) -> list[Study]:
         """The other imported studies whose data are here; those that show a publication under its own names take no part."""

@@ -191,7 +191,11 @@ class Source(ABC):
         return ""
 
     def inputs(self) -> list[Path]:
-        """Files of others that its rows are made of."""
+        """Files that its rows and their checks are made of, and that no run makes."""
+        return []
+
+    def data(self) -> list[Path]:
+        """Those of them that are the study's own: somebody's measurements, with a source and a licence."""
         return []
 
     def needs(self) -> set[str]:

@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-import numpy as np
-import pandas as pd
-
+from collstudy.base.lazy import lazy
 from collstudy.study.config import Machine
+
+np = lazy("numpy")
+pd = lazy("pandas")
 
 SERIES = ["source", "collective", "algorithm", "parameters", "mapping"]
 CELL = ["nodes", "processes", "size_bytes"]

@@ -18,13 +18,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from collstudy.base.errors import StudyError
+from collstudy.base.lazy import lazy
 from collstudy.sources.importing import kept
 from collstudy.sources.importing.strict import Problems, Refused, positive, read_text
 from collstudy.study.config import Catalogue
 from collstudy.study.openmpi_numbers import algorithm_of
+
+np = lazy("numpy")
 
 #: Goes up when what a cached summary holds changes.
 VERSION = 2
