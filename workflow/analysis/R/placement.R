@@ -24,6 +24,19 @@ read_placements <- function(folder) {
   split(found, map_chr(found, "key"))
 }
 
+#' What was worked out of a study before, or `make()`
+#'
+#' While [write_analysis()] runs a study has a `memory` (an environment), and does not change; other studies remember
+#' nothing.
+#' @noRd
+remember <- function(study, key, make) {
+  memory <- study$memory
+  if (is.null(memory)) return(make())
+  # A list, because what is not known (NULL) is remembered, too.
+  if (is.null(memory[[key]])) assign(key, list(make()), memory)
+  memory[[key]][[1]]
+}
+
 placement_key <- function(mapping, nodes) paste(mapping, nodes, sep = "\r")
 
 #' The trees of a study
@@ -63,6 +76,12 @@ holding <- function(found, processes) {
 #'   which the rank runs, numbered over the whole machine. NULL where it is not known, or not the same for all cells.
 #' @noRd
 place_ranks <- function(study, collective, mapping, processes) {
+  remember(study, paste("place", collective, mapping, processes, sep = "\r"), function() {
+    find_place(study, collective, mapping, processes)
+  })
+}
+
+find_place <- function(study, collective, mapping, processes) {
   cell <- places_of(study, collective, mapping)
   nodes <- unique(cell$nodes[cell$processes == processes])
   if (length(nodes) == 0) nodes <- unique(cell$nodes)
@@ -87,7 +106,11 @@ places_of <- function(study, collective, mapping) {
 
 #' The MPI library that ran a collective under a mapping
 #' @noRd
-mpi_of <- function(study, collective, mapping) places_of(study, collective, mapping)$mpi[1]
+mpi_of <- function(study, collective, mapping) {
+  remember(study, paste("mpi", collective, mapping, sep = "\r"), function() {
+    places_of(study, collective, mapping)$mpi[1]
+  })
+}
 
 #' The tree along which an algorithm sends
 #'
@@ -100,7 +123,14 @@ mpi_of <- function(study, collective, mapping) places_of(study, collective, mapp
 #'   parents serve them. NULL where it is not known.
 #' @noRd
 sending_tree <- function(study, mpi, collective, variant, processes, own = TRUE) {
-  found <- holding(study$trees[[tree_key(mpi, collective, variant$name, variant$parameters)]], processes)
+  key <- tree_key(mpi, collective, variant$name, variant$parameters)
+  remember(study, paste("tree", key, processes, own, sep = "\r"), function() {
+    find_tree(study$trees[[key]], processes, own)
+  })
+}
+
+find_tree <- function(trees, processes, own) {
+  found <- holding(trees, processes)
   if (length(found) == 0 || (own && !found[[1]]$own)) return(NULL)
   edges <- found[[1]]$edges
   edges <- edges[edges$rank < processes, ]

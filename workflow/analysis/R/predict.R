@@ -23,8 +23,9 @@ fit_nonnegative <- function(a, b) {
 #' @noRd
 settle <- function(a, b, x, free) {
   while (any(free)) {
+    solved <- stats::.lm.fit(a[, free, drop = FALSE], b)
     target <- numeric(length(x))
-    target[free] <- coalesce(qr.coef(qr(a[, free, drop = FALSE]), b), 0)
+    target[which(free)[solved$pivot]] <- solved$coefficients
     if (all(target[free] > 0)) return(list(x = target, free = free))
     low <- free & target <= 0
     share <- min(ifelse(x[low] > 0, x[low] / (x[low] - target[low]), 0))
@@ -119,13 +120,22 @@ predict_last_value <- function(train, test, context) {
 
 predict_hops <- function(train, test, context) {
   if (is.null(context$hops)) return(NULL)
-  costs <- fit_hops(train, context$hops)
+  costs <- hop_costs(train, context)
   over_sizes(train, test, function(data, at) hop_line(data, at, costs, context))
+}
+
+#' [fit_hops()], once for all models that are given the same training rows
+#' @noRd
+hop_costs <- function(train, context) {
+  fitted <- context$fitted
+  if (is.null(fitted)) return(fit_hops(train, context$hops))
+  if (is.null(fitted$costs)) fitted$costs <- fit_hops(train, context$hops)
+  fitted$costs
 }
 
 predict_hops_anchored <- function(train, test, context) {
   if (is.null(context$hops)) return(NULL)
-  costs <- fit_hops(train, context$hops)
+  costs <- hop_costs(train, context)
   over_sizes(train, test, function(data, at) {
     ratio <- log(data$latency_us) - hop_line(data, data$processes, costs, context)
     hop_line(data, at, costs, context) + along_processes(data$processes, ratio, at)
@@ -258,13 +268,16 @@ judge_models <- function(data, study, collective) {
 judge_split <- function(data, held_out, models, context) {
   train <- data[held_out == "", ]
   test <- data[held_out != "", ]
-  if (n_distinct(train$processes) < 4 || nrow(test) == 0) return(tibble())
+  if (length(unique(train$processes)) < 4 || nrow(test) == 0) return(tibble())
   reason <- held_out[held_out != ""]
-  map_dfr(models, .id = "model", function(model) {
+  context$fitted <- new.env(parent = emptyenv())
+  bind_rows(imap(models, function(model, name) {
     predicted <- model(train, test, context)
-    if (is.null(predicted)) return(tibble())
-    tibble(held_out = reason, error = abs(predicted / test$latency_us - 1)) |>
-      group_by(.data$held_out) |>
-      summarise(cells = n(), mape_pct = 100 * mean(.data$error))
-  })
+    if (is.null(predicted)) return(NULL)
+    errors <- split(abs(predicted / test$latency_us - 1), reason)
+    tibble(
+      model = name, held_out = names(errors), cells = lengths(errors, use.names = FALSE),
+      mape_pct = 100 * vapply(errors, mean, 0, USE.NAMES = FALSE)
+    )
+  }))
 }
