@@ -106,21 +106,25 @@ model_messages <- function(study, collective, algorithm, mapping, processes, siz
 #' @noRd
 time_call <- function(launch, collective, variant, size, costs, form, seen) {
   if (variant$name == "default") return(time_default(launch, collective, size, costs, form, seen))
-  if (form == "hockney") costs <- utils::modifyList(costs, list(overhead = 0, eager = -1))
+  costs <- costs_of_form(costs, form)
   if (collective == "allreduce") return(time_allreduce(launch, variant, size, costs, form))
   processes <- nrow(launch$place)
   tree <- function(size, variant) {
     parent <- sending_tree(launch$study, launch$mpi, collective, variant, processes)
     if (is.null(parent)) return(NULL)
-    key <- paste("ways", launch$where, tree_key(launch$mpi, collective, variant$name, variant$parameters), sep = "\r")
-    ways <- remember(launch$study, key, function() ways_of(launch$place, parent))
-    time_tree(launch$place, collective, variant, parent, size, costs, form, seen, ways)
+    key <- paste("forest", launch$where, tree_key(launch$mpi, collective, variant$name, variant$parameters), sep = "\r")
+    forest <- remember(launch$study, key, function() forest_of(list(launch$place), list(parent)))
+    time_tree(launch$place, collective, variant, parent, size, costs, form, seen, forest)
   }
   if (collective == "bcast" || variant$name != "rabenseifner") return(tree(size, variant))
   # Fewer bytes (elements of MPI_CHAR) than the largest power of two up to P: the linear algorithm, as in Open MPI.
   by_size(size, size < largest_power(processes), function(size) tree(size, plain("linear")), function(size) {
     seen(time_halving(launch$place, collective, size, costs, form))
   })
+}
+
+costs_of_form <- function(costs, form) {
+  if (form == "hockney") utils::modifyList(costs, list(overhead = 0, eager = -1)) else costs
 }
 
 #' An algorithm without parameters
@@ -199,6 +203,16 @@ predict_messages <- function(form) {
 #' Prediction for rows with processes and size_bytes
 #' @noRd
 messages_of <- function(rows, context, costs, form) {
+  counts <- unique(rows$processes)
+  forest <- trees_at(context, counts)
+  if (!is.null(forest)) {
+    sizes <- unique(rows$size_bytes)
+    time <- time_forest(
+      forest, context$collective, variant_of(context$study, context$collective, context$algorithm), sizes,
+      costs_of_form(costs, form), form, rowMeans
+    )
+    return(pmax(time[cbind(match(rows$size_bytes, sizes), match(rows$processes, counts))], 1e-3))
+  }
   predicted <- rep(NA_real_, nrow(rows))
   for (at in split(seq_len(nrow(rows)), rows$processes)) {
     found <- model_messages(
@@ -209,6 +223,24 @@ messages_of <- function(rows, context, costs, form) {
     predicted[at] <- found
   }
   pmax(predicted, 1e-3)
+}
+
+#' The trees of an algorithm for several numbers of processes; NULL where it is no tree at every size, or not known
+#' @noRd
+trees_at <- function(context, counts) {
+  study <- context$study
+  collective <- context$collective
+  variant <- variant_of(study, collective, context$algorithm)
+  if (!collective %in% c("bcast", "reduce") || variant$name %in% c("default", "rabenseifner")) return(NULL)
+  mpi <- mpi_of(study, collective, context$mapping)
+  key <- paste(
+    c("trees", tree_key(mpi, collective, variant$name, variant$parameters), context$mapping, counts), collapse = "\r"
+  )
+  remember(study, key, function() {
+    places <- map(counts, function(count) place_ranks(study, collective, context$mapping, count))
+    parents <- map(counts, function(count) sending_tree(study, mpi, collective, variant, count))
+    if (any(map_lgl(c(places, parents), is.null))) NULL else forest_of(places, parents)
+  })
 }
 
 #' The shared LogGP model with factors fitted for one algorithm: on latency, time a byte, overhead, and where ranks
@@ -310,6 +342,7 @@ predict_held_out <- function(results, collective, costs = message_costs(results)
 }
 
 predict_group <- function(data, study, collective, costs, models) {
+  study <- remembering(study)
   algorithm <- as.character(data$algorithm[1])
   mapping <- as.character(data$mapping[1])
   held_out <- split_held_out(data)
@@ -321,15 +354,15 @@ predict_group <- function(data, study, collective, costs, models) {
     hops = count_hops(study, collective, algorithm, mapping, unique(data$processes)),
     fitted = new.env(parent = emptyenv())
   )
-  map_dfr(models, .id = "model", function(model) {
+  bind_rows(imap(models, function(model, name) {
     predicted <- model(train, test, context)
-    if (is.null(predicted)) return(tibble())
+    if (is.null(predicted)) return(NULL)
+    known <- !is.na(predicted)
     tibble(
-      algorithm = algorithm, mapping = mapping, processes = test$processes, size_bytes = test$size_bytes,
-      latency_us = test$latency_us, predicted_us = predicted
-    ) |>
-      filter(!is.na(.data$predicted_us))
-  })
+      model = name, algorithm = algorithm, mapping = mapping, processes = test$processes[known],
+      size_bytes = test$size_bytes[known], latency_us = test$latency_us[known], predicted_us = predicted[known]
+    )
+  }))
 }
 
 #' How well each model predicts, over all collectives of a study
@@ -380,18 +413,22 @@ summarise_selection <- function(predictions, medians, tie_pct = 2) {
   )
   if (nrow(predictions) == 0) return(none)
   cell <- c("collective", "mapping", "processes", "size_bytes")
-  forced <- filter(predictions, .data$algorithm != "default") |>
-    group_by(across(all_of(cell))) |>
-    filter(n_distinct(.data$algorithm) > 1) |>
-    ungroup()
+  forced <- predictions[predictions$algorithm != "default", ]
+  algorithms <- distinct(forced[c(cell, "algorithm", "latency_us")])
+  best <- distinct(algorithms[several(distinct(algorithms[c(cell, "algorithm")]), cell)[
+    vctrs::vec_match(algorithms[c(cell, "algorithm")], distinct(algorithms[c(cell, "algorithm")]))
+  ], ]) |>
+    arrange(.data$latency_us) |>
+    distinct(across(all_of(cell)), .keep_all = TRUE) |>
+    select(all_of(cell), best_us = "latency_us")
+  forced <- forced[vctrs::vec_in(forced[cell], best[cell]), ]
   if (nrow(forced) == 0) return(none)
-  best <- distinct(forced, across(all_of(c(cell, "algorithm", "latency_us")))) |>
-    group_by(across(all_of(cell))) |>
-    summarise(best_us = min(.data$latency_us), .groups = "drop")
-  picked <- forced |>
-    group_by(across(all_of(c(cell, "model")))) |>
-    filter(n() > 1) |>
-    summarise(algorithms = n(), latency_us = .data$latency_us[which.min(.data$predicted_us)], .groups = "drop")
+  forced <- forced[several(forced, c(cell, "model")), ]
+  id <- vctrs::vec_group_id(forced[c(cell, "model")])
+  # The first of those for which a model predicts the least.
+  least <- order(id, forced$predicted_us)
+  least <- least[!duplicated(id[least])]
+  picked <- mutate(forced[least, c(cell, "model", "latency_us")], algorithms = tabulate(id)[id[least]])
   default <- filter(medians, .data$algorithm == "default") |>
     transmute(.data$collective, .data$mapping, .data$processes, .data$size_bytes, .data$latency_us,
               model = "library_default", algorithms = 1L)

@@ -26,8 +26,7 @@ read_placements <- function(folder) {
 
 #' What was worked out of a study before, or `make()`
 #'
-#' While [write_analysis()] runs a study has a `memory` (an environment), and does not change; other studies remember
-#' nothing.
+#' A study remembers while something that does not change it runs ([remembering()]); others remember nothing.
 #' @noRd
 remember <- function(study, key, make) {
   memory <- study$memory
@@ -35,6 +34,13 @@ remember <- function(study, key, make) {
   # A list, because what is not known (NULL) is remembered, too.
   if (is.null(memory[[key]])) assign(key, list(make()), memory)
   memory[[key]][[1]]
+}
+
+#' A study with a memory (an environment) of what is worked out of it, see [remember()]
+#' @noRd
+remembering <- function(study) {
+  if (is.null(study$memory)) study$memory <- new.env(parent = emptyenv())
+  study
 }
 
 placement_key <- function(mapping, nodes) paste(mapping, nodes, sep = "\r")

@@ -25,7 +25,7 @@ write_table <- function(data, path) {
 #' write_analysis(results, tempfile())
 #' @export
 write_analysis <- function(results, folder = results$study$folder) {
-  results$study$memory <- new.env(parent = emptyenv())
+  results$study <- remembering(results$study)
   models <- models_of(results)
   results$models <- setNames(map(models, "data"), map_chr(models, "id"))
   tables <- tables_of(results)
