@@ -26,21 +26,23 @@ read_placements <- function(folder) {
 
 #' What was worked out of a study before, or `make()`
 #'
-#' A study remembers while something that does not change it runs ([remembering()]); others remember nothing.
+#' A study, or the results of one, remember while something that does not change them runs ([remembering()]); others
+#' remember nothing.
+#' @param known List from [read_study()] or [read_results()].
 #' @noRd
-remember <- function(study, key, make) {
-  memory <- study$memory
+remember <- function(known, key, make) {
+  memory <- known$memory
   if (is.null(memory)) return(make())
   # A list, because what is not known (NULL) is remembered, too.
   if (is.null(memory[[key]])) assign(key, list(make()), memory)
   memory[[key]][[1]]
 }
 
-#' A study with a memory (an environment) of what is worked out of it, see [remember()]
+#' A study or results with a memory (an environment) of what is worked out of them, see [remember()]
 #' @noRd
-remembering <- function(study) {
-  if (is.null(study$memory)) study$memory <- new.env(parent = emptyenv())
-  study
+remembering <- function(known) {
+  if (is.null(known$memory)) known$memory <- new.env(parent = emptyenv())
+  known
 }
 
 placement_key <- function(mapping, nodes) paste(mapping, nodes, sep = "\r")
