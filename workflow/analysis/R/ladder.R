@@ -239,7 +239,10 @@ pair_latencies <- function(study, latencies, place) {
   }
   check_latencies(latencies, place)
   of_level <- unname(latencies[colnames(place)])
-  function(a, b) of_level[pair_level(place, rep_len(a, length(b)), rep_len(b, length(a)))]
+  function(a, b) {
+    pairs <- max(length(a), length(b))
+    of_level[pair_level(place, rep_len(a, pairs), rep_len(b, pairs))]
+  }
 }
 
 #' Seed 003's analytical models: latency only, from the matrix L(i, j)
