@@ -20,17 +20,19 @@ def add_commands(commands: Any) -> None:
         "--studies", default="", help="names, separated by commas (default: those of config/config.yaml)"
     )
     running.add_argument("--goal", default="", help="a rule to run instead of what the arguments name")
-    running.add_argument("--keep-lock", action="store_true", help="leave the lock of a killed snakemake alone")
+    running.add_argument("--plan", action="store_true", help="nothing will be measured: a dry run, or --unlock")
     running.add_argument("words", nargs="*", metavar="ARGUMENT", help="arguments of snakemake, after --")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Check what a run of these studies would need, and run it. A wrong configuration is one message, before Snakemake says anything."""
     check_studies(opened(arguments.results), arguments.studies)
-    if not arguments.keep_lock:
-        unlock(arguments)
     # --config takes all words up to the next option: one of the profile's own ends its list.
     words = ["--config", f"studies={arguments.studies}", "--keep-going"] if arguments.studies else []
+    if not arguments.plan:
+        unlock(arguments)
+        # What a dry run would do is Snakemake's to say.
+        words += ["--logger", "collstudy"]
     words += arguments.words + (["--", arguments.goal] if arguments.goal else [])
     from snakemake.cli import main as snakemake
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from collstudy.base.digests import file_digest
 from collstudy.base.files import to_csv
 from collstudy.base.lazy import lazy
 from collstudy.base.paths import ROOT
-from collstudy.publish.digest import digest
 
 yaml = lazy("yaml")
 
@@ -56,7 +56,7 @@ def read_imported(inputs: Mapping[str, list[Path]], known: Path = ROOT / "config
         entry = entries[max(names, key=len)] if names else {}
         found.append(
             Imported(
-                f"{path.parent.name}/{path.name}", digest(path), tuple(studies), entry.get("source", NOT_STATED),
+                f"{path.parent.name}/{path.name}", file_digest(path), tuple(studies), entry.get("source", NOT_STATED),
                 entry.get("licence", NOT_STATED),
             )
         )  # fmt: skip
