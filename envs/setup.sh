@@ -112,9 +112,11 @@ explain_part() {
   esac
 }
 
-# name_missing PART...: a line for each part that is not here, and how to get them.
+# name_missing PART...: a line for each part that is not here, and how to get them; LACKING has them then.
 name_missing() {
-  local part lacking=()
+  local part
+  local -n lacking=LACKING
+  lacking=()
   for part in "$@"; do
     have "$part" && continue
     lacking+=("$part")
@@ -292,6 +294,8 @@ install_r() {
 # All of it ------------------------------------------------------------------------------------------------------------------
 
 declare -A WANTED=()
+# What is wanted and not here, see name_missing.
+LACKING=()
 MPIS=()
 
 # read_needs [STUDY...]: what these studies (without names: those of config/config.yaml) need, and which of them.
@@ -391,6 +395,33 @@ setup() {
   if [ -n "${process_of[quarto]:-}" ]; then attend quarto || true; tail -n 1 "$SETUP/quarto.log" >&2; fi
   name_missing "${parts[@]}"
   unlock_setup
+}
+
+# looked_at ARGUMENT...: one digest of all that set-up looks at for these arguments: configuration and sources by content, programs by
+# where they are, and what set-up made by the times of its folders.
+looked_at() {
+  local files reference=${STUDY_REFERENCE_DATA:-}
+  mapfile -d '' -t files < <(find "$ROOT/config" "$ROOT/envs" "$ROOT/workflow" -type f ! -path '*/tests/*' ! -name '*.pyc' -print0 | LC_ALL=C sort -z)
+  {
+    printf '%s\n' "$*" "$PATH" "${COLLSTUDY_CONFIG:-}" "$reference" "$UID" "${files[@]}"
+    command -v gcc make g++ smpicc smpirun Rscript quarto lmp mpicc mpirun || true
+    stat -c '%n %Y' "$SETUP"/*/ "$SETUP"/build/*/ "$SETUP"/build/*/*/ "$SETUP"/*/bin "$SETUP"/R/*/ "$ROOT"/data/*/ ${reference:+"$reference" "$reference"/*/} 2>/dev/null || true
+    cat -- "${files[@]}"
+  } | sha256sum | cut -d' ' -f1
+}
+
+# setup_once ARGUMENT...: setup, where something of what it looks at is not as it was when it last found all that it looked for.
+setup_once() {
+  local stamp
+  check_place
+  if venv_done venv study; then
+    stamp=$SETUP/stamps/ready-$(printf '%s ' "$@" | cksum | cut -d' ' -f1)
+    if [ "$(cat "$stamp" 2>/dev/null)" = "$(looked_at "$@")" ]; then activate; return; fi
+    rm -f "$stamp"
+  fi
+  setup "$@"
+  stamp=$SETUP/stamps/ready-$(printf '%s ' "$@" | cksum | cut -d' ' -f1)
+  [ ${#LACKING[@]} -gt 0 ] || looked_at "$@" > "$stamp"
 }
 
 # build_programs [--real] [STUDY...]: C programs, each named when it is built.

@@ -26,7 +26,7 @@ from collstudy.project.status import (
     left_running,
     note_start,
 )
-from collstudy.project.studies import Project, split_names
+from collstudy.project.studies import Project, opened, split_names
 from collstudy.store.records import Store
 from collstudy.study.document import read_yaml
 
@@ -76,11 +76,21 @@ wildcard_constraints:
     attempt="[0-9]+",
 
 
+def project():
+    """The project that `./study run` has checked in this process, where it is this one."""
+    checked, mine = opened(), Project(results=RESULTS)
+    same = (checked.results, checked.configuration.folder) == (
+        mine.results,
+        mine.configuration.folder,
+    )
+    return checked if same else mine
+
+
 class Plan:
     """What this run is to do. Jobs (on a cluster, each reads this file again) plan nothing: their blocks' files say what to do."""
 
     def __init__(self):
-        self.project = Project(results=RESULTS)
+        self.project = project()
         self.project.store.memory = STAGE.folder / "summaries.json"
         self.sources, self.states, self.progress = {}, {}, None
         # By study and part: a file that is newer than what is not as it was made, and is therefore made again.

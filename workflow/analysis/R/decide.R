@@ -14,6 +14,10 @@
 #'   default, or without one the runner-up, was compared with the winner).
 #' @noRd
 decide_winners <- function(results, collective) {
+  remember(results, paste("winners", collective), function() find_winners(results, collective))
+}
+
+find_winners <- function(results, collective) {
   rows <- competing(results, collective)
   rows <- arrange(rows, .data$mapping, .data$processes, .data$size_bytes, .data$latency_us, .data$algorithm)
   id <- vctrs::vec_group_id(rows[c("mapping", "processes", "size_bytes")])
@@ -73,17 +77,25 @@ with_ties <- function(rows, results, collective) {
 #' same cell, if they are several and that is more.
 #' @noRd
 tie_tolerance <- function(results, collective) {
+  remember(results, paste("tie tolerance", collective), function() find_tolerance(results, collective))
+}
+
+find_tolerance <- function(results, collective) {
   rows <- filter(results$launches, .data$collective == .env$collective, !is.na(.data$source))
   tie <- results$study$analysis$tie_pct
   if (n_distinct(rows$source) < 2) return(tie)
-  differences <- rows |>
-    group_by(across(all_of(c(cell_keys, "source")))) |>
-    summarise(latency_us = median(.data$latency_us), .groups = "drop") |>
-    group_by(across(all_of(cell_keys))) |>
-    filter(n() > 1) |>
-    summarise(difference = 100 * (max(.data$latency_us) / min(.data$latency_us) - 1), .groups = "drop")
-  if (nrow(differences) < 10) return(tie)
-  max(tie, unname(quantile(differences$difference, 0.9)))
+  id <- vctrs::vec_group_id(rows[c(cell_keys, "source")])
+  medians <- rows[!duplicated(id), cell_keys]
+  medians$latency_us <- group_median(rows$latency_us, id, nrow(medians))
+  medians <- medians[several(medians, cell_keys), ]
+  cell <- vctrs::vec_group_id(medians[cell_keys])
+  by_latency <- order(cell, medians$latency_us)
+  sorted <- medians$latency_us[by_latency]
+  first <- !duplicated(cell[by_latency])
+  last <- !duplicated(cell[by_latency], fromLast = TRUE)
+  differences <- 100 * (sorted[last] / sorted[first] - 1)
+  if (length(differences) < 10) return(tie)
+  max(tie, unname(quantile(differences, 0.9)))
 }
 
 summarise_tied <- function(rows) {

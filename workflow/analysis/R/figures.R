@@ -40,10 +40,17 @@ write_figure <- function(figure, folder, study) {
   path <- file.path(folder, file)
   dir.create(dirname(path), showWarnings = FALSE, recursive = TRUE)
   temporary <- paste0(sub("svg$", "", path), c("tmp.svg", "tmp.png"))
-  ggsave(temporary[1], figure$plot, device = svglite::svglite, width = figure$width, height = figure$height)
-  ggsave(
-    temporary[2], figure$plot, width = figure$width, height = figure$height, dpi = 130, type = "cairo", device = "png"
+  # Both devices draw what is laid out once: that takes longer than drawing.
+  svglite::svglite(temporary[1], width = figure$width, height = figure$height)
+  laid_out <- tryCatch({
+    grob <- ggplotGrob(figure$plot)
+    grid::grid.draw(grob)
+    grob
+  }, finally = grDevices::dev.off())
+  grDevices::png(
+    temporary[2], width = figure$width, height = figure$height, units = "in", res = 130, type = "cairo"
   )
+  tryCatch(grid::grid.draw(laid_out), finally = grDevices::dev.off())
   file.rename(temporary, c(path, sub("svg$", "png", path)))
   title <- figure$plot$labels$title
   if (isTRUE(figure$simulated)) study <- list(simulated = TRUE)
@@ -92,7 +99,7 @@ figures_processes <- function(results, collective, rows) {
       paste0(
         "Latency (\u00b5s) against the number of processes, one panel per message size, each with its ",
         "own logarithmic axis.",
-        interval_note(rows), boundary_note(results, collective, mapping, max(rows$processes))
+        interval_note(rows), drawn_note(filter(rows, .data$mapping == .env$mapping)), boundary_note(results, collective, mapping, max(rows$processes))
       ),
       seed_number(collective, unname(c(core = 1, socket = 2, node = 3)[mapping])), 9, 1.3 + 2.5 * ceiling(sizes / 2)
     )
@@ -101,7 +108,7 @@ figures_processes <- function(results, collective, rows) {
     collective, "mappings", plot_mappings(results, collective),
     paste0(
       "Latency (\u00b5s) against processes for each algorithm (rows) and message size (columns), colour: ",
-      "mapping; logarithmic axes.", interval_note(rows)
+      "mapping; logarithmic axes.", interval_note(rows), drawn_note(rows, most_in_quarter)
     ),
     seed_number(collective, 4), 10, 1.4 + 1.75 * algorithms
   )))
@@ -210,6 +217,7 @@ figures_processes_unsized <- function(results, collective, rows) {
     figure(
       collective, "processes", plot_processes_unsized(results, collective), paste0(
         "Latency (\u00b5s) against the number of processes, one panel per mapping.", interval_note(rows),
+        drawn_note(rows, most_in_quarter),
         boundary_note(results, collective, mappings, max(rows$processes))
       ), seed_number(collective, 6), 9.5, 4
     ),
@@ -217,7 +225,7 @@ figures_processes_unsized <- function(results, collective, rows) {
       collective, "mappings", plot_mappings(results, collective),
       paste0(
         "Latency (\u00b5s) against the number of processes, one panel per algorithm, colour: mapping.",
-        interval_note(rows)
+        interval_note(rows), drawn_note(rows)
       ),
       seed_number(collective, 7), 9, 1.4 + 2.4 * ceiling(n_distinct(rows$algorithm) / 2)
     )
@@ -235,7 +243,8 @@ figures_fits <- function(results, collective) {
     figure(
       collective, paste0("fit-", slug(algorithm)), plot_fit(results, collective, algorithm, model), paste0(
         "Measured latency (\u00b5s) and the fit with the 95 % interval of its mean. Mean error on the fitted cells: ",
-        and_list(paste(format_pct(here$mape_pct), label_mapping(here$mapping))), "."
+        and_list(paste(format_pct(here$mape_pct), label_mapping(here$mapping))), ".",
+        drawn_note(filter(rows_to_fit(results, collective), .data$algorithm == .env$algorithm))
       ),
       seed_number(collective, unname(c(linear = 9, tree = 10, recursive_doubling = 11)[algorithm])), 9, 3.7,
       part = "models"

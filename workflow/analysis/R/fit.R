@@ -21,6 +21,10 @@ no_planes <- function() {
 }
 
 rows_to_fit <- function(results, collective) {
+  remember(results, paste("rows to fit", collective), function() find_rows_to_fit(results, collective))
+}
+
+find_rows_to_fit <- function(results, collective) {
   results$medians |>
     filter(.data$collective == .env$collective, is.na(.data$size_bytes) | .data$size_bytes > 0, .data$latency_us > 0) |>
     mutate(

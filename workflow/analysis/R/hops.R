@@ -21,25 +21,50 @@
 count_hops <- function(study, collective, algorithm, mapping, processes) {
   variant <- variant_of(study, collective, algorithm)
   mpi <- mpi_of(study, collective, mapping)
-  rows <- map(processes, function(count) {
-    place <- place_ranks(study, collective, mapping, count)
-    parent <- sending_tree(study, mpi, collective, variant, count, own = FALSE)
-    if (!is.null(place) && (count < 2 || !is.null(parent))) count_hops_once(place, parent)
+  key <- paste("hops", collective, mapping, mpi, variant$name, variant$parameters, sep = "\r")
+  remember(study, paste(c(key, processes), collapse = "\r"), function() {
+    placed <- map(processes, function(count) place_ranks(study, collective, mapping, count))
+    trees <- map(processes, function(count) sending_tree(study, mpi, collective, variant, count, own = FALSE))
+    unknown <- map_lgl(placed, is.null) | (map_lgl(trees, is.null) & processes > 1)
+    if (any(unknown)) return(NULL)
+    sync <- map(processes, function(count) {
+      remember(study, paste("sync", collective, mapping, count, sep = "\r"), function() {
+        sync_counts(place_ranks(study, collective, mapping, count))
+      })
+    })
+    rows <- vector("list", length(processes))
+    counted <- NULL
+    # Fewer processes are mostly the first ranks of more of them: what these count holds for those as well.
+    for (i in order(processes, decreasing = TRUE)) {
+      if (!begins_with(counted, placed[[i]], trees[[i]])) counted <- count_tree(placed[[i]], trees[[i]])
+      rows[[i]] <- c(1, counted$counts[nrow(placed[[i]]), ], sync[[i]])
+    }
+    levels <- colnames(placed[[1]])
+    names <- paste0(rep(c("hops", "messages", "crowd", "sync"), each = length(levels)), "_", levels)
+    matrix(unlist(rows), length(rows), byrow = TRUE, dimnames = list(processes, c("constant", names)))
   })
-  if (any(map_lgl(rows, is.null))) return(NULL)
-  matrix(unlist(rows), length(rows), byrow = TRUE, dimnames = list(processes, names(rows[[1]])))
 }
 
-count_hops_once <- function(place, parent) {
+begins_with <- function(counted, place, parent) {
+  if (is.null(counted)) return(FALSE)
+  ranks <- seq_len(nrow(place))
+  identical(counted$place[ranks, , drop = FALSE], place) &&
+    identical(as.vector(counted$parent)[ranks[-1] - 1], as.vector(parent))
+}
+
+#' Counts of a tree for each number of its first ranks
+#' @return List: `place`, `parent`, `counts` (matrix, one row per number of ranks: hops, messages and crowd by level).
+#' @noRd
+count_tree <- function(place, parent) {
+  levels <- ncol(place)
   level <- pair_level(place, seq_along(parent), parent)
-  path <- path_counts(parent, level, ncol(place))
+  path <- path_counts(parent, level, levels)
   depth <- rowSums(path)[-1]
-  crowd <- map_dbl(seq_len(ncol(place)), function(l) crowding(place, parent, level, depth, l))
-  counts <- list(
-    hops = colMeans(path), messages = tabulate(level, ncol(place)), crowd = crowd, sync = sync_counts(place)
-  )
-  c(constant = 1, setNames(unlist(counts, use.names = FALSE),
-                           paste0(rep(names(counts), each = ncol(place)), "_", colnames(place))))
+  of_level <- matrix(rep(level, levels) == rep(seq_len(levels), each = length(level)), ncol = levels)
+  crowd <- vapply(seq_len(levels), function(l) crowding(place, parent, level, depth, l), numeric(length(parent)))
+  summed <- function(values) rbind(0, matrix(apply(matrix(values, ncol = levels), 2, cumsum), ncol = levels))
+  hops <- matrix(apply(path, 2, cumsum), ncol = levels) / seq_len(nrow(place))
+  list(place = place, parent = parent, counts = cbind(hops, summed(of_level), summed(crowd)))
 }
 
 path_counts <- function(parent, level, levels) {
@@ -51,12 +76,20 @@ path_counts <- function(parent, level, levels) {
   path
 }
 
+#' By how much each further rank raises the crowd of a level: by one where its link then has more messages than any
+#' other of its depth
+#' @noRd
 crowding <- function(place, parent, level, depth, l) {
+  raised <- numeric(length(parent))
   at <- which(level == l)
-  if (length(at) == 0) return(0)
-  if (l == ncol(place)) return(0)
-  link <- paste(depth[at], place[parent[at] + 1, l], place[at + 1, l])
-  sum(tapply(tabulate(match(link, unique(link))), depth[at][!duplicated(link)], max))
+  if (length(at) == 0 || l == ncol(place)) return(raised)
+  link <- vctrs::vec_group_id(vctrs::new_data_frame(list(
+    depth = depth[at], from = unname(place[parent[at] + 1, l]), to = unname(place[at + 1, l])
+  )))
+  sharing <- stats::ave(at, link, FUN = seq_along)
+  most <- stats::ave(sharing, depth[at], FUN = function(count) cummax(count) - c(0, utils::head(cummax(count), -1)))
+  raised[at] <- most
+  raised
 }
 
 sync_counts <- function(place) {

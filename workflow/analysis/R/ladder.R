@@ -207,15 +207,42 @@ latency_matrix <- function(study, latencies, place) {
     core <- place[, ncol(place)] + 1
     return(unname(latencies[core, core, drop = FALSE]))
   }
+  check_latencies(latencies, place)
   level <- level_matrix(place)
-  names <- colnames(place)
-  missing <- setdiff(names[unique(level[level > 0])], names(latencies)[!is.na(latencies)])
+  found <- matrix(0, nrow(place), nrow(place))
+  found[level > 0] <- latencies[colnames(place)[level[level > 0]]]
+  found
+}
+
+#' Stop where the ranks of a placement differ at a level whose latency is not known
+#' @noRd
+check_latencies <- function(latencies, place) {
+  # Ranks that agree on all outer levels, and not on this one, are so many more units.
+  units <- vapply(seq_len(ncol(place)), function(l) {
+    vctrs::vec_unique_count(vctrs::new_data_frame(lapply(seq_len(l), function(outer) unname(place[, outer]))))
+  }, 1L)
+  used <- diff(c(1L, units)) > 0
+  used[ncol(place)] <- used[ncol(place)] || utils::tail(units, 1) < nrow(place)
+  missing <- setdiff(colnames(place)[used], names(latencies)[!is.na(latencies)])
   if (length(missing) > 0) {
     stop("the ladder has no latency for level ", paste(missing, collapse = ", "), call. = FALSE)
   }
-  found <- matrix(0, nrow(place), nrow(place))
-  found[level > 0] <- latencies[names[level[level > 0]]]
-  found
+}
+
+#' The same as [latency_matrix()] for some pairs of different ranks, without the others
+#' @return Function of two vectors of ranks.
+#' @noRd
+pair_latencies <- function(study, latencies, place) {
+  if (is.matrix(latencies)) {
+    core <- place[, ncol(place)] + 1
+    return(function(a, b) latencies[cbind(core[a + 1], core[b + 1])])
+  }
+  check_latencies(latencies, place)
+  of_level <- unname(latencies[colnames(place)])
+  function(a, b) {
+    pairs <- max(length(a), length(b))
+    of_level[pair_level(place, rep_len(a, pairs), rep_len(b, pairs))]
+  }
 }
 
 #' Seed 003's analytical models: latency only, from the matrix L(i, j)
@@ -230,15 +257,14 @@ latency_matrix <- function(study, latencies, place) {
 #' For P that is not a power of two, i runs as long as 2^i < P; r as long as r + 2^i < P.
 #'
 #' @param algorithm pipeline, binomial, chain, binary or rabenseifner.
-#' @param latency Matrix from [latency_matrix()].
+#' @param latency Matrix from [latency_matrix()], or function from [pair_latencies()].
 #' @param chain The tree of the chain, from [sending_tree()].
 #' @return Latency in us.
 #' @noRd
-model_seed003 <- function(algorithm, latency, chain = NULL) {
-  processes <- nrow(latency)
+model_seed003 <- function(algorithm, latency, chain = NULL, processes = nrow(latency)) {
   if (processes < 2) return(0)
   steps <- 2^seq(0, ceiling(log2(processes)) - 1)
-  between <- function(a, b) latency[cbind(a + 1, b + 1)]
+  between <- if (is.function(latency)) latency else function(a, b) latency[cbind(a + 1, b + 1)]
   worst <- function(step) {
     r <- seq(0, processes - 1 - step)
     max(between(r + step, r))

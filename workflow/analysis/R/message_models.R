@@ -92,22 +92,29 @@ model_messages <- function(study, collective, algorithm, mapping, processes, siz
   if (!collective %in% modelled_collectives) return(NULL)
   place <- place_ranks(study, collective, mapping, processes)
   if (is.null(place)) return(NULL)
-  launch <- list(study = study, mpi = mpi_of(study, collective, mapping), place = place)
+  launch <- list(
+    study = study, mpi = mpi_of(study, collective, mapping), place = place,
+    where = paste(collective, mapping, processes, sep = "\r")
+  )
   time_call(launch, collective, variant_of(study, collective, algorithm), size, costs, form, seen)
 }
 
 #' The time of a call of one algorithm
-#' @param launch List of `study`, `mpi` and `place` (matrix from [place_ranks()]).
+#' @param launch List of `study`, `mpi`, `place` (matrix from [place_ranks()]) and `where` (what tells that place from
+#'   others of the study).
 #' @param variant List of `name` and `parameters`.
 #' @noRd
 time_call <- function(launch, collective, variant, size, costs, form, seen) {
   if (variant$name == "default") return(time_default(launch, collective, size, costs, form, seen))
-  if (form == "hockney") costs <- utils::modifyList(costs, list(overhead = 0, eager = -1))
+  costs <- costs_of_form(costs, form)
   if (collective == "allreduce") return(time_allreduce(launch, variant, size, costs, form))
   processes <- nrow(launch$place)
   tree <- function(size, variant) {
     parent <- sending_tree(launch$study, launch$mpi, collective, variant, processes)
-    if (!is.null(parent)) time_tree(launch$place, collective, variant, parent, size, costs, form, seen)
+    if (is.null(parent)) return(NULL)
+    key <- paste("forest", launch$where, tree_key(launch$mpi, collective, variant$name, variant$parameters), sep = "\r")
+    forest <- remember(launch$study, key, function() forest_of(list(launch$place), list(parent)))
+    time_tree(launch$place, collective, variant, parent, size, costs, form, seen, forest)
   }
   if (collective == "bcast" || variant$name != "rabenseifner") return(tree(size, variant))
   # Fewer bytes (elements of MPI_CHAR) than the largest power of two up to P: the linear algorithm, as in Open MPI.
@@ -116,59 +123,15 @@ time_call <- function(launch, collective, variant, size, costs, form, seen) {
   })
 }
 
+costs_of_form <- function(costs, form) {
+  if (form == "hockney") utils::modifyList(costs, list(overhead = 0, eager = -1)) else costs
+}
+
 #' An algorithm without parameters
 #' @noRd
 plain <- function(name) list(name = name, parameters = "")
 
 modelled_collectives <- c("bcast", "reduce", "allreduce")
-
-#' An algorithm that is a tree: its first segment down or up the tree, and the others behind it
-#' @noRd
-time_tree <- function(place, collective, variant, parent, size, costs, form, seen) {
-  segment <- parameter_of(variant$parameters, "segment_bytes", 0)
-  piece <- if (segment > 0) pmin(size, segment) else size
-  level <- pair_level(place, seq_along(parent), parent)
-  alpha <- costs$latency[level]
-  gap <- costs$gap_byte[level]
-  walk <- if (collective == "bcast") walk_down else walk_up
-  if (form == "shared" && collective == "reduce") gap <- shared_gaps(place, parent, costs)
-  time <- seen(walk(parent, alpha, gap, piece, costs, form == "hockney"))
-  # Further segments follow the first at the pace of the rank with the most to send (or receive).
-  pace <- 0 * size
-  for (of in split(seq_along(parent), parent)) {
-    own <- rowSums(outer(piece, gap[of]) + rep(costs$overhead + (form == "hockney") * alpha[of], each = length(size)))
-    pace <- pmax(pace, own)
-  }
-  time <- time + (ceiling(size / piece) - 1) * pace
-  if (form != "shared" || collective == "reduce") return(time)
-  pmax(time, size * max(busy_units(place, seq_along(parent), parent, costs)))
-}
-
-#' Time a byte of each message of a reduce, when subtrees of the same height send at the same time
-#' @noRd
-shared_gaps <- function(place, parent, costs) {
-  height <- numeric(length(parent) + 1)
-  for (rank in rev(order_of_depth(parent))) {
-    if (rank > 0) height[parent[rank] + 1] <- max(height[parent[rank] + 1], height[rank + 1] + 1)
-  }
-  child <- seq_along(parent)
-  gap <- numeric(length(parent))
-  for (l in seq_len(ncol(place))) {
-    a <- place[child + 1, l]
-    b <- place[parent + 1, l]
-    crossing <- a != b
-    if (!any(crossing)) next
-    ends <- tibble(
-      message = rep(child[crossing], 2), unit = c(a[crossing], b[crossing]), receiver = rep(parent[crossing], 2),
-      height = height[.data$message + 1]
-    ) |>
-      group_by(.data$unit, .data$height) |>
-      mutate(receivers = n_distinct(.data$receiver))
-    most <- vapply(split(ends$receivers, ends$message), max, 1L)
-    gap[crossing] <- pmax(gap[crossing], costs$gap_byte[l] * most)
-  }
-  gap
-}
 
 #' The default: the model of the algorithm that it chooses; NA for one without a model, NULL without a known table
 #' @noRd
@@ -203,73 +166,6 @@ busy_units <- function(place, from, to, costs) {
     busiest[crossing] <- pmax(busiest[crossing], load[crossing])
   }
   busiest
-}
-
-#' Broadcast: when each rank has received and sent all it has to
-#' @noRd
-walk_down <- function(parent, alpha, gap, size, costs, blocking) {
-  processes <- length(parent) + 1
-  late <- size > costs$eager
-  here <- matrix(0, length(size), processes)
-  done <- here
-  children <- children_of(parent)
-  for (rank in order_of_depth(parent)) {
-    start <- here[, rank + 1]
-    wire <- start
-    ended <- start
-    for (child in children[[rank + 1]]) {
-      bytes <- size * gap[child]
-      start <- start + costs$overhead
-      begin <- pmax(start, wire)
-      wire <- begin + bytes + if (blocking) alpha[child] else 0
-      here[, child + 1] <- begin + alpha[child] - costs$overhead + bytes
-      ended <- ifelse(late, pmax(here[, child + 1], ended), start)
-    }
-    done[, rank + 1] <- pmax(ended, here[, rank + 1])
-  }
-  done
-}
-
-#' Reduce: when each rank has combined what it gets and passed it on
-#' @noRd
-walk_up <- function(parent, alpha, gap, size, costs, blocking) {
-  processes <- length(parent) + 1
-  late <- size > costs$eager
-  ready <- matrix(0, length(size), processes)
-  done <- ready
-  children <- children_of(parent)
-  for (rank in rev(order_of_depth(parent))) {
-    own <- children[[rank + 1]]
-    time <- rep(0, length(size))
-    wire <- time
-    for (child in own) {
-      bytes <- size * gap[child]
-      # The bytes of one message follow those of the other into the receiver.
-      arrival <- pmax(ready[, child + 1] + alpha[child] - costs$overhead, wire) + bytes
-      wire <- arrival
-      # What is late arrives only after its receiver is ready for it.
-      waited <- pmax(time + if (blocking) alpha[child] + bytes else 0, arrival) + costs$overhead
-      waited <- ifelse(late & !blocking, pmax(time, ready[, child + 1]) + alpha[child] + bytes, waited)
-      time <- waited + size * (costs$combine_byte %||% 0)
-      done[, child + 1] <- ifelse(late, waited, ready[, child + 1] + costs$overhead)
-    }
-    ready[, rank + 1] <- time
-  }
-  done[, 1] <- ready[, 1]
-  done
-}
-
-#' The children of each rank in the order in which they are served
-#' @noRd
-children_of <- function(parent) {
-  order <- attr(parent, "order")
-  split(order, factor(parent[order], seq_len(length(parent) + 1) - 1))
-}
-
-order_of_depth <- function(parent) {
-  depth <- numeric(length(parent) + 1)
-  for (rank in seq_along(parent)) depth[rank + 1] <- depth[parent[rank] + 1] + 1
-  order(depth) - 1
 }
 
 #' The least that any algorithm takes, mean over ranks
@@ -307,6 +203,16 @@ predict_messages <- function(form) {
 #' Prediction for rows with processes and size_bytes
 #' @noRd
 messages_of <- function(rows, context, costs, form) {
+  counts <- unique(rows$processes)
+  forest <- trees_at(context, counts)
+  if (!is.null(forest)) {
+    sizes <- unique(rows$size_bytes)
+    time <- time_forest(
+      forest, context$collective, variant_of(context$study, context$collective, context$algorithm), sizes,
+      costs_of_form(costs, form), form, rowMeans
+    )
+    return(pmax(time[cbind(match(rows$size_bytes, sizes), match(rows$processes, counts))], 1e-3))
+  }
   predicted <- rep(NA_real_, nrow(rows))
   for (at in split(seq_len(nrow(rows)), rows$processes)) {
     found <- model_messages(
@@ -317,6 +223,24 @@ messages_of <- function(rows, context, costs, form) {
     predicted[at] <- found
   }
   pmax(predicted, 1e-3)
+}
+
+#' The trees of an algorithm for several numbers of processes; NULL where it is no tree at every size, or not known
+#' @noRd
+trees_at <- function(context, counts) {
+  study <- context$study
+  collective <- context$collective
+  variant <- variant_of(study, collective, context$algorithm)
+  if (!collective %in% c("bcast", "reduce") || variant$name %in% c("default", "rabenseifner")) return(NULL)
+  mpi <- mpi_of(study, collective, context$mapping)
+  key <- paste(
+    c("trees", tree_key(mpi, collective, variant$name, variant$parameters), context$mapping, counts), collapse = "\r"
+  )
+  remember(study, key, function() {
+    places <- map(counts, function(count) place_ranks(study, collective, context$mapping, count))
+    parents <- map(counts, function(count) sending_tree(study, mpi, collective, variant, count))
+    if (any(map_lgl(c(places, parents), is.null))) NULL else forest_of(places, parents)
+  })
 }
 
 #' The shared LogGP model with factors fitted for one algorithm: on latency, time a byte, overhead, and where ranks
@@ -372,7 +296,7 @@ predict_seed003_once <- function(study, collective, algorithm, mapping, processe
   chain <- if (variant$name == "chain") {
     sending_tree(study, mpi_of(study, collective, mapping), collective, variant, processes)
   }
-  model_seed003(variant$name, latency_matrix(study, latencies, place), chain)
+  model_seed003(variant$name, pair_latencies(study, latencies, place), chain, processes)
 }
 
 models_of_messages <- list(
@@ -418,6 +342,7 @@ predict_held_out <- function(results, collective, costs = message_costs(results)
 }
 
 predict_group <- function(data, study, collective, costs, models) {
+  study <- remembering(study)
   algorithm <- as.character(data$algorithm[1])
   mapping <- as.character(data$mapping[1])
   held_out <- split_held_out(data)
@@ -426,17 +351,18 @@ predict_group <- function(data, study, collective, costs, models) {
   if (n_distinct(train$processes) < 4 || nrow(test) == 0) return(tibble())
   context <- list(
     study = study, collective = collective, algorithm = algorithm, mapping = mapping, costs = costs,
-    hops = count_hops(study, collective, algorithm, mapping, unique(data$processes))
+    hops = count_hops(study, collective, algorithm, mapping, unique(data$processes)),
+    fitted = new.env(parent = emptyenv())
   )
-  map_dfr(models, .id = "model", function(model) {
+  bind_rows(imap(models, function(model, name) {
     predicted <- model(train, test, context)
-    if (is.null(predicted)) return(tibble())
+    if (is.null(predicted)) return(NULL)
+    known <- !is.na(predicted)
     tibble(
-      algorithm = algorithm, mapping = mapping, processes = test$processes, size_bytes = test$size_bytes,
-      latency_us = test$latency_us, predicted_us = predicted
-    ) |>
-      filter(!is.na(.data$predicted_us))
-  })
+      model = name, algorithm = algorithm, mapping = mapping, processes = test$processes[known],
+      size_bytes = test$size_bytes[known], latency_us = test$latency_us[known], predicted_us = predicted[known]
+    )
+  }))
 }
 
 #' How well each model predicts, over all collectives of a study
@@ -487,18 +413,22 @@ summarise_selection <- function(predictions, medians, tie_pct = 2) {
   )
   if (nrow(predictions) == 0) return(none)
   cell <- c("collective", "mapping", "processes", "size_bytes")
-  forced <- filter(predictions, .data$algorithm != "default") |>
-    group_by(across(all_of(cell))) |>
-    filter(n_distinct(.data$algorithm) > 1) |>
-    ungroup()
+  forced <- predictions[predictions$algorithm != "default", ]
+  algorithms <- distinct(forced[c(cell, "algorithm", "latency_us")])
+  best <- distinct(algorithms[several(distinct(algorithms[c(cell, "algorithm")]), cell)[
+    vctrs::vec_match(algorithms[c(cell, "algorithm")], distinct(algorithms[c(cell, "algorithm")]))
+  ], ]) |>
+    arrange(.data$latency_us) |>
+    distinct(across(all_of(cell)), .keep_all = TRUE) |>
+    select(all_of(cell), best_us = "latency_us")
+  forced <- forced[vctrs::vec_in(forced[cell], best[cell]), ]
   if (nrow(forced) == 0) return(none)
-  best <- distinct(forced, across(all_of(c(cell, "algorithm", "latency_us")))) |>
-    group_by(across(all_of(cell))) |>
-    summarise(best_us = min(.data$latency_us), .groups = "drop")
-  picked <- forced |>
-    group_by(across(all_of(c(cell, "model")))) |>
-    filter(n() > 1) |>
-    summarise(algorithms = n(), latency_us = .data$latency_us[which.min(.data$predicted_us)], .groups = "drop")
+  forced <- forced[several(forced, c(cell, "model")), ]
+  id <- vctrs::vec_group_id(forced[c(cell, "model")])
+  # The first of those for which a model predicts the least.
+  least <- order(id, forced$predicted_us)
+  least <- least[!duplicated(id[least])]
+  picked <- mutate(forced[least, c(cell, "model", "latency_us")], algorithms = tabulate(id)[id[least]])
   default <- filter(medians, .data$algorithm == "default") |>
     transmute(.data$collective, .data$mapping, .data$processes, .data$size_bytes, .data$latency_us,
               model = "library_default", algorithms = 1L)

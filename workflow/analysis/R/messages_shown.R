@@ -133,6 +133,7 @@ level_boundaries <- function(results, collective, mapping, most) {
 }
 
 plot_models <- function(results, collective, rows, along, costs) {
+  results$study <- remembering(results$study)
   mapping <- as.character(rows$mapping[1])
   lines <- map_dfr(levels(rows$algorithm), function(algorithm) {
     data <- filter(rows, .data$algorithm == .env$algorithm)

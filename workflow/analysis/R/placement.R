@@ -24,6 +24,27 @@ read_placements <- function(folder) {
   split(found, map_chr(found, "key"))
 }
 
+#' What was worked out of a study before, or `make()`
+#'
+#' A study, or the results of one, remember while something that does not change them runs ([remembering()]); others
+#' remember nothing.
+#' @param known List from [read_study()] or [read_results()].
+#' @noRd
+remember <- function(known, key, make) {
+  memory <- known$memory
+  if (is.null(memory)) return(make())
+  # A list, because what is not known (NULL) is remembered, too.
+  if (is.null(memory[[key]])) assign(key, list(make()), memory)
+  memory[[key]][[1]]
+}
+
+#' A study or results with a memory (an environment) of what is worked out of them, see [remember()]
+#' @noRd
+remembering <- function(known) {
+  if (is.null(known$memory)) known$memory <- new.env(parent = emptyenv())
+  known
+}
+
 placement_key <- function(mapping, nodes) paste(mapping, nodes, sep = "\r")
 
 #' The trees of a study
@@ -63,6 +84,12 @@ holding <- function(found, processes) {
 #'   which the rank runs, numbered over the whole machine. NULL where it is not known, or not the same for all cells.
 #' @noRd
 place_ranks <- function(study, collective, mapping, processes) {
+  remember(study, paste("place", collective, mapping, processes, sep = "\r"), function() {
+    find_place(study, collective, mapping, processes)
+  })
+}
+
+find_place <- function(study, collective, mapping, processes) {
   cell <- places_of(study, collective, mapping)
   nodes <- unique(cell$nodes[cell$processes == processes])
   if (length(nodes) == 0) nodes <- unique(cell$nodes)
@@ -87,7 +114,11 @@ places_of <- function(study, collective, mapping) {
 
 #' The MPI library that ran a collective under a mapping
 #' @noRd
-mpi_of <- function(study, collective, mapping) places_of(study, collective, mapping)$mpi[1]
+mpi_of <- function(study, collective, mapping) {
+  remember(study, paste("mpi", collective, mapping, sep = "\r"), function() {
+    places_of(study, collective, mapping)$mpi[1]
+  })
+}
 
 #' The tree along which an algorithm sends
 #'
@@ -100,7 +131,14 @@ mpi_of <- function(study, collective, mapping) places_of(study, collective, mapp
 #'   parents serve them. NULL where it is not known.
 #' @noRd
 sending_tree <- function(study, mpi, collective, variant, processes, own = TRUE) {
-  found <- holding(study$trees[[tree_key(mpi, collective, variant$name, variant$parameters)]], processes)
+  key <- tree_key(mpi, collective, variant$name, variant$parameters)
+  remember(study, paste("tree", key, processes, own, sep = "\r"), function() {
+    find_tree(study$trees[[key]], processes, own)
+  })
+}
+
+find_tree <- function(trees, processes, own) {
+  found <- holding(trees, processes)
   if (length(found) == 0 || (own && !found[[1]]$own)) return(NULL)
   edges <- found[[1]]$edges
   edges <- edges[edges$rank < processes, ]

@@ -10,6 +10,27 @@ layer_points <- function(rows, line = TRUE) {
   )
 }
 
+# As many process counts of one algorithm as points fit side by side into a panel of half a page, and of a quarter.
+most_in_half <- 60
+most_in_quarter <- 30
+
+#' The process counts that are drawn of each algorithm and mapping: the first, the last and evenly between
+#' @noRd
+drawn_counts <- function(rows, most = most_in_half) {
+  kept <- map(split(seq_len(nrow(rows)), list(rows$algorithm, rows$mapping), drop = TRUE), function(at) {
+    at[rows$processes[at] %in% spread_out(sort(unique(rows$processes[at])), most)]
+  })
+  rows[sort(unlist(kept)), ]
+}
+
+#' What [drawn_counts()] leaves out, for captions
+#' @noRd
+drawn_note <- function(rows, most = most_in_half) {
+  counts <- count(distinct(rows, .data$algorithm, .data$mapping, .data$processes), .data$algorithm, .data$mapping)
+  if (max(0, counts$n) <= most) return("")
+  paste0(" Of more than ", most, " process counts ", most, " are drawn, evenly spread; tables and models have all.")
+}
+
 #' Process counts at which a mapping begins to use one more unit of a level
 #'
 #' @param results List from [read_results()].
@@ -98,7 +119,7 @@ size_factor <- function(size) {
 #' @noRd
 plot_processes <- function(results, collective, mapping) {
   rows <- filter(rows_to_fit(results, collective), .data$mapping == .env$mapping)
-  rows <- filter(rows, .data$size_bytes %in% shown_sizes(results, rows)) |> droplevels()
+  rows <- filter(rows, .data$size_bytes %in% shown_sizes(results, rows)) |> droplevels() |> drawn_counts()
   ggplot(rows, aes(.data$processes, .data$latency_us, colour = .data$algorithm, shape = .data$algorithm)) +
     layer_boundaries(results, rows, collective) +
     layer_points(rows) +
@@ -128,6 +149,7 @@ plot_mappings <- function(results, collective) {
   rows <- rows_to_fit(results, collective)
   sized <- !anyNA(rows$size_bytes)
   if (sized) rows <- filter(rows, .data$size_bytes %in% shown_sizes(results, rows))
+  rows <- drawn_counts(rows, if (sized) most_in_quarter else most_in_half)
   rows <- mutate(rows,
     panel = factor(
       label_algorithm(as.character(.data$algorithm), results$study, .env$collective),
@@ -156,7 +178,7 @@ one_line <- function(labels) label_value(labels, multi_line = FALSE)
 #' @return A ggplot.
 #' @noRd
 plot_processes_unsized <- function(results, collective) {
-  rows <- rows_to_fit(results, collective)
+  rows <- drawn_counts(rows_to_fit(results, collective), most_in_quarter)
   ggplot(rows, aes(.data$processes, .data$latency_us, colour = .data$algorithm, shape = .data$algorithm)) +
     layer_boundaries(results, rows, collective) +
     layer_points(rows) +
@@ -213,6 +235,7 @@ plot_fit <- function(results, collective, algorithm, form) {
     group_by(.data$mapping) |>
     group_modify(function(data, key) fitted_line(data, form, knots)) |>
     ungroup()
+  rows <- drawn_counts(rows)
   colour <- colours_of(results$study, collective, algorithm)[[1]]
   ggplot(rows, aes(.data$processes, .data$latency_us)) +
     geom_ribbon(aes(ymin = .data$low, ymax = .data$high), lines, alpha = 0.18, fill = colour) +

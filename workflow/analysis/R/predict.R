@@ -23,8 +23,9 @@ fit_nonnegative <- function(a, b) {
 #' @noRd
 settle <- function(a, b, x, free) {
   while (any(free)) {
+    solved <- stats::.lm.fit(a[, free, drop = FALSE], b)
     target <- numeric(length(x))
-    target[free] <- coalesce(qr.coef(qr(a[, free, drop = FALSE]), b), 0)
+    target[which(free)[solved$pivot]] <- solved$coefficients
     if (all(target[free] > 0)) return(list(x = target, free = free))
     low <- free & target <= 0
     share <- min(ifelse(x[low] > 0, x[low] / (x[low] - target[low]), 0))
@@ -46,9 +47,10 @@ settle <- function(a, b, x, free) {
 #' @return Matrix of costs in us: one row per size (named), one column per column of `hops`.
 #' @noRd
 fit_hops <- function(data, hops) {
-  sizes <- split(data, size_key(data$size_bytes))
-  costs <- map(sizes, function(one) {
-    fit_nonnegative(hops[as.character(one$processes), , drop = FALSE] / one$latency_us, rep(1, nrow(one)))
+  row <- match(as.character(data$processes), rownames(hops))
+  sizes <- split(seq_along(row), size_key(data$size_bytes))
+  costs <- map(sizes, function(at) {
+    fit_nonnegative(hops[row[at], , drop = FALSE] / data$latency_us[at], rep(1, length(at)))
   })
   matrix(unlist(costs), length(costs), byrow = TRUE, dimnames = list(names(costs), colnames(hops)))
 }
@@ -80,7 +82,10 @@ fit_hop_costs <- function(results, collective) {
   }, none)
 }
 
-size_key <- function(size) factor(coalesce(size, 0), sort(unique(coalesce(size, 0))))
+size_key <- function(size) {
+  size[is.na(size)] <- 0
+  factor(size, sort(unique(size)))
+}
 
 # A predictor takes training rows, test rows (processes, size_bytes) and a context (study, algorithm, mapping, hops) and
 # returns the latency of each test row in us. NULL stands for "cannot be fitted".
@@ -119,13 +124,22 @@ predict_last_value <- function(train, test, context) {
 
 predict_hops <- function(train, test, context) {
   if (is.null(context$hops)) return(NULL)
-  costs <- fit_hops(train, context$hops)
+  costs <- hop_costs(train, context)
   over_sizes(train, test, function(data, at) hop_line(data, at, costs, context))
+}
+
+#' [fit_hops()], once for all models that are given the same training rows
+#' @noRd
+hop_costs <- function(train, context) {
+  fitted <- context$fitted
+  if (is.null(fitted)) return(fit_hops(train, context$hops))
+  if (is.null(fitted$costs)) fitted$costs <- fit_hops(train, context$hops)
+  fitted$costs
 }
 
 predict_hops_anchored <- function(train, test, context) {
   if (is.null(context$hops)) return(NULL)
-  costs <- fit_hops(train, context$hops)
+  costs <- hop_costs(train, context)
   over_sizes(train, test, function(data, at) {
     ratio <- log(data$latency_us) - hop_line(data, data$processes, costs, context)
     hop_line(data, at, costs, context) + along_processes(data$processes, ratio, at)
@@ -147,7 +161,7 @@ predict_barrier_form <- function(form) {
 #' Log of the hop model's latency; never below a thousandth of the smallest measured one
 #' @noRd
 hop_line <- function(data, at, costs, context) {
-  cost <- costs[as.character(size_key(data$size_bytes[1])), ]
+  cost <- costs[as.character(coalesce(data$size_bytes[1], 0)), ]
   log(pmax(drop(context$hops[as.character(at), , drop = FALSE] %*% cost), min(data$latency_us) / 1000))
 }
 
@@ -155,20 +169,41 @@ hop_line <- function(data, at, costs, context) {
 #' @noRd
 along_processes <- function(known, values, at, method = "linear") {
   if (length(known) == 1) return(rep(values, length(at)))
-  approx(known, values, at, method = method, rule = 2)$y
+  if (is.unsorted(known, strictly = TRUE) || anyNA(values)) return(approx(known, values, at, method = method, rule = 2)$y)
+  # As approx() does it, without what that spends on looking at its arguments.
+  left <- findInterval(at, known, all.inside = TRUE)
+  right <- left + 1L
+  share <- if (method == "linear") (at - known[left]) / (known[right] - known[left]) else 0
+  found <- values[left] + (values[right] - values[left]) * share
+  ifelse(at <= known[1], values[1], ifelse(at >= known[length(known)], values[length(known)], found))
 }
 
 #' Predict log latency along the processes for each size that was trained on, then linearly in log size between those
 #' @noRd
 over_sizes <- function(train, test, line) {
   at <- sort(unique(test$processes))
-  parts <- split(train, size_key(train$size_bytes))
+  parts <- split(seq_len(nrow(train)), size_key(train$size_bytes))
   known <- as.numeric(names(parts))
-  grid <- matrix(unlist(map(parts, function(data) line(data, at))), length(at))
+  grid <- matrix(unlist(map(parts, function(rows) {
+    line(list(
+      processes = train$processes[rows], size_bytes = train$size_bytes[rows], latency_us = train$latency_us[rows]
+    ), at)
+  })), length(at))
   column <- match(coalesce(test$size_bytes, 0), known)
   row <- match(test$processes, at)
   value <- grid[cbind(row, column)]
-  for (i in which(is.na(column))) value[i] <- along_processes(log2(known), grid[row[i], ], log2(test$size_bytes[i]))
+  between <- which(is.na(column))
+  if (length(between) == 0) return(exp(value))
+  if (length(known) == 1) {
+    value[between] <- grid[row[between], 1]
+  } else {
+    x <- log2(known)
+    to <- log2(test$size_bytes[between])
+    left <- findInterval(to, x, all.inside = TRUE)
+    share <- pmin(pmax((to - x[left]) / (x[left + 1] - x[left]), 0), 1)
+    low <- grid[cbind(row[between], left)]
+    value[between] <- low + (grid[cbind(row[between], left + 1)] - low) * share
+  }
   exp(value)
 }
 
@@ -258,13 +293,16 @@ judge_models <- function(data, study, collective) {
 judge_split <- function(data, held_out, models, context) {
   train <- data[held_out == "", ]
   test <- data[held_out != "", ]
-  if (n_distinct(train$processes) < 4 || nrow(test) == 0) return(tibble())
+  if (length(unique(train$processes)) < 4 || nrow(test) == 0) return(tibble())
   reason <- held_out[held_out != ""]
-  map_dfr(models, .id = "model", function(model) {
+  context$fitted <- new.env(parent = emptyenv())
+  bind_rows(imap(models, function(model, name) {
     predicted <- model(train, test, context)
-    if (is.null(predicted)) return(tibble())
-    tibble(held_out = reason, error = abs(predicted / test$latency_us - 1)) |>
-      group_by(.data$held_out) |>
-      summarise(cells = n(), mape_pct = 100 * mean(.data$error))
-  })
+    if (is.null(predicted)) return(NULL)
+    errors <- split(abs(predicted / test$latency_us - 1), reason)
+    tibble(
+      model = name, held_out = names(errors), cells = lengths(errors, use.names = FALSE),
+      mape_pct = 100 * vapply(errors, mean, 0, USE.NAMES = FALSE)
+    )
+  }))
 }

@@ -148,6 +148,7 @@ plot_plane <- function(results, collective, algorithm, mapping) {
   ranges <- surface_ranges(bind_rows(rows, mutate(rows, log_latency = .data$plane)), "log_latency")
   corners <- filter(rows, .data$processes %in% range(.data$processes), .data$size_bytes %in% range(.data$size_bytes))
   plane <- surface_quads(corners, "plane", ranges)
+  rows <- thin_processes(rows, 40)
   draw_surface(surface_quads(rows, "log_latency", ranges), surface_frame(ranges)) +
     geom_polygon(aes(.data$h, .data$v), plane, fill = "#D55E00", colour = "#D55E00", alpha = 0.28, linewidth = 0.5) +
     labs(title = paste0(

@@ -402,10 +402,9 @@ policy_cells <- function(results, collective, split, judged = results) {
     mutate(places, policy = "best-single", algorithm = single), tuned
   )
   wanted <- wanted[!is.na(wanted$algorithm), ]
-  inner_join(wanted, cells, by = c("mapping", "processes", "size_bytes", "algorithm")) |>
-    group_by(.data$mapping, .data$processes, .data$size_bytes) |>
-    filter(n() == n_distinct(wanted$policy)) |>
-    ungroup()
+  found <- inner_join(wanted, cells, by = c("mapping", "processes", "size_bytes", "algorithm"))
+  id <- vctrs::vec_group_id(found[c("mapping", "processes", "size_bytes")])
+  found[tabulate(id, max(0L, id))[id] == n_distinct(wanted$policy), ]
 }
 
 #' What a rules file of the decisions does at each of some places: the rule of the largest decided size that is not
@@ -414,25 +413,30 @@ policy_cells <- function(results, collective, split, judged = results) {
 rule_at <- function(decisions, places) {
   size <- function(data) coalesce(data$size_bytes, -1)
   key <- function(data) paste(data$mapping, data$processes, sep = "\r")
-  of <- split(decisions, key(decisions))
-  map_chr(seq_len(nrow(places)), function(i) {
-    rules <- of[[key(places[i, ])]]
-    below <- if (!is.null(rules)) rules[size(rules) <= size(places[i, ]), ]
-    if (NROW(below) == 0) "default" else below$algorithm[which.max(size(below))]
-  })
+  decided <- order(size(decisions))
+  of <- split(decided, key(decisions)[decided])
+  found <- rep("default", nrow(places))
+  for (at in split(seq_len(nrow(places)), key(places))) {
+    rules <- of[[key(places[at[1], ])]]
+    below <- findInterval(size(places)[at], size(decisions)[rules])
+    found[at[below > 0]] <- decisions$algorithm[rules[below]]
+  }
+  found
 }
 
 #' Every measured cell with its latency over the best of its kind; cells without the default or with nothing else tell
 #' nothing of a choice
 #' @noRd
 with_slowdown <- function(medians, collective, counts) {
-  medians |>
+  rows <- medians |>
     filter(.data$collective == .env$collective, .data$processes %in% counts, .data$latency_us > 0) |>
-    mutate(mapping = as.character(.data$mapping), algorithm = as.character(.data$algorithm)) |>
-    group_by(.data$mapping, .data$processes, .data$size_bytes) |>
-    mutate(slowdown = .data$latency_us / min(.data$latency_us)) |>
-    filter("default" %in% .data$algorithm, n() > 1) |>
-    ungroup()
+    mutate(mapping = as.character(.data$mapping), algorithm = as.character(.data$algorithm))
+  cell <- vctrs::vec_group_id(rows[c("mapping", "processes", "size_bytes")])
+  by_latency <- order(cell, rows$latency_us)
+  best <- rows$latency_us[by_latency][!duplicated(cell[by_latency])]
+  several <- tabulate(cell, max(0L, cell)) > 1
+  with_default <- seq_along(several) %in% cell[rows$algorithm == "default"]
+  mutate(rows, slowdown = .data$latency_us / best[cell])[(several & with_default)[cell], ]
 }
 
 best_single <- function(medians, collective, counts) {

@@ -15,9 +15,11 @@ variant_name <- function(algorithm, parameters) paste0(algorithm, ":", gsub(";",
 #' @return List: name, parameters.
 #' @noRd
 variant_of <- function(study, collective, algorithm) {
-  at <- variant_at(study, collective, algorithm)
-  if (is.na(at)) return(list(name = as.character(algorithm), parameters = ""))
-  list(name = study$variants$algorithm_name[at], parameters = study$variants$parameters[at])
+  remember(study, paste("variant", collective, algorithm, sep = "\r"), function() {
+    at <- variant_at(study, collective, algorithm)
+    if (is.na(at)) return(list(name = as.character(algorithm), parameters = ""))
+    list(name = study$variants$algorithm_name[at], parameters = study$variants$parameters[at])
+  })
 }
 
 variant_at <- function(study, collective, algorithm) {

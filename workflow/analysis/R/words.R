@@ -39,9 +39,12 @@ label_bytes <- function(bytes) {
 }
 
 format_number <- function(x, digits = 3) {
-  vapply(
-    x, function(one) format(signif(one, digits), trim = TRUE, scientific = FALSE, big.mark = ","), "", USE.NAMES = FALSE
+  several <- unique(x)
+  text <- vapply(
+    several, function(one) format(signif(one, digits), trim = TRUE, scientific = FALSE, big.mark = ","), "",
+    USE.NAMES = FALSE
   )
+  text[match(x, several)]
 }
 
 format_us <- function(x) paste(format_number(x), "\u00b5s")

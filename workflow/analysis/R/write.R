@@ -25,6 +25,8 @@ write_table <- function(data, path) {
 #' write_analysis(results, tempfile())
 #' @export
 write_analysis <- function(results, folder = results$study$folder) {
+  results <- remembering(results)
+  results$study <- remembering(results$study)
   models <- models_of(results)
   results$models <- setNames(map(models, "data"), map_chr(models, "id"))
   tables <- tables_of(results)

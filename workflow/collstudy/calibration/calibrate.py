@@ -34,11 +34,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from collstudy.base.digests import file_digest
 from collstudy.base.errors import StudyError, allowed
 from collstudy.base.files import write_atomically
+from collstudy.base.lazy import lazy
 from collstudy.launch import output
 from collstudy.launch.simulator import DEFAULTS, line, prepare
 from collstudy.launch.toolchain import versions
@@ -59,6 +58,8 @@ from collstudy.study.config import (
     shown,
 )
 from collstudy.study.placement import cores_in_order, first_difference
+
+yaml = lazy("yaml")
 
 #: What a fit to a ladder of all sizes gives, of a machine's `simulation`.
 FITTED = (

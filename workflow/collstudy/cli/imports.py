@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import sys
-import urllib.error
-import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +57,10 @@ def make_compact(arguments: argparse.Namespace) -> int:
 
 def fetch(arguments: argparse.Namespace) -> int:
     """Get the files of data/fetch.yaml from the author's repository at the pinned commit; each must have its checksum."""
+    # Only here: what speaks HTTP takes long to load.
+    import urllib.error
+    import urllib.request
+
     known = read_yaml(DATA / "fetch.yaml", "fetch")
     entry = known.get(arguments.name)
     if entry is None:

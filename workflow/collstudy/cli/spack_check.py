@@ -13,7 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import yaml
+from collstudy.base.lazy import lazy
+
+yaml = lazy("yaml")
+
 
 #: A root: a name and one exact version, nothing else.
 ROOT_SPEC = re.compile(r"([a-z0-9][a-z0-9-]*)@=?([0-9][\w.-]*)")

@@ -45,14 +45,19 @@ def _sources(arguments: argparse.Namespace) -> tuple[Project, list[Source], list
 
 def check(arguments: argparse.Namespace) -> None:
     """Validate all that a run of these studies would: configuration, data, placement, versions; one error line, exit status 2."""
-    _, sources, left_out = _sources(arguments)
+    for line in check_studies(Project(results=arguments.results), ",".join(arguments.studies)):
+        print(line)
+
+
+def check_studies(project: Project, names: str) -> list[str]:
+    """The same for names separated by commas; returns a line for each study that is left out."""
+    sources, left_out = project.named(names)
     for source in sources:
         try:
             source.check()
         except StudyError as error:
             raise StudyError(f"study {source.study.name}: {error}") from None
-    for line in left_out:
-        print(line)
+    return left_out
 
 
 def status(arguments: argparse.Namespace) -> None:

@@ -33,7 +33,6 @@ import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
-from xml.sax.saxutils import quoteattr
 
 from collstudy.base.files import write_atomically, write_if_changed
 from collstudy.base.paths import SETUP
@@ -87,6 +86,8 @@ def _carries_all(level: Level, inner: Level) -> bool:
 def _link(identifier: str, bandwidth_gb_s: float, latency_us: float, indent: str, policy: str = "") -> str:
     sharing = f' sharing_policy="{policy}"' if policy else ""
     speed = f'bandwidth="{bandwidth_gb_s * 1e9:.6g}Bps" latency="{max(latency_us, 0) * 1e-6:.6g}s"'
+    from xml.sax.saxutils import quoteattr  # loads an HTTP client, for which every job would wait
+
     return f"{indent}<link id={quoteattr(identifier)} {speed}{sharing}/>"
 
 

@@ -243,4 +243,6 @@ def stale_lock(folder: Path) -> str | None:
         words = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return ""
-    return f"snakemake runs here already (process {pid})" if b"snakemake" in words else ""
+    # Snakemake as ./study starts it is a command of this project.
+    runs = b"snakemake" in words or b"collstudy" in words
+    return f"snakemake runs here already (process {pid})" if runs else ""

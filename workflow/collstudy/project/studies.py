@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,6 +49,7 @@ class Project:
         self.results = Path(results or raw.get("results", "results"))
         self.context = Context(self.configuration, self.results)
         self._sources: dict[str, Source] = {}
+        self._studies: dict[str, Study] = {}
 
     @property
     def store(self) -> Store:
@@ -60,7 +62,9 @@ class Project:
 
     def study(self, name: str) -> Study:
         """The checked study of that name."""
-        return self.configuration.study(name)
+        if name not in self._studies:
+            self._studies[name] = self.configuration.study(name)
+        return self._studies[name]
 
     def source(self, study: Study | str) -> Source:
         """What a study gets its numbers from."""
@@ -140,6 +144,12 @@ class Project:
         """Write the blocks of what the store lacks of a round, and the list of their markers to *pending*."""
         blocks = self.blocks([self.state(source)])[source.study.name][number]
         write_pending(pending, write_blocks(blocks, self.results / "blocks"))
+
+
+@functools.cache
+def opened(results: Path | None = None) -> Project:
+    """The project of this process: what `./study run` checks and the Snakefile then plans is read once."""
+    return Project(results=results)
 
 
 def split_names(value: str | list[str]) -> list[str]:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from collstudy.base.lazy import lazy
 from collstudy.base.paths import ROOT
+
+yaml = lazy("yaml")
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from collstudy.base.digests import file_digest
 from collstudy.base.files import to_csv
+from collstudy.base.lazy import lazy
 from collstudy.base.paths import ROOT
+
+yaml = lazy("yaml")
 
 NOT_STATED = "not stated"
 COLUMNS = ["file", "sha256", "studies", "source", "licence"]

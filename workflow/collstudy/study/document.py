@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-import math
+import hashlib
+import json
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jsonschema
-import yaml
-from yaml import MappingNode, MarkedYAMLError, Node, ScalarNode, SequenceNode, YAMLError
-
 from collstudy.base.errors import StudyError, allowed
-from collstudy.base.paths import ROOT
+from collstudy.base.paths import ROOT, SETUP
 
 SCHEMAS = ROOT / "workflow" / "schemas"
 
 #: What the file of a machine's fitted costs ends with.
 FITTED_SUFFIX = ".fitted.yaml"
-TAG = "tag:yaml.org,2002:"
-MERGE = f"{TAG}merge"
-#: A file has less than this many values; aliases of aliases could stand for any number.
-MOST_VALUES = 200_000
-#: Levels of lists and mappings inside of each other.
-DEEPEST = 50
+#: Texts that were parsed and checked before, by their digest: every job reads the same files, and parsing and checking
+#: takes it longer than what it is there for. A file of this folder may always be missing.
+PARSED = SETUP / "documents"
+#: So many of them are kept.
+MOST_PARSED = 500
 
 
 def shown(path: Path) -> str:
@@ -57,143 +53,6 @@ class Place:
         return f"{shown(self.file)}{at}: {'.'.join(map(str, self.keys))}"
 
 
-class _Loader(yaml.CSafeLoader):
-    """What plain texts mean in YAML 1.2 (10.3.2, core schema): `yes`, `010` and `2026-11-21` are a text, ten and a text.
-
-    libyaml parses these files in a tenth of the time of a parser in Python, and every job reads them.
-    """
-
-    yaml_implicit_resolvers: dict[str, list] = {}
-
-    def construct_integer(self, node: ScalarNode) -> int:
-        """0o17, 0x1f, or decimal digits."""
-        return int(node.value, 0 if node.value[:2] in ("0o", "0x") else 10)
-
-    def construct_number(self, node: ScalarNode) -> float:
-        """As Python reads it."""
-        return float(node.value)
-
-
-for _name, _pattern in {
-    "null": r"~|null|Null|NULL|",
-    "bool": r"true|True|TRUE|false|False|FALSE",
-    "int": r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+",
-    "float": r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
-    "merge": r"<<",
-}.items():
-    _Loader.add_implicit_resolver(TAG + _name, re.compile(f"^(?:{_pattern})$"), None)
-_Loader.add_constructor(f"{TAG}int", _Loader.construct_integer)
-_Loader.add_constructor(f"{TAG}float", _Loader.construct_number)
-
-
-class _Refused(Exception):
-    """What is wrong with a node, and its line."""
-
-    def __init__(self, node: Node, problem: str):
-        super().__init__(problem)
-        self.line = node.start_mark.line + 1
-
-
-def _check_scalar(node: ScalarNode) -> None:
-    """Refuse numbers that are not finite, and everything that is not plain data."""
-    kind = node.tag.rpartition(":")[2] if node.tag else "str"
-    if kind not in ("str", "int", "float", "bool", "null"):
-        raise _Refused(node, f"{node.value!r} has the tag {node.tag}; allowed: texts, numbers, true, false, null")
-    if kind == "float" and not math.isfinite(float(node.value.replace(".inf", "inf").replace(".nan", "nan"))):
-        raise _Refused(node, f"{node.value} is no finite number of YAML 1.2; a text is written in quotes")
-
-
-def _check(node: Node, path: tuple, lines: dict[tuple, int], inside: tuple[int, ...]) -> None:
-    """Check a composed document and note the line of each key's path in *lines*."""
-    lines.setdefault(path, node.start_mark.line + 1)
-    if len(lines) > MOST_VALUES or len(inside) > DEEPEST or id(node) in inside:
-        raise _Refused(node, f"more than {MOST_VALUES} values, {DEEPEST} levels, or an alias inside of what it names")
-    inside = (*inside, id(node))
-    if isinstance(node, ScalarNode):
-        _check_scalar(node)
-    elif isinstance(node, SequenceNode):
-        for index, value in enumerate(node.value):
-            _check(value, (*path, index), lines, inside)
-    elif isinstance(node, MappingNode):
-        first: dict[str, int] = {}
-        merged = []
-        for key, value in node.value:
-            if not isinstance(key, ScalarNode) or key.tag.rpartition(":")[2] not in ("str", "merge"):
-                raise _Refused(key, f"the key {getattr(key, 'value', '')!r} is no text; write it in quotes")
-            if key.value in first:
-                where = ".".join(map(str, (*path, key.value)))
-                raise _Refused(key, f"the key {where} is there twice; the first one is in line {first[key.value]}")
-            first[key.value] = key.start_mark.line + 1
-            if key.tag == MERGE:
-                merged.append(value)
-                continue
-            lines[(*path, key.value)] = key.start_mark.line + 1
-            _check(value, (*path, key.value), lines, inside)
-        # What is merged in counts where it stands; own keys win.
-        for value in merged:
-            for part in value.value if isinstance(value, SequenceNode) else (value,):
-                below: dict[tuple, int] = {}
-                _check(part, path, below, inside)
-                lines |= {keys: line for keys, line in below.items() if keys not in lines}
-
-
-def _load(text: str) -> tuple[Any, dict[tuple, int]]:
-    """The document of a YAML text, and the line of each key's path."""
-    if re.search(r"^%", text, re.MULTILINE):
-        raise StudyError(": directives (%YAML, %TAG) are not allowed: the version is 1.2")
-    loader = _Loader(text)
-    node = loader.get_single_node()
-    if node is None:
-        return None, {}
-    lines: dict[tuple, int] = {}
-    _check(node, (), lines, ())
-    return loader.construct_document(node), lines
-
-
-def _explain(error: jsonschema.ValidationError) -> str:
-    """One sentence for a schema violation: what is wrong and what is allowed."""
-    where = ".".join(str(part) for part in error.absolute_path) or "the file"
-    if "propertyNames" in error.relative_schema_path or error.validator == "propertyNames":
-        return f"unknown key {error.instance!r} in {where}" + _meant(error)
-    if error.validator == "additionalProperties":
-        known = list(error.schema.get("properties", {}))
-        wrong = [key for key in error.instance if key not in known]
-        return f"unknown key {', '.join(map(repr, wrong))} in {where}{allowed(known)}"
-    if error.validator == "required":
-        missing = [key for key in error.validator_value if key not in error.instance]
-        return f"{where} lacks the key {', '.join(map(repr, missing))}"
-    if error.validator in ("enum", "pattern"):
-        return f"{where} is {_short(error.instance)}{_meant(error)}"
-    if error.validator in ("minItems", "minLength"):
-        return f"{where} is empty; at least one entry is needed"
-    if error.validator in ("minimum", "exclusiveMinimum", "maximum"):
-        words = {"minimum": "at least", "exclusiveMinimum": "more than", "maximum": "at most"}[error.validator]
-        return f"{where} is {_short(error.instance)}; allowed is {words} {error.validator_value}"
-    if error.validator == "dependentRequired":
-        return f"{where}: {error.message}"
-    if error.validator in ("oneOf", "anyOf") and error.context:
-        options = " or ".join(
-            sorted({_short_text(e.message) for e in error.context if len(e.absolute_path) >= len(error.absolute_path)})
-        )
-        return f"{where} is {_short(error.instance)}, which is not allowed: {options}"
-    return f"{where}: {_short_text(error.message)}"
-
-
-def _meant(error: jsonschema.ValidationError) -> str:
-    """What a text may be, in the schema's own words where it has some."""
-    if error.validator == "enum":
-        return allowed(error.validator_value)
-    return "; allowed: " + str(error.schema.get("description", f"what matches {error.validator_value}"))
-
-
-def _short_text(text: str) -> str:
-    return text if len(text) <= 200 else f"{text[:150]} ... {text[-30:]}"
-
-
-def _short(value: Any) -> str:
-    return _short_text(repr(value))
-
-
 def read_document(path: Path, schema: str) -> tuple[dict[str, Any], Place]:
     """Read *path*, check it against `workflow/schemas/<schema>.schema.yaml`, and return it with its place for messages.
 
@@ -208,46 +67,50 @@ def read_document(path: Path, schema: str) -> tuple[dict[str, Any], Place]:
         raise StudyError(f"{shown(path)}: byte {error.start + 1} is not UTF-8; allowed is text in UTF-8") from None
     except OSError as error:
         raise StudyError(f"{shown(path)} cannot be read: {error.strerror}") from None
-    try:
-        document, lines = _load(text)
-    except _Refused as error:
-        raise StudyError(f"{shown(path)}, line {error.line}: {error}") from None
-    except MarkedYAMLError as error:
-        mark = error.problem_mark
-        at = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise StudyError(f"{shown(path)}{at}: not valid YAML: {error.problem}") from None
-    except (YAMLError, ValueError) as error:
-        reason = " ".join(str(getattr(error, "reason", error)).split())
-        raise StudyError(f"{shown(path)}: not valid YAML: {reason}") from None
-    except RecursionError:
-        raise StudyError(f"{shown(path)}: more than {DEEPEST} levels of lists and mappings") from None
-    except StudyError as error:
-        raise StudyError(f"{shown(path)}{error}") from None
-    error = jsonschema.exceptions.best_match(_validator(schema).iter_errors(document))
-    if error is not None:
-        at = tuple(error.absolute_path)
-        if error.validator == "additionalProperties":
-            known = error.schema.get("properties", {})
-            at += (next(key for key in error.instance if key not in known),)
-        elif "propertyNames" in error.relative_schema_path:
-            at += (error.instance,)
-        line = next((lines[at[:end]] for end in range(len(at), -1, -1) if at[:end] in lines), 1)
-        raise StudyError(f"{shown(path)}, line {line}: {_explain(error)}")
+    known = _remembered(text, schema)
+    if known is None:
+        # Only now: the parser and the validator take long to load.
+        from collstudy.study.parsing import parse
+
+        known = parse(text, schema, shown(path))
+        _remember(text, schema, *known)
+    document, lines = known
     return document, Place(path, lines)
+
+
+@functools.cache
+def _checked_by(schema: str) -> bytes:
+    """The digest of what a text is checked by."""
+    sources = (SCHEMAS / f"{schema}.schema.yaml", Path(__file__).with_name("parsing.py"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).digest()
+
+
+def _parsed_path(text: str, schema: str) -> Path:
+    return PARSED / f"{hashlib.sha256(_checked_by(schema) + text.encode()).hexdigest()}.json"
+
+
+def _remembered(text: str, schema: str) -> tuple[dict[str, Any], dict[tuple, int]] | None:
+    """What `parse` said of a text before; None where it is not known, or not whole."""
+    try:
+        known = json.loads(_parsed_path(text, schema).read_bytes())
+        return known["document"], {tuple(keys): line for keys, line in known["lines"]}
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def _remember(text: str, schema: str, document: dict[str, Any], lines: dict[tuple, int]) -> None:
+    """Keep what `parse` said. A file that is not whole is no JSON, so it need not be on the disk when this ends."""
+    path = _parsed_path(text, schema)
+    temporary = path.with_name(f"{path.name}.{os.getpid()}")
+    with contextlib.suppress(OSError):
+        PARSED.mkdir(exist_ok=True)
+        if len(old := list(PARSED.iterdir())) >= MOST_PARSED:
+            for one in old:
+                one.unlink(missing_ok=True)
+        temporary.write_text(json.dumps({"document": document, "lines": list(lines.items())}))
+        os.replace(temporary, path)
 
 
 def read_yaml(path: Path, schema: str) -> dict[str, Any]:
     """The content of *path*; as read_document."""
     return read_document(path, schema)[0]
-
-
-def _is_integer(_: Any, value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-@functools.cache
-def _validator(schema: str) -> jsonschema.Validator:
-    """The validator of a schema; 2.0 is no integer."""
-    document = yaml.load((SCHEMAS / f"{schema}.schema.yaml").read_text(encoding="utf-8"), _Loader)
-    checker = jsonschema.Draft202012Validator.TYPE_CHECKER.redefine("integer", _is_integer)
-    return jsonschema.validators.extend(jsonschema.Draft202012Validator, type_checker=checker)(document)

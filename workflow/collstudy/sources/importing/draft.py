@@ -8,11 +8,12 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from collstudy.base.errors import StudyError, allowed
+from collstudy.base.lazy import lazy
 from collstudy.sources.importing.strict import read_text
 from collstudy.study.config import Catalogue, Configuration
+
+yaml = lazy("yaml")
 
 #: Words of headers (lower case, letters and digits only, units cut off) -> field.
 FIELDS = {

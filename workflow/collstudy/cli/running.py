@@ -1,0 +1,39 @@
+"""The command behind `./study run`: what is checked before, and then Snakemake, in one process.
+
+Python starts once, configuration and imported data are read once, and the Snakefile finds the project that was checked.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from collstudy.cli.commands import add
+from collstudy.cli.studies import check_studies, unlock
+from collstudy.project.studies import opened
+
+
+def add_commands(commands: Any) -> None:
+    """Add them."""
+    running = add(commands, "run", run, "check studies, then run snakemake (what ./study run does after setting up)")
+    running.add_argument(
+        "--studies", default="", help="names, separated by commas (default: those of config/config.yaml)"
+    )
+    running.add_argument("--goal", default="", help="a rule to run instead of what the arguments name")
+    running.add_argument("--plan", action="store_true", help="nothing will be measured: a dry run, or --unlock")
+    running.add_argument("words", nargs="*", metavar="ARGUMENT", help="arguments of snakemake, after --")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Check what a run of these studies would need, and run it. A wrong configuration is one message, before Snakemake says anything."""
+    check_studies(opened(arguments.results), arguments.studies)
+    # --config takes all words up to the next option: one of the profile's own ends its list.
+    words = ["--config", f"studies={arguments.studies}", "--keep-going"] if arguments.studies else []
+    if not arguments.plan:
+        unlock(arguments)
+        # What a dry run would do is Snakemake's to say.
+        words += ["--logger", "collstudy"]
+    words += arguments.words + (["--", arguments.goal] if arguments.goal else [])
+    from snakemake.cli import main as snakemake
+
+    snakemake(words)
