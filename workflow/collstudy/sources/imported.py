@@ -24,6 +24,7 @@ from collstudy.base.paths import ROOT
 from collstudy.sources.edges import Launched, of_rows
 from collstudy.sources.imported_rows import grid_of, rows_of_import
 from collstudy.sources.importing import checks, compact, csv_files, kept, omb, pico
+from collstudy.sources.importing.series import Firsts, most_cells
 from collstudy.sources.importing.strict import LARGEST, LONGEST_US, UNITS, Problems, Refused, positive, whole
 from collstudy.sources.source import Rows, Source
 from collstudy.study.config import POINT_TO_POINT, SIZED, Catalogue, Imported, Machine, Study
@@ -102,7 +103,7 @@ class ImportedSource(Source):
         """The other imported studies whose data are here; those that show a publication under its own names take no part."""
         found = []
         configuration = self.context.configuration
-        for name in configuration.study_names():
+        for name in configuration.imported_names():
             try:
                 other = configuration.study(name) if name != self.study.name else None
             except StudyError:
@@ -112,16 +113,26 @@ class ImportedSource(Source):
                 found.append(other)
         return found
 
+    def _compared(self, rows: list[dict[str, Any]]) -> dict[str, Firsts]:
+        """What of other imported studies may be in *rows* digit by digit; studies that share no cell with them are not read."""
+        if most_cells(rows) < checks.LEAST_COPIED:
+            return {}
+        nodes: dict[str, set[int]] = {}
+        for row in rows:
+            nodes.setdefault(row["collective"], set()).add(row["nodes"])
+        found = {}
+        for study in self.others():
+            if any(_may_share(entry, path, study, nodes) for entry, path in files_of(study)):
+                try:
+                    found[study.name] = read_firsts(study, self.context.catalogue, self.context.results / "imports")
+                except StudyError:
+                    continue  # what is wrong with it is said when it is asked for itself
+        return found
+
     def import_checks(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         """Findings of all checks, and how far sources of one machine agree."""
-        others = {}
-        for study in self.others():
-            try:
-                others[study.name], _ = read_all(study, self.context.catalogue, self.context.results / "imports")
-            except StudyError:
-                continue  # the same
         rows, account = self.every
-        findings = checks.check(rows, account["problems"], self.study.machine, others)
+        findings = checks.check(rows, account["problems"], self.study.machine, self._compared(rows))
         used = [row for row in rows if "left_out" not in row]
         agreeing = [{"machine": self.study.machine.name, **row} for row in checks.agreement_of(used)]
         return checks.rows_of(findings), agreeing
@@ -213,6 +224,28 @@ def read_all(
         found = _read(study, catalogue, cache)
         kept.write(stored, digest, list(found))
     return found[0], found[1]
+
+
+def read_firsts(study: Study, catalogue: Catalogue, cache: Path) -> Firsts:
+    """What of an import is compared with others digit by digit: a small part of what read_all() gives, kept beside it."""
+    digest, stored = _digest(study, catalogue), cache / f"{study.name}.firsts.json"
+    found = kept.read(stored, digest)
+    if found is not None:
+        return Firsts.from_kept(found)
+    firsts = Firsts.of_rows(read_all(study, catalogue, cache)[0])
+    kept.write(stored, digest, firsts.kept())
+    return firsts
+
+
+def _may_share(entry: dict[str, Any], path: Path, study: Study, nodes: dict[str, set[int]]) -> bool:
+    """Whether a file may have cells of the collectives and numbers of nodes in *nodes*, by what its entry says."""
+    if entry.get("format") in OWN:
+        return entry.get("collective") != "pairs"
+    collective = entry.get("collective")
+    if collective == "pairs" or collective not in nodes:
+        return False
+    told = {*entry.get("columns", {}), *entry.get("constants", {}), *entry.get("by_row", {}), *_from_name(path, entry)}
+    return "nodes" in told or study.machine.nodes in nodes[collective]
 
 
 def _digest(study: Study, catalogue: Catalogue) -> str:
