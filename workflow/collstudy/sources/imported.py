@@ -56,7 +56,7 @@ class ImportedSource(Source):
     @functools.cached_property
     def found(self) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         """The rows that the study uses, and the account of them with the grid that they span."""
-        rows, account = read_study(self.study, self.context.catalogue, self.context.results / "imports")
+        rows, account = used_of(self.study, *self.every)
         collectives = grid_of(rows, self.context.catalogue, self.study)
         self.context.configuration.check_imported(self.study, collectives)
         return rows, account | {"collectives": collectives}
@@ -204,7 +204,13 @@ def read_study(
     launches 1, 2, ... in the order of the files. Raises StudyError for missing files, files that are not what they should be,
     names that the study does not map, and where no row is left.
     """
-    rows, account = read_all(study, catalogue, cache)
+    return used_of(study, *read_all(study, catalogue, cache))
+
+
+def used_of(
+    study: Study, rows: list[dict[str, Any]], account: dict[str, Any]
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Of what read_all() gives, what read_study() does."""
     used = [row for row in rows if "left_out" not in row]
     if not used:
         raise StudyError(f"config/studies/{study.name}.yaml: analysis.leave_out leaves no row of {len(rows)}")

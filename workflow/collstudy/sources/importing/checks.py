@@ -81,7 +81,7 @@ def check(
         ]  # fmt: skip
         found += _copies(Firsts.of(timed, timed), others)
     found += _pairs(everything.part(everything.pairs), machine)
-    return _with_done(list(dict.fromkeys(found)), rows)
+    return _with_done(list(dict.fromkeys(found)), everything)
 
 
 def rows_of(findings: list[Finding]) -> list[dict[str, Any]]:
@@ -103,11 +103,11 @@ def _percent(value: float) -> str:
     return f"{100 * value:.1f} %"
 
 
-def _with_done(findings: list[Finding], rows: list[dict[str, Any]]) -> list[Finding]:
+def _with_done(findings: list[Finding], everything: Launches) -> list[Finding]:
     """What became of the rows that each finding is about: left out, where the study says so for all of the series."""
+    rows = everything.rows
     if not any(row.get("left_out") for row in rows):
         return findings
-    everything = Launches(rows)
     reasons = {}
     for series, mine in everything.by_series():
         told = [rows[index].get("left_out") or "" for index in mine.at]
