@@ -346,8 +346,12 @@ def _raw_rows(
         found = compact.rows(path)
     else:
         found = {"csv": csv_files, "omb": omb}[kind].rows(path, entry, problems)
+    rules = entry.get("by_row", {})
+    if not known and not rules and not entry.get("values"):
+        yield from found
+        return
     for index, (line, raw) in enumerate(found):
-        by_row = {name: _by_row(rule, index) for name, rule in entry.get("by_row", {}).items()}
+        by_row = {name: _by_row(rule, index) for name, rule in rules.items()}
         row = {**known, **by_row, **raw}
         for name, ours in entry.get("values", {}).items():
             if row.get(name) not in ours:
@@ -424,22 +428,22 @@ def _convert(
     if row["mapping"] not in catalogue.mappings:
         raise StudyError(f"{where}: mapping {row['mapping']!r} is unknown{allowed(catalogue.mappings)}")
     for name, largest in (("nodes", nodes), ("launch", 10**6), ("iterations", 10**9)):
-        row[name] = whole(str(raw[name]), name, largest) if _given(raw, name) else None
+        text = raw.get(name)
+        row[name] = None if text is None or text == "" else whole(str(text), name, largest)
     row["nodes"] = row["nodes"] or nodes
     row["processes"] = whole(str(raw["processes"]), "processes")
     if row["processes"] > row["nodes"] * cores and not machine.oversubscribe:
         raise Refused(f"processes are more than the {row['nodes'] * cores} cores of {row['nodes']} nodes")
     row["size_bytes"] = whole(str(raw["size_bytes"]), "size_bytes") if collective in SIZED else None
     factor = UNITS[entry.get("unit", "us")]
+    row["latency_us"] = row["min_latency_us"] = row["max_latency_us"] = None
     for name in (*TIMES, "q1_us", "q3_us"):
-        if name == "latency_us" or _given(raw, name):
-            value = positive(str(raw[name]), name, LONGEST_US / factor) if _given(raw, name) else None
-            row[name] = value if own or value is None else value * factor
-    for name in ("min_latency_us", "max_latency_us"):
-        row.setdefault(name, None)
-    row["bandwidth_mb_s"] = (
-        positive(str(raw["bandwidth_mb_s"]), "bandwidth_mb_s", LARGEST) if _given(raw, "bandwidth_mb_s") else None
-    )
+        text = raw.get(name)
+        if text is not None and text != "":
+            value = positive(str(text), name, LONGEST_US / factor)
+            row[name] = value if own else value * factor
+    text = raw.get("bandwidth_mb_s")
+    row["bandwidth_mb_s"] = None if text is None or text == "" else positive(str(text), "bandwidth_mb_s", LARGEST)
     if row["latency_us"] is None and row["bandwidth_mb_s"] is None:
         raise Refused("latency_us is empty")
     low, high = row["min_latency_us"], row["max_latency_us"]
@@ -568,10 +572,11 @@ def _leave_out(rows: list[dict[str, Any]], study: Study) -> list[dict[str, Any]]
 
 
 def _key(row: dict[str, Any]) -> tuple:
-    names = (
-        "collective", "algorithm", "parameters", "mapping", "nodes", "processes", "size_bytes", "from_rank", "to_rank",
+    get = row.get
+    return (
+        row["collective"], row["algorithm"], get("parameters"), row["mapping"], row["nodes"], row["processes"],
+        row["size_bytes"], get("from_rank"), get("to_rank"),
     )  # fmt: skip
-    return tuple(row.get(name) for name in names)
 
 
 def _number_launches(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int]:
@@ -580,15 +585,16 @@ def _number_launches(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], 
     count: Counter = Counter()
     distinct = []
     shared = any("source" in row for row in rows)
+    # A row that lacks a field is as one whose field is None.
+    told = sorted({name for row in rows for name in row} - {"file", "line"})
     for row in rows:
-        content = tuple(
-            (key, value) for key, value in sorted(row.items()) if value is not None and key not in ("file", "line")
-        )
+        content = tuple(map(row.get, told))
         if content in seen:
             continue
         seen.add(content)
         if row["launch"] is None or shared:
-            count[_key(row)] += 1
-            row["launch"] = count[_key(row)]
+            key = _key(row)
+            count[key] += 1
+            row["launch"] = count[key]
         distinct.append(row)
     return distinct, len(rows) - len(distinct)
