@@ -85,6 +85,45 @@ def test_total_bytes_where_open_mpi_counts_them():
     assert rules.in_unit("bcast", 100, 8) == 100
 
 
+def test_open_mpis_numbers_of_collectives():
+    """The order of COLLTYPE_T in coll_base_functions.h."""
+    words = """allgather allgatherv allreduce alltoall alltoallv alltoallw barrier bcast exscan gather gatherv reduce reduce_scatter
+        reduce_scatter_block scan scatter scatterv"""
+    order = words.split()
+    assert all(order[number] == name for name, number in rules.COLLECTIVE_IDS.items())
+    assert {"allgatherv", "alltoallv", "reduce_scatter"} <= set(rules.COLLECTIVE_IDS)
+
+
+@pytest.mark.parametrize(("collective", "number", "algorithm"), [
+    ("allgatherv", 1, "ring"), ("reduce_scatter", 12, "recursive_halving")
+])  # fmt: skip
+def test_a_file_of_every_collective_that_open_mpi_tunes(collective, number, algorithm):
+    (found,) = placements(decisions({4: {8: algorithm}}, collective))
+    known = NUMBERS[collective][algorithm]
+    text = numbers_in(rules.openmpi_rules(found, CATALOGUE, [], NUMBERS))
+    assert text[1] == [str(number)] and [str(known)] in [words[1:2] for words in text]
+    # The benchmark counts as the library does: no size is multiplied by the number of processes.
+    assert ["16", "0", "0", "0"] in text
+    (scope,) = json.loads(rules.openmpi_json(found, CATALOGUE, NUMBERS))["collectives"][collective]
+    assert scope["rules"] == [{"msg_size_min": 0, "msg_size_max": 15, "alg": known}]
+
+
+def test_where_open_mpi_looks_at_no_size_there_is_one_rule():
+    table = {4: {1: "pairwise", 8: "pairwise"}, 6: {1: "linear", 8: "pairwise"}, 8: {1: "default", 8: "pairwise"}}
+    (found,) = placements(decisions(table, "alltoallv"))
+    pairwise = str(NUMBERS["alltoallv"]["pairwise"])
+    assert numbers_in(rules.openmpi_rules(found, CATALOGUE, [], NUMBERS)) == [
+        ["1"], ["4"], ["5"],
+        ["0"], ["1"], ["0", "0", "0", "0"],
+        ["4"], ["1"], ["0", pairwise, "0", "0"],
+        ["6"], ["1"], ["0", "0", "0", "0"],
+        ["8"], ["1"], ["0", "0", "0", "0"],
+        ["9"], ["1"], ["0", "0", "0", "0"],
+    ]  # fmt: skip
+    # The collectives library knows the sizes.
+    assert [rule.size for rule in found.tables["alltoallv"][6]] == [0, 8, 16]
+
+
 def test_json_has_only_what_differs_from_the_default():
     (found,) = placements(decisions({4: {1: "default", 8: "chain"}, 6: {1: "default", 8: "default"}}))
     document = json.loads(rules.openmpi_json(found, CATALOGUE, NUMBERS))

@@ -31,7 +31,7 @@ show_sampling <- function(study) {
   row <- data.frame(
     id = "sampling", file = "tuning/sampling.svg", title = "Regret against the share of measurement time",
     caption = paste(
-      "Mean regret over the whole grid against the share of its measurement time: mean and spread over seeds.",
+      "Regret over the whole grid (geometric mean) against the share of its measurement time: mean and spread over seeds.",
       "Dashed: the default. Dotted: 2.5 %."
     ), seed_figure = NA, width_in = 7, height_in = 4, interactive = NA
   )

@@ -404,12 +404,13 @@ summarise_comparison <- function(predictions, others = NULL) {
 #' @param medians Tibble from [summarise_launches()].
 #' @param tie_pct Picks that are this close to the best count as right.
 #' @return Tibble: collective, mapping, model, cells, algorithms (that it covers, at most), pick_accuracy_pct,
-#'   mean_regret_pct, max_regret_pct; the model `library_default` is the library's own choice.
+#'   geometric_mean_regret_pct, mean_regret_pct, max_regret_pct; the model `library_default` is the library's own choice.
 #' @noRd
 summarise_selection <- function(predictions, medians, tie_pct = 2) {
   none <- tibble(
     collective = character(), mapping = character(), model = character(), cells = integer(), algorithms = integer(),
-    pick_accuracy_pct = numeric(), mean_regret_pct = numeric(), max_regret_pct = numeric()
+    pick_accuracy_pct = numeric(), geometric_mean_regret_pct = numeric(), mean_regret_pct = numeric(),
+    max_regret_pct = numeric()
   )
   if (nrow(predictions) == 0) return(none)
   cell <- c("collective", "mapping", "processes", "size_bytes")
@@ -438,7 +439,8 @@ summarise_selection <- function(predictions, medians, tie_pct = 2) {
     group_by(.data$collective, .data$mapping, .data$model) |>
     summarise(
       cells = n(), algorithms = max(.data$algorithms), pick_accuracy_pct = 100 * mean(.data$regret <= tie_pct),
-      mean_regret_pct = mean(.data$regret), max_regret_pct = max(.data$regret), .groups = "drop"
+      geometric_mean_regret_pct = geometric_regret(.data$regret), mean_regret_pct = mean(.data$regret),
+      max_regret_pct = max(.data$regret), .groups = "drop"
     ) |>
-    arrange(match(.data$collective, unique(.data$collective)), .data$mapping, .data$mean_regret_pct)
+    arrange(match(.data$collective, unique(.data$collective)), .data$mapping, .data$geometric_mean_regret_pct)
 }

@@ -213,7 +213,9 @@ describe_selection <- function(results) {
     made <- filter(errors, .data$model %in% setdiff(names(models_of_messages), "loggp_fitted"))
     picks <- filter(selection, .data$collective == name) |>
       group_by(.data$model) |>
-      summarise(right = mean(.data$pick_accuracy_pct), regret = mean(.data$mean_regret_pct)) |>
+      summarise(
+        right = mean(.data$pick_accuracy_pct), regret = pooled_regret(.data$geometric_mean_regret_pct, .data$cells)
+      ) |>
       arrange(.data$regret)
     default <- filter(picks, .data$model == "library_default")
     best <- filter(picks, .data$model != "library_default")[1, ]
@@ -231,9 +233,8 @@ describe_selection <- function(results) {
         ), "."
       ),
       paste0(
-        "Following ", word(best$model), " costs ", format_pct(best$regret), " over the best algorithm on ",
-        "average (right in ",
-        format_pct(best$right), " of the cells)",
+        "Following ", word(best$model), " costs ", format_pct(best$regret), " over the best algorithm in ",
+        "the geometric mean (right in ", format_pct(best$right), " of the cells)",
         if (nrow(physical) > 0) paste0(
           ", following ", word(physical$model[1]), ", which needs the ladder only, ", format_pct(physical$regret[1])
         ),

@@ -156,7 +156,8 @@ decide_sampled <- function(results) {
 #' @return Tibble, one row per round that asked for something: round, points (algorithm x processes x size, in this
 #'   round), launches, node_minutes, and until its end: points_pct (of the grid), share_of_time_pct (of what the whole
 #'   grid would cost), expected_regret_pct (by the model), and over all cells of the complete study that
-#'   `analysis.compare` names (NA without one): mean_regret_pct, max_regret_pct, default_regret_pct (its mean).
+#'   `analysis.compare` names (NA without one): geometric_mean_regret_pct, mean_regret_pct,
+#'   max_regret_pct, default_geometric_mean_regret_pct.
 #' @noRd
 summarise_rounds <- function(results) {
   study <- results$study
@@ -164,8 +165,9 @@ summarise_rounds <- function(results) {
   complete <- read_compared(results)$medians %||% results$medians[0, ]
   none <- tibble(
     round = integer(), points = integer(), launches = integer(), node_minutes = numeric(), points_pct = numeric(),
-    share_of_time_pct = numeric(), expected_regret_pct = numeric(), mean_regret_pct = numeric(),
-    max_regret_pct = numeric(), default_regret_pct = numeric()
+    share_of_time_pct = numeric(), expected_regret_pct = numeric(),
+    geometric_mean_regret_pct = numeric(), mean_regret_pct = numeric(), max_regret_pct = numeric(),
+    default_geometric_mean_regret_pct = numeric()
   )
   rounds <- sort(unique(sampled$points$asked))
   bind_rows(none, map(rounds, function(round) {
@@ -184,8 +186,8 @@ summarise_rounds <- function(results) {
     transmute(judged,
       round = round, points = sum(sampled$points$asked %in% round), launches = nrow(mine),
       node_minutes = sum(mine$node_s) / 60, points_pct = .data$cells_pct, .data$share_of_time_pct,
-      .data$expected_regret_pct, .data$mean_regret_pct, .data$max_regret_pct,
-      default_regret_pct = mean(unlist(map(truths, function(truth) {
+      .data$expected_regret_pct, .data$geometric_mean_regret_pct, .data$mean_regret_pct, .data$max_regret_pct,
+      default_geometric_mean_regret_pct = geometric_regret(unlist(map(truths, function(truth) {
         100 * (truth[1, , ] / apply(truth, 2:3, min) - 1)
       })))
     )
@@ -204,7 +206,8 @@ tables_of_rounds <- function(results) {
 regret_note <- function(results) {
   name <- results$study$analysis$compare$study
   if (is.null(read_compared(results))) return("nobody measured the whole grid, so the true one is not known.")
-  paste0("the others are those of the model's choice (and of the default) over all cells of the complete ", name, ".")
+  paste0("the others are those of the model's choice over all cells of the complete ", name,
+    " (geometric mean, arithmetic mean, largest), and the geometric mean of the default's.")
 }
 
 figures_of_rounds <- function(results) {
@@ -212,7 +215,7 @@ figures_of_rounds <- function(results) {
   if (nrow(rounds) == 0) return(list())
   list(figure(
     "sampling", "regret", plot_rounds(results, rounds), paste(
-      "Mean regret after each round against the share of the grid's cost that was spent. Dotted: the target.",
+      "Regret after each round against the share of the grid's cost that was spent. Dotted: the target.",
       "Expected regret is the model's own,", regret_note(results)
     ), width = 7, height = 4
   ))
@@ -226,8 +229,8 @@ figures_of_rounds <- function(results) {
 #' @noRd
 plot_rounds <- function(results, rounds) {
   words <- c(
-    expected_regret_pct = "expected by the model", mean_regret_pct = "true, of the model's choice",
-    default_regret_pct = "true, of the default"
+    expected_regret_pct = "expected by the model", geometric_mean_regret_pct = "true, of the model's choice",
+    default_geometric_mean_regret_pct = "true, of the default"
   )
   rows <- pivot_longer(rounds[c("share_of_time_pct", names(words))], names(words)) |>
     filter(!is.na(.data$value)) |>
@@ -239,7 +242,7 @@ plot_rounds <- function(results, rounds) {
     scale_colour_manual(values = setNames(c("#0072B2", "#D55E00", "grey40"), words)) +
     expand_limits(x = 0, y = 0) +
     labs(
-      x = "Share of the grid's cost (%)", y = "Mean regret over the whole grid (%)", colour = NULL,
+      x = "Share of the grid's cost (%)", y = "Regret over the whole grid, geometric mean (%)", colour = NULL,
       title = "Measuring only what could change a decision"
     ) +
     tag_simulated(results$study) +
@@ -272,10 +275,11 @@ describe_rounds <- function(results) {
       " % of what the whole grid costs; the expected regret was then ", format_number(last$expected_regret_pct), " %, ",
       ended, "."
     ),
-    if (!is.na(last$mean_regret_pct)) paste0(
-      "Over all cells of the complete study ", study$analysis$compare$study, " the model's choice is then on average ",
-      format_number(last$mean_regret_pct), " % slower than the best algorithm of the cell (at most ",
-      format_number(last$max_regret_pct), " %), the default ", format_number(last$default_regret_pct), " %."
+    if (!is.na(last$geometric_mean_regret_pct)) paste0(
+      "Over all cells of the complete study ", study$analysis$compare$study, " the model's choice is then ",
+      format_number(last$geometric_mean_regret_pct), " % slower than the best algorithm of the cell (geometric mean; ",
+      "arithmetic mean ", format_number(last$mean_regret_pct), " %, at most ", format_number(last$max_regret_pct),
+      " %), the default ", format_number(last$default_geometric_mean_regret_pct), " %."
     )
   )
 }

@@ -256,7 +256,8 @@ true_regret_pct <- function(parts, truths, tie) {
 #' @param seed Seed of the first points.
 #' @param rounds,first_pct,round_pct,target_regret_pct,startup_s As the keys of `sampling` in config/README.md.
 #' @return Tibble, one row per round: seed, share_of_time_pct (of the grid's measurement time), cells_pct (of its
-#'   points), expected_regret_pct, mean_regret_pct (over all cells of the grid, measured or not), max_regret_pct.
+#'   points), expected_regret_pct, geometric_mean_regret_pct and mean_regret_pct (over all cells of the grid, measured or
+#'   not), max_regret_pct.
 #' @noRd
 replay_sampling <- function(results, collective, seed, rounds = 5, first_pct = 1, round_pct = 2, target_regret_pct = 0,
                             startup_s = 0) {
@@ -303,8 +304,8 @@ judge_round <- function(parts, truths, costs, study) {
     share_of_time_pct = 100 * sum(map_dbl(parts, "spent")) / sum(map_dbl(costs, "total")),
     cells_pct = 100 * sum(map_dbl(parts, function(part) sum(known_points(part)))) /
       sum(map_dbl(parts, function(part) sum(part$usable))),
-    expected_regret_pct = expected_regret_pct(parts), mean_regret_pct = mean_known(regret),
-    max_regret_pct = max_known(regret)
+    expected_regret_pct = expected_regret_pct(parts), geometric_mean_regret_pct = geometric_regret(regret),
+    mean_regret_pct = mean_known(regret), max_regret_pct = max_known(regret)
   )
 }
 #' Replays from several seeds, averaged
@@ -314,7 +315,8 @@ judge_round <- function(parts, truths, costs, study) {
 #' @param seeds Seeds of the first points.
 #' @param startups_s Seconds that a launch costs beside its loops, one replay for each.
 #' @return Tibble, one row per start-up cost and round: collective, startup_s, share_of_time_pct, cells_pct, seeds,
-#'   mean_regret_pct (over all cells of the grid, mean over seeds), sd_over_seeds (of mean_regret_pct), max_regret_pct
+#'   geometric_mean_regret_pct and mean_regret_pct (over all cells of the grid, mean over seeds), sd_over_seeds (of
+#'   geometric_mean_regret_pct), max_regret_pct
 #'   (largest of any seed), expected_regret_pct (what the sampling itself expected, mean over seeds).
 #' @noRd
 summarise_sampling <- function(results, collective, seeds = 1:20, startups_s = c(0, 1)) {
@@ -326,8 +328,8 @@ summarise_sampling <- function(results, collective, seeds = 1:20, startups_s = c
       group_by(.data$round) |>
       summarise(
         collective = .env$collective, startup_s = startup, share_of_time_pct = mean(.data$share_of_time_pct),
-        cells_pct = mean(.data$cells_pct), seeds = n(), sd_over_seeds = stats::sd(.data$mean_regret_pct),
-        mean_regret_pct = mean(.data$mean_regret_pct), max_regret_pct = max(.data$max_regret_pct),
+        cells_pct = mean(.data$cells_pct), seeds = n(), sd_over_seeds = stats::sd(.data$geometric_mean_regret_pct),
+        geometric_mean_regret_pct = mean(.data$geometric_mean_regret_pct), mean_regret_pct = mean(.data$mean_regret_pct), max_regret_pct = max(.data$max_regret_pct),
         expected_regret_pct = mean(.data$expected_regret_pct)
       ) |>
       select(-"round")
@@ -347,13 +349,14 @@ plot_sampling <- function(results, sampling) {
     paste("loops and", sampling$startup_s, "s for each launch")
   )
   regret <- summarise_regret(results, sampling$collective[1], 1)
-  default <- regret$mean_pct[regret$policy == "default" & regret$mapping == "all"]
-  ggplot(sampling, aes(.data$share_of_time_pct, .data$mean_regret_pct, colour = .data$cost, fill = .data$cost)) +
+  default <- regret$geometric_mean_pct[regret$policy == "default" & regret$mapping == "all"]
+  ggplot(sampling, aes(.data$share_of_time_pct, .data$geometric_mean_regret_pct, colour = .data$cost, fill = .data$cost)) +
     geom_hline(yintercept = default, linetype = "dashed", colour = "grey40") +
     geom_hline(yintercept = 2.5, linetype = "dotted", colour = "grey40") +
     geom_ribbon(
       aes(
-        ymin = pmax(0, .data$mean_regret_pct - .data$sd_over_seeds), ymax = .data$mean_regret_pct + .data$sd_over_seeds
+        ymin = pmax(0, .data$geometric_mean_regret_pct - .data$sd_over_seeds),
+        ymax = .data$geometric_mean_regret_pct + .data$sd_over_seeds
       ),
       alpha = 0.15, colour = NA
     ) +
@@ -362,7 +365,7 @@ plot_sampling <- function(results, sampling) {
     scale_colour_manual(values = c("#0072B2", "#D55E00"), aesthetics = c("colour", "fill")) +
     expand_limits(x = 0, y = 0) +
     labs(
-      x = "Share of the grid's measurement time (%)", y = "Mean regret over the whole grid (%)",
+      x = "Share of the grid's measurement time (%)", y = "Regret over the whole grid, geometric mean (%)",
       title = "Measuring only what could change a decision"
     ) +
     tag_simulated(results$study) +

@@ -26,6 +26,12 @@ summarise_slowdown <- function(ratio) {
   )
 }
 
+#' The geometric mean of regrets: that of the ratios, in percent above 1; NA without a value
+#'
+#' @param regret_pct How much slower than the best, in percent; NA is left out.
+#' @noRd
+geometric_regret <- function(regret_pct) summarise_slowdown(1 + regret_pct / 100)$geometric_mean_pct
+
 slowdown_columns <- c("geometric_mean_pct", "mean_pct", "median_pct", "p90_pct", "p99_pct", "max_pct", "cells")
 
 #' What the columns of [summarise_slowdown()] are, for captions

@@ -32,7 +32,7 @@ large_message <- 1048576
 #'
 #' @param results List from [read_results()].
 #' @return Tibble: collective, policy, cells, fastest_pct (cells in which it takes the fastest or one within the tie
-#'   width), mean_regret_pct, max_regret_pct.
+#'   width), geometric_mean_regret_pct, mean_regret_pct, max_regret_pct.
 #' @noRd
 summarise_policies <- function(results) {
   rows <- topology_rows(results)
@@ -54,9 +54,10 @@ summarise_policies <- function(results) {
       group_by(.data$policy) |>
       summarise(
         cells = n(), fastest_pct = 100 * mean(.data$regret_pct <= results$study$analysis$tie_pct),
-        mean_regret_pct = mean(.data$regret_pct), max_regret_pct = max(.data$regret_pct)
+        geometric_mean_regret_pct = geometric_regret(.data$regret_pct), mean_regret_pct = mean(.data$regret_pct),
+        max_regret_pct = max(.data$regret_pct)
       ) |>
-      arrange(.data$mean_regret_pct) |>
+      arrange(.data$geometric_mean_regret_pct) |>
       mutate(collective = .env$collective, .before = 1)
   })
 }

@@ -110,7 +110,7 @@ figures_topology <- function(results) {
         "nodes and processes of each collective. ", slowest_note
       ), NA, 9.5, 1.6 + 2.1 * length(found)),
       figure("choice", "regret", plot_policies(results), paste0(
-        "Mean regret of ways to choose the algorithm, over all cells and orders of hosts."
+        "Regret of ways to choose the algorithm, over all cells and orders of hosts: geometric mean."
       ), NA, 9, 1.8 + 1.6 * ceiling(length(found) / 2))
     ),
     if (nrow(placement_table(results)) > 0) list(figure(
@@ -205,12 +205,12 @@ plot_policies <- function(results) {
       panel = factor(.data$collective, topology_collectives, capitalised(collective_word(topology_collectives))),
       policy = factor(.data$policy, rev(unique(c(unname(policy_words), sort(.data$policy)))))
     )
-  ggplot(rows, aes(.data$mean_regret_pct, .data$policy, colour = grepl("^Always", .data$policy))) +
+  ggplot(rows, aes(.data$geometric_mean_regret_pct, .data$policy, colour = grepl("^Always", .data$policy))) +
     geom_segment(aes(xend = 0, yend = .data$policy), linewidth = 0.4) +
     geom_point(size = 2) +
     facet_wrap(vars(.data$panel), scales = "free_x", ncol = 2) +
     scale_colour_manual(values = c(`TRUE` = "grey55", `FALSE` = "#0072B2"), guide = "none") +
-    scale_x_continuous("Mean regret (%)", limits = c(0, NA)) +
+    scale_x_continuous("Regret, geometric mean (%)", limits = c(0, NA)) +
     scale_y_discrete(NULL) +
     labs(title = "What choosing costs: rules by hand, a learned tree, one algorithm for all") +
     tag_simulated(results$study) + theme_study()
@@ -305,7 +305,7 @@ latency_of <- function(latency, which) if (any(which)) latency[which][1] else NA
 describe_choice <- function(results) {
   table <- summarise_policies(results)
   of <- function(collective, policy) {
-    format_pct(table$mean_regret_pct[table$collective == collective & table$policy == policy])
+    format_pct(table$geometric_mean_regret_pct[table$collective == collective & table$policy == policy])
   }
   found <- unique(table$collective)
   complete <- found[map_lgl(found, function(x) {
@@ -313,7 +313,7 @@ describe_choice <- function(results) {
   })]
   if (length(complete) == 0) return(character())
   paste0(
-    "Mean regret of the default, of the seed's hand-made rules, and of a learned tree on numbers of nodes that ",
+    "Regret (geometric mean) of the default, of the seed's hand-made rules, and of a learned tree on numbers of nodes that ",
     "it has not seen: ", paste(map_chr(complete, function(x) {
       paste0(collective_word(x), " ", of(x, "default"), ", ", of(x, "seed001"), " and ", of(x, "tree_held_out"))
     }), collapse = "; "), "."

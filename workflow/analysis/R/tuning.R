@@ -269,22 +269,36 @@ choose_algorithms <- function(relative, grid, noise, tie, near) {
     free <- which(known & !alone)
     if (length(free) == 0) next
     excess <- excess[, free, drop = FALSE]
-    picked <- shortest_path(excess, tie)
-    if (p > 1) picked <- keep_previous(picked, choice[p - 1, free], excess, tie)
-    picked <- drop_unsure(picked, excess, noise, near[[p]], gain[, , free, drop = FALSE])
+    previous <- if (p > 1) choice[p - 1, free]
+    picked <- pick_sure(excess, previous, tie, noise, near[[p]], gain[, , free, drop = FALSE])
     choice[p, free] <- picked
     reason[p, free][picked > 1] <- "better than the default beyond noise"
   }
   list(choice = choice, reason = reason)
 }
 
-#' The measured process counts next to one: `below` and `above` (positions; empty where there is none), `measured` (it
-#' is one itself), `same_range` (another count was measured where the default's table has no boundary between)
+#' The cheapest sequence over sizes of which every run is sure
+#'
+#' Where a run is not sure, its algorithm is no candidate for these sizes, and what is then the cheapest is looked at:
+#' an algorithm that was not measured beside must not hide another one that was.
+#' @noRd
+pick_sure <- function(excess, previous, tie, noise, near, gain) {
+  repeat {
+    picked <- shortest_path(excess, tie)
+    if (!is.null(previous)) picked <- keep_previous(picked, previous, excess, tie)
+    gone <- which(picked != drop_unsure(picked, excess, noise, near, gain))
+    if (length(gone) == 0) return(picked)
+    excess[cbind(picked[gone], gone)] <- NA
+  }
+}
+
+#' The measured process counts around one: `below` and `above` (positions, ascending), `measured` (it is one itself),
+#' `same_range` (another count was measured where the default's table has no boundary between)
 #' @noRd
 neighbours <- function(counts, at, bounds) {
   range <- findInterval(at, bounds)
   list(
-    below = tail(which(counts < at), 1), above = head(which(counts > at), 1), measured = at %in% counts,
+    below = which(counts < at), above = which(counts > at), measured = at %in% counts,
     same_range = length(bounds) == 0 || range %in% findInterval(counts, bounds)
   )
 }
@@ -327,14 +341,23 @@ drop_unsure <- function(picked, excess, noise, near, gain) {
   for (i in which(runs$values > 1)) {
     at <- seq(end[i] - runs$lengths[i] + 1, end[i])
     own <- mean(excess[1, at] - excess[cbind(picked[at], at)])
-    beside <- map_dbl(c(near$below, near$above), function(p) mean(gain[picked[at[1]], p, at], na.rm = TRUE))
-    beside <- beside[is.finite(beside)]
+    beside <- gain_beside(gain[picked[at[1]], , at, drop = FALSE], near)
     sure <- own > 1.645 * noise * sqrt(2 / length(at)) && (
       is.null(near) || (if (near$measured) supported(own, beside, noise, length(at)) else reached(beside, near))
     )
     if (!sure) picked[at] <- 1L
   }
   picked
+}
+
+#' The gain of an algorithm over some sizes at the nearest counts below and above that it was measured at
+#'
+#' @param gain Array 1 x measured count x size.
+#' @noRd
+gain_beside <- function(gain, near) {
+  at_count <- apply(gain, 2, function(x) mean(x[is.finite(x)]))
+  known <- function(positions) positions[is.finite(at_count[positions])]
+  at_count[c(tail(known(near$below), 1), head(known(near$above), 1))]
 }
 
 #' Is the gain of a short run seen at a neighbouring process count as well? One odd cell makes no rule.

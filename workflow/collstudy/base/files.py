@@ -64,17 +64,15 @@ def to_csv(columns: list[str], rows: list[dict[str, Any]]) -> bytes:
     stream = io.StringIO(newline="")
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(columns)
-    for row in rows:
-        writer.writerow([_text(row.get(column)) for column in columns])
+    writer.writerows(zip(*(_texts([row.get(column) for row in rows]) for column in columns), strict=True))
     return stream.getvalue().encode()
 
 
-def _text(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "TRUE" if value else "FALSE"
-    return repr(value) if isinstance(value, float) else str(value)
+def _texts(values: list[Any]) -> list[Any]:
+    """A column as the CSV writer takes it: by itself it writes None as an empty field, and floats with all their digits."""
+    if bool not in set(map(type, values)):
+        return values
+    return [("TRUE" if value else "FALSE") if isinstance(value, bool) else value for value in values]
 
 
 def read_csv(path: Path) -> list[dict[str, str]]:

@@ -76,6 +76,8 @@ class Tuner:
         *before* was checked already: only entries that it lacks are, and its findings are kept for the others.
         """
         findings: list[check.Finding] = []
+        if self.mpi not in ("mpich", "impi"):
+            found, before = ([rules.as_openmpi_reads(one) for one in many or []] for many in (found, before))
         if self.library:
             for placement in found:
                 file = emission.rules_path(self.folder / "tuning", self.mpi, placement)

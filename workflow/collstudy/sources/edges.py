@@ -6,6 +6,7 @@ them (`patterns.py`), so that the analysis derives neither again.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -76,13 +77,16 @@ def of_cells(cells: Iterable[Cell]) -> list[Launched]:
 
 def of_rows(rows: Iterable[Mapping[str, Any]], mpi: str, catalogue: Catalogue) -> list[Launched]:
     """What imported rows say was launched; no number of ranks per node is known of them."""
-    found = {}
-    for row in rows:
-        entry = catalogue.mappings[row["mapping"]]
-        place = (row["mapping"], tuple(entry["cycle"]), int(row["nodes"]), int(row["processes"]), None)
-        launched = Launched(mpi, row["collective"], row["algorithm"], (), *place, entry.get("hosts"))
-        found[launched] = None
-    return list(found)
+    told = {
+        (row["collective"], row["algorithm"], row["mapping"], int(row["nodes"]), int(row["processes"])): None
+        for row in rows
+    }
+    found = []
+    for collective, algorithm, mapping, nodes, processes in told:
+        entry = catalogue.mappings[mapping]
+        place = (mapping, tuple(entry["cycle"]), nodes, processes, None)
+        found.append(Launched(mpi, collective, algorithm, (), *place, entry.get("hosts")))
+    return found
 
 
 def write(study: Study, launched: Sequence[Launched], catalogue: Catalogue, folder: Path) -> None:
@@ -171,9 +175,14 @@ def _parts(one: Launched) -> list[tuple]:
     found = [(one.mpi, part, "linear", ()) for part in parts]
     if one.mpi not in FOREIGN:
         for part in parts:
-            decided = {(row["algorithm"], parse_parameters(row["parameters"])) for row in decisions(part)}
-            found += [(one.mpi, part, *choice) for choice in sorted(decided)]
+            found += [(one.mpi, part, *choice) for choice in _decided(part)]
     return found
+
+
+@functools.cache
+def _decided(collective: str) -> tuple[tuple, ...]:
+    """What the re-implemented default decides for: algorithms with their parameters."""
+    return tuple(sorted({(row["algorithm"], parse_parameters(row["parameters"])) for row in decisions(collective)}))
 
 
 def _in_order(found: Iterable[tuple[int, int]], backwards: bool, radix: int | None) -> Tree:

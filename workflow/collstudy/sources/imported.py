@@ -24,6 +24,7 @@ from collstudy.base.paths import ROOT
 from collstudy.sources.edges import Launched, of_rows
 from collstudy.sources.imported_rows import grid_of, rows_of_import
 from collstudy.sources.importing import checks, compact, csv_files, kept, omb, pico
+from collstudy.sources.importing.series import Firsts, most_cells
 from collstudy.sources.importing.strict import LARGEST, LONGEST_US, UNITS, Problems, Refused, positive, whole
 from collstudy.sources.source import Rows, Source
 from collstudy.study.config import POINT_TO_POINT, SIZED, Catalogue, Imported, Machine, Study
@@ -55,7 +56,7 @@ class ImportedSource(Source):
     @functools.cached_property
     def found(self) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         """The rows that the study uses, and the account of them with the grid that they span."""
-        rows, account = read_study(self.study, self.context.catalogue, self.context.results / "imports")
+        rows, account = used_of(self.study, *self.every)
         collectives = grid_of(rows, self.context.catalogue, self.study)
         self.context.configuration.check_imported(self.study, collectives)
         return rows, account | {"collectives": collectives}
@@ -102,7 +103,7 @@ class ImportedSource(Source):
         """The other imported studies whose data are here; those that show a publication under its own names take no part."""
         found = []
         configuration = self.context.configuration
-        for name in configuration.study_names():
+        for name in configuration.imported_names():
             try:
                 other = configuration.study(name) if name != self.study.name else None
             except StudyError:
@@ -112,16 +113,26 @@ class ImportedSource(Source):
                 found.append(other)
         return found
 
+    def _compared(self, rows: list[dict[str, Any]]) -> dict[str, Firsts]:
+        """What of other imported studies may be in *rows* digit by digit; studies that share no cell with them are not read."""
+        if most_cells(rows) < checks.LEAST_COPIED:
+            return {}
+        nodes: dict[str, set[int]] = {}
+        for row in rows:
+            nodes.setdefault(row["collective"], set()).add(row["nodes"])
+        found = {}
+        for study in self.others():
+            if any(_may_share(entry, path, study, nodes) for entry, path in files_of(study)):
+                try:
+                    found[study.name] = read_firsts(study, self.context.catalogue, self.context.results / "imports")
+                except StudyError:
+                    continue  # what is wrong with it is said when it is asked for itself
+        return found
+
     def import_checks(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         """Findings of all checks, and how far sources of one machine agree."""
-        others = {}
-        for study in self.others():
-            try:
-                others[study.name], _ = read_all(study, self.context.catalogue, self.context.results / "imports")
-            except StudyError:
-                continue  # the same
         rows, account = self.every
-        findings = checks.check(rows, account["problems"], self.study.machine, others)
+        findings = checks.check(rows, account["problems"], self.study.machine, self._compared(rows))
         used = [row for row in rows if "left_out" not in row]
         agreeing = [{"machine": self.study.machine.name, **row} for row in checks.agreement_of(used)]
         return checks.rows_of(findings), agreeing
@@ -193,7 +204,13 @@ def read_study(
     launches 1, 2, ... in the order of the files. Raises StudyError for missing files, files that are not what they should be,
     names that the study does not map, and where no row is left.
     """
-    rows, account = read_all(study, catalogue, cache)
+    return used_of(study, *read_all(study, catalogue, cache))
+
+
+def used_of(
+    study: Study, rows: list[dict[str, Any]], account: dict[str, Any]
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Of what read_all() gives, what read_study() does."""
     used = [row for row in rows if "left_out" not in row]
     if not used:
         raise StudyError(f"config/studies/{study.name}.yaml: analysis.leave_out leaves no row of {len(rows)}")
@@ -213,6 +230,28 @@ def read_all(
         found = _read(study, catalogue, cache)
         kept.write(stored, digest, list(found))
     return found[0], found[1]
+
+
+def read_firsts(study: Study, catalogue: Catalogue, cache: Path) -> Firsts:
+    """What of an import is compared with others digit by digit: a small part of what read_all() gives, kept beside it."""
+    digest, stored = _digest(study, catalogue), cache / f"{study.name}.firsts.json"
+    found = kept.read(stored, digest)
+    if found is not None:
+        return Firsts.from_kept(found)
+    firsts = Firsts.of_rows(read_all(study, catalogue, cache)[0])
+    kept.write(stored, digest, firsts.kept())
+    return firsts
+
+
+def _may_share(entry: dict[str, Any], path: Path, study: Study, nodes: dict[str, set[int]]) -> bool:
+    """Whether a file may have cells of the collectives and numbers of nodes in *nodes*, by what its entry says."""
+    if entry.get("format") in OWN:
+        return entry.get("collective") != "pairs"
+    collective = entry.get("collective")
+    if collective == "pairs" or collective not in nodes:
+        return False
+    told = {*entry.get("columns", {}), *entry.get("constants", {}), *entry.get("by_row", {}), *_from_name(path, entry)}
+    return "nodes" in told or study.machine.nodes in nodes[collective]
 
 
 def _digest(study: Study, catalogue: Catalogue) -> str:
@@ -307,8 +346,12 @@ def _raw_rows(
         found = compact.rows(path)
     else:
         found = {"csv": csv_files, "omb": omb}[kind].rows(path, entry, problems)
+    rules = entry.get("by_row", {})
+    if not known and not rules and not entry.get("values"):
+        yield from found
+        return
     for index, (line, raw) in enumerate(found):
-        by_row = {name: _by_row(rule, index) for name, rule in entry.get("by_row", {}).items()}
+        by_row = {name: _by_row(rule, index) for name, rule in rules.items()}
         row = {**known, **by_row, **raw}
         for name, ours in entry.get("values", {}).items():
             if row.get(name) not in ours:
@@ -385,22 +428,22 @@ def _convert(
     if row["mapping"] not in catalogue.mappings:
         raise StudyError(f"{where}: mapping {row['mapping']!r} is unknown{allowed(catalogue.mappings)}")
     for name, largest in (("nodes", nodes), ("launch", 10**6), ("iterations", 10**9)):
-        row[name] = whole(str(raw[name]), name, largest) if _given(raw, name) else None
+        text = raw.get(name)
+        row[name] = None if text is None or text == "" else whole(str(text), name, largest)
     row["nodes"] = row["nodes"] or nodes
     row["processes"] = whole(str(raw["processes"]), "processes")
     if row["processes"] > row["nodes"] * cores and not machine.oversubscribe:
         raise Refused(f"processes are more than the {row['nodes'] * cores} cores of {row['nodes']} nodes")
     row["size_bytes"] = whole(str(raw["size_bytes"]), "size_bytes") if collective in SIZED else None
     factor = UNITS[entry.get("unit", "us")]
+    row["latency_us"] = row["min_latency_us"] = row["max_latency_us"] = None
     for name in (*TIMES, "q1_us", "q3_us"):
-        if name == "latency_us" or _given(raw, name):
-            value = positive(str(raw[name]), name, LONGEST_US / factor) if _given(raw, name) else None
-            row[name] = value if own or value is None else value * factor
-    for name in ("min_latency_us", "max_latency_us"):
-        row.setdefault(name, None)
-    row["bandwidth_mb_s"] = (
-        positive(str(raw["bandwidth_mb_s"]), "bandwidth_mb_s", LARGEST) if _given(raw, "bandwidth_mb_s") else None
-    )
+        text = raw.get(name)
+        if text is not None and text != "":
+            value = positive(str(text), name, LONGEST_US / factor)
+            row[name] = value if own else value * factor
+    text = raw.get("bandwidth_mb_s")
+    row["bandwidth_mb_s"] = None if text is None or text == "" else positive(str(text), "bandwidth_mb_s", LARGEST)
     if row["latency_us"] is None and row["bandwidth_mb_s"] is None:
         raise Refused("latency_us is empty")
     low, high = row["min_latency_us"], row["max_latency_us"]
@@ -529,10 +572,11 @@ def _leave_out(rows: list[dict[str, Any]], study: Study) -> list[dict[str, Any]]
 
 
 def _key(row: dict[str, Any]) -> tuple:
-    names = (
-        "collective", "algorithm", "parameters", "mapping", "nodes", "processes", "size_bytes", "from_rank", "to_rank",
+    get = row.get
+    return (
+        row["collective"], row["algorithm"], get("parameters"), row["mapping"], row["nodes"], row["processes"],
+        row["size_bytes"], get("from_rank"), get("to_rank"),
     )  # fmt: skip
-    return tuple(row.get(name) for name in names)
 
 
 def _number_launches(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int]:
@@ -541,15 +585,16 @@ def _number_launches(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], 
     count: Counter = Counter()
     distinct = []
     shared = any("source" in row for row in rows)
+    # A row that lacks a field is as one whose field is None.
+    told = sorted({name for row in rows for name in row} - {"file", "line"})
     for row in rows:
-        content = tuple(
-            (key, value) for key, value in sorted(row.items()) if value is not None and key not in ("file", "line")
-        )
+        content = tuple(map(row.get, told))
         if content in seen:
             continue
         seen.add(content)
         if row["launch"] is None or shared:
-            count[_key(row)] += 1
-            row["launch"] = count[_key(row)]
+            key = _key(row)
+            count[key] += 1
+            row["launch"] = count[key]
         distinct.append(row)
     return distinct, len(rows) - len(distinct)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 from collections.abc import Callable, Iterator
@@ -297,6 +298,15 @@ class Configuration:
     def study_names(self) -> list[str]:
         """Names of all studies, in alphabetical order."""
         return sorted(p.stem for p in (self.folder / "studies").glob("*.yaml"))
+
+    def imported_names(self) -> list[str]:
+        """Names of the studies that may import something: their file has that word. Reading all would take as long as an import."""
+        found = []
+        for name in self.study_names():
+            with contextlib.suppress(OSError):
+                if b"import" in self.study_path(name).read_bytes():
+                    found.append(name)
+        return found
 
     def machine_path(self, name: str) -> Path:
         """The file of a machine. Raises StudyError for a name that no machine can have."""

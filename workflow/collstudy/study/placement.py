@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import random
 from collections.abc import Sequence
@@ -32,22 +33,31 @@ def cores_in_order(levels: tuple[Level, ...], cycle: list[str]) -> list[Core]:
     The levels in *cycle* vary fastest, in that order; the others follow from the innermost to the outermost
     (`mpirun --map-by`: core = [], socket = [socket], node = [node, socket]).
     """
-    names = [level.name for level in levels]
+    return list(_ordered(tuple((level.name, level.count) for level in levels), tuple(cycle)))
+
+
+@functools.lru_cache(maxsize=16)
+def _ordered(levels: tuple[tuple[str, int], ...], cycle: tuple[str, ...]) -> tuple[Core, ...]:
+    """cores_in_order(): a large machine has 100 000 cores, and a study places ranks on them many times."""
+    names = [name for name, _ in levels]
     fastest_first = list(cycle) + [name for name in reversed(names) if name not in cycle]
     # Cycling over a level inside of a node goes on within the node: the node itself stays the slowest unless it is named.
     slowest_first = list(reversed(fastest_first))
-    counts = {level.name: level.count for level in levels}
+    counts = dict(levels)
+    outside = [name in ("group", "node") for name in names]
+    order = [slowest_first.index(name) for name in names]
+    sizes = [counts[name] for name in names]
     cores = []
     for indices in itertools.product(*(range(counts[name]) for name in slowest_first)):
-        at = dict(zip(slowest_first, indices, strict=True))
+        at = tuple(indices[place] for place in order)
         node = core = 0
-        for name in names:
-            if name in ("group", "node"):
-                node = node * counts[name] + at[name]
+        for index, size, of_nodes in zip(at, sizes, outside, strict=True):
+            if of_nodes:
+                node = node * size + index
             else:
-                core = core * counts[name] + at[name]
-        cores.append(Core(tuple(at[name] for name in names), node, core))
-    return cores
+                core = core * size + index
+        cores.append(Core(at, node, core))
+    return tuple(cores)
 
 
 def place(

@@ -22,10 +22,14 @@ from collstudy.study.placement import place
 
 #: Open MPI's numbers of collectives (ompi/mca/coll/base/coll_base_functions.h, 4.1 to 6.0).
 COLLECTIVE_IDS = {
-    "allgather": 0, "allreduce": 2, "alltoall": 3, "barrier": 6, "bcast": 7, "gather": 9, "reduce": 11, "scatter": 15,
+    "allgather": 0, "allgatherv": 1, "allreduce": 2, "alltoall": 3, "alltoallv": 4, "barrier": 6, "bcast": 7, "gather": 9,
+    "reduce": 11, "reduce_scatter": 12, "scatter": 15,
 }  # fmt: skip
-#: There Open MPI's rules count the bytes of the whole communicator; the benchmark those of one rank.
+#: There Open MPI's rules count the bytes of the whole communicator; the benchmark those of one rank. Those of allgatherv are a
+#: rank's, on average, and those of reduce_scatter the whole vector's: the benchmark counts as they do.
 TOTAL_BYTES = ("allgather", "alltoall", "gather", "scatter")
+#: No rank knows all sizes there, so Open MPI uses the rule of size 0 (coll_tuned_decision_dynamic.c).
+WITHOUT_SIZE = ("alltoallv",)
 #: The same algorithm in Intel MPI (I_MPI_ADJUST_*), where it has one.
 INTEL = {
     "bcast": {"binomial": 1, "knomial": 8},
@@ -187,6 +191,22 @@ def selected(table: Table, processes: int, size: int) -> Rule:
     return [rule for rule in selected_rules(table, processes) if rule.size <= size][-1]
 
 
+def as_openmpi_reads(placement: Placement) -> Placement:
+    """The placement with one rule for all sizes where Open MPI looks at none: what all measured sizes say, else the default."""
+
+    def one_rule(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+        measured = [rule for rule in rules if not rule.beyond]
+        if len(measured) == 1:
+            return (replace(measured[0], size=0),)
+        return (Rule(0, "default", beyond=not measured),)
+
+    tables = {
+        collective: {count: one_rule(rules) for count, rules in table.items()} if collective in WITHOUT_SIZE else table
+        for collective, table in placement.tables.items()
+    }
+    return replace(placement, tables=tables)
+
+
 def in_unit(collective: str, size: int, processes: int) -> int:
     """Bytes of one rank in the unit of Open MPI's rules."""
     return size * processes if collective in TOTAL_BYTES else size
@@ -219,6 +239,7 @@ def openmpi_rules(
 
     A communicator smaller than the first entry would use the first entry: so there is one for 0 processes.
     """
+    placement = as_openmpi_reads(placement)
     lines = ["rule-file-version-2"] if version == 2 else []
     lines += [f"# {text}" for text in header]
     lines.append(f"{len(placement.tables)} # collectives")
@@ -285,6 +306,7 @@ def _gain(rule: Rule) -> str:
 
 def openmpi_json(placement: Placement, catalogue: Catalogue, numbers: dict[str, dict[str, int]]) -> str:
     """The JSON format of Open MPI 6.0 (docs/tuning-apps/tuned_dynamic_file_schema.json): no comments; no rule, no change."""
+    placement = as_openmpi_reads(placement)
     collectives: dict[str, Any] = {}
     for collective, table in placement.tables.items():
         counts = sorted(table)

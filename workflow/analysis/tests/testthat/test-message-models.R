@@ -119,6 +119,7 @@ test_that("selection: a model's picks, and what they cost", {
   found <- summarise_selection(predictions, medians)
   expect_equal(found$model, c("m", "library_default"))
   expect_equal(found$pick_accuracy_pct, c(50, 50))
+  expect_equal(found$geometric_mean_regret_pct, 100 * (sqrt(c(1.5, 2)) - 1))
   expect_equal(found$mean_regret_pct, c(25, 50))
 })
 

@@ -153,7 +153,8 @@ test_that("rounds by hand: points, launches, node-minutes, and the true regret i
   expect_equal(found$node_minutes, (loops + 2 * found$launches) / 60)
   whole <- (4 * 1e-6 * sum(rows$latency_us) + 2 * 24) / 60
   expect_equal(found$share_of_time_pct, 100 * found$node_minutes / whole)
-  expect_equal(found$default_regret_pct, 30)
+  expect_equal(found$default_geometric_mean_regret_pct, 30)
+  expect_equal(found$geometric_mean_regret_pct, 0)
   expect_equal(found$mean_regret_pct, 0)
   unlink(complete, recursive = TRUE)
 })

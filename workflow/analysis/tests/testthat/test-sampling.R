@@ -11,7 +11,8 @@ test_that("a replay stays within its budget and finds the crossing", {
   results <- noisy_grid()
   run <- replay_sampling(results, "bcast", 1, rounds = 2, first_pct = 5, round_pct = 10)
   expect_true(all(run$share_of_time_pct <= c(5, 15) + 3))
-  expect_lt(run$mean_regret_pct[2], 3)
+  expect_lt(run$geometric_mean_regret_pct[2], 3)
+  expect_true(all(run$geometric_mean_regret_pct <= run$mean_regret_pct))
   expect_identical(replay_sampling(results, "bcast", 1, rounds = 2, first_pct = 5, round_pct = 10), run)
 })
 

@@ -39,6 +39,7 @@ test_that("the tree finds where the algorithms change, also for numbers of nodes
   tree <- summarise_tree(results)
   expect_setequal(paste(tree$rule, tree$algorithm), c("from 1 KiB node", "below 1 KiB default"))
   policies <- summarise_policies(results)
+  expect_equal(policies$geometric_mean_regret_pct[policies$policy == "node"], 100 * (2^(3 / 8) - 1))
   regret <- setNames(policies$mean_regret_pct, policies$policy)
   expect_equal(unname(regret[c("tree_fitted", "tree_held_out")]), c(0, 0))
   # Below 1 KiB, three of eight sizes, "node" takes twice as long; from there on the default does.

@@ -8,18 +8,16 @@ wrong and nothing else.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+import statistics
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from collstudy.base.lazy import lazy
+from collstudy.sources.importing.series import Firsts, Launches, Series, Table, grid
 from collstudy.study.config import Machine
 
 np = lazy("numpy")
-pd = lazy("pandas")
-
-SERIES = ["source", "collective", "algorithm", "parameters", "mapping"]
-CELL = ["nodes", "processes", "size_bytes"]
 
 #: Two algorithms of one source whose times are closer than this (median, 90th percentile) are one algorithm: other pairs of algorithms
 #: with trees of their own differ by 5 % and more, with a wide spread; one algorithm measured twice by 1.4 to 3 %, 5 to 11 %.
@@ -40,6 +38,8 @@ NOISY, NOISY_CELLS, NOISE_FACTOR = 0.015, 10, 5.0
 TOLD_WELL_US = 2.0
 #: Independent measurements never keep a ratio to half a percent.
 SAME_RATIO = 0.005
+#: Fewer common cells tell nothing about copies.
+LEAST_COPIED = 10
 #: Sources of one machine agree within 2 to 12 %.
 DISAGREE_MEDIAN = 0.2
 
@@ -55,51 +55,38 @@ class Finding:
     done: str = "kept as it is; a warning"
 
 
-def frame_of(rows: list[dict[str, Any]]) -> pd.DataFrame:
-    """Rows of an import as a table with all columns that the checks read."""
-    frame = pd.DataFrame(rows)
-    for name, empty in (("source", ""), ("parameters", ""), ("left_out", ""), ("from_rank", -1), ("to_rank", -1)):
-        frame[name] = frame[name].fillna(empty) if name in frame else empty
-    for name in ("min_latency_us", "max_latency_us", "size_bytes", "latency_us"):
-        frame[name] = pd.to_numeric(frame[name]) if name in frame else np.nan
-    frame["size_bytes"] = frame["size_bytes"].fillna(0)
-    return frame
-
-
 def check(
-    rows: list[dict[str, Any]], problems: dict[str, int], machine: Machine, others: dict[str, list[dict[str, Any]]]
+    rows: list[dict[str, Any]],
+    problems: dict[str, int],
+    machine: Machine,
+    others: Mapping[str, list[dict[str, Any]] | Firsts],
 ) -> list[Finding]:
-    """Every finding. *rows* include those that the study leaves out; *others* are the rows of other imported studies, by name.
+    """Every finding. *rows* include those that the study leaves out; *others* are other imported studies, by name: their rows,
+    or what of them is compared.
 
     Rows that are outliers get `flag`.
     """
-    everything = frame_of(rows)
+    everything = Launches(rows)
     for index in flag_outliers(everything):
         rows[index]["flag"] = "outlier"
-    found = [*_unused(problems), *_outliers(everything, rows)]
-    frame = everything[everything["latency_us"].notna() & (everything["collective"] != "pairs")]
-    flagged = {index for index, row in enumerate(rows) if row.get("flag")}
-    frame = frame[~frame.index.isin(flagged)]
-    if len(frame):
-        table = medians(frame)
+    found = [*_unused(problems), *_outliers(everything)]
+    unflagged = everything.part(np.array([not row.get("flag") for row in rows], dtype=bool))
+    timed = unflagged.timed()
+    if len(timed):
+        table = timed.medians()
         found += [
             *_same_as_another(table), *_growth(table, machine), *_disagreement(table), *_stayed_on_the_node(table, machine),
-            *_outside(frame), *_flat(table), *_multiples(table), *_units(table, machine),
-            *_sizes(frame), *_noise(table),
+            *_outside(timed), *_flat(table), *_multiples(table), *_units(table, machine),
+            *_sizes(timed), *_noise(table),
         ]  # fmt: skip
-        found += _copies(frame, {name: frame_of(of) for name, of in others.items() if of})
-    found += _pairs(everything[everything["collective"] == "pairs"], machine)
+        found += _copies(Firsts.of(timed, timed), others)
+    found += _pairs(everything.part(everything.pairs), machine)
     return _with_done(list(dict.fromkeys(found)), everything)
 
 
 def rows_of(findings: list[Finding]) -> list[dict[str, Any]]:
     """Findings as rows of the table."""
     return [asdict(finding) for finding in findings]
-
-
-def medians(frame: pd.DataFrame) -> pd.DataFrame:
-    """Median over launches: a column for each series, a row for each cell and size."""
-    return frame.groupby([*SERIES, *CELL])["latency_us"].median().unstack(SERIES)
 
 
 def _named(series: tuple) -> str:
@@ -116,13 +103,16 @@ def _percent(value: float) -> str:
     return f"{100 * value:.1f} %"
 
 
-def _with_done(findings: list[Finding], frame: pd.DataFrame) -> list[Finding]:
+def _with_done(findings: list[Finding], everything: Launches) -> list[Finding]:
     """What became of the rows that each finding is about: left out, where the study says so for all of the series."""
-    if (frame["left_out"] == "").all():
+    rows = everything.rows
+    if not any(row.get("left_out") for row in rows):
         return findings
-    reasons = {
-        series: mine["left_out"].iloc[0] for series, mine in frame.groupby(SERIES) if (mine["left_out"] != "").all()
-    }
+    reasons = {}
+    for series, mine in everything.by_series():
+        told = [rows[index].get("left_out") or "" for index in mine.at]
+        if all(told):
+            reasons[series] = told[0]
 
     def reason(finding: Finding) -> str | None:
         for series, text in reasons.items():
@@ -164,18 +154,23 @@ def _compared(a: np.ndarray, b: np.ndarray) -> tuple[int, float, float]:
     return int(known.sum()), float(np.median(difference)), float(np.quantile(difference, 0.9))
 
 
-def _same_as_another(table: pd.DataFrame) -> Iterator[Finding]:
+def _same_as_another(table: Table) -> Iterator[Finding]:
     """Times that are another algorithm's: of the same source, or nearer to another's of a second source than to their own name's.
 
     The library's default takes no part: it is another's by right.
     """
-    many = table[table.index.get_level_values("processes") >= FROM_RANKS]
-    many = many.loc[:, many.columns.get_level_values("algorithm") != "default"]
-    if many.empty or many.shape[1] < 2:
+    many = table.processes >= FROM_RANKS
+    named = [name for name in table.series if name[2] != "default"]
+    if not many.any() or len(named) < 2:
         return
-    named = ["source", "collective", "algorithm"]
-    grid = many.stack("mapping", future_stack=True).T.groupby(level=named).first().T
-    series = {key: grid[key].to_numpy() for key in grid.columns}
+    mappings = sorted({name[4] for name in named})
+    series: dict[tuple, np.ndarray] = {}
+    for name in named:
+        # All mappings of an algorithm one after the other; of several parameters the first that has a value.
+        whole = series.setdefault(name[:3], np.full((len(mappings), int(many.sum())), np.nan))
+        mine, values = whole[mappings.index(name[4])], table[name][many]
+        mine[np.isnan(mine)] = values[np.isnan(mine)]
+    series = {key: series[key].ravel() for key in sorted(series)}
     pairs = {
         (one, two): _compared(series[one], series[two])
         for one, two in itertools.combinations(series, 2)
@@ -216,20 +211,19 @@ def _same_as_another(table: pd.DataFrame) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def _growth(table: pd.DataFrame, machine: Machine) -> Iterator[Finding]:
+def _growth(table: Table, machine: Machine) -> Iterator[Finding]:
     """Broadcasts whose time grows slower with the ranks than the pattern that they are named after allows."""
     found: dict[tuple, list[tuple[str, float]]] = {}
-    for series in table.columns:
+    for series, times in table.columns():
         source, collective, algorithm, _, mapping = series
         if collective != "bcast" or algorithm not in GROWS_WITH_RANKS:
             continue
-        values = table[series].dropna().rename("us").reset_index()
-        values = values[
-            values["size_bytes"].between(1024, 8192) & values["processes"].between(4, machine.cores_per_node)
-        ]
+        sizes, processes = table.sizes, table.processes
+        told = ~np.isnan(times) & (sizes >= 1024) & (sizes <= 8192)
+        told &= (processes >= 4) & (processes <= machine.cores_per_node)
         slopes = [
-            np.polyfit(np.log(of["processes"]), np.log(of["us"]), 1)[0]
-            for _, of in values.groupby("size_bytes") if of["processes"].nunique() >= 4
+            np.polyfit(np.log(processes[of]), np.log(times[of]), 1)[0]
+            for size in np.unique(sizes[told]) if len(np.unique(processes[of := told & (sizes == size)])) >= 4
         ]  # fmt: skip
         if slopes:
             found.setdefault((source, collective, algorithm), []).append((mapping, float(np.median(slopes))))
@@ -245,7 +239,7 @@ def _growth(table: pd.DataFrame, machine: Machine) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def _disagreement(table: pd.DataFrame) -> Iterator[Finding]:
+def _disagreement(table: Table) -> Iterator[Finding]:
     """A series that is far from that of a second source."""
     for row in agreement(table):
         middle = row["median_abs_difference_pct"] / 100
@@ -260,30 +254,35 @@ def _disagreement(table: pd.DataFrame) -> Iterator[Finding]:
 
 def agreement_of(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """agreement() of the rows that are in means."""
-    frame = frame_of([row for row in rows if not row.get("flag")])
-    frame = frame[frame["latency_us"].notna() & (frame["collective"] != "pairs")]
-    return agreement(medians(frame)) if len(frame) else []
+    timed = Launches([row for row in rows if not row.get("flag")]).timed()
+    return agreement(timed.medians()) if len(timed) else []
 
 
-def agreement(table: pd.DataFrame) -> list[dict[str, Any]]:
+def agreement(table: Table) -> list[dict[str, Any]]:
     """How far the sources of one machine are apart, in the cells that both have: |a / b - 1| in percent."""
     found = []
-    groups: dict[tuple, list[tuple]] = {}
-    for series in table.columns:
+    groups: dict[tuple, list[Series]] = {}
+    for series in table.series:
         groups.setdefault(series[1:], []).append(series)
     for (collective, algorithm, parameters, mapping), mine in groups.items():
         for one, two in itertools.combinations(mine, 2):
-            both = table[[one, two]].dropna()
-            if both.empty:
+            a, b = _both(table[one], table[two])
+            if not len(a):
                 continue
-            difference = 100 * (both.iloc[:, 0] / both.iloc[:, 1] - 1).abs()
+            difference = 100 * np.abs(a / b - 1)
             found.append({
                 "collective": collective, "algorithm": algorithm + (f" [{parameters}]" if parameters else ""), "mapping": mapping,
-                "sources": f"{one[0]} and {two[0]}", "cells": len(both),
-                "median_abs_difference_pct": round(float(difference.median()), 2),
-                "p90_abs_difference_pct": round(float(difference.quantile(0.9)), 2),
+                "sources": f"{one[0]} and {two[0]}", "cells": len(a),
+                "median_abs_difference_pct": round(float(np.median(difference)), 2),
+                "p90_abs_difference_pct": round(float(np.percentile(difference, 90)), 2),
             })  # fmt: skip
     return found
+
+
+def _both(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The values of the cells that both have."""
+    known = ~(np.isnan(a) | np.isnan(b))
+    return a[known], b[known]
 
 
 # --- mappings
@@ -294,93 +293,92 @@ def _leaves_at_two(mapping: str) -> bool:
     return mapping in ("node", "group", "BFNF", "BFSF")
 
 
-def _stayed_on_the_node(table: pd.DataFrame, machine: Machine) -> Iterator[Finding]:
+def _stayed_on_the_node(table: Table, machine: Machine) -> Iterator[Finding]:
     """A mapping over nodes whose times are those of one node."""
     if machine.nodes < 2:
         return
-    for series in table.columns:
+    two_small = (table.processes == 2) & (table.sizes <= 64)
+    within = (table.processes > 1) & (table.processes <= machine.cores_per_node)
+    for series, mine in table.columns():
         source, collective, algorithm, parameters, mapping = series
         if not _leaves_at_two(mapping):
             continue
         inside = (source, collective, algorithm, parameters, "core")
         evidence, sure = [], "likely"
-        mine = table[series].dropna()
-        if inside in table.columns:
-            both = table[[series, inside]].dropna()
-            small = both[
-                (both.index.get_level_values("processes") == 2) & (both.index.get_level_values("size_bytes") <= 64)
-            ]
-            if len(small) and (ratio := float((small.iloc[:, 0] / small.iloc[:, 1]).median())) < LEAST_NETWORK:
+        if inside in table.number:
+            a, b = _both(mine[two_small], table[inside][two_small])
+            if len(a) and (ratio := float(np.median(a / b))) < LEAST_NETWORK:
+                evidence.append(f"two ranks take {ratio:.2f} times what they take by core ({np.median(a):.2f} us)")
+            a, b = _both(mine[within], table[inside][within])
+            if len(a) >= 20 and (difference := float(np.median(np.abs(a / b - 1)))) < SAME_MEDIAN:
                 evidence.append(
-                    f"two ranks take {ratio:.2f} times what they take by core ({small.iloc[:, 0].median():.2f} us)"
+                    f"the times are those by core within {_percent(difference)} in the median ({len(a)} cells)"
                 )
-            ranks = both.index.get_level_values("processes")
-            both = both[(ranks > 1) & (ranks <= machine.cores_per_node)]
-            difference = (both.iloc[:, 0] / both.iloc[:, 1] - 1).abs()
-            if len(both) >= 20 and difference.median() < SAME_MEDIAN:
-                evidence.append(
-                    f"the times are those by core within {_percent(float(difference.median()))} in the median ({len(both)} cells)"
-                )
-        small = mine[
-            (mine.index.get_level_values("processes") == 2) & (mine.index.get_level_values("size_bytes") <= 64)
-        ]
+        here = two_small & ~np.isnan(mine)
+        small = mine[here]
         peers = [
-            float(of.median()) for other in table.columns
+            float(np.median(of)) for other, values in table.columns()
             if other != series and _leaves_at_two(other[4]) and other[1] == collective
-            and len(of := table[other].reindex(small.index).dropna())
+            and len(of := values[here & ~np.isnan(values)])
         ]  # fmt: skip
         # Alone it tells where nothing by core can be compared: algorithms differ between two ranks as well.
-        if len(small) and peers and (evidence or inside not in table.columns) and small.median() < np.median(peers) / 3:
+        comparable = evidence or inside not in table.number
+        if len(small) and peers and comparable and np.median(small) < np.median(peers) / 3:
             evidence.append(
-                f"two ranks take {small.median():.2f} us where others over nodes take {np.median(peers):.2f}"
+                f"two ranks take {np.median(small):.2f} us where others over nodes take {np.median(peers):.2f}"
             )
-        if not evidence and len(small) and inside not in table.columns and not peers and small.median() < 0.35:
-            evidence.append(f"two ranks take {small.median():.2f} us, less than a message needs through a network")
+        if not evidence and len(small) and inside not in table.number and not peers and np.median(small) < 0.35:
+            evidence.append(f"two ranks take {np.median(small):.2f} us, less than a message needs through a network")
             sure = "possible"
         if evidence:
             sure = "certain" if len(evidence) > 1 else sure
             yield Finding("never left the node", _named(series), "; ".join(evidence), sure)
 
 
-def _pairs(frame: pd.DataFrame, machine: Machine) -> Iterator[Finding]:
+def _pairs(pairs: Launches, machine: Machine) -> Iterator[Finding]:
     """Of a ladder, pairs on two nodes that are as fast as those inside of one."""
-    if frame.empty:
+    if not len(pairs):
         return
     per_node = machine.cores_per_node
-    nodes = (frame["from_rank"] // per_node) != (frame["to_rank"] // per_node)
-    small = frame["size_bytes"] <= 64
-    inside, across = frame[~nodes & small]["latency_us"], frame[nodes & small]["latency_us"]
+    nodes = np.array([
+        pairs.rows[index]["from_rank"] // per_node != pairs.rows[index]["to_rank"] // per_node for index in pairs.at
+    ], dtype=bool)  # fmt: skip
+    small = pairs.sizes <= 64
+    inside, across = pairs.us[~nodes & small], pairs.us[nodes & small]
     if len(inside) and len(across):
-        fast = float((across < inside.median()).mean())
+        middle = np.nanmedian(inside)
+        fast = float((across < middle).mean())
         if fast > 0.1:
             yield Finding(
                 "never left the node", "pairs of cores on two nodes",
-                f"{_percent(fast)} of them are faster than the median pair inside of a node ({inside.median():.2f} us)", "certain",
+                f"{_percent(fast)} of them are faster than the median pair inside of a node ({middle:.2f} us)", "certain",
             )  # fmt: skip
 
 
 # --- values
 
 
-def _outside(frame: pd.DataFrame) -> Iterator[Finding]:
+def _outside(timed: Launches) -> Iterator[Finding]:
     """Means that no P values between the minimum and the maximum have."""
-    known = frame.dropna(subset=["min_latency_us", "max_latency_us"])
-    if known.empty:
+    known = timed.part(~(np.isnan(timed.low) | np.isnan(timed.high)))
+    if not len(known):
         return
-    low, high, mean, ranks = (known[name] for name in ("min_latency_us", "max_latency_us", "latency_us", "processes"))
+    low, high, mean, ranks = known.low, known.high, known.us, known.processes
     # Printed with two decimals each.
     slack = 0.011 + 0.002 * mean
     outside = (mean < low - slack) | (mean > high + slack)
     least, most = (low * (ranks - 1) + high) / ranks, (high * (ranks - 1) + low) / ranks
-    single = known["statistic"].eq("mean_over_ranks") if "statistic" in known else True
+    named = [known.rows[index].get("statistic") for index in known.at]
+    told = any(row.get("statistic") for row in known.rows)
+    single = np.array([name == "mean_over_ranks" or not told for name in named], dtype=bool)
     impossible = ~outside & single & (ranks >= 2) & ((mean < least - slack) | (mean > most + slack))
     for wrong, what in (
         (outside, "are outside of their minimum and maximum"),
         (impossible, "cannot be the mean of that many values between them"),
     ):
-        for series, mine in known[wrong].groupby(SERIES):
-            total = int((known[SERIES] == pd.Series(series, index=SERIES)).all(axis=1).sum())
-            first = mine.iloc[0]
+        for series, mine in known.part(wrong).by_series():
+            total = int((known.series == mine.series[0]).sum())
+            first = known.rows[mine.at[0]]
             yield Finding(
                 "mean, minimum and maximum", _named(series),
                 f"{len(mine)} of {total} means {what}; the first: {first['latency_us']:g} of {int(first['processes'])} ranks in "
@@ -389,19 +387,21 @@ def _outside(frame: pd.DataFrame) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def _flat(table: pd.DataFrame) -> Iterator[Finding]:
+def _flat(table: Table) -> Iterator[Finding]:
     """Times that do not depend on the size of the message."""
-    for series in table.columns:
-        values = table[series].dropna().rename("us").reset_index()
-        values = values[(values["processes"] > 1) & (values["size_bytes"] > 0)]
+    sized = (table.processes > 1) & (table.sizes > 0)
+    for series, values in table.columns():
+        told = np.flatnonzero(sized & ~np.isnan(values))
+        # Rows are sorted by nodes, processes and size.
+        ends = np.flatnonzero((np.diff(table.cells[told, :2], axis=0) != 0).any(axis=1)) + 1
         flat = total = 0
-        for _, mine in values.groupby(["nodes", "processes"]):
-            mine = mine.sort_values("size_bytes")
-            if len(mine) < 5 or mine["size_bytes"].iloc[-1] < max(65536, 256 * mine["size_bytes"].iloc[0]):
+        for rows in np.split(told, ends):
+            if len(rows) < 5 or table.sizes[rows[-1]] < max(65536, 256 * table.sizes[rows[0]]):
                 continue
             total += 1
-            third = max(1, len(mine) // 3)
-            flat += bool(mine["us"].iloc[-third:].median() < 1.5 * mine["us"].iloc[:third].median())
+            third = max(1, len(rows) // 3)
+            times = values[rows].tolist()
+            flat += statistics.median(times[-third:]) < 1.5 * statistics.median(times[:third])
         if total and flat > total / 3:
             yield Finding(
                 "times do not depend on size", _named(series),
@@ -409,36 +409,33 @@ def _flat(table: pd.DataFrame) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def _multiples(table: pd.DataFrame) -> Iterator[Finding]:
+def _multiples(table: Table) -> Iterator[Finding]:
     """Series, numbers of ranks or sizes whose times are others' times one constant."""
-    by_collective: dict[tuple, list[tuple]] = {}
-    for series in table.columns:
-        by_collective.setdefault((series[0], series[1]), []).append(series)
-    for mine in by_collective.values():
-        told = table[mine].where(table[mine] >= TOLD_WELL_US)
-        for one, two in itertools.combinations(mine, 2):
-            factor, cells = _constant_ratio(told[one].to_numpy(), told[two].to_numpy())
-            if factor is not None:
+    told = np.where(table.values >= TOLD_WELL_US, table.values, np.nan)
+    of: dict[tuple, list[int]] = {}
+    for index, series in enumerate(table.series):
+        of.setdefault(series[:2], []).append(index)
+    for mine in of.values():
+        for place, one in enumerate(mine):
+            rest = mine[place + 1 :]
+            for two, factor, cells in _constant_ratios(told[:, [one] * len(rest)].T, told[:, rest].T):
                 yield Finding(
-                    "times a constant", f"{_named(one)} and {_named(two)}",
+                    "times a constant", f"{_named(table.series[one])} and {_named(table.series[rest[two]])}",
                     f"{cells} cells have the ratio {factor:.4g} within {_percent(SAME_RATIO)}", "certain",
                 )  # fmt: skip
-    for series in table.columns:
-        values = table[series].dropna()
-        values = values[(values >= TOLD_WELL_US) & (values.index.get_level_values("size_bytes") > 0)]
-        for level, what in (("processes", "ranks"), ("size_bytes", "bytes")):
-            other = "size_bytes" if level == "processes" else "processes"
-            grid = values.groupby([level, other]).median().unstack(other)
-            yield from _rows_in_ratio(grid, series, what)
+    sized = (table.sizes > 0)[:, None]
+    for series, values in zip(table.series, np.where(sized, told, np.nan).T, strict=True):
+        ranks, sizes, times = table.grid(values)
+        yield from _rows_in_ratio(ranks, times, series, "ranks")
+        yield from _rows_in_ratio(sizes, times.T, series, "bytes")
 
 
-def _rows_in_ratio(grid: pd.DataFrame, series: tuple, what: str) -> Iterator[Finding]:
+def _rows_in_ratio(names: np.ndarray, times: np.ndarray, series: Series, what: str) -> Iterator[Finding]:
     """Rows of a table of times (sizes by ranks, or the other way) that are neighbours' times a constant."""
-    found = []
-    for one, two in itertools.pairwise(range(len(grid))):
-        factor, cells = _constant_ratio(grid.iloc[one].to_numpy(), grid.iloc[two].to_numpy())
-        if factor is not None:
-            found.append((grid.index[one], grid.index[two], 1 / factor, cells))
+    found = [
+        (names[row], names[row + 1], 1 / factor, cells)
+        for row, factor, cells in _constant_ratios(times[:-1], times[1:])
+    ]
     if found:
         one, two, factor, cells = found[0]
         yield Finding(
@@ -447,116 +444,128 @@ def _rows_in_ratio(grid: pd.DataFrame, series: tuple, what: str) -> Iterator[Fin
         )  # fmt: skip
 
 
-def _constant_ratio(a: np.ndarray, b: np.ndarray) -> tuple[float | None, int]:
-    """The ratio of two rows of times where it is one, and not 1, within SAME_RATIO in at least eight cells of some range."""
+def _constant_ratios(a: np.ndarray, b: np.ndarray) -> list[tuple[int, float, int]]:
+    """Rows of *a* and *b* whose ratio is one constant, and not 1, within SAME_RATIO in at least eight cells of some range.
+
+    Returns:
+        Row, ratio and cells of each.
+    """
+    if not a.size:
+        return []
     known = ~(np.isnan(a) | np.isnan(b))
-    a, b = a[known], b[known]
-    if len(a) < 8 or a.max() < 2 * a.min():
-        return None, 0
-    ratio = a / b
-    middle = float(np.median(ratio))
-    near = np.abs(ratio / middle - 1) < SAME_RATIO
-    if near.mean() < 0.95 or np.abs(middle - 1) < 2 * SAME_RATIO:
-        return None, 0
-    return middle, len(a)
+    count = known.sum(axis=1)
+    largest = np.where(known, a, -np.inf).max(axis=1)
+    smallest = np.where(known, a, np.inf).min(axis=1)
+    rows = np.flatnonzero((count >= 8) & (largest >= 2 * smallest))
+    if not len(rows):
+        return []
+    ratio, count = np.where(known, a / b, np.nan)[rows], count[rows]
+    ordered, each = np.sort(ratio, axis=1), np.arange(len(rows))
+    middle = (ordered[each, (count - 1) // 2] + ordered[each, count // 2]) / 2
+    near = (np.abs(ratio / middle[:, None] - 1) < SAME_RATIO).sum(axis=1)
+    constant = (near / count >= 0.95) & (np.abs(middle - 1) >= 2 * SAME_RATIO)
+    return [(int(rows[i]), float(middle[i]), int(count[i])) for i in np.flatnonzero(constant)]
 
 
-def _copies(frame: pd.DataFrame, others: dict[str, pd.DataFrame]) -> Iterator[Finding]:
+def _copies(mine: Firsts, others: Mapping[str, list[dict[str, Any]] | Firsts]) -> Iterator[Finding]:
     """Series that are another's, digit by digit: of another algorithm, mapping or source here, or of another source in another study."""
-    mine = _first_values(frame)
-    for name, other in {"": frame, **others}.items():
-        theirs = _first_values(other[other["latency_us"].notna() & (other["collective"] != "pairs")])
-        both = mine.index.intersection(theirs.index)
-        ours, reference = mine.reindex(both), theirs.reindex(both)
+    for name, other in {"": mine, **others}.items():
+        theirs = Firsts.of_rows(other) if isinstance(other, list) else other
+        ours, reference = _shared(mine.table, theirs.table)
         found: dict[tuple, list[tuple[str, float, int]]] = {}
-        for i, one in enumerate(ours.columns):
-            for j, two in enumerate(reference.columns):
-                if one[1] != two[1] or (name == "" and one >= two) or (name and one[0] == two[0] and one[0] != ""):
-                    continue
-                equal, cells = _equal(ours.iloc[:, i].to_numpy(), reference.iloc[:, j].to_numpy())
-                if equal >= 0.9 and not (name and _paths(frame, one) & _paths(other, two)):
-                    found.setdefault((_whole(*one[:3]), _whole(*two[:3])), []).append(
-                        (f"{one[4]} and {two[4]}", equal, cells)
-                    )
-        for (one, two), where in found.items():
+        for one, two, equal, cells in _equal_series(mine.table.series, ours, theirs.table.series, reference):
+            if (name == "" and one >= two) or (name and one[0] == two[0] and one[0] != ""):
+                continue
+            if not (name and mine.paths.get(one, frozenset()) & theirs.paths.get(two, frozenset())):
+                found.setdefault((_whole(*one[:3]), _whole(*two[:3])), []).append(
+                    (f"{one[4]} and {two[4]}", equal, cells)
+                )
+        for (one_name, two_name), where in found.items():
             mappings = ", ".join(text for text, _, _ in where)
             share = min(equal for _, equal, _ in where)
             yield Finding(
-                "equal digit by digit", f"{one}" + ("" if name else f" and {two}"),
-                f"{_percent(share)} and more of {sum(cells for _, _, cells in where)} values are those of {two}"
+                "equal digit by digit", f"{one_name}" + ("" if name else f" and {two_name}"),
+                f"{_percent(share)} and more of {sum(cells for _, _, cells in where)} values are those of {two_name}"
                 + (f" of study {name}" if name else "") + f" (by {mappings}); which is the copy the values do not say",
                 "certain",
             )  # fmt: skip
 
 
-def _equal(a: np.ndarray, b: np.ndarray) -> tuple[float, int]:
-    """Share of equal values, and how many cells both have; 0 where there are too few that tell anything."""
-    known = ~(np.isnan(a) | np.isnan(b))
-    a, b = a[known], b[known]
-    telling = a >= 1.0
-    if len(a) < 10 or telling.sum() < 8 or len(np.unique(a)) < 6:
-        return 0.0, len(a)
-    return float(min((a == b).mean(), (a == b)[telling].mean())), len(a)
+def _shared(one: Table, two: Table) -> tuple[np.ndarray, np.ndarray]:
+    """The values of both tables in the cells that both have."""
+    where = {cell: row for row, cell in enumerate(map(tuple, two.cells.tolist()))}
+    rows = [(row, where[cell]) for row, cell in enumerate(map(tuple, one.cells.tolist())) if cell in where]
+    return one.values[[row for row, _ in rows]], two.values[[row for _, row in rows]]
 
 
-def _first_values(frame: pd.DataFrame) -> pd.DataFrame:
-    """A column for each series, a row for each cell and size: the value of the first launch."""
-    return frame.groupby([*SERIES, *CELL])["latency_us"].first().unstack(SERIES)
+def _equal_series(
+    ours: list[Series], our_values: np.ndarray, theirs: list[Series], their_values: np.ndarray
+) -> Iterator[tuple[Series, Series, float, int]]:
+    """Two series of one collective of whose values nine of ten and more are equal, with that share and the cells of both."""
+    if len(our_values) < LEAST_COPIED:
+        return
+    known = ~np.isnan(their_values)
+    for index, one in enumerate(ours):
+        a = our_values[:, index, None]
+        columns = np.array([other for other, two in enumerate(theirs) if two[1] == one[1]], dtype=int)
+        both = known[:, columns] & ~np.isnan(a)
+        equal, telling = both & (a == their_values[:, columns]), both & (a >= 1.0)
+        cells, told = both.sum(axis=0), telling.sum(axis=0)
+        enough = (cells >= LEAST_COPIED) & (told >= 8)
+        share = np.minimum(
+            equal.sum(axis=0) / np.maximum(cells, 1), (equal & telling).sum(axis=0) / np.maximum(told, 1)
+        )
+        for place in np.flatnonzero(enough & (share >= 0.9)):
+            if len(np.unique(a[both[:, place]])) >= 6:
+                yield one, theirs[columns[place]], float(share[place]), int(cells[place])
 
 
-def _paths(frame: pd.DataFrame, series: tuple) -> set[str]:
-    """The files that a series was read from; two studies that read one file are equal by right."""
-    if "path" not in frame:
-        return set()
-    wanted = frame
-    for name, value in zip(SERIES, series, strict=True):
-        wanted = wanted[wanted[name] == value]
-    return set(wanted["path"])
-
-
-def _units(table: pd.DataFrame, machine: Machine) -> Iterator[Finding]:
+def _units(table: Table, machine: Machine) -> Iterator[Finding]:
     """Times that are too small or too large for what they are of, or another source's times a power of a thousand."""
-    for series in table.columns:
-        values = table[series].dropna()
-        values = values[values.index.get_level_values("processes") > 1]
-        if values.empty:
+    several = table.processes > 1
+    for series, times in table.columns():
+        told = several & ~np.isnan(times)
+        if not told.any():
             continue
-        size = values.index.get_level_values("size_bytes")
-        fewest = values.index.get_level_values("processes") == values.index.get_level_values("processes").min()
-        least = values[fewest & (size == size[fewest].min())]
+        values, size, ranks = times[told], table.sizes[told], table.processes[told].min()
+        fewest = table.processes[told] == ranks
+        least = float(np.median(values[fewest & (size == size[fewest].min())]))
         evidence = []
-        for other in table.columns:
+        for other in table.series:
             if other[1:] == series[1:] and other != series:
-                both = table[[series, other]].dropna()
-                ratio = float((both.iloc[:, 0] / both.iloc[:, 1]).median()) if len(both) >= 5 else np.nan
+                a, b = _both(times, table[other])
+                ratio = float(np.median(a / b)) if len(a) >= 5 else np.nan
                 for power in (1e3, 1e6, 1e9):
                     if 0.5 < ratio / power < 2 or 0.5 < ratio * power < 2:
                         evidence.append(f"{ratio:.3g} times those of {other[0] or 'another source'}")
         sure = "certain" if evidence else "likely"
-        ranks = values.index.get_level_values("processes").min()
-        if least.median() < 0.02:
+        if least < 0.02:
             evidence.append(
-                f"{int(ranks)} ranks take {least.median():.3g} us for the smallest message, less than a cache line needs between cores"
+                f"{int(ranks)} ranks take {least:.3g} us for the smallest message, less than a cache line needs between cores"
             )
-        if ranks <= 8 and least.median() > 100 and size[fewest].min() <= 1024:
-            evidence.append(f"{int(ranks)} ranks take {least.median():.3g} us for the smallest message")
-        large = values[(size >= 65536) & fewest]
-        if len(large):
-            rate = float((large.index.get_level_values("size_bytes") / large / 1e3).median())
+        if ranks <= 8 and least > 100 and size[fewest].min() <= 1024:
+            evidence.append(f"{int(ranks)} ranks take {least:.3g} us for the smallest message")
+        large = (size >= 65536) & fewest
+        if large.any():
+            rate = float(np.median(size[large] / values[large] / 1e3))
             if rate > 1000 or (rate < 0.01 and ranks <= 8):
                 evidence.append(f"the longest messages would move at {rate:.3g} GB/s")
         if evidence:
             yield Finding("unit of the times", _named(series), "; ".join(evidence), sure)
 
 
-def _sizes(frame: pd.DataFrame) -> Iterator[Finding]:
+def _sizes(timed: Launches) -> Iterator[Finding]:
     """Sizes that one series alone has, beside those of the others: another unit, elements instead of bytes, or a slip."""
-    for (source, collective), mine in frame[frame["size_bytes"] > 0].groupby(["source", "collective"]):
-        of = mine.groupby(["algorithm", "mapping"])["size_bytes"].agg(lambda sizes: frozenset(sizes))
+    by_collective: dict[tuple, dict[tuple, frozenset[float]]] = {}
+    for name, mine in timed.part(timed.sizes > 0).by_series():
+        sizes = frozenset(np.unique(mine.sizes).tolist())
+        of = by_collective.setdefault(name[:2], {})
+        of[name[2], name[4]] = of.get((name[2], name[4]), frozenset()) | sizes
+    for (source, collective), of in sorted(by_collective.items()):
         if len(of) < 3:
             continue
-        for key, sizes in of.items():
-            part = 0 if of.index.get_level_values(0).nunique() > 1 else 1
+        for key, sizes in sorted(of.items()):
+            part = 0 if len({algorithm for algorithm, _ in of}) > 1 else 1
             rest = frozenset().union(*(other for name, other in of.items() if name[part] != key[part]))
             factors = [f for f in (1024, 8, 4, 1 / 4, 1 / 8, 1 / 1024) if sizes and {s * f for s in sizes} <= rest]
             odd = sizes - rest
@@ -573,11 +582,11 @@ def _sizes(frame: pd.DataFrame) -> Iterator[Finding]:
 # --- outliers and noise
 
 
-def _noise(table: pd.DataFrame) -> Iterator[Finding]:
+def _noise(table: Table) -> Iterator[Finding]:
     """Series of which many cells are far above their neighbours."""
-    for series in table.columns:
-        grid = table[series].dropna().groupby(["processes", "size_bytes"]).median().unstack()
-        above = np.log(grid.to_numpy()) - _neighbours(np.log(grid.to_numpy()))
+    for series, values in table.columns():
+        logs = np.log(table.grid(values)[2])
+        above = logs - _neighbours(logs)
         above = above[~np.isnan(above)]
         slow = int((above > np.log(NOISE_FACTOR)).sum())
         if slow >= NOISY_CELLS and slow >= NOISY * len(above):
@@ -587,20 +596,22 @@ def _noise(table: pd.DataFrame) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def flag_outliers(frame: pd.DataFrame) -> list[int]:
+def flag_outliers(launches: Launches) -> list[int]:
     """Positions of launches that are OUTLIER times slower than the median of their neighbours in size and in processes."""
     found: list[int] = []
-    timed = frame[frame["latency_us"].notna()]
-    pairs = timed["collective"] == "pairs"
-    if pairs.any():
-        middle = timed[pairs].groupby("size_bytes")["latency_us"].transform("median")
-        found += list(timed[pairs].index[(timed[pairs]["latency_us"] > OUTLIER * middle)])
-    for _, mine in timed[~pairs].groupby([*SERIES, "nodes"] if timed["nodes"].nunique() <= 4 else SERIES):
-        grid = mine.groupby(["processes", "size_bytes"])["latency_us"].median().unstack()
-        around = _neighbours(np.log(grid.to_numpy()))
-        limit = pd.DataFrame(around, grid.index, grid.columns).stack(future_stack=True).rename("limit")
-        joined = mine.join(limit, on=["processes", "size_bytes"])
-        found += list(joined.index[np.log(joined["latency_us"]) - joined["limit"] > np.log(OUTLIER)])
+    timed = launches.part(~np.isnan(launches.us))
+    pairs = timed.part(timed.pairs)
+    for size in np.unique(pairs.sizes):
+        mine = pairs.part(pairs.sizes == size)
+        found += mine.at[mine.us > OUTLIER * np.median(mine.us)].tolist()
+    by_nodes = len(np.unique(timed.nodes)) <= 4
+    for _, whole in timed.part(~timed.pairs).by_series():
+        parts = [whole.part(whole.nodes == nodes) for nodes in np.unique(whole.nodes)] if by_nodes else [whole]
+        for mine in parts:
+            ranks, sizes, times = grid(mine.processes, mine.sizes, mine.us)
+            around = _neighbours(np.log(times))
+            limit = around[np.searchsorted(ranks, mine.processes), np.searchsorted(sizes, mine.sizes)]
+            found += mine.at[np.log(mine.us) - limit > np.log(OUTLIER)].tolist()
     return sorted(found)
 
 
@@ -617,11 +628,11 @@ def _neighbours(logs: np.ndarray) -> np.ndarray:
     return result
 
 
-def _outliers(frame: pd.DataFrame, rows: list[dict[str, Any]]) -> Iterator[Finding]:
-    flagged = frame.loc[[index for index, row in enumerate(rows) if row.get("flag") == "outlier"]]
-    for series, mine in flagged.groupby(SERIES):
-        worst = mine.loc[mine["latency_us"].idxmax()]
-        size = f", {int(worst['size_bytes'])} bytes" if worst["size_bytes"] else ""
+def _outliers(launches: Launches) -> Iterator[Finding]:
+    flagged = launches.part(np.array([row.get("flag") == "outlier" for row in launches.rows], dtype=bool))
+    for series, mine in flagged.by_series():
+        worst = launches.rows[mine.at[np.argmax(mine.us)]]
+        size = f", {int(worst['size_bytes'])} bytes" if worst.get("size_bytes") else ""
         yield Finding(
             "outlier", _named(series),
             f"{len(mine)} launches are over {OUTLIER:.0f} times slower than their neighbours in size and ranks; the slowest: "

@@ -41,7 +41,11 @@ def rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
         text = read_text(path, gzip.decompress(path.read_bytes()))
     except (OSError, EOFError) as error:
         raise StudyError(f"{path}: not a compact table: {error}") from None
-    reader = csv.DictReader(io.StringIO(text), strict=True)
-    if not set(reader.fieldnames or ()) <= set(COLUMNS) or "latency_us" not in (reader.fieldnames or ()):
+    reader = csv.reader(io.StringIO(text), strict=True)
+    header = next(reader, [])
+    if not set(header) <= set(COLUMNS) or "latency_us" not in header:
         raise StudyError(f"{path}: line 1: not a compact table; its columns may be {', '.join(COLUMNS)}")
-    yield from ((line, row) for line, row in enumerate(reader, 2))
+    for line, fields in enumerate(reader, 2):
+        if len(fields) != len(header):
+            raise StudyError(f"{path}: line {line}: {len(fields)} fields, the header has {len(header)}")
+        yield line, dict(zip(header, fields, strict=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -96,6 +97,8 @@ def positive(text: str, what: str, largest: float) -> float:
     return value
 
 
+# Files say the same few numbers of processes and sizes in thousands of rows.
+@functools.lru_cache(maxsize=4096)
 def whole(text: str, what: str, largest: float = LARGEST, smallest: int = 1) -> int:
     """A whole number; 1.0 is one, 1.5 is none. Raises Refused."""
     value = decimal(text, what)

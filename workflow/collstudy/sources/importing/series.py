@@ -1,0 +1,209 @@
+"""Imported rows as arrays: a column for each series, a row for each cell and size, which checks compare.
+
+A *series* is what one source measured of one algorithm at one mapping: (source, collective, algorithm, parameters, mapping).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from collstudy.base.lazy import lazy
+
+np = lazy("numpy")
+
+Series = tuple[str, str, str, str, str]
+
+
+def series_of(row: dict[str, Any]) -> Series:
+    """The series of a row."""
+    return (
+        row.get("source") or "", row["collective"], row["algorithm"], row.get("parameters") or "", row["mapping"],
+    )  # fmt: skip
+
+
+class Launches:
+    """Rows of an import with their numbers in arrays; a part of them has the same row numbers (`at`)."""
+
+    def __init__(self, rows: list[dict[str, Any]]):
+        self.rows = rows
+        self.at = np.arange(len(rows))
+        named = [series_of(row) for row in rows]
+        self.names: list[Series] = sorted(set(named))
+        number = {name: index for index, name in enumerate(self.names)}
+        self.series = np.array([number[name] for name in named], dtype=int)
+        self.nodes = np.array([row["nodes"] for row in rows], dtype=float)
+        self.processes = np.array([row["processes"] for row in rows], dtype=float)
+        self.sizes = np.array([row.get("size_bytes") or 0 for row in rows], dtype=float)
+        self.us, self.low, self.high = (
+            np.array([row.get(name) for row in rows], dtype=float)
+            for name in ("latency_us", "min_latency_us", "max_latency_us")
+        )
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+    def part(self, wanted: np.ndarray) -> Launches:
+        """Those rows that *wanted*, a Boolean for each, says."""
+        found = object.__new__(Launches)
+        found.rows, found.names = self.rows, self.names
+        for name in ("at", "series", "nodes", "processes", "sizes", "us", "low", "high"):
+            setattr(found, name, getattr(self, name)[wanted])
+        return found
+
+    @functools.cached_property
+    def pairs(self) -> np.ndarray:
+        """Whether a row is of a ladder."""
+        return np.isin(self.series, [i for i, name in enumerate(self.names) if name[1] == "pairs"])
+
+    def timed(self) -> Launches:
+        """Rows of collectives that have a latency."""
+        return self.part(~np.isnan(self.us) & ~self.pairs)
+
+    def by_series(self) -> Iterator[tuple[Series, Launches]]:
+        """The rows of each series, in the order of the series."""
+        for index in np.unique(self.series):
+            yield self.names[index], self.part(self.series == index)
+
+    def medians(self) -> Table:
+        """Median over launches."""
+        order = np.lexsort((self.us, *self._places()))
+        return self._table(order, lambda values, starts, counts: _middles(values, starts, counts))
+
+    def first_values(self) -> Table:
+        """The value of the first launch."""
+        return self._table(np.lexsort(self._places()), lambda values, starts, counts: values[starts])
+
+    def _places(self) -> tuple[np.ndarray, ...]:
+        return self.sizes, self.processes, self.nodes, self.series
+
+    def _table(self, order: np.ndarray, reduce: Any) -> Table:
+        """One value for each series and cell; *order* sorts by series, then by cell."""
+        present = np.unique(self.series)
+        if not len(self):
+            return Table([], np.empty((0, 3)), np.empty((0, 0)))
+        where = np.column_stack([self.nodes, self.processes, self.sizes])
+        axes = [np.unique(where[:, i], return_inverse=True) for i in range(3)]
+        shape = [len(values) for values, _ in axes]
+        cells, cell = np.unique(np.ravel_multi_index([index for _, index in axes], shape), return_inverse=True)
+        column = np.searchsorted(present, self.series)
+        key = (column * len(cells) + cell)[order]
+        starts = np.flatnonzero(np.r_[True, key[1:] != key[:-1]])
+        values = np.full((len(present), len(cells)), np.nan)
+        values.ravel()[key[starts]] = reduce(self.us[order], starts, np.diff(np.r_[starts, len(key)]))
+        told = np.unravel_index(cells, shape)
+        named = np.column_stack([values[index] for (values, _), index in zip(axes, told, strict=True)])
+        return Table([self.names[index] for index in present], named, values.T)
+
+
+def _middles(values: np.ndarray, starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Medians of sorted groups."""
+    return (values[starts + (counts - 1) // 2] + values[starts + counts // 2]) / 2
+
+
+@dataclass(frozen=True)
+class Table:
+    """A value for each cell (rows: nodes, processes, size; sorted) and series (columns; sorted); NaN where there is none."""
+
+    series: list[Series]
+    cells: np.ndarray
+    values: np.ndarray
+
+    @functools.cached_property
+    def number(self) -> dict[Series, int]:
+        """Series -> its column."""
+        return {name: index for index, name in enumerate(self.series)}
+
+    @property
+    def processes(self) -> np.ndarray:
+        """Of each row."""
+        return self.cells[:, 1]
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Of each row, in bytes."""
+        return self.cells[:, 2]
+
+    def __getitem__(self, series: Series) -> np.ndarray:
+        return self.values[:, self.number[series]]
+
+    def columns(self) -> Iterator[tuple[Series, np.ndarray]]:
+        """Each series with its values."""
+        return ((name, self.values[:, index]) for index, name in enumerate(self.series))
+
+    def grid(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Numbers of processes, sizes, and a matrix of the values that are known: their medians over numbers of nodes."""
+        known = ~np.isnan(values)
+        return grid(self.processes[known], self.sizes[known], values[known])
+
+
+def grid(processes: np.ndarray, sizes: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The distinct *processes* and *sizes*, and the median of the values of each two; NaN where there is none."""
+    rows, row = np.unique(processes, return_inverse=True)
+    columns, column = np.unique(sizes, return_inverse=True)
+    found = np.full(len(rows) * len(columns), np.nan)
+    if len(values):
+        key = row * len(columns) + column
+        order = np.lexsort((values, key))
+        sorted_key = key[order]
+        starts = np.flatnonzero(np.r_[True, sorted_key[1:] != sorted_key[:-1]])
+        found[sorted_key[starts]] = _middles(values[order], starts, np.diff(np.r_[starts, len(key)]))
+    return rows, columns, found.reshape(len(rows), len(columns))
+
+
+@dataclass(frozen=True)
+class Firsts:
+    """What of an import is compared digit by digit: the first value of each series and cell, and the files of each series."""
+
+    table: Table
+    paths: dict[Series, frozenset[str]]
+
+    @classmethod
+    def of(cls, launches: Launches, timed: Launches) -> Firsts:
+        """Of rows; *timed* are those of them that count."""
+        return cls(timed.first_values(), paths_of(launches))
+
+    @classmethod
+    def of_rows(cls, rows: list[dict[str, Any]]) -> Firsts:
+        """Of all rows of an import."""
+        launches = Launches(rows)
+        return cls.of(launches, launches.timed())
+
+    def kept(self) -> dict[str, Any]:
+        """As JSON."""
+        values = [[None if value != value else value for value in column] for column in self.table.values.T.tolist()]
+        paths = [[list(series), sorted(paths)] for series, paths in self.paths.items()]
+        return {
+            "series": [list(series) for series in self.table.series], "cells": self.table.cells.tolist(), "values": values,
+            "paths": paths,
+        }  # fmt: skip
+
+    @classmethod
+    def from_kept(cls, kept: dict[str, Any]) -> Firsts:
+        """What kept() gave."""
+        series: list[Any] = [tuple(name) for name in kept["series"]]
+        cells = np.array(kept["cells"], dtype=float).reshape(-1, 3)
+        values = np.array(kept["values"], dtype=float).reshape(len(series), len(cells)).T
+        return cls(Table(series, cells, values), {tuple(name): frozenset(paths) for name, paths in kept["paths"]})
+
+
+def paths_of(launches: Launches) -> dict[Series, frozenset[str]]:
+    """The files that each series was read from."""
+    found: dict[int, set[str]] = {}
+    for series, at in zip(launches.series.tolist(), launches.at.tolist(), strict=True):
+        path = launches.rows[at].get("path")
+        if path is not None:
+            found.setdefault(series, set()).add(path)
+    return {launches.names[series]: frozenset(paths) for series, paths in found.items()}
+
+
+def most_cells(rows: Iterable[dict[str, Any]]) -> int:
+    """The largest number of rows that one series of a collective has."""
+    count: dict[Series, int] = {}
+    for row in rows:
+        if row["collective"] != "pairs" and row.get("latency_us") is not None:
+            name = series_of(row)
+            count[name] = count.get(name, 0) + 1
+    return max(count.values(), default=0)
