@@ -1,4 +1,4 @@
-"""Render the report: one HTML file and one PDF from the same .qmd files, with Quarto or with knitr + pandoc + typst.
+"""Render the report: a folder of HTML pages and one PDF from the same .qmd files, with Quarto or with knitr + pandoc + typst.
 
 python -m collstudy.render --results results --studies thin orfeo-thin --output results/report
 """
@@ -21,13 +21,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-try:
-    from collstudy.base.errors import StudyError
-except ImportError:  # the file is run by its path
-
-    class StudyError(Exception):  # type: ignore[no-redef]
-        """A problem with the input or the environment."""
-
+from collstudy.base.errors import StudyError
+from collstudy.publish.pages import finish_pages
 
 REPORT_SOURCE = Path(__file__).resolve().parents[3] / "report"
 #: typst output needs pandoc 3.1.2; the filter's walk order and table attributes need 3.2.
@@ -58,6 +53,8 @@ class Job:
     source: Path
     command: str
     revision: str
+    #: Whether a self-contained report.html is made beside the folder of pages.
+    single_file: bool = False
 
 
 def say(text: str) -> None:
@@ -194,17 +191,30 @@ def prepare(job: Job, renderer: Renderer) -> None:
     (job.build / "report.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
 
 
-def publish(job: Job, made: dict[str, Path]) -> None:
-    """Move the finished files to their place; an old report stays whole until the new one is."""
-    job.output.mkdir(parents=True, exist_ok=True)
-    for path in made.values():
+def publish(job: Job, pages: Path, files: dict[str, Path]) -> None:
+    """Move what was made to its place: the folder *pages* with index.html, and single *files* by their names.
+
+    An old report stays whole until the new one is: the new folder is complete before it takes the old one's place.
+    """
+    for path in (pages / "index.html", *files.values()):
         if not path.is_file() or not path.stat().st_size:
             raise StudyError(f"report: {path} was not made")
-    for name, path in made.items():
-        temporary = job.output / f"{name}.part"
-        shutil.copyfile(path, temporary)
-        os.replace(temporary, job.output / name)
-        say(f"{os.path.relpath(job.output / name)} ({path.stat().st_size / 1e6:.2f} MB)")
+    fresh = job.output.with_name(f"{job.output.name}.new")
+    shutil.rmtree(fresh, ignore_errors=True)
+    shutil.copytree(pages, fresh)
+    for name, path in files.items():
+        shutil.copyfile(path, fresh / name)
+    old = job.output.with_name(f"{job.output.name}.old")
+    shutil.rmtree(old, ignore_errors=True)
+    if job.output.exists():
+        os.rename(job.output, old)
+    os.rename(fresh, job.output)
+    shutil.rmtree(old, ignore_errors=True)
+    count = len(list(job.output.glob("*.html")))
+    size = sum(path.stat().st_size for path in job.output.rglob("*") if path.is_file())
+    say(f"{os.path.relpath(job.output / 'index.html')} ({count} pages, {size / 1e6:.1f} MB with figures)")
+    for name in files:
+        say(f"{os.path.relpath(job.output / name)} ({(job.output / name).stat().st_size / 1e6:.2f} MB)")
 
 
 # Quarto -------------------------------------------------------------------------------------------------------------
@@ -243,6 +253,10 @@ def refuse_bad_references(log: str, page: Path) -> None:
 # Fallback -----------------------------------------------------------------------------------------------------------
 
 
+#: Formats of pandoc_command: pages of HTML, one self-contained page, typst for the PDF.
+PAGES, SINGLE, PAPER = "pages", "single", "paper"
+
+
 def pandoc_command(renderer: Renderer, target: str, output: str) -> list[str]:
     """The pandoc call for one format; runs in the build folder, so that no path needs quoting."""
     common = [
@@ -250,39 +264,63 @@ def pandoc_command(renderer: Renderer, target: str, output: str) -> list[str]:
         "--number-sections", "--lua-filter", "filters/common.lua", "--lua-filter", "filters/crossref.lua",
         "--output", output, "--metadata", "lang=en",
     ]  # fmt: skip
-    if target == "html":
+    if target == PAPER:
+        return [*common, "--to", "typst", "--toc-depth", "2", "--template", "theme/fallback.typst"]
+    page = ["--template", "theme/fallback.html", "--mathml", "--css", "theme/layout.css", "--css", "theme/report.css"]
+    if target == SINGLE:
         return [
-            *common, "--to", "html5", "--toc-depth", "3", "--template", "theme/fallback.html", "--embed-resources",
-            "--mathml", "--css", "theme/layout.css", "--css", "theme/report.css",
-        ]  # fmt: skip
-    return [*common, "--to", "typst", "--toc-depth", "2", "--template", "theme/fallback.typst"]
+            *common,
+            *page,
+            "--to",
+            "html5",
+            "--toc-depth",
+            "3",
+            "--embed-resources",
+            "--variable",
+            "single-page=true",
+        ]
+    return [*common, *page, "--to", "chunkedhtml", "--split-level", "1", "--chunk-template", "%i.html"]
 
 
-def render_html(job: Job, renderer: Renderer) -> None:
+def render_pages(job: Job, renderer: Renderer) -> None:
+    """index.md to a folder with a page for each chapter."""
+    shutil.rmtree(job.build / "pages", ignore_errors=True)
+    run(pandoc_command(renderer, PAGES, "pages"), job.build, "pandoc to HTML")
+    # Pandoc copies the figures, not what the template refers to.
+    shutil.copytree(job.build / "theme", job.build / "pages" / "theme", dirs_exist_ok=True,
+                    ignore=lambda _, names: [name for name in names if not name.endswith((".css", ".js"))])  # fmt: skip
+    finish_pages(job.build / "pages")
+
+
+def render_single(job: Job, renderer: Renderer) -> None:
     """index.md to one self-contained page."""
-    run(pandoc_command(renderer, "html", "index.html"), job.build, "pandoc to HTML")
+    run(pandoc_command(renderer, SINGLE, "report.html"), job.build, "pandoc to one HTML file")
 
 
 def render_pdf(job: Job, renderer: Renderer) -> None:
     """index.md to PDF through typst."""
-    run(pandoc_command(renderer, "typst", "report.typ"), job.build, "pandoc to typst")
+    run(pandoc_command(renderer, PAPER, "report.typ"), job.build, "pandoc to typst")
     # In its own process: a compiler as a library holds the interpreter's lock, and the HTML is being made meanwhile.
     program = "import sys, typst; typst.compile(sys.argv[1], output=sys.argv[2], root=sys.argv[3])"
     run([sys.executable, "-c", program, "report.typ", "report.pdf", "."], job.build, "typst to PDF")
 
 
-def render_fallback(job: Job, renderer: Renderer) -> dict[str, Path]:
-    """Knitr once, then both formats at the same time."""
+def render_fallback(job: Job, renderer: Renderer) -> tuple[Path, dict[str, Path]]:
+    """Knitr once, then all formats at the same time. Returns the folder of pages and the single files."""
     rscript = shutil.which("Rscript")
     if not rscript:
         raise StudyError("report: no Rscript on PATH; install R")
     timed("knitr", lambda: run([rscript, "--no-save", "R/knit.R"], job.build, "knitr"))
+    steps = {"HTML": render_pages, "PDF": render_pdf}
+    files = {"report.pdf": job.build / "report.pdf"}
+    if job.single_file:
+        steps["single file"] = render_single
+        files["report.html"] = job.build / "report.html"
     with ThreadPoolExecutor(2) as pool:
-        steps = {"HTML": render_html, "PDF": render_pdf}
         running = [pool.submit(timed, name, lambda step=step: step(job, renderer)) for name, step in steps.items()]
         for step in running:
             step.result()
-    return {"index.html": job.build / "index.html", "report.pdf": job.build / "report.pdf"}
+    return job.build / "pages", files
 
 
 # Command line -------------------------------------------------------------------------------------------------------
@@ -298,8 +336,8 @@ def render(job: Job, wanted: str = "auto") -> None:
     renderer = choose_renderer(wanted)
     say(f"{renderer.name} {renderer.version}".strip() + f", pandoc {renderer.pandoc}, typst {renderer.typst}")
     prepare(job, renderer)
-    made = render_quarto(job, renderer) if renderer.name == "Quarto" else render_fallback(job, renderer)
-    publish(job, made)
+    pages, files = render_quarto(job, renderer) if renderer.name == "Quarto" else render_fallback(job, renderer)
+    publish(job, pages, files)
 
 
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -310,6 +348,9 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--output", type=Path, help="folder of index.html and report.pdf (default: RESULTS/report)")
     parser.add_argument("--renderer", choices=("auto", "quarto", "fallback"), default="auto")
     parser.add_argument("--source", type=Path, default=REPORT_SOURCE, help="the Quarto project (default: report/)")
+    parser.add_argument(
+        "--single-file", action="store_true", help="also make report.html, the whole report in one file"
+    )
     parser.add_argument("--revision", default="", help="version of this project, for the provenance")
     return parser.parse_args(arguments)
 
@@ -323,7 +364,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     job = Job(
         results=results, studies=tuple(dict.fromkeys(options.studies)), output=output, build=results / "report-build",
         source=options.source.resolve(), command=shlex.join(["python", "-m", "collstudy.render", *words]),
-        revision=options.revision,
+        revision=options.revision, single_file=options.single_file,
     )  # fmt: skip
     try:
         render(job, options.renderer)
