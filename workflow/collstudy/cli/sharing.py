@@ -22,6 +22,7 @@ def add_commands(commands: Any) -> None:
     report.add_argument("--output", type=Path, help="folder of index.html and report.pdf (default: RESULTS/report)")
     report.add_argument("--renderer", choices=("auto", "quarto", "fallback"), default="auto")
     report.add_argument("--source", type=Path, default=REPORT_SOURCE, help="the Quarto project (default: report/)")
+    report.add_argument("--single-file", action="store_true", help="also report.html, the whole report in one file")
     report.add_argument("--revision", default="", help="version of this project, for the provenance")
     publishing = add(commands, "publish", publish, "write the report and a data package to a folder")
     publishing.add_argument("studies", nargs="*")
@@ -42,7 +43,7 @@ def render(arguments: argparse.Namespace) -> int:
         results=results, studies=tuple(dict.fromkeys(arguments.studies)),
         output=(arguments.output or results / "report").resolve(), build=results / "report-build",
         source=arguments.source.resolve(), command=shlex.join(["python", "-m", "collstudy", *sys.argv[1:]]),
-        revision=arguments.revision,
+        revision=arguments.revision, single_file=arguments.single_file,
     )  # fmt: skip
     try:
         render_job(job, arguments.renderer)
