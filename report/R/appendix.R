@@ -49,7 +49,7 @@ show_claims <- function(studies) {
 claims_of <- function(study) {
   parts <- parts_of(study)
   front <- list(list(sentences = study$sentences[study$sentences$section %in% "answer", ], floats = c(
-    if (NROW(study$answer) > 0) "tbl-answer", paste0("sec-", study$id)
+    if (NROW(study$answer) > 0) label_of("tbl", study, "answer"), paste0("sec-", study$id)
   )))
   decided <- if (identical(study$about$chapter, "tuning")) "decided" else "tuning"
   judged <- list(list(sentences = study$told, floats = paste0("sec-", study$id, "-", decided)))

@@ -1,7 +1,8 @@
 # What every chapter begins with: the question, and how it was measured.
 
 show_chapter <- function(study) {
-  template <- if (!has_results(study)) "missing" else study$about$chapter %||% "collectives"
+  template <- if (!has_results(study)) "missing" else if (!is.null(study$silent)) "silent" else
+    study$about$chapter %||% "collectives"
   path <- file.path("chapters", paste0(template, ".qmd"))
   if (!file.exists(path)) stop(sprintf("study %s asks for chapter template %s, which is not there", study$name, path))
   environment <- new.env(parent = globalenv())
@@ -37,6 +38,25 @@ show_chapter_head <- function(study) {
     ))
   }
   show_study_question(study)
+  show_study_answer(study)
+}
+
+#' What the study found, before how: its sentences, and the table that they are from.
+show_study_answer <- function(study) {
+  if (!is.null(study$silent)) return(paragraph(md(study$silent)))
+  found <- study$sentences$text[study$sentences$section %in% "answer"]
+  if (length(found) == 1) paragraph(md(found))
+  if (length(found) > 1) emit(paste0("- ", md(found), collapse = "\n"))
+  if (NROW(study$answer) == 0) return(invisible(NULL))
+  table <- study$answer[c(
+    "collective", "mapping", "cells", "default_best_pct", "slower", "default_geometric_mean_pct", "default_p90_pct",
+    "best_single", "best_single_geometric_mean_pct"
+  )]
+  table$collective <- vapply(as.character(table$collective), collective_title, "")
+  emit_table(label_of("tbl", study, "answer"), table, caption_of(study, paste(
+    "How often the library's default is the fastest or tied with it, and its regret: how much slower than the fastest",
+    "algorithm of the cell it is. Beside it the one algorithm that would do best if it were used for every cell."
+  )))
 }
 
 show_how_measured <- function(study) {

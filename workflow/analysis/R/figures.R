@@ -152,6 +152,8 @@ figures_wins <- function(results, collective) {
   compared <- summarise_differences(results$medians, collective, results$study$analysis$best_excludes)
   sized <- !anyNA(compared$size_bytes)
   winners <- decide_winners(results, collective)
+  # A map of one number of processes would be one column; the table and the latency against size say the same.
+  if (n_distinct(winners$processes) < 2) return(NULL)
   c(
     if (nrow(winners) > 0) list(figure(
       collective, "decision-map", plot_decision(results, collective), paste0(
