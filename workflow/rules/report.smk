@@ -1,6 +1,11 @@
 # Everything to the report, and the verdict of the run.
 REPORT_SOURCES = stage_sources(
-    "report", ["report", "workflow/collstudy/publish/render.py"]
+    "report",
+    [
+        "report",
+        "workflow/collstudy/publish/render.py",
+        "workflow/collstudy/publish/pages.py",
+    ],
 )
 
 

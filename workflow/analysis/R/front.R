@@ -68,10 +68,10 @@ no_front_rows <- function() {
 #' @noRd
 front_rows <- function(study) {
   found <- study$by_collective
-  if (is.null(found)) return(NULL)
+  if (is.null(found) || !is.null(describe_two_ranks(study))) return(NULL)
   transmute(found,
-    machine = front_machine(study), study = study$name, simulated = study$simulated,
-    numbers = front_numbers(study), .data$collective, .data$cells, .data$slower_pct, .data$geometric_mean_pct,
+    machine = front_machine(.env$study), study = .env$study$name, simulated = .env$study$simulated,
+    numbers = front_numbers(.env$study), .data$collective, .data$cells, .data$slower_pct, .data$geometric_mean_pct,
     .data$p90_pct, best_other = as.character(.data$best_other), .data$best_other_geometric_mean_pct
   )
 }
@@ -195,7 +195,9 @@ front_gains <- function(studies, rows) {
       group_by(.data$collective) |>
       group_modify(function(halves, key) pool_gains(halves)) |>
       ungroup() |>
-      mutate(study = study$name, machine = front_machine(study), simulated = study$simulated)
+      mutate(
+        machine = front_machine(.env$study), simulated = .env$study$simulated, study = .env$study$name
+      )
   })) |>
     semi_join(rows, by = c("study", "collective"))
 }

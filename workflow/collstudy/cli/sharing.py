@@ -11,7 +11,7 @@ from typing import Any
 from collstudy.base.errors import StudyError
 from collstudy.cli.commands import add
 from collstudy.project.studies import Project
-from collstudy.publish.render import REPORT_SOURCE, Job
+from collstudy.publish.render import REPORT_SOURCE, SINGLE_FILE, Job
 from collstudy.publish.render import render as render_job
 
 
@@ -27,6 +27,7 @@ def add_commands(commands: Any) -> None:
     publishing = add(commands, "publish", publish, "write the report and a data package to a folder")
     publishing.add_argument("studies", nargs="*")
     publishing.add_argument("--to", type=Path, default=Path("publish"), help="folder to write (default: publish)")
+    publishing.add_argument("--single-file", action="store_true", help="also report.html, the whole report in one file")
     analysing = add(
         commands, "reanalyse", reanalyse, "tables, figures and report from measurements.csv, without measuring"
     )
@@ -62,6 +63,14 @@ def publish(arguments: argparse.Namespace) -> None:
     studies = arguments.studies or [
         name for name in project.default_studies if (project.folder(name) / "measurements.csv").exists()
     ]
+    if arguments.single_file and not (project.results / "report" / SINGLE_FILE).exists():
+        render_job(
+            Job(
+                results=project.results.resolve(), studies=tuple(studies), single_file=True, source=REPORT_SOURCE,
+                output=(project.results / "report").resolve(), build=(project.results / "report-build").resolve(),
+                command=shlex.join(["python", "-m", "collstudy", *sys.argv[1:]]), revision="",
+            )
+        )  # fmt: skip
     inputs = {name: project.source(name).data() for name in studies}
     for line in package.publish(project.results, studies, arguments.to, {k: v for k, v in inputs.items() if v}):
         print(line)

@@ -192,6 +192,19 @@ def prepare(job: Job, renderer: Renderer) -> None:
     (job.build / "report.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
 
 
+#: Says that a folder is a report, which the next one may replace.
+MARK = ".report"
+
+
+def refuse_foreign(folder: Path) -> None:
+    """Raise StudyError where *folder* has something that is no report: rendering replaces it as a whole."""
+    names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    if folder.exists() and not folder.is_dir():
+        raise StudyError(f"report: {folder} is a file")
+    if names - {"index.html", "report.pdf", SINGLE_FILE} and MARK not in names:
+        raise StudyError(f"report: {folder} is not empty and is no report; choose another folder")
+
+
 def publish(job: Job, pages: Path, files: dict[str, Path]) -> None:
     """Move what was made to its place: the folder *pages* with index.html, and single *files* by their names.
 
@@ -205,6 +218,7 @@ def publish(job: Job, pages: Path, files: dict[str, Path]) -> None:
     shutil.copytree(pages, fresh)
     for name, path in files.items():
         shutil.copyfile(path, fresh / name)
+    (fresh / MARK).write_text("The next report replaces this folder.\n", encoding="utf-8")
     old = job.output.with_name(f"{job.output.name}.old")
     shutil.rmtree(old, ignore_errors=True)
     if job.output.exists():
@@ -328,6 +342,7 @@ def render(job: Job, wanted: str = "auto") -> None:
     for study in job.studies:
         if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", study):
             raise StudyError(f"report: {study!r} is not a study's name")
+    refuse_foreign(job.output)
     renderer = choose_renderer(wanted)
     say(f"{renderer.name} {renderer.version}".strip() + f", pandoc {renderer.pandoc}, typst {renderer.typst}")
     prepare(job, renderer)
