@@ -5,6 +5,19 @@ show_chapter <- function(study) {
     study$about$chapter %||% "collectives"
   path <- file.path("chapters", paste0(template, ".qmd"))
   if (!file.exists(path)) stop(sprintf("study %s asks for chapter template %s, which is not there", study$name, path))
+  own <- own_file(study)
+  if (!is.null(own) && template != "missing") {
+    own <- read_own(own)
+    emit("# ", md(study_title(study)), " {#sec-", study$id, "}")
+    study$headed <- TRUE
+    if (study$simulated) simulated_note(study)
+    show_own(study, own)
+    if (!own$generated) {
+      own_text$bare <- c(own_text$bare, study$name)
+      return(invisible(NULL))
+    }
+  }
+  if (template == "silent") own_text$bare <- c(own_text$bare, study$name)
   environment <- new.env(parent = globalenv())
   environment$study <- study
   cat(knitr::knit_child(path, envir = environment, quiet = TRUE), sep = "\n")
@@ -28,14 +41,19 @@ show_study_question <- function(study) {
   emit(":::")
 }
 
+simulated_note <- function(study) {
+  how <- study$about$how
+  callout("important", "Simulated numbers", paste0(
+    "Every number of this study was computed by ", md(with_version(how$simulator, how$simulator_version)),
+    " from a description of the machine; none was measured. Measurements that they are compared with are named as such."
+  ))
+}
+
+#' The heading, where a text of one's own has not put it there already, and the question.
 show_chapter_head <- function(study) {
-  emit("# ", md(study_title(study)), " {#sec-", study$id, "}")
-  if (study$simulated) {
-    how <- study$about$how
-    callout("important", "Simulated numbers", paste0(
-      "Every number of this study was computed by ", md(with_version(how$simulator, how$simulator_version)),
-      " from a description of the machine; none was measured. Measurements that they are compared with are named as such."
-    ))
+  if (!isTRUE(study$headed)) {
+    emit("# ", md(study_title(study)), " {#sec-", study$id, "}")
+    if (study$simulated) simulated_note(study)
   }
   show_study_question(study)
   show_study_answer(study)

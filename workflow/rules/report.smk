@@ -14,6 +14,7 @@ rule render_report:
         get_analysis,
         get_products,
         REPORT_SOURCES,
+        get_texts,
     output:
         html=RESULTS / "report" / "index.html",
         pdf=RESULTS / "report" / "report.pdf",

@@ -22,6 +22,7 @@ def add_commands(commands: Any) -> None:
     report.add_argument("--output", type=Path, help="folder of index.html and report.pdf (default: RESULTS/report)")
     report.add_argument("--renderer", choices=("auto", "quarto", "fallback"), default="auto")
     report.add_argument("--source", type=Path, default=REPORT_SOURCE, help="the Quarto project (default: report/)")
+    report.add_argument("--texts", type=Path, help="folder of your own chapters, STUDY.qmd (default: config/studies)")
     report.add_argument("--single-file", action="store_true", help="also report.html, the whole report in one file")
     report.add_argument("--revision", default="", help="version of this project, for the provenance")
     publishing = add(commands, "publish", publish, "write the report and a data package to a folder")
@@ -39,12 +40,14 @@ def add_commands(commands: Any) -> None:
 
 def render(arguments: argparse.Namespace) -> int:
     """Render the report; exit status 1 where it cannot be made."""
-    results = (arguments.results or Project().results).resolve()
+    project = Project(results=arguments.results)
+    results = project.results.resolve()
     job = Job(
         results=results, studies=tuple(dict.fromkeys(arguments.studies)),
         output=(arguments.output or results / "report").resolve(), build=results / "report-build",
         source=arguments.source.resolve(), command=shlex.join(["python", "-m", "collstudy", *sys.argv[1:]]),
         revision=arguments.revision, single_file=arguments.single_file,
+        texts=arguments.texts or project.configuration.folder / "studies",
     )  # fmt: skip
     try:
         render_job(job, arguments.renderer)
@@ -69,6 +72,7 @@ def publish(arguments: argparse.Namespace) -> None:
                 results=project.results.resolve(), studies=tuple(studies), single_file=True, source=REPORT_SOURCE,
                 output=(project.results / "report").resolve(), build=(project.results / "report-build").resolve(),
                 command=shlex.join(["python", "-m", "collstudy", *sys.argv[1:]]), revision="",
+                texts=project.configuration.folder / "studies",
             )
         )  # fmt: skip
     inputs = {name: project.source(name).data() for name in studies}

@@ -56,6 +56,8 @@ class Job:
     revision: str
     #: Whether a self-contained report.html is made beside the folder of pages.
     single_file: bool = False
+    #: Folder of chapters that people wrote, `<study>.qmd`.
+    texts: Path | None = None
 
 
 def say(text: str) -> None:
@@ -178,6 +180,10 @@ def prepare(job: Job, renderer: Renderer) -> None:
     if job.build.exists():
         shutil.rmtree(job.build)
     shutil.copytree(job.source, job.build, ignore=shutil.ignore_patterns(".*", "*.Rproj"))
+    (job.build / "own").mkdir()
+    for study in job.studies:
+        if job.texts and (text := job.texts / f"{study}.qmd").is_file():
+            shutil.copyfile(text, job.build / "own" / text.name)
     facts = {
         "results": str(job.results),
         "results_label": os.path.relpath(job.results),
@@ -317,12 +323,19 @@ def render_pdf(job: Job, renderer: Renderer) -> None:
     run([sys.executable, "-c", program, "report.typ", "report.pdf", "."], job.build, "typst to PDF")
 
 
+def tell_missing(log: str) -> None:
+    """Say what texts of people ask for and no study has; the pages say it as well."""
+    for line in log.splitlines():
+        if line.startswith("report: config/studies/"):
+            print(line, flush=True)
+
+
 def render_fallback(job: Job, renderer: Renderer) -> tuple[Path, dict[str, Path]]:
     """Knitr once, then all formats at the same time. Returns the folder of pages and the single files."""
     rscript = shutil.which("Rscript")
     if not rscript:
         raise StudyError("report: no Rscript on PATH; install R")
-    timed("knitr", lambda: run([rscript, "--no-save", "R/knit.R"], job.build, "knitr"))
+    timed("knitr", lambda: tell_missing(run([rscript, "--no-save", "R/knit.R"], job.build, "knitr")))
     steps = {"HTML": render_pages, "PDF": render_pdf}
     files = {"report.pdf": job.build / "report.pdf"}
     if job.single_file:
