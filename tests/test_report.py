@@ -1,4 +1,4 @@
-"""The report: cross-references, callouts, special characters, gaps in the results, one offline page and one PDF."""
+"""The report: cross-references, callouts, special characters, gaps in the results, pages that work offline, and one PDF."""
 
 from __future__ import annotations
 
@@ -170,6 +170,7 @@ SECTIONS = {
     "bcast-decision-map": "bcast/wins",
     "bcast-default-vs-best": "bcast/wins",
     "bcast-winners": "bcast/wins",
+    "answer-collectives": "answer",
 }
 
 
@@ -218,7 +219,19 @@ def make_study(results: Path, name: str, simulated: bool, title: str) -> Path:
     columns = dict.fromkeys(["winner", "tied", "runner_up"], "Recursive doubling")
     columns |= {f"number_{n}_of_many_us": n for n in range(7)}
     write_csv(folder / "tables" / "bcast-columns.csv", [columns])
-    tables = ["bcast-default-vs-best", "bcast-winners", "bcast-words", "bcast-columns", "bcast-gone"]
+    (folder / "tables" / "bcast-rowless.csv").write_text("algorithm,latency_us\n", encoding="utf-8")
+    machine = {**BY_COLLECTIVE, "simulated": str(simulated).upper()}
+    write_csv(folder / "tables" / "answer-collectives.csv", [machine])
+    write_csv(folder / "tables" / "tuning-regret.csv", [REGRET, {**REGRET, "split": "decided at 4"}])
+    tables = [
+        "answer-collectives",
+        "bcast-rowless",
+        "bcast-default-vs-best",
+        "bcast-winners",
+        "bcast-words",
+        "bcast-columns",
+        "bcast-gone",
+    ]
     write_csv(
         folder / "tables" / "index.csv",
         [
@@ -233,6 +246,29 @@ def make_study(results: Path, name: str, simulated: bool, title: str) -> Path:
         ],
     )
     return folder
+
+
+#: What the analysis writes of a collective for the front page (docs/architecture.md).
+BY_COLLECTIVE = {
+    "machine": "m", "simulated": "FALSE", "collective": "bcast", "slower_pct": 25, "geometric_mean_pct": 12.5, "mean_pct": 14,
+    "median_pct": 3, "p90_pct": 40, "p99_pct": 80, "max_pct": 90, "cells": 40, "best_other": "Binary tree",
+    "best_other_geometric_mean_pct": 4,
+}  # fmt: skip
+#: A rule that was decided on half of the process counts: the default takes 20 % longer on the other half.
+REGRET = {
+    "collective": "bcast", "policy": "tuned", "algorithm": "", "split": "decided at 2", "mapping": "all",
+    "geometric_mean_pct": 1, "mean_pct": 1, "median_pct": 0, "p90_pct": 2, "p99_pct": 3, "max_pct": 4, "cells": 20,
+    "groups": 5, "gain_pct": 20, "gain_low_pct": 10, "gain_high_pct": 30.90909,
+}  # fmt: skip
+
+
+def make_pair(results: Path, name: str) -> None:
+    """A study of two ranks alone, as a first run on two cores leaves it."""
+    folder = make_study(results, name, False, "A pair")
+    study = json.loads((folder / "study.json").read_text(encoding="utf-8"))
+    study["collectives"]["bcast"]["processes"] = [2]
+    (folder / "study.json").write_text(json.dumps(study), encoding="utf-8")
+    (folder / "cells.csv").write_text("\n".join((folder / "cells.csv").read_text().splitlines()[:2]) + "\n")
 
 
 class Loaded(HTMLParser):
@@ -257,24 +293,26 @@ class Loaded(HTMLParser):
 
 @pytest.fixture(scope="module", params=RENDERERS)
 def made(request, tmp_path_factory) -> dict:
-    """A report of three studies, one of them without results, in a folder with a blank in its name."""
+    """A report of four studies, one of them without results, in a folder with a blank in its name."""
     if not shutil.which("Rscript"):
         pytest.skip("Rscript is not on PATH")
     results = tmp_path_factory.mktemp("my results") / "re sults"
     make_study(results, "simulated-one", True, NASTY)
     make_study(results, "measured-one", False, "Plain title")
-    output = ["--output", str(results / "report")]
+    make_pair(results, "two-ranks")
+    output = ["--output", str(results / "report"), "--single-file"]
     command = [sys.executable, "-m", "collstudy", "--results", str(results), "render", "--renderer", request.param,
-               "--studies", "simulated-one", "not-yet", "measured-one", *output]  # fmt: skip
+               "--studies", "two-ranks", "simulated-one", "not-yet", "measured-one", *output]  # fmt: skip
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "workflow")}
     done = subprocess.run(
         command, check=False, capture_output=True, text=True, env=environment, timeout=120, cwd=results.parent
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    page = (results / "report" / "index.html").read_text(encoding="utf-8")
+    page = (results / "report" / "report.html").read_text(encoding="utf-8")
     parser = Loaded()
     parser.feed(page)
     return {
+        "renderer": request.param,
         "results": results,
         "page": page,
         "parser": parser,
@@ -290,6 +328,104 @@ def test_page_loads_nothing(made):
     sheets = [urllib.request.urlopen(a).read().decode() for a in made["parser"].loads if a.startswith("data:text/css")]
     for sheet in [made["page"].split("<body", 1)[0], *sheets]:
         assert not re.search(r"url\(\s*['\"]?(https?:)?//|@import", sheet)
+
+
+def pages_of(made) -> dict[str, str]:
+    """The pages of the folder by name; one page alone is Quarto's."""
+    folder = made["results"] / "report"
+    return {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.html") if path.name != "report.html"}
+
+
+def loaded(page: str) -> list[str]:
+    """What a page loads by itself."""
+    parser = Loaded()
+    parser.feed(page)
+    return parser.loads
+
+
+def test_each_chapter_is_a_page_that_leads_to_the_next(made):
+    if made["renderer"] == "quarto":
+        pytest.skip("Quarto makes one page")
+    pages = pages_of(made)
+    order = ["index", "sec-measured-one", "sec-simulated-one", "sec-two-ranks", "sec-not-yet", "sec-appendix"]
+    assert set(pages) == {f"{name}.html" for name in order}
+    for name, following in itertools.pairwise(order):
+        assert f'class="next" href="{following}.html"' in pages[f"{name}.html"]
+        assert f'class="previous" href="{name}.html"' in pages[f"{following}.html"]
+
+
+def test_pages_load_only_what_is_beside_them_and_links_lead_somewhere(made):
+    if made["renderer"] == "quarto":
+        pytest.skip("Quarto makes one page")
+    pages, folder = pages_of(made), made["results"] / "report"
+    identifiers = {name: set(re.findall(r'\bid="([^"]+)"', page)) for name, page in pages.items()}
+    for name, page in pages.items():
+        for address in loaded(page):
+            assert not re.match(r"\w+:|/", address) and (folder / address).is_file(), (name, address)
+        links = re.findall(r'<a [^>]*href="([^"]+)"', page)
+        for link in links:
+            file, _, anchor = link.partition("#")
+            assert (file or name) in pages, (name, link)
+            assert not anchor or anchor in identifiers[file or name], (name, link)
+        assert links
+
+
+def test_front_page_is_small(made):
+    if made["renderer"] == "quarto":
+        pytest.skip("Quarto makes one page")
+    folder = made["results"] / "report"
+    front = pages_of(made)["index.html"]
+    assert len(front.encode()) + sum((folder / address).stat().st_size for address in loaded(front)) < 300_000
+
+
+def test_search_finds_the_chapters(made):
+    if made["renderer"] == "quarto":
+        pytest.skip("Quarto has a search of its own")
+    text = (made["results"] / "report" / "search.js").read_text(encoding="utf-8")
+    entries = json.loads(text.removeprefix("window.reportSearch = ").rstrip().removesuffix(";"))
+    pages = pages_of(made)
+    for entry in entries:
+        name, _, anchor = entry["url"].partition("#")
+        assert not anchor or f'id="{anchor}"' in pages[name]
+    assert any("coll/sm ran" in entry["text"] and entry["url"].startswith("sec-appendix") for entry in entries)
+    assert 'id="search"' in pages["index.html"] and 'id="theme-switch"' in pages["index.html"]
+
+
+def front_page(made) -> str:
+    """The text of the front page."""
+    page = made["page"].split('class="front-page"', 1)[1].split('id="sec-measured-one"', 1)[0]
+    return " ".join(plain(re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)).split())
+
+
+def test_front_page_answers_with_numbers_of_the_tables(made):
+    text = front_page(made)
+    places = [text.index(words) for words in (
+        "The answer", "On A machine the default is more than 5 % slower", "Simulated, not measured:", "Table 1",
+        "What to do about it", "How far to trust it", "The studies",
+    )]  # fmt: skip
+    assert places == sorted(places)
+    assert "in 25 % of 40 cells" in text and "12 % slower (geometric mean)" in text
+    # Two halves of the process counts with the same gain: the interval of both is narrower than that of one.
+    low, high = re.search(r"takes 20 % \(95 % interval ([\d.]+) to ([\d.]+) %\) longer", text).groups()
+    assert 10 < float(low) < 20 < float(high) < 30.9
+    assert "./study advise --study measured-one --collective bcast" in text
+    assert text.index("Plain title") < text.index("A pair")
+
+
+def test_two_ranks_are_a_line(made):
+    chapter = made["page"].split('id="sec-two-ranks"', 1)[1].split('id="sec-not-yet"', 1)[0]
+    assert "two ranks cannot tell algorithms apart" in plain(chapter)
+    assert (
+        "<figure" not in chapter.replace('<figure class="float float-tbl">', "")
+        and "tbl-two-ranks-bcast" not in chapter
+    )
+    assert "two ranks cannot tell algorithms apart" in front_page(made)
+
+
+def test_tables_without_rows_are_not_shown(made):
+    assert "bcast-rowless" not in made["page"].split('id="sec-files"')[0]
+    for table in re.findall(r"<table.*?</table>", made["page"], re.DOTALL):
+        assert "<td" in table
 
 
 def test_special_characters_mean_themselves(made):
@@ -313,7 +449,7 @@ def test_simulated_numbers_are_labelled(made):
 
 
 def test_study_without_results_has_a_chapter_that_says_so(made):
-    chapter = made["page"].split('id="sec-not-yet"', 1)[1].split('id="sec-measured-one"', 1)[0]
+    chapter = made["page"].split('id="sec-not-yet"', 1)[1].split('id="sec-appendix"', 1)[0]
     assert "No results yet" in chapter
     assert "./study run not-yet" in chapter
 
@@ -322,6 +458,7 @@ def test_cells_without_numbers_are_listed_with_reasons(made):
     for reason in ("time limit & <crash> of $5_% |", "never launched", "coll/sm ran"):
         assert reason in made["text"]
     assert "3 of 4 cells have no number that can be used" in made["text"]
+    assert "6 of 9 cells have no number that can be used" in made["text"]
 
 
 def test_missing_files_are_named(made):
@@ -390,7 +527,7 @@ def test_broken_study_file_is_named_not_fatal(made, tmp_path):
     shutil.copytree(made["results"] / "measured-one", results / "measured-one")
     (results / "measured-one" / "study.json").write_text("{broken", encoding="utf-8")
     assert main(["--results", str(results), "render", "--studies", "measured-one", "--renderer", "fallback"]) == 0
-    assert "measured-one/study.json cannot be read" in (results / "report" / "index.html").read_text(encoding="utf-8")
+    assert "measured-one/study.json cannot be read" in (results / "report" / "sec-appendix.html").read_text(encoding="utf-8")
 
 
 # Choice of the renderer, errors -------------------------------------------------------------------------------------
@@ -478,6 +615,14 @@ def test_insisting_on_quarto_without_it(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("PATH", "/nonexistent")
     assert main(["--results", str(tmp_path), "render", "--studies", "a", "--renderer", "quarto"]) == 1
     assert "no quarto on PATH" in capsys.readouterr().out
+
+
+def test_folder_of_others_is_not_replaced(tmp_path, capsys):
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "mine.html").write_text("mine", encoding="utf-8")
+    assert main(["--results", str(tmp_path), "render", "--studies", "a", "--output", str(tmp_path / "site")]) == 1
+    assert "is not empty and is no report" in capsys.readouterr().out
+    assert (tmp_path / "site" / "mine.html").read_text(encoding="utf-8") == "mine"
 
 
 def test_missing_results_folder_and_bad_name(tmp_path, capsys):

@@ -49,16 +49,25 @@ show_claims <- function(studies) {
 claims_of <- function(study) {
   parts <- parts_of(study)
   front <- list(list(sentences = study$sentences[study$sentences$section %in% "answer", ], floats = c(
-    if (NROW(study$answer) > 0) "tbl-answer", paste0("sec-", study$id)
+    if (NROW(study$answer) > 0) label_of("tbl", study, "answer"), paste0("sec-", study$id)
   )))
   decided <- if (identical(study$about$chapter, "tuning")) "decided" else "tuning"
   judged <- list(list(sentences = study$told, floats = paste0("sec-", study$id, "-", decided)))
   do.call(rbind, lapply(c(front, judged, parts), function(part) {
     said <- part$sentences[part$sentences$claim %in% TRUE, ]
     if (nrow(said) == 0) return(NULL)
-    shown <- if (length(part$floats)) paste0("@", part$floats, collapse = ", ") else "not shown"
+    floats <- shown_of(study, part$floats)
+    shown <- if (length(floats)) paste0("@", floats, collapse = ", ") else "not shown"
     data.frame(claim = md(said$text), shown_in = shown, command = code(paste("./study run", study$name)))
   }))
+}
+
+#' Of the labels of figures, tables and sections those that the report has; the chapter where it has none.
+shown_of <- function(study, floats) {
+  chapter <- paste0("sec-", study$id)
+  section <- grepl("^sec-", floats) & !study$name %in% own_text$bare
+  found <- floats[section | floats %in% c(own_text$shown, chapter)]
+  if (length(found) == 0 && length(floats) > 0) chapter else found
 }
 
 show_cells <- function(studies) {
@@ -117,7 +126,7 @@ show_files <- function(report) {
 
 #' What could not be shown anywhere above: the last word of the report.
 show_problems <- function(studies) {
-  problems <- unique(unlist(lapply(studies, function(study) study$problems)))
+  problems <- unique(c(unlist(lapply(studies, function(study) study$problems)), own_text$problems))
   if (length(problems) == 0) return(paragraph("Everything that the results hold is in this report."))
   callout("warning", "Left out of this report", paste0("- ", md(problems), collapse = "\n"))
 }

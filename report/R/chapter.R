@@ -1,9 +1,23 @@
 # What every chapter begins with: the question, and how it was measured.
 
 show_chapter <- function(study) {
-  template <- if (!has_results(study)) "missing" else study$about$chapter %||% "collectives"
+  template <- if (!has_results(study)) "missing" else if (!is.null(study$silent)) "silent" else
+    study$about$chapter %||% "collectives"
   path <- file.path("chapters", paste0(template, ".qmd"))
   if (!file.exists(path)) stop(sprintf("study %s asks for chapter template %s, which is not there", study$name, path))
+  own <- own_file(study)
+  if (!is.null(own) && template != "missing") {
+    own <- read_own(own)
+    emit("# ", md(study_title(study)), " {#sec-", study$id, "}")
+    study$headed <- TRUE
+    if (study$simulated) simulated_note(study)
+    show_own(study, own)
+    if (!own$generated) {
+      own_text$bare <- c(own_text$bare, study$name)
+      return(invisible(NULL))
+    }
+  }
+  if (template == "silent") own_text$bare <- c(own_text$bare, study$name)
   environment <- new.env(parent = globalenv())
   environment$study <- study
   cat(knitr::knit_child(path, envir = environment, quiet = TRUE), sep = "\n")
@@ -27,16 +41,40 @@ show_study_question <- function(study) {
   emit(":::")
 }
 
+simulated_note <- function(study) {
+  how <- study$about$how
+  callout("important", "Simulated numbers", paste0(
+    "Every number of this study was computed by ", md(with_version(how$simulator, how$simulator_version)),
+    " from a description of the machine; none was measured. Measurements that they are compared with are named as such."
+  ))
+}
+
+#' The heading, where a text of one's own has not put it there already, and the question.
 show_chapter_head <- function(study) {
-  emit("# ", md(study_title(study)), " {#sec-", study$id, "}")
-  if (study$simulated) {
-    how <- study$about$how
-    callout("important", "Simulated numbers", paste0(
-      "Every number of this study was computed by ", md(with_version(how$simulator, how$simulator_version)),
-      " from a description of the machine; none was measured. Measurements that they are compared with are named as such."
-    ))
+  if (!isTRUE(study$headed)) {
+    emit("# ", md(study_title(study)), " {#sec-", study$id, "}")
+    if (study$simulated) simulated_note(study)
   }
   show_study_question(study)
+  show_study_answer(study)
+}
+
+#' What the study found, before how: its sentences, and the table that they are from.
+show_study_answer <- function(study) {
+  if (!is.null(study$silent)) return(paragraph(md(study$silent)))
+  found <- study$sentences$text[study$sentences$section %in% "answer"]
+  if (length(found) == 1) paragraph(md(found))
+  if (length(found) > 1) emit(paste0("- ", md(found), collapse = "\n"))
+  if (NROW(study$answer) == 0) return(invisible(NULL))
+  table <- study$answer[c(
+    "collective", "mapping", "cells", "default_best_pct", "slower", "default_geometric_mean_pct", "default_p90_pct",
+    "best_single", "best_single_geometric_mean_pct"
+  )]
+  table$collective <- vapply(as.character(table$collective), collective_title, "")
+  emit_table(label_of("tbl", study, "answer"), table, caption_of(study, paste(
+    "How often the library's default is the fastest or tied with it, and its regret: how much slower than the fastest",
+    "algorithm of the cell it is. Beside it the one algorithm that would do best if it were used for every cell."
+  )))
 }
 
 show_how_measured <- function(study) {

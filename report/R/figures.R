@@ -36,6 +36,8 @@ file_for_page <- function(study, file) {
 }
 
 show_figure <- function(study, row, id = label_of("fig", study, row$id), caption = caption_of(study, row$caption)) {
+  # A text of one's own shows it already.
+  if (id %in% own_text$labels) return(invisible(NULL))
   image <- stage_figure(study, row$file)
   if (is.null(image)) {
     lost <- paste0("The file ", code(file.path(study$name, row$file)), " is missing.")

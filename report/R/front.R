@@ -1,83 +1,109 @@
-# The front page: question, answer, studies.
+# The front page: question, answer, figure, table, what to do, how far to trust it, studies. What it says is computed in
+# collanalysis (describe_front()); here it is put on the page.
 
-show_question <- function(studies) {
-  questions <- unique(unlist(lapply(studies, function(s) s$about$question)))
-  if (length(questions) == 0) questions <- "No study has results yet, so there is no question to answer."
+show_question <- function(report) {
+  question <- report$front$question %||% "No study has results yet, so there is no question to answer."
   emit("::: {.opening}")
-  for (question in questions) paragraph(md(question))
+  paragraph(md(question))
   emit(":::")
-  simulated <- Filter(function(s) s$simulated, studies)
-  if (length(simulated)) {
-    callout("note", "Measured and simulated numbers", paste0(
-      "The numbers of ", and_list(vapply(simulated, function(s) paste0("@sec-", s$id), "")),
-      " come from a simulator and are labelled as simulated everywhere",
-      if (length(simulated) < length(studies)) "; all others were measured on real machines", "."
-    ))
-  }
 }
 
-show_answer <- function(studies) {
-  ready <- Filter(has_results, studies)
-  answer <- do.call(rbind, lapply(ready, answer_of))
-  items <- unlist(lapply(ready, function(study) {
-    sprintf("- %s (@sec-%s)", md(study$sentences$text[study$sentences$section %in% "answer"]), study$id)
-  }))
-  if (length(items)) emit(paste(items, collapse = "\n"))
-  if (length(items) == 0) paragraph("There are no results to summarise yet.")
-  if (NROW(answer) > 0) emit_table("tbl-answer", answer[-1], answer_caption(), raw = "study")
-  show_front_map(ready)
+show_answer <- function(report) {
+  front <- report$front
+  if (is.null(front)) return(paragraph("There are no results to summarise yet."))
+  emit(paste0("- ", md(front$answer), collapse = "\n"))
+  show_front_figure(Filter(has_results, report$studies))
+  show_front_table(front)
 }
 
-answer_caption <- function() {
-  paste(
-    "How often the library's default is the fastest or tied with it, and its regret: how much slower than the fastest",
-    "algorithm of the cell it is. Beside it the one algorithm that would do best if it were used for every cell."
+show_front_table <- function(front) {
+  if (NROW(front$table) == 0) return(invisible(NULL))
+  table <- as.data.frame(front$table)
+  table$study <- paste0("@sec-", slug(table$study))
+  headers <- c(
+    "Machine", "Chapter", "Numbers", "Collective", "Cells", "Default slower by more than 5 % (% of cells)",
+    "Its regret, geometric mean (%)", "In one cell of ten above (%)", "Best other algorithm", "Regret of that (%)"
   )
+  emit_table("tbl-answer", table, paste0(
+    "The library's default against the fastest measured algorithm of each cell. Regret is how much slower a choice is; ",
+    "the best other algorithm is the one with the least regret if it were used in every cell.",
+    if (front$left_out > 0) paste0(" ", count_of(front$left_out, "further row"), " in the chapters.")
+  ), raw = "study", headers = headers)
 }
 
-#' The study's own answer, with its chapter in front.
-answer_of <- function(study) {
-  found <- study$answer
-  if (NROW(found) == 0) return(NULL)
-  found$collective <- vapply(as.character(found$collective), collective_title, "")
-  cbind(name = study$name, study = chapter_link(study), found)
-}
-
-#' "thin (Section 1, simulated)"
-chapter_link <- function(study) paste0(md(study$name), " (@sec-", study$id, if (study$simulated) ", simulated", ")")
-
-#' One decision map: of the measured study with the most cells, or of a simulated one where nothing was measured.
-show_front_map <- function(studies) {
+#' The figure of the study of all machines; without one, the decision map of the study that tells most.
+show_front_figure <- function(studies) {
+  atlas <- Filter(function(s) identical(s$about$chapter, "atlas") && nrow(s$figures) > 0, studies)
+  if (length(atlas) > 0) {
+    row <- atlas[[1]]$figures[1, ]
+    caption <- paste0(caption_of(atlas[[1]], row$caption), " From @sec-", atlas[[1]]$id, ".")
+    return(show_figure(atlas[[1]], row, id = "fig-answer", caption = caption))
+  }
   has_map <- Filter(function(s) nrow(decision_maps(s)) > 0, studies)
   if (length(has_map) == 0) return(invisible(NULL))
-  rank <- order(vapply(has_map, function(s) s$simulated, TRUE), -vapply(has_map, function(s) nrow(s$cells) %||% 0L, 1L))
-  study <- has_map[[rank[1]]]
+  study <- has_map[[1]]
   row <- decision_maps(study)[1, ]
-  caption <- paste0(caption_of(study, row$caption), " From @sec-", study$id, ".")
-  show_figure(study, row, id = "fig-answer-map", caption = caption)
+  show_figure(study, row, id = "fig-answer", caption = paste0(caption_of(study, row$caption), " From @sec-", study$id, "."))
 }
 
 #' The maps of the fastest algorithm of each cell.
 decision_maps <- function(study) {
-  study$figures[study$figures$id %in% paste0(collectives_of(study), "-decision-map"), ]
+  maps <- study$figures[study$figures$id %in% paste0(collectives_of(study), "-decision-map"), ]
+  maps[is_there(study, maps$file), ]
 }
 
-show_studies <- function(studies) {
-  table <- do.call(rbind, lapply(studies, study_row))
-  emit_table("tbl-studies", table, "The studies of this report.", raw = c("chapter"))
+show_advice <- function(report) {
+  advice <- report$front$advice
+  if (is.null(advice)) {
+    return(paragraph("Keep the library's default: no rule of this report gains anything that is clear on cells that did not decide it."))
+  }
+  emit(paste0("- ", md(c(advice$sentence, advice$others, advice$verified)), collapse = "\n"))
+  place <- file.path(report$results_label, advice$study, "tuning")
+  if (length(advice$files) > 0) {
+    paragraph("The tuning files are in ", code(place), ", each with its placement in its name: ",
+      and_list(code(advice$files)), ". For Open MPI:")
+    emit(paste0("```\n", advice$command, "\n```"))
+    paragraph(code(file.path(place, "README.md")), " has the commands for the other formats.")
+  }
+  if (!is.null(advice$ask)) {
+    paragraph("Which algorithm that is for a call, on what evidence, and how to force it:")
+    emit(paste0("```\n", advice$ask, "\n```"))
+  }
+  if (length(advice$files) == 0) {
+    paragraph("The rules themselves are in ", code(file.path(place, "decisions.csv")), ".")
+  }
 }
 
-study_row <- function(study) {
-  how <- study$about$how
-  data.frame(
-    chapter = paste0("@sec-", study$id), study = study_title(study), machine = study$about$machine$label %||% "",
-    numbers = kind_of_numbers(study),
-    suite = with_version(how$suite, how$suite_version), mpi = with_version(how$mpi, how$mpi_version),
-    measured = sum(study$cells$status == "measured"), asked = NROW(study$cells)
+show_trust <- function(report) {
+  emit(paste0("- ", md(report$front$trust), collapse = "\n"))
+  simulated <- Filter(function(s) s$simulated, report$studies)
+  if (length(simulated)) {
+    emit("- The numbers of ", and_list(vapply(simulated, function(s) paste0("@sec-", s$id), "")),
+         " come from a simulator and are labelled as simulated everywhere.")
+  }
+}
+
+show_studies <- function(report) {
+  emit(paste(vapply(report$studies, study_line, ""), collapse = "\n"))
+}
+
+#' "- **Title** (Section 2; measured, imported; 1 234 cells): what it found."
+study_line <- function(study) {
+  facts <- c(paste0("@sec-", study$id), kind_of_numbers(study), if (NROW(study$cells) > 0) cells_words(study))
+  answer <- study$silent %||% study$sentences$text[study$sentences$section %in% "answer"][1]
+  paste0(
+    "- **", md(study_title(study)), "** (", paste(facts, collapse = "; "), ")",
+    if (length(answer) == 1 && !is.na(answer)) paste0(": ", md(answer)) else "."
   )
+}
+
+cells_words <- function(study) {
+  measured <- sum(study$cells$status == "measured")
+  if (measured == nrow(study$cells)) return(count_of(measured, "cell"))
+  paste(format(measured, big.mark = ",", trim = TRUE), "of", count_of(nrow(study$cells), "cell"))
 }
 
 kind_of_numbers <- function(study) {
   if (!has_results(study)) return("no results yet")
-  if (study$simulated) "simulated" else if (identical(study$about$machine$kind, "imported")) "imported" else "measured"
+  if (study$simulated) "simulated" else if (identical(study$about$machine$kind, "imported")) "measured, imported" else "measured here"
 }

@@ -7,7 +7,15 @@ read_report <- function() {
   report <- jsonlite::fromJSON("report.json", simplifyVector = TRUE)
   # knitr changes the folder while it knits a chapter; files that we make belong beside index.qmd.
   report$build <- getwd()
-  report$studies <- lapply(report$studies, function(name) read_study(report, name))
+  studies <- lapply(report$studies, function(name) read_study(report, name))
+  ready <- Filter(has_results, studies)
+  if (length(ready) > 0) report$front <- collanalysis::describe_front(vapply(ready, function(s) s$folder, ""))
+  # Most informative first; those without results last, in the order in which they were asked for.
+  names <- vapply(studies, function(s) s$name, "")
+  report$studies <- lapply(studies[order(match(names, report$front$order))], function(study) {
+    study$silent <- report$front$silent[[study$name]]
+    study
+  })
   report
 }
 
@@ -34,12 +42,16 @@ read_study <- function(report, name) {
   tables <- rbind(
     read_index(folder, "tables/index.csv", table_columns), read_index(folder, "models/index.csv", table_columns)
   )
+  # A table without rows is not shown; the sentences say why there is none.
+  rows <- lapply(file.path(folder, tables$file), read_table)
+  empty <- vapply(rows, function(table) !is.null(table) && nrow(table) == 0, TRUE)
+  tables <- tables[!empty, ]
   answer <- tables$section %in% "answer"
   study <- list(
     name = name, id = slug(name), folder = folder, build = report$build, about = about,
     simulated = isTRUE(about$simulated), cells = read_table(file.path(folder, "cells.csv")),
     figures = read_index(folder, "figures/index.csv", figure_columns), tables = tables[!answer, ],
-    answer = if (any(answer)) read_table(file.path(folder, tables$file[answer][1])),
+    answer = if ("answer" %in% tables$id) read_table(file.path(folder, tables$file[tables$id %in% "answer"])),
     sentences = read_index(folder, "sentences.csv", sentence_columns),
     told = read_index(folder, "tuning/sentences.csv", sentence_columns)
   )

@@ -168,7 +168,10 @@ emit_table <- function(id, table, caption, labels = character(), raw = character
 }
 
 #' Open a numbered figure or table.
-begin_float <- function(id) emit("::: {#", id, "}")
+begin_float <- function(id) {
+  own_text$shown <- c(own_text$shown, id)
+  emit("::: {#", id, "}")
+}
 
 #' "The first 20 of 400 rows; all of them are in ...", for the format that shows fewer.
 cut_note <- function(rows, most, file) {
@@ -199,6 +202,7 @@ typst_only <- function(text) paste0("```{=typst}\n", text, "\n```")
 
 #' A table of the study's index, read from its file.
 show_table <- function(study, row) {
+  if (label_of("tbl", study, row$id) %in% own_text$labels) return(invisible(NULL))
   path <- file.path(study$folder, row$file)
   table <- read_table(path)
   label <- paste0(study$name, "/", row$file)

@@ -143,11 +143,13 @@ local function build_float(identifier, content, caption)
   local inlines = numbered_caption(identifier, caption)
   if is_html then
     local figcaption = pandoc.Blocks({ html("<figcaption>"), pandoc.Plain(inlines), html("</figcaption>") })
-    out:insert(html(string.format('<figure id="%s" class="float float-%s">', identifier, kind)))
+    out:insert(html(string.format('<figure class="float float-%s">', kind)))
     if kind == "tbl" then out:extend(figcaption) end
     out:extend(content)
     if kind == "fig" then out:extend(figcaption) end
     out:insert(html("</figure>"))
+    -- Not an identifier in raw HTML: pandoc must know it to lead references from other pages here.
+    out = pandoc.Blocks({ pandoc.Div(out, { id = identifier }) })
   elseif is_typst then
     -- The number is in the caption's text: typst's own counters then cannot disagree with the references.
     out:insert(typst(string.format("#figure(kind: %s, supplement: none, numbering: none, caption: [",
@@ -258,6 +260,17 @@ local function bare_typst_table(el)
   if table_only then return typst(table_only) end
 end
 
+-- Headings of the front page are no sections of their own: where the report is split into pages, they would be pages.
+local function front_heading(el)
+  local tag = "h" .. el.level
+  local out = pandoc.Blocks({ html("<" .. tag .. ">"), pandoc.Plain(el.content), html("</" .. tag .. ">") })
+  return pandoc.Div(out, { id = el.identifier })
+end
+
+local function front_page(el)
+  if FORMAT == "chunkedhtml" and el.classes:includes("front-page") then return el:walk({ Header = front_heading }) end
+end
+
 function Pandoc(doc)
   doc = doc:walk({ traverse = "topdown", Div = keep_or_drop, Span = keep_or_drop })
   doc = doc:walk({ Div = tabset })
@@ -266,6 +279,7 @@ function Pandoc(doc)
   doc = doc:walk({ Div = float_div, Figure = float_figure, Table = float_table })
   doc = doc:walk({ Div = callout })
   doc = doc:walk({ Cite = resolve })
+  doc = doc:walk({ Div = front_page })
   if is_typst then doc = doc:walk({ Table = bare_typst_table }) end
   if #problems > 0 then
     error("crossref: " .. table.concat(problems, "\ncrossref: "), 0)

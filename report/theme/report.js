@@ -1,4 +1,5 @@
-// The fallback page's behaviour: contents that follow the scroll, tabs, anchors. Everything can be read without it.
+// Behaviour of the fallback's pages: contents that follow the scroll, tabs, anchors, search, large figures, light and dark.
+// Everything can be read without it.
 (function () {
   "use strict";
   document.documentElement.classList.add("js");
@@ -86,4 +87,75 @@
   window.addEventListener("hashchange", reveal);
   reveal();
   follow();
+
+  // Light and dark: the system's choice until the reader makes one.
+  document.getElementById("theme-switch").addEventListener("click", function () {
+    var root = document.documentElement;
+    var dark = root.dataset.theme ? root.dataset.theme === "dark" : window.matchMedia("(prefers-color-scheme: dark)").matches;
+    root.dataset.theme = dark ? "light" : "dark";
+    try { localStorage.setItem("report-theme", root.dataset.theme); } catch (error) { /* no storage */ }
+  });
+
+  // A figure opens large on a click.
+  var large = document.getElementById("large");
+  if (large.showModal) {
+    all("figure.float-fig img").forEach(function (image) {
+      image.classList.add("opens");
+      image.addEventListener("click", function () {
+        var shown = large.querySelector("img");
+        shown.src = image.src;
+        shown.alt = image.alt;
+        large.showModal();
+      });
+    });
+    large.addEventListener("click", function () { large.close(); });
+  }
+
+  // Search: the index is a script of its own, loaded when somebody searches.
+  var search = document.getElementById("search"), found = document.getElementById("found");
+  if (!search) return;
+  function results(words) {
+    var scored = [];
+    window.reportSearch.forEach(function (entry) {
+      var title = entry.title.toLowerCase(), text = entry.text.toLowerCase(), score = 0;
+      for (var i = 0; i < words.length; i++) {
+        if (title.indexOf(words[i]) >= 0) score += 5;
+        else if (text.indexOf(words[i]) >= 0) score += 1;
+        else return;
+      }
+      scored.push([score, entry]);
+    });
+    scored.sort(function (a, b) { return b[0] - a[0]; });
+    return scored.slice(0, 20).map(function (pair) { return pair[1]; });
+  }
+  function excerpt(text, word) {
+    var at = Math.max(0, text.toLowerCase().indexOf(word) - 40);
+    return (at ? "\u2026" : "") + text.slice(at, at + 130) + "\u2026";
+  }
+  function list() {
+    var words = search.value.toLowerCase().split(/\s+/).filter(function (word) { return word.length > 1; });
+    found.hidden = words.length === 0;
+    found.textContent = "";
+    if (!words.length) return;
+    var hits = results(words);
+    if (!hits.length) found.textContent = "Nothing found.";
+    hits.forEach(function (entry) {
+      var link = document.createElement("a"), title = document.createElement("strong"), text = document.createElement("span");
+      link.href = entry.url;
+      title.textContent = entry.title;
+      text.textContent = excerpt(entry.text, words[0]);
+      link.appendChild(title);
+      link.appendChild(text);
+      found.appendChild(link);
+    });
+  }
+  search.addEventListener("input", function () {
+    if (window.reportSearch) return list();
+    if (document.getElementById("search-index")) return;
+    var script = document.createElement("script");
+    script.id = "search-index";
+    script.src = "search.js";
+    script.onload = list;
+    document.head.appendChild(script);
+  });
 })();

@@ -310,6 +310,13 @@ def get_analysis(wildcards):
     return indexes + [RESULTS / study / "sentences.csv" for study in STUDIES]
 
 
+def get_texts(wildcards):
+    """Chapters that people wrote."""
+    folder = PLAN.project.configuration.folder / "studies"
+    texts = [folder / f"{study}.qmd" for study in STUDIES]
+    return [text for text in texts if text.is_file()]
+
+
 def get_products(wildcards):
     """What else a run makes of the studies' measurements."""
     return [

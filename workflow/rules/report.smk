@@ -1,6 +1,11 @@
 # Everything to the report, and the verdict of the run.
 REPORT_SOURCES = stage_sources(
-    "report", ["report", "workflow/collstudy/publish/render.py"]
+    "report",
+    [
+        "report",
+        "workflow/collstudy/publish/render.py",
+        "workflow/collstudy/publish/pages.py",
+    ],
 )
 
 
@@ -9,6 +14,7 @@ rule render_report:
         get_analysis,
         get_products,
         REPORT_SOURCES,
+        get_texts,
     output:
         html=RESULTS / "report" / "index.html",
         pdf=RESULTS / "report" / "report.pdf",

@@ -3,8 +3,8 @@
 
 #' Every algorithm of every place with its latency over the best of the place
 #'
-#' A place is a machine, collective, mapping (with processes a node), number of processes and message size where the
-#' default and another algorithm have a latency. Launches and authors of one machine count together.
+#' A place is a machine, collective, mapping (with processes a node), number of processes (three or more) and message
+#' size where the default and another algorithm have a latency. Launches and authors of one machine count together.
 #'
 #' @param results List from [read_results()] of a study that gathers others.
 #' @return Tibble: machine, simulated, collective, mapping, processes, size_bytes, algorithm, latency_us, slowdown,
@@ -13,8 +13,9 @@
 #' @noRd
 atlas_rows <- function(results) {
   rows <- results$rows
-  rows <- rows[!rows$collective %in% c(point_to_point, applications), ]
-  rows <- bind_rows(map(unname(split(rows, rows$machine)), rows_in_place))
+  # Two ranks send one message whatever the algorithm is called.
+  rows <- rows[!rows$collective %in% c(point_to_point, applications) & rows$processes > 2, ]
+  rows <- bind_rows(rows[0, ], map(unname(split(rows, rows$machine)), rows_in_place))
   if (nrow(rows) == 0) return(mutate(rows, slowdown = numeric(), gain = numeric()))
   rows |>
     group_by(

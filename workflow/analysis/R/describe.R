@@ -64,7 +64,38 @@ tables_of_answer <- function(results) {
     "How often the library's default is the fastest or tied with it, and its regret over all cells, tied ones",
     "included.",
     slowdown_note, "Beside it the one algorithm that would do best if it were used for every cell."
+  )), listed("answer", "collectives", summarise_by_collective(results), paste(
+    "The default's regret by collective; slower: the share of the cells in which it is more than 5 % slower than the",
+    "best measured algorithm.", slowdown_note
   )))
+}
+
+#' The default's regret by collective, all mappings together, by the rule of the chapter on all machines
+#'
+#' @param results List from [read_results()].
+#' @return Columns of [summarise_atlas()], and best_other (the algorithm other than the default with the smallest regret
+#'   among those measured in most cells) with best_other_geometric_mean_pct. No rows for a chapter of its own.
+#' @noRd
+summarise_by_collective <- function(results) {
+  none <- mutate(summarise_atlas(atlas_rows(list(rows = results$rows[0, ]))),
+    best_other = character(), best_other_geometric_mean_pct = numeric())
+  if (!is.null(own_chapter(results))) return(none)
+  results$rows$machine <- coalesce(results$rows$machine, results$study$machine$name)
+  results$rows$simulated <- coalesce(results$rows$simulated, results$study$simulated)
+  rows <- atlas_rows(results)
+  if (nrow(rows) == 0) return(none)
+  others <- filter(rows, .data$algorithm != "default") |>
+    group_by(.data$collective, .data$algorithm) |>
+    summarise(covered = n(), mean = geometric_mean(.data$slowdown), .groups = "drop_last") |>
+    filter(.data$covered == max(.data$covered)) |>
+    slice_min(.data$mean, n = 1, with_ties = FALSE) |>
+    ungroup()
+  others$label <- map2_chr(others$algorithm, others$collective, function(algorithm, collective) {
+    label_algorithm(algorithm, results$study, collective)
+  })
+  left_join(summarise_atlas(rows), transmute(others,
+    .data$collective, best_other = .data$label, best_other_geometric_mean_pct = 100 * (.data$mean - 1)
+  ), by = "collective")
 }
 
 #' The answer of a study in sentences

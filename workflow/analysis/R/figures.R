@@ -3,6 +3,8 @@ write_figures <- function(figures, folder, study) {
     id = character(), section = character(), file = character(), title = character(), caption = character(),
     seed_figure = integer(), width_in = numeric(), height_in = numeric(), interactive = character()
   )
+  # What has nothing to draw, such as sizes that one of the mappings lacks, is no figure.
+  figures <- purrr::discard(figures, function(figure) is.data.frame(figure$plot$data) && nrow(figure$plot$data) == 0)
   index <- bind_rows(none, map_dfr(figures, function(figure) write_figure(figure, folder, study)))
   write_table(index, file.path(folder, "figures", "index.csv"))
 }
@@ -134,13 +136,15 @@ figures_surface <- function(results, collective, rows) {
   algorithm <- if ("chain" %in% algorithms) "chain" else rev(algorithms)[1]
   plane <- filter(fit_loglinear(results, collective), .data$algorithm == .env$algorithm, .data$mapping == .env$mapping)
   here <- levels(droplevels(rows$algorithm[rows$mapping == mappings[1]]))
+  surface <- plot_surface(results, collective, mappings[1])
   c(
     if (nrow(plane) == 1) list(figure(
       collective, "surface-plane", plot_plane(results, collective, algorithm, mapping), caption_plane(plane),
       seed_number(collective, 5), 8, 5.4, part = "models"
     )),
-    list(figure(
-      collective, "surface", plot_surface(results, collective, mappings[1]),
+    # Points that are no grid have no surface.
+    if (nrow(surface$layers[[2]]$data) > 0) list(figure(
+      collective, "surface", surface,
       "Latency (\u00b5s) over processes and message size, one panel per algorithm; height and colour are logarithmic.",
       seed_number(collective, 13), 9, 1.5 + 3.4 * ceiling(length(here) / 2),
       interactive = function() plot_surface_interactive(results, collective, mappings[1])
@@ -159,6 +163,8 @@ figures_wins <- function(results, collective) {
   compared <- summarise_differences(results$medians, collective, results$study$analysis$best_excludes)
   sized <- !anyNA(compared$size_bytes)
   winners <- decide_winners(results, collective)
+  # A map of one number of processes would be one column; the table and the latency against size say the same.
+  if (n_distinct(winners$processes) < 2) return(NULL)
   c(
     if (nrow(winners) > 0) list(figure(
       collective, "decision-map", plot_decision(results, collective), paste0(

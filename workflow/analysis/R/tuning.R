@@ -379,7 +379,7 @@ reached <- function(beside, near) length(beside) == 2 || (near$same_range && len
 #' @param firsts Which splits ([split_tuning()]).
 #' @return Tibble: collective, policy (default, best-single: the algorithm other than the default with the smallest
 #'   geometric mean of regret on the deciding counts, tuned), algorithm (of best-single), split, mapping (or "all"), and
-#'   the columns of [summarise_slowdown()].
+#'   the columns of [summarise_slowdown()] and of [summarise_gains()].
 #' @noRd
 summarise_regret <- function(results, collective, firsts = 1:2) {
   counts <- tuning_counts(results$medians, collective)
@@ -394,15 +394,44 @@ summarise_regret <- function(results, collective, firsts = 1:2) {
         regret = summarise_slowdown(.data$slowdown), .groups = "drop"
       ) |>
       tidyr::unpack("regret") |>
+      left_join(summarise_gains(rows), by = c("policy", "mapping")) |>
       mutate(collective = .env$collective, split = paste0("decided at ", spell_counts(split$decide)))
   }))
+}
+
+#' How much longer the default takes than a policy, with its interval
+#'
+#' Neighbouring sizes of one process count and mapping are alike, so that each such group is one observation: the mean
+#' over its cells of the logarithm of the ratio. The interval is that of the mean over the groups (Student's t).
+#'
+#' @param rows Tibble from [policy_cells()].
+#' @return Tibble: policy, mapping (or "all"), groups, gain_pct, gain_low_pct, gain_high_pct (95 %; NA with one group).
+#' @noRd
+summarise_gains <- function(rows) {
+  default <- filter(rows, .data$policy == "default") |>
+    select("mapping", "processes", "size_bytes", default = "slowdown")
+  groups <- filter(rows, .data$policy != "default") |>
+    inner_join(default, by = c("mapping", "processes", "size_bytes")) |>
+    group_by(.data$policy, .data$mapping, .data$processes) |>
+    summarise(gain = mean(log(.data$default / .data$slowdown)), .groups = "drop")
+  bind_rows(mutate(groups, mapping = "all"), groups) |>
+    group_by(.data$policy, .data$mapping) |>
+    summarise(
+      groups = n(), half = if (n() > 1) stats::qt(0.975, n() - 1) * stats::sd(.data$gain) / sqrt(n()) else NA_real_,
+      gain = mean(.data$gain), .groups = "drop"
+    ) |>
+    transmute(
+      .data$policy, .data$mapping, .data$groups, gain_pct = 100 * expm1(.data$gain),
+      gain_low_pct = 100 * expm1(.data$gain - .data$half), gain_high_pct = 100 * expm1(.data$gain + .data$half)
+    )
 }
 
 no_regret <- function() {
   tibble(
     collective = character(), policy = character(), algorithm = character(), split = character(),
     mapping = character(), geometric_mean_pct = numeric(), mean_pct = numeric(), median_pct = numeric(),
-    p90_pct = numeric(), p99_pct = numeric(), max_pct = numeric(), cells = integer()
+    p90_pct = numeric(), p99_pct = numeric(), max_pct = numeric(), cells = integer(), groups = integer(),
+    gain_pct = numeric(), gain_low_pct = numeric(), gain_high_pct = numeric()
   )
 }
 

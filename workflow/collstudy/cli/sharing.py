@@ -11,7 +11,7 @@ from typing import Any
 from collstudy.base.errors import StudyError
 from collstudy.cli.commands import add
 from collstudy.project.studies import Project
-from collstudy.publish.render import REPORT_SOURCE, Job
+from collstudy.publish.render import REPORT_SOURCE, SINGLE_FILE, Job
 from collstudy.publish.render import render as render_job
 
 
@@ -22,10 +22,13 @@ def add_commands(commands: Any) -> None:
     report.add_argument("--output", type=Path, help="folder of index.html and report.pdf (default: RESULTS/report)")
     report.add_argument("--renderer", choices=("auto", "quarto", "fallback"), default="auto")
     report.add_argument("--source", type=Path, default=REPORT_SOURCE, help="the Quarto project (default: report/)")
+    report.add_argument("--texts", type=Path, help="folder of your own chapters, STUDY.qmd (default: config/studies)")
+    report.add_argument("--single-file", action="store_true", help="also report.html, the whole report in one file")
     report.add_argument("--revision", default="", help="version of this project, for the provenance")
     publishing = add(commands, "publish", publish, "write the report and a data package to a folder")
     publishing.add_argument("studies", nargs="*")
     publishing.add_argument("--to", type=Path, default=Path("publish"), help="folder to write (default: publish)")
+    publishing.add_argument("--single-file", action="store_true", help="also report.html, the whole report in one file")
     analysing = add(
         commands, "reanalyse", reanalyse, "tables, figures and report from measurements.csv, without measuring"
     )
@@ -37,12 +40,14 @@ def add_commands(commands: Any) -> None:
 
 def render(arguments: argparse.Namespace) -> int:
     """Render the report; exit status 1 where it cannot be made."""
-    results = (arguments.results or Project().results).resolve()
+    project = Project(results=arguments.results)
+    results = project.results.resolve()
     job = Job(
         results=results, studies=tuple(dict.fromkeys(arguments.studies)),
         output=(arguments.output or results / "report").resolve(), build=results / "report-build",
         source=arguments.source.resolve(), command=shlex.join(["python", "-m", "collstudy", *sys.argv[1:]]),
-        revision=arguments.revision,
+        revision=arguments.revision, single_file=arguments.single_file,
+        texts=arguments.texts or project.configuration.folder / "studies",
     )  # fmt: skip
     try:
         render_job(job, arguments.renderer)
@@ -61,6 +66,15 @@ def publish(arguments: argparse.Namespace) -> None:
     studies = arguments.studies or [
         name for name in project.default_studies if (project.folder(name) / "measurements.csv").exists()
     ]
+    if arguments.single_file and not (project.results / "report" / SINGLE_FILE).exists():
+        render_job(
+            Job(
+                results=project.results.resolve(), studies=tuple(studies), single_file=True, source=REPORT_SOURCE,
+                output=(project.results / "report").resolve(), build=(project.results / "report-build").resolve(),
+                command=shlex.join(["python", "-m", "collstudy", *sys.argv[1:]]), revision="",
+                texts=project.configuration.folder / "studies",
+            )
+        )  # fmt: skip
     inputs = {name: project.source(name).data() for name in studies}
     for line in package.publish(project.results, studies, arguments.to, {k: v for k, v in inputs.items() if v}):
         print(line)

@@ -37,6 +37,11 @@ def has_r() -> bool:
 
 def why_not(source: Source) -> str:
     """What is not here and without which a study cannot be measured; empty where it can."""
+    machine = source.study.machine
+    cores = machine.cores_per_node * machine.nodes
+    most = max((p for sweep in source.study.sweeps for p in sweep.processes), default=0)
+    if most > cores and not machine.oversubscribe:
+        return f"it needs {most} cores, and {machine.label} has {cores}"
     needs = source.needs()
     libraries = sorted(needs & LIBRARIES)
     if SIMULATOR in needs and toolchain.simulator_version() is None:

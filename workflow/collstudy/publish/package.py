@@ -1,6 +1,6 @@
 """`./study publish`: the report for a web server and a data package to archive.
 
-publish/index.html, report.pdf        the report
+publish/index.html, *.html, ...       the report: its pages with what they load, and report.pdf
 publish/data-package.zip              code, configuration, cells, measurements, tables, versions, checksums, RO-Crate metadata
 publish/.github/workflows/pages.yml   puts the folder on GitHub Pages when it is pushed as a repository
 """
@@ -24,6 +24,7 @@ from collstudy.launch.toolchain import spack_lock
 from collstudy.publish.citation import cff, codemeta, read_citation, zenodo
 from collstudy.publish.crate import METADATA, checksums, crate
 from collstudy.publish.data import read_imported, table
+from collstudy.publish.render import SINGLE_FILE
 from collstudy.publish.versions import info
 
 #: What a package needs of a checkout that is no git repository.
@@ -57,8 +58,8 @@ def publish(results: Path, studies: list[str], target: Path, inputs: Mapping[str
 
     Raises StudyError when the results are not complete.
     """
-    report = {name: results / "report" / name for name in ("index.html", "report.pdf")}
-    lacking = [str(path) for path in report.values() if not path.exists()]
+    report = results / "report"
+    lacking = [str(report / name) for name in ("index.html", "report.pdf") if not (report / name).exists()]
     lacking += [
         str(results / name / "measurements.csv")
         for name in studies
@@ -74,8 +75,7 @@ def publish(results: Path, studies: list[str], target: Path, inputs: Mapping[str
     try:
         _copy_sources(stage)
         cells = sum(_copy_study(results, name, stage / "results") for name in studies)
-        for name, path in report.items():
-            _copy(path, stage / "results" / "report" / name)
+        shutil.copytree(report, stage / "results" / "report")
         _copy_spack(stage)
         # The package analyses just its studies.
         text = (stage / "config" / "config.yaml").read_text(encoding="utf-8")
@@ -97,8 +97,10 @@ def publish(results: Path, studies: list[str], target: Path, inputs: Mapping[str
         (stage / "SHA256SUMS").write_text(checksums(stage), encoding="utf-8")
         archive = target / "data-package.zip"
         _zip(stage, archive)
-        for name, path in report.items():
-            _copy(path, target / name)
+        # Pages of studies that are not published any more.
+        for path in target.glob("sec-*.html"):
+            path.unlink()
+        shutil.copytree(report, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".*"))
         for name in (
             "ARTIFACT.md",
             "LICENSE",
@@ -116,7 +118,8 @@ def publish(results: Path, studies: list[str], target: Path, inputs: Mapping[str
     write_atomically(target / ".github" / "workflows" / "pages.yml", PAGES.encode())
     write_atomically(target / "SHA256SUMS", checksums(target).encode())
     return [
-        f"{target}/index.html and report.pdf: the report",
+        f"{target}/index.html and report.pdf: the report"
+        + (f"; {SINGLE_FILE}: all of it in one file" if (target / SINGLE_FILE).exists() else ""),
         f"{target}/data-package.zip: {len(studies)} studies, {cells} cell files, {archive.stat().st_size / 1e6:.1f} MB",
         "Put the folder on any web server, or push it to GitHub (its workflow does the rest); archive data-package.zip for a DOI.",
     ]

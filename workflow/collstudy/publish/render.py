@@ -1,4 +1,4 @@
-"""Render the report: one HTML file and one PDF from the same .qmd files, with Quarto or with knitr + pandoc + typst.
+"""Render the report: a folder of HTML pages and one PDF of the same .qmd files, with Quarto or knitr, pandoc and typst.
 
 The command is `python -m collstudy render` (cli/sharing.py).
 """
@@ -21,12 +21,15 @@ from pathlib import Path
 
 from collstudy.base.errors import StudyError
 from collstudy.base.paths import ROOT
+from collstudy.publish.pages import finish_pages
 
 REPORT_SOURCE = ROOT / "report"
 #: typst output needs pandoc 3.1.2; the filter's walk order and table attributes need 3.2.
 PANDOC_MINIMUM = (3, 2)
 #: Before 1.9, Quarto fetches a typst package for the callouts of every PDF; compute nodes seldom reach the network.
 QUARTO_MINIMUM = (1, 9)
+#: The whole report in one file, beside the folder of pages.
+SINGLE_FILE = "report.html"
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,10 @@ class Job:
     source: Path
     command: str
     revision: str
+    #: Whether a self-contained report.html is made beside the folder of pages.
+    single_file: bool = False
+    #: Folder of chapters that people wrote, `<study>.qmd`.
+    texts: Path | None = None
 
 
 def say(text: str) -> None:
@@ -173,6 +180,10 @@ def prepare(job: Job, renderer: Renderer) -> None:
     if job.build.exists():
         shutil.rmtree(job.build)
     shutil.copytree(job.source, job.build, ignore=shutil.ignore_patterns(".*", "*.Rproj"))
+    (job.build / "own").mkdir()
+    for study in job.studies:
+        if job.texts and (text := job.texts / f"{study}.qmd").is_file():
+            shutil.copyfile(text, job.build / "own" / text.name)
     facts = {
         "results": str(job.results),
         "results_label": os.path.relpath(job.results),
@@ -187,26 +198,58 @@ def prepare(job: Job, renderer: Renderer) -> None:
     (job.build / "report.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
 
 
-def publish(job: Job, made: dict[str, Path]) -> None:
-    """Move the finished files to their place; an old report stays whole until the new one is."""
-    job.output.mkdir(parents=True, exist_ok=True)
-    for path in made.values():
+#: Says that a folder is a report, which the next one may replace.
+MARK = ".report"
+
+
+def refuse_foreign(folder: Path) -> None:
+    """Raise StudyError where *folder* has something that is no report: rendering replaces it as a whole."""
+    names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    if folder.exists() and not folder.is_dir():
+        raise StudyError(f"report: {folder} is a file")
+    if names - {"index.html", "report.pdf", SINGLE_FILE} and MARK not in names:
+        raise StudyError(f"report: {folder} is not empty and is no report; choose another folder")
+
+
+def publish(job: Job, pages: Path, files: dict[str, Path]) -> None:
+    """Move what was made to its place: the folder *pages* with index.html, and single *files* by their names.
+
+    An old report stays whole until the new one is: the new folder is complete before it takes the old one's place.
+    """
+    for path in (pages / "index.html", *files.values()):
         if not path.is_file() or not path.stat().st_size:
             raise StudyError(f"report: {path} was not made")
-    for name, path in made.items():
-        temporary = job.output / f"{name}.part"
-        shutil.copyfile(path, temporary)
-        os.replace(temporary, job.output / name)
-        say(f"{os.path.relpath(job.output / name)} ({path.stat().st_size / 1e6:.2f} MB)")
+    fresh = job.output.with_name(f"{job.output.name}.new")
+    shutil.rmtree(fresh, ignore_errors=True)
+    shutil.copytree(pages, fresh)
+    for name, path in files.items():
+        shutil.copyfile(path, fresh / name)
+    (fresh / MARK).write_text("The next report replaces this folder.\n", encoding="utf-8")
+    old = job.output.with_name(f"{job.output.name}.old")
+    shutil.rmtree(old, ignore_errors=True)
+    if job.output.exists():
+        os.rename(job.output, old)
+    os.rename(fresh, job.output)
+    shutil.rmtree(old, ignore_errors=True)
+    count = len(list(job.output.glob("*.html")))
+    size = sum(path.stat().st_size for path in job.output.rglob("*") if path.is_file())
+    say(f"{os.path.relpath(job.output / 'index.html')} ({count} pages, {size / 1e6:.1f} MB with figures)")
+    for name in files:
+        say(f"{os.path.relpath(job.output / name)} ({(job.output / name).stat().st_size / 1e6:.2f} MB)")
 
 
 # Quarto -------------------------------------------------------------------------------------------------------------
 
 
-def render_quarto(job: Job, renderer: Renderer) -> dict[str, Path]:
-    """Render both formats with Quarto; what it only warns of (a reference that does not resolve) is an error."""
-    made: dict[str, Path] = {}
-    for target, file, name in (("html", "index.html", "index.html"), ("typst", "index.pdf", "report.pdf")):
+def render_quarto(job: Job, renderer: Renderer) -> tuple[Path, dict[str, Path]]:
+    """Render both formats with Quarto; what it only warns of (a reference that does not resolve) is an error.
+
+    Quarto's HTML is one self-contained page; it is both index.html of the folder and, if asked for, report.html.
+    """
+    pages = job.build / "pages"
+    pages.mkdir()
+    made = {"html": pages / "index.html", "typst": job.build / "report.pdf"}
+    for target, file in (("html", "index.html"), ("typst", "index.pdf")):
         command = [renderer.executable, "render", "index.qmd", "--to", target, "--execute-dir", str(job.build)]
         start = time.monotonic()
         log = run(command, job.build, f"quarto {target}")
@@ -214,11 +257,11 @@ def render_quarto(job: Job, renderer: Renderer) -> dict[str, Path]:
         if not (job.build / "_output" / file).is_file():
             raise failure(f"quarto {target}", f"no {file}", log)
         # Set aside at once: rendering the other format may clean the output folder.
-        made[name] = job.build / name
-        os.replace(job.build / "_output" / file, made[name])
-        refuse_bad_references(log, made[name])
+        os.replace(job.build / "_output" / file, made[target])
+        refuse_bad_references(log, made[target])
         say(f"quarto {target} ({time.monotonic() - start:.1f} s)")
-    return made
+    single = {SINGLE_FILE: made["html"]} if job.single_file else {}
+    return pages, {"report.pdf": made["typst"], **single}
 
 
 def refuse_bad_references(log: str, page: Path) -> None:
@@ -236,6 +279,10 @@ def refuse_bad_references(log: str, page: Path) -> None:
 # Fallback -----------------------------------------------------------------------------------------------------------
 
 
+#: Formats of pandoc_command: pages of HTML, one self-contained page, typst for the PDF.
+PAGES, SINGLE, PAPER = "pages", "single", "paper"
+
+
 def pandoc_command(renderer: Renderer, target: str, output: str) -> list[str]:
     """The pandoc call for one format; runs in the build folder, so that no path needs quoting."""
     common = [
@@ -243,39 +290,62 @@ def pandoc_command(renderer: Renderer, target: str, output: str) -> list[str]:
         "--number-sections", "--lua-filter", "filters/common.lua", "--lua-filter", "filters/crossref.lua",
         "--output", output, "--metadata", "lang=en",
     ]  # fmt: skip
-    if target == "html":
+    if target == PAPER:
+        return [*common, "--to", "typst", "--toc-depth", "2", "--template", "theme/fallback.typst"]
+    page = ["--template", "theme/fallback.html", "--mathml", "--css", "theme/layout.css", "--css", "theme/report.css"]
+    if target == SINGLE:
         return [
-            *common, "--to", "html5", "--toc-depth", "3", "--template", "theme/fallback.html", "--embed-resources",
-            "--mathml", "--css", "theme/layout.css", "--css", "theme/report.css",
+            *common, *page, "--to", "html5", "--toc-depth", "3", "--embed-resources", "--variable", "single-page=true",
         ]  # fmt: skip
-    return [*common, "--to", "typst", "--toc-depth", "2", "--template", "theme/fallback.typst"]
+    return [*common, *page, "--to", "chunkedhtml", "--split-level", "1", "--chunk-template", "%i.html"]
 
 
-def render_html(job: Job, renderer: Renderer) -> None:
+def render_pages(job: Job, renderer: Renderer) -> None:
+    """index.md to a folder with a page for each chapter."""
+    shutil.rmtree(job.build / "pages", ignore_errors=True)
+    run(pandoc_command(renderer, PAGES, "pages"), job.build, "pandoc to HTML")
+    # Pandoc copies the figures, not what the template refers to.
+    shutil.copytree(job.build / "theme", job.build / "pages" / "theme", dirs_exist_ok=True,
+                    ignore=lambda _, names: [name for name in names if not name.endswith((".css", ".js"))])  # fmt: skip
+    finish_pages(job.build / "pages")
+
+
+def render_single(job: Job, renderer: Renderer) -> None:
     """index.md to one self-contained page."""
-    run(pandoc_command(renderer, "html", "index.html"), job.build, "pandoc to HTML")
+    run(pandoc_command(renderer, SINGLE, SINGLE_FILE), job.build, "pandoc to one HTML file")
 
 
 def render_pdf(job: Job, renderer: Renderer) -> None:
     """index.md to PDF through typst."""
-    run(pandoc_command(renderer, "typst", "report.typ"), job.build, "pandoc to typst")
+    run(pandoc_command(renderer, PAPER, "report.typ"), job.build, "pandoc to typst")
     # In its own process: a compiler as a library holds the interpreter's lock, and the HTML is being made meanwhile.
     program = "import sys, typst; typst.compile(sys.argv[1], output=sys.argv[2], root=sys.argv[3])"
     run([sys.executable, "-c", program, "report.typ", "report.pdf", "."], job.build, "typst to PDF")
 
 
-def render_fallback(job: Job, renderer: Renderer) -> dict[str, Path]:
-    """Knitr once, then both formats at the same time."""
+def tell_missing(log: str) -> None:
+    """Say what texts of people ask for and no study has; the pages say it as well."""
+    for line in log.splitlines():
+        if line.startswith("report: config/studies/"):
+            print(line, flush=True)
+
+
+def render_fallback(job: Job, renderer: Renderer) -> tuple[Path, dict[str, Path]]:
+    """Knitr once, then all formats at the same time. Returns the folder of pages and the single files."""
     rscript = shutil.which("Rscript")
     if not rscript:
         raise StudyError("report: no Rscript on PATH; install R")
-    timed("knitr", lambda: run([rscript, "--no-save", "R/knit.R"], job.build, "knitr"))
+    timed("knitr", lambda: tell_missing(run([rscript, "--no-save", "R/knit.R"], job.build, "knitr")))
+    steps = {"HTML": render_pages, "PDF": render_pdf}
+    files = {"report.pdf": job.build / "report.pdf"}
+    if job.single_file:
+        steps["single file"] = render_single
+        files[SINGLE_FILE] = job.build / "report.html"
     with ThreadPoolExecutor(2) as pool:
-        steps = {"HTML": render_html, "PDF": render_pdf}
         running = [pool.submit(timed, name, lambda step=step: step(job, renderer)) for name, step in steps.items()]
         for step in running:
             step.result()
-    return {"index.html": job.build / "index.html", "report.pdf": job.build / "report.pdf"}
+    return job.build / "pages", files
 
 
 def render(job: Job, wanted: str = "auto") -> None:
@@ -285,8 +355,9 @@ def render(job: Job, wanted: str = "auto") -> None:
     for study in job.studies:
         if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", study):
             raise StudyError(f"report: {study!r} is not a study's name")
+    refuse_foreign(job.output)
     renderer = choose_renderer(wanted)
     say(f"{renderer.name} {renderer.version}".strip() + f", pandoc {renderer.pandoc}, typst {renderer.typst}")
     prepare(job, renderer)
-    made = render_quarto(job, renderer) if renderer.name == "Quarto" else render_fallback(job, renderer)
-    publish(job, made)
+    pages, files = render_quarto(job, renderer) if renderer.name == "Quarto" else render_fallback(job, renderer)
+    publish(job, pages, files)

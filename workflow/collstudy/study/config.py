@@ -228,6 +228,21 @@ class Study:
         return self.source.sweeps if isinstance(self.source, Swept) else ()
 
 
+#: In place of a number: as many ranks as there are cores.
+ALL_CORES = "cores"
+
+
+def expand_ranks(spec: list[int] | dict[str, Any], cores: int, where: Place | str) -> tuple[int, ...]:
+    """The same as expand_integers, where `to` may be `cores`: the cores are then always among the numbers.
+
+    Where there are fewer cores than `from`, it is `from` alone: whether that can run here is not the file's matter.
+    """
+    if isinstance(spec, list) or spec["to"] != ALL_CORES:
+        return expand_integers(spec, where)
+    top = max(cores, spec["from"])
+    return tuple(sorted({*expand_integers({**spec, "to": top}, where), top}))
+
+
 #: The most numbers that `{from, to, step}` may stand for.
 MOST_NUMBERS = 10_000
 
@@ -574,9 +589,10 @@ class Configuration:
             )
         per_node = "processes_per_node" in raw
         key = "processes_per_node" if per_node else "processes"
-        processes = expand_integers(raw[key], where / key)
         limit = machine.cores_per_node * (1 if per_node else nodes[0])
-        if processes[-1] > limit and not machine.oversubscribe:
+        processes = expand_ranks(raw[key], limit, where / key)
+        all_cores = isinstance(raw[key], dict) and raw[key]["to"] == ALL_CORES
+        if processes[-1] > limit and not machine.oversubscribe and not all_cores:
             what = "a node" if per_node else f"{nodes[0]} node{'s' * (nodes[0] > 1)}"
             raise StudyError(
                 f"{where / key}: {processes[-1]} is more than the {limit} cores of {what} of machine {machine.name}"
