@@ -78,7 +78,7 @@ figures_with_sizes <- function(results, collective) {
   )
 }
 
-#' The number of a figure in seed 000, which has broadcast and barrier only
+#' The number of a figure in Zampar (2024), which has broadcast and barrier only
 #' @noRd
 seed_number <- function(collective, number) if (collective %in% c("bcast", "barrier")) number else NA
 

@@ -55,7 +55,7 @@ simulated_figure <- function(..., section = NULL) {
   made
 }
 
-#' Figures 2 to 8 of seed 002 for one application, from its default replay
+#' Figures 2 to 8 of Duro et al. (RED-SEA) for one application, from its default replay
 #' @noRd
 figures_of_replay <- function(application) {
   entry <- default_replay(application)

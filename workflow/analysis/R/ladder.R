@@ -218,9 +218,9 @@ latency_matrix <- function(study, latencies, place) {
   found
 }
 
-#' Seed 003's analytical models: latency only, from the matrix L(i, j)
+#' The analytical models of Derin (2025): latency only, from the matrix L(i, j)
 #'
-#' Source: seed 003, section 4 (T. Derin, Exercise 1, July 2025). Bandwidth is neglected and nothing overlaps.
+#' Source: Derin (2025), section 4. Bandwidth is neglected and nothing overlaps.
 #' - pipeline: sum over i = 0..P-2 of L(i, i+1)
 #' - binomial (broadcast and reduce): sum over i = 0..log2(P)-1 of L(0, 2^i)
 #' - chain: maximum over the chains below the root of L(0, first) + sum of L along the chain
@@ -234,7 +234,7 @@ latency_matrix <- function(study, latencies, place) {
 #' @param chain The tree of the chain, from [sending_tree()].
 #' @return Latency in us.
 #' @noRd
-model_seed003 <- function(algorithm, latency, chain = NULL) {
+model_latency_only <- function(algorithm, latency, chain = NULL) {
   processes <- nrow(latency)
   if (processes < 2) return(0)
   steps <- 2^seq(0, ceiling(log2(processes)) - 1)

@@ -103,11 +103,11 @@ bound_note <- function(results, rows, costs) {
 #' @noRd
 reduce_note <- function(algorithms) {
   paste0(
-    " The latency is the mean over the ranks, of which most leave as soon as they have sent; seed 003's models give ",
-    "the time until the root has the result.",
+    " The latency is the mean over the ranks, most of which leave as soon as they have sent; the latency-only models ",
+    "of @derin2025 give the time until the root has the result.",
     if ("rabenseifner" %in% algorithms) paste0(
       " With fewer elements than processes Open MPI replaces Rabenseifner's algorithm by the linear one, presumably ",
-      "also in seed 003's measurement of 2 bytes."
+      "also in the published measurement of 2 bytes."
     )
   )
 }
@@ -139,7 +139,7 @@ plot_models <- function(results, collective, rows, along, costs) {
     context <- list(
       study = results$study, collective = collective, algorithm = algorithm, mapping = mapping, costs = costs
     )
-    models <- models_of_messages[c(if (along == "processes") "seed003", "hockney", "loggp", "loggp_shared")]
+    models <- models_of_messages[c(if (along == "processes") "latency_only", "hockney", "loggp", "loggp_shared")]
     bound <- function(train, test, context) {
       map2_bound(results$study, collective, mapping, test, costs)
     }
@@ -165,7 +165,7 @@ plot_models <- function(results, collective, rows, along, costs) {
     facet_wrap(vars(.data$panel), ncol = 2) +
     scale_colour_manual(values = line_colours, labels = line_words, breaks = names(line_words)) +
     scale_linetype_manual(
-      values = c(seed003 = "longdash", hockney = "dotted", loggp = "dashed", loggp_shared = "solid", bound = "solid"),
+      values = c(latency_only = "longdash", hockney = "dotted", loggp = "dashed", loggp_shared = "solid", bound = "solid"),
       labels = line_words, breaks = names(line_words)
     ) +
     (if (along == "processes") scale_x_continuous("Processes", trans = "log2", breaks = 2^(1:16)) else scale_x_size()) +
@@ -185,11 +185,11 @@ map2_bound <- function(study, collective, mapping, test, costs) {
 }
 
 line_words <- c(
-  seed003 = "Seed 003 (latency only)", hockney = "Hockney", loggp = "LogGP", loggp_shared = "LogGP, shared links",
+  latency_only = "Latency only (Derin 2025)", hockney = "Hockney", loggp = "LogGP", loggp_shared = "LogGP, shared links",
   bound = "Lower bound"
 )
 line_colours <- c(
-  seed003 = "#CC79A7", hockney = "#E69F00", loggp = "#56B4E9", loggp_shared = "#0072B2", bound = "#999999"
+  latency_only = "#CC79A7", hockney = "#E69F00", loggp = "#56B4E9", loggp_shared = "#0072B2", bound = "#999999"
 )
 
 #' Which model to believe, in sentences

@@ -1,13 +1,13 @@
 # Strong scaling of applications: tables, figures and sentences.
 
-#' Seed 004's table of run times, where the study is of its machine
+#' The published table of run times (Wisner), where the study is of its machine
 #'
 #' @param results List from [read_results()].
 #' @return Tibble: n, processes, seconds, speedup. NULL for other machines.
 #' @noRd
 read_published_svd <- function(results) {
   if (!identical(results$study$machine$name, "ethernet-lab")) return(NULL)
-  path <- system.file("extdata", "seed004_svd.csv", package = "collanalysis")
+  path <- system.file("extdata", "wisner_svd.csv", package = "collanalysis")
   readr::read_csv(path, col_types = "ddd", progress = FALSE) |>
     group_by(.data$n) |>
     mutate(speedup = .data$seconds[.data$processes == 1] / .data$seconds) |>
@@ -61,9 +61,9 @@ tables_published_svd <- function(results, name, scaling) {
   if (is.null(published) || name != "svd") return(NULL)
   asked <- filter(published, .data$n %in% scaling$n, .data$processes %in% scaling$processes)
   list(listed(name, "published", spread_sizes(asked, "speedup", ""), paste0(
-    "Seed 004's measured speed-ups, for comparison. Its program rotates the pairs inside a block at every step, ours ",
-    "once a sweep; the flop rate of the simulated machine is taken from its times of one process, so only the shape ",
-    "is a comparison."
+    "Measured speed-ups of @wisner-svd, for comparison. That program rotates the pairs inside a block at every step, ",
+    "this one once per sweep; the flop rate of the simulated machine is taken from the published times of one ",
+    "process, so only the shape is a comparison."
   )))
 }
 
@@ -102,7 +102,7 @@ figures_of_scaling <- function(results) {
       list(
         figure(name, "speedup", plot_speedup(results, here, published), paste0(
           "Speed-up over one process against the number of processes, one line per matrix size; grey: ideal.",
-          if (!is.null(published)) " Hollow points, dashed: seed 004's measurements. Logarithmic axes.",
+          if (!is.null(published)) " Hollow points, dashed: measurements by @wisner-svd. Logarithmic axes.",
           if (is.null(published)) " Logarithmic axes.", lines
         ), NA, 9.5, if (is.null(published)) 4.2 else 6.4),
         figure(name, "communication", plot_communication(results, here), paste0(
@@ -275,7 +275,7 @@ describe_published_svd <- function(results, scaling) {
     summarise(rho = rank_correlation(.data$published_speedup, .data$ours_speedup))
   c(
     paste0(
-      "Seed 004's speed-ups rank the numbers of processes as the simulation does with a correlation (Spearman) of ",
+      "Published [@wisner-svd] and simulated speed-ups rank the numbers of processes with a Spearman correlation of ",
       and_list(paste0(format_number(agreement$rho, 2), " (", size_label(agreement$n), ")")), "."
     ),
     unlist(map(boundaries_between(results, both), function(at) {
@@ -284,7 +284,7 @@ describe_published_svd <- function(results, scaling) {
       }
       sizes <- n_distinct(both$n)
       paste0(
-        "Where a further ", at$level, " is needed, from ", at$before, " to ", at$after, " processes, the seed's ",
+        "Where a further ", at$level, " is needed, from ", at$before, " to ", at$after, " processes, the published ",
         "speed-up falls at ", falls("published_speedup"), " of ", sizes, " sizes, the simulated one at ",
         falls("ours_speedup"), "."
       )

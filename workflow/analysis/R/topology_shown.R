@@ -16,7 +16,7 @@ tables_topology <- function(results) {
       listed("choice", "policies", label_policies(summarise_policies(results), results$study), paste0(
         "Regret of ways to choose the algorithm", note, ": how much slower than the fastest measured algorithm ",
         "of the cell, in percent, over all orders of hosts. The tree is learned from all cells, or judged on a ",
-        "number of nodes that it has not seen (the seed's rules were made by hand on another cluster)."
+        "number of nodes that it has not seen (the hand-made rules come from another cluster)."
       )),
       listed("choice", "tree", summarise_tree(results), paste0(
         "The learned decision trees as rules", note, ". The same decisions for the collectives library (COLL_RULES): ",
@@ -29,14 +29,14 @@ tables_topology <- function(results) {
       ))
     ),
     if (nrow(placement_table(results)) > 0) list(listed("placement", "example", placement_table(results), paste0(
-      "Seed 001, section 1.3", note, ": a binomial broadcast to eight ranks on two nodes with two host files. ",
-      "The seed says about 3 times."
+      "A binomial broadcast to eight ranks on two nodes with two host files", note, ", as in section 1.3 of ",
+      "@bijlani2021, who report a ratio of about 3."
     )))
   )
 }
 
 policy_words <- c(
-  seed001 = "Seed 001's rules", tree_fitted = "Learned tree", tree_held_out = "Learned tree, unseen nodes"
+  seed001 = "Hand-made rules", tree_fitted = "Learned tree", tree_held_out = "Learned tree, unseen nodes"
 )
 
 label_policies <- function(table, study) {
@@ -116,13 +116,14 @@ figures_topology <- function(results) {
     if (nrow(placement_table(results)) > 0) list(figure(
       "placement", "ratio", plot_placement(results), paste0(
         "A binomial broadcast to eight ranks on two nodes: latency with ranks 0, 3, 5, 6 on one node over ",
-        "latency with ranks 0 to 3 there. Dashed: the 3 times that the seed measured."
+        "latency with ranks 0 to 3 there. Dashed: the measured ratio of @bijlani2021, 3."
       ), 2, 8, 3.4
     ))
   )
 }
 
-#' Speed-up against message size for one collective, rows processes a node, columns nodes (seed 001, Figures 3 to 6)
+#' Speed-up against message size for one collective, rows processes a node, columns nodes
+
 #'
 #' @param results List from [read_results()].
 #' @param collective Name of a collective.
@@ -228,7 +229,7 @@ plot_placement <- function(results) {
     tag_simulated(results$study) + theme_study()
 }
 
-#' Seed 001's questions, answered in sentences
+#' The questions of Bijlani and Raol (2021), answered in sentences
 #'
 #' @param results List from [read_results()].
 #' @param part "speedup", "hosts", "choice", "setup" or "placement".
@@ -313,8 +314,8 @@ describe_choice <- function(results) {
   })]
   if (length(complete) == 0) return(character())
   paste0(
-    "Mean regret of the default, of the seed's hand-made rules, and of a learned tree on numbers of nodes that ",
-    "it has not seen: ", paste(map_chr(complete, function(x) {
+    "Mean regret of the default, of the hand-made rules of @bijlani2021, and of a learned tree on numbers of nodes ",
+    "that it has not seen: ", paste(map_chr(complete, function(x) {
       paste0(collective_word(x), " ", of(x, "default"), ", ", of(x, "seed001"), " and ", of(x, "tree_held_out"))
     }), collapse = "; "), "."
   )
@@ -345,7 +346,6 @@ describe_placement <- function(results) {
     "Eight ranks on two nodes, binomial broadcast: with ranks 0, 3, 5 and 6 on one node every message crosses ",
     "the network, and the broadcast takes ", format_number(min(table$ratio)), " to ", format_number(max(table$ratio)),
     " times as long as with ranks 0 to 3 there, ", format_number(large$ratio), " times at ",
-    "", label_bytes(large$size_bytes),
-    " (the seed: about 3 times)."
+    label_bytes(large$size_bytes), " (@bijlani2021: about 3 times)."
   )
 }

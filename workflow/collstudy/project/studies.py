@@ -113,7 +113,7 @@ class Project:
         return self.available(names or self.default_studies, bool(names), whatever_is_here)
 
     def _with_companions(self, names: list[str]) -> list[str]:
-        """The names, each followed by those that its study's `with` names."""
+        """The names, each followed by the companions of its study."""
         found: list[str] = []
         todo = list(names)
         while todo:

@@ -427,9 +427,9 @@ class Configuration:
         return self.folder / "studies" / f"{name}.yaml"
 
     def _companions(self, name: str, raw: dict[str, Any], where: Place) -> tuple[str, ...]:
-        """The studies that `with`, `gather` and `analysis.compare` name."""
+        """The studies that `companions`, `gather` and `analysis.compare` name."""
         compared = raw.get("analysis", {}).get("compare", {}).get("study")
-        companions = {other: where / "with" / index for index, other in enumerate(raw.get("with", ()))}
+        companions = {other: where / "companions" / index for index, other in enumerate(raw.get("companions", ()))}
         for index, other in enumerate(raw.get("gather", ())):
             companions.setdefault(other, where / "gather" / index)
         if compared:

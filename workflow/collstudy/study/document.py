@@ -20,6 +20,14 @@ from collstudy.base.paths import ROOT
 
 SCHEMAS = ROOT / "workflow" / "schemas"
 
+#: By schema: keys of earlier versions and what to do about them.
+FORMER_KEYS = {
+    "study": {
+        "with": "the key is now called `companions`; rename it",
+        "seed": "the key had no effect and was removed; delete the line",
+    }
+}
+
 #: What the file of a machine's fitted costs ends with.
 FITTED_SUFFIX = ".fitted.yaml"
 TAG = "tag:yaml.org,2002:"
@@ -232,7 +240,8 @@ def read_document(path: Path, schema: str) -> tuple[dict[str, Any], Place]:
         elif "propertyNames" in error.relative_schema_path:
             at += (error.instance,)
         line = next((lines[at[:end]] for end in range(len(at), -1, -1) if at[:end] in lines), 1)
-        raise StudyError(f"{shown(path)}, line {line}: {_explain(error)}")
+        former = FORMER_KEYS.get(schema, {}).get(at[0]) if len(at) == 1 else None
+        raise StudyError(f"{shown(path)}, line {line}: " + (f"{at[0]}: {former}" if former else _explain(error)))
     return document, Place(path, lines)
 
 
