@@ -241,7 +241,8 @@ def pandoc_command(renderer: Renderer, target: str, output: str) -> list[str]:
     common = [
         renderer.executable, "index.md", "--from", "markdown", "--standalone", "--fail-if-warnings", "--toc",
         "--number-sections", "--lua-filter", "filters/common.lua", "--lua-filter", "filters/crossref.lua",
-        "--output", output, "--metadata", "lang=en",
+        "--output", output, "--metadata", "lang=en", "--metadata", "bibliography=references.bib",
+        "--metadata", "link-citations=true",
     ]  # fmt: skip
     if target == "html":
         return [
