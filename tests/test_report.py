@@ -174,7 +174,7 @@ SECTIONS = {
 
 
 def make_study(results: Path, name: str, simulated: bool, title: str) -> Path:
-    """A small study as the workflow leaves it (docs/architecture.md), with failed cells and a figure that is gone."""
+    """A small study as the workflow leaves it (docs/files.md), with failed cells and a figure that is gone."""
     folder = results / name
     algorithms = [{"name": "default", "label": "Default"}, {"name": "binary_tree", "label": "Binary tree"}]
     how = {"suite": "collbench", "suite_version": "1.0", "mpi": "openmpi", "mpi_version": "4.1.4", "iterations": [10],

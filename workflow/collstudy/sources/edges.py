@@ -1,6 +1,6 @@
 """What the analysis must know of every launch beside its numbers: where each rank runs, and to whom it sends.
 
-Two tables, `ranks.csv` and `edges.csv` (columns: docs/architecture.md), from what launches the cells (`Cell.place`) and what proves
+Two tables, `ranks.csv` and `edges.csv` (columns: docs/files.md), from what launches the cells (`Cell.place`) and what proves
 them (`patterns.py`), so that the analysis derives neither again.
 """
 
