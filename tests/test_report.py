@@ -211,7 +211,9 @@ def make_study(results: Path, name: str, simulated: bool, title: str) -> Path:
     ids = ["bcast-latency", "bcast-decision-map", "bcast-shapes", "other"]
     rows = [{"id": i, "section": SECTIONS.get(i, "bcast"), "file": f"figures/{i}.svg", **figure} for i in ids]
     write_csv(folder / "figures" / "index.csv", rows)
-    values = [{"algorithm": "binary_tree", "mapping": "core", "mean_difference_us": -1.234567, "note": f"{NASTY} @wisner-svd"}]
+    values = [
+        {"algorithm": "binary_tree", "mapping": "core", "mean_difference_us": -1.234567, "note": f"{NASTY} @wisner-svd"}
+    ]
     write_csv(folder / "tables" / "bcast-default-vs-best.csv", values * 3)
     write_csv(folder / "tables" / "bcast-winners.csv", [{"processes": p, "latency_us": p / 7} for p in range(400)])
     write_csv(folder / "tables" / "bcast-words.csv", [{"n": f"line{n:02}", "words": "long " * 80} for n in range(20)])
