@@ -1,4 +1,4 @@
-"""Digests of the project's own sources, so that a changed analysis or report runs again and a copied result tree does not."""
+"""Digests of the project's sources: a changed analysis or report runs again, a copied result tree does not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read a YAML file strictly: YAML 1.2, no key twice, finite numbers, checked against its schema; every message has its place."""
+"""Read a YAML file strictly: YAML 1.2, unique keys, finite numbers, checked against its schema; messages name the place."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ FORMER_KEYS = {
     }
 }
 
-#: What the file of a machine's fitted costs ends with.
+#: Suffix of the file of a machine's fitted costs.
 FITTED_SUFFIX = ".fitted.yaml"
 TAG = "tag:yaml.org,2002:"
 MERGE = f"{TAG}merge"
-#: A file has less than this many values; aliases of aliases could stand for any number.
+#: Maximum number of values of a file; nested aliases could expand to any number.
 MOST_VALUES = 200_000
-#: Levels of lists and mappings inside of each other.
+#: Maximum nesting of lists and mappings.
 DEEPEST = 50
 
 
 def shown(path: Path) -> str:
-    """Return *path* relative to the working directory where that is shorter."""
+    """Return *path* relative to the working directory if that is shorter."""
     relative = os.path.relpath(path)
     return relative if len(relative) < len(str(path)) else str(path)
 
@@ -58,7 +58,7 @@ class Place:
     def __str__(self) -> str:
         if not self.keys:
             return shown(self.file)
-        # A key that is not there (or comes from elsewhere) is where the nearest one around it is.
+        # A missing key (or one of another file) has the line of the nearest enclosing key.
         known = (self.keys[:end] for end in range(len(self.keys), 0, -1))
         line = next((self.lines[keys] for keys in known if keys in self.lines), None)
         at = f", line {line}" if line else ""
@@ -66,9 +66,9 @@ class Place:
 
 
 class _Loader(yaml.CSafeLoader):
-    """What plain texts mean in YAML 1.2 (10.3.2, core schema): `yes`, `010` and `2026-11-21` are a text, ten and a text.
+    """Plain scalars of YAML 1.2 (10.3.2, core schema): `yes`, `010` and `2026-11-21` are a text, ten and a text.
 
-    libyaml parses these files in a tenth of the time of a parser in Python, and every job reads them.
+    libyaml takes a tenth of the time of a parser in Python, and every job reads these files.
     """
 
     yaml_implicit_resolvers: dict[str, list] = {}
@@ -95,7 +95,7 @@ _Loader.add_constructor(f"{TAG}float", _Loader.construct_number)
 
 
 class _Refused(Exception):
-    """What is wrong with a node, and its line."""
+    """The problem of a node, and its line."""
 
     def __init__(self, node: Node, problem: str):
         super().__init__(problem)
@@ -103,12 +103,12 @@ class _Refused(Exception):
 
 
 def _check_scalar(node: ScalarNode) -> None:
-    """Refuse numbers that are not finite, and everything that is not plain data."""
+    """Reject numbers that are not finite, and everything that is not plain data."""
     kind = node.tag.rpartition(":")[2] if node.tag else "str"
     if kind not in ("str", "int", "float", "bool", "null"):
         raise _Refused(node, f"{node.value!r} has the tag {node.tag}; allowed: texts, numbers, true, false, null")
     if kind == "float" and not math.isfinite(float(node.value.replace(".inf", "inf").replace(".nan", "nan"))):
-        raise _Refused(node, f"{node.value} is no finite number of YAML 1.2; a text is written in quotes")
+        raise _Refused(node, f"{node.value} is not a finite number of YAML 1.2; write texts in quotes")
 
 
 def _check(node: Node, path: tuple, lines: dict[tuple, int], inside: tuple[int, ...]) -> None:
@@ -127,17 +127,17 @@ def _check(node: Node, path: tuple, lines: dict[tuple, int], inside: tuple[int, 
         merged = []
         for key, value in node.value:
             if not isinstance(key, ScalarNode) or key.tag.rpartition(":")[2] not in ("str", "merge"):
-                raise _Refused(key, f"the key {getattr(key, 'value', '')!r} is no text; write it in quotes")
+                raise _Refused(key, f"the key {getattr(key, 'value', '')!r} is not a text; write it in quotes")
             if key.value in first:
                 where = ".".join(map(str, (*path, key.value)))
-                raise _Refused(key, f"the key {where} is there twice; the first one is in line {first[key.value]}")
+                raise _Refused(key, f"duplicate key {where}; the first one is in line {first[key.value]}")
             first[key.value] = key.start_mark.line + 1
             if key.tag == MERGE:
                 merged.append(value)
                 continue
             lines[(*path, key.value)] = key.start_mark.line + 1
             _check(value, (*path, key.value), lines, inside)
-        # What is merged in counts where it stands; own keys win.
+        # Merged keys have the line of the merge; own keys take precedence.
         for value in merged:
             for part in value.value if isinstance(value, SequenceNode) else (value,):
                 below: dict[tuple, int] = {}
@@ -188,7 +188,7 @@ def _explain(error: jsonschema.ValidationError) -> str:
 
 
 def _meant(error: jsonschema.ValidationError) -> str:
-    """What a text may be, in the schema's own words where it has some."""
+    """The allowed values of a text, from the schema's description if there is one."""
     if error.validator == "enum":
         return allowed(error.validator_value)
     return "; allowed: " + str(error.schema.get("description", f"what matches {error.validator_value}"))

@@ -1,8 +1,8 @@
-"""What imported data say against themselves: `import-checks.csv`, one finding a row, with its evidence. Nothing is repaired.
+"""Consistency checks of imported data: `import-checks.csv`, one finding per row, with its evidence. Data are never repaired.
 
-A *series* is what one source measured of one algorithm at one mapping; its values are medians over launches, by nodes, processes
-and size. Thresholds were set on the data of six authors (docs/methodology.md, Import checks), in which they find what is known to be
-wrong and nothing else.
+A *series* has the data of one source, algorithm and mapping; its values are medians over launches, by nodes, processes
+and size. Thresholds were set on the data of six authors (docs/methodology.md, section 7), in which they find the known errors
+and no others.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CELL = ["nodes", "processes", "size_bytes"]
 #: Two algorithms of one source whose times are closer than this (median, 90th percentile) are one algorithm: other pairs of algorithms
 #: with trees of their own differ by 5 % and more, with a wide spread; one algorithm measured twice by 1.4 to 3 %, 5 to 11 %.
 SAME_MEDIAN, SAME_P90 = 0.035, 0.13
-#: Below, trees of few ranks send the same messages.
+#: With fewer ranks, different trees send the same messages.
 FROM_RANKS = 8
 #: Exponent of the time in the number of ranks, 1 to 8 KiB, within one node: where one rank sends every message, or one message
 #: passes every rank, it is 0.79 to 1.4 by all authors; of trees 0.34 to 0.97.
@@ -32,13 +32,13 @@ LEAST_GROWTH = 0.65
 GROWS_WITH_RANKS = ("linear", "pipeline")
 #: Two ranks on two nodes take at least this many times as long as two on one socket (measured: 2.8 to 5), for small messages.
 LEAST_NETWORK = 1.5
-#: A launch is an outlier when it is so many times slower than its neighbours in size and processes.
+#: A launch is an outlier if it is slower than its neighbours in size and processes by this factor.
 OUTLIER = 500.0
 #: A series is noisy when so large a part of its cells, and so many, take five times as long as their neighbours (sound ones: 0.6 %, none).
 NOISY, NOISY_CELLS, NOISE_FACTOR = 0.015, 10, 5.0
 #: Values that two decimals print to better than 0.3 %.
 TOLD_WELL_US = 2.0
-#: Independent measurements never keep a ratio to half a percent.
+#: Independent measurements never have a constant ratio within half a percent.
 SAME_RATIO = 0.005
 #: Sources of one machine agree within 2 to 12 %.
 DISAGREE_MEDIAN = 0.2
@@ -117,7 +117,7 @@ def _percent(value: float) -> str:
 
 
 def _with_done(findings: list[Finding], frame: pd.DataFrame) -> list[Finding]:
-    """What became of the rows that each finding is about: left out, where the study says so for all of the series."""
+    """Action for the rows of each finding: left out, if the study does so for the whole series."""
     if (frame["left_out"] == "").all():
         return findings
     reasons = {
@@ -149,7 +149,7 @@ def _unused(problems: dict[str, int]) -> Iterator[Finding]:
         elif text.startswith("tests whose allocation"):
             yield Finding("processes", place.rstrip(")"), f"{count} {reason}", "certain", "not used")
         elif "last sizes are missing" in text:
-            yield Finding("sizes", place.rstrip(")"), f"{count} {reason}", "likely", "what is there is used")
+            yield Finding("sizes", place.rstrip(")"), f"{count} {reason}", "likely", "the available sizes are used")
 
 
 # --- algorithms
@@ -165,9 +165,9 @@ def _compared(a: np.ndarray, b: np.ndarray) -> tuple[int, float, float]:
 
 
 def _same_as_another(table: pd.DataFrame) -> Iterator[Finding]:
-    """Times that are another algorithm's: of the same source, or nearer to another's of a second source than to their own name's.
+    """Times equal to another algorithm's of the same source, or closer to another's of a second source than to its own.
 
-    The library's default takes no part: it is another's by right.
+    The library's default is excluded: it legitimately equals another algorithm.
     """
     many = table[table.index.get_level_values("processes") >= FROM_RANKS]
     many = many.loc[:, many.columns.get_level_values("algorithm") != "default"]
@@ -185,7 +185,7 @@ def _same_as_another(table: pd.DataFrame) -> Iterator[Finding]:
     for (one, two), (cells, middle, high) in pairs.items():
         if one[2] == two[2] or cells < 20 or not (middle < SAME_MEDIAN and high < SAME_P90):
             continue
-        # Which of the two is not what it says: that which a second source contradicts.
+        # The mislabelled one of the two is that which a second source contradicts.
         for suspect, model in ((one, two), (two, one)):
             own = [
                 (key, value) for pair, value in pairs.items() if suspect in pair
@@ -211,13 +211,13 @@ def _same_as_another(table: pd.DataFrame) -> Iterator[Finding]:
             yield Finding(
                 "algorithm is another", f"{_whole(*one)} and {two[2]}",
                 f"the times of both are equal within {_percent(middle)} in the median ({_percent(high)} at the 90th percentile, {cells} "
-                f"cells of {FROM_RANKS} ranks and more){compared}: one of the two names is wrong",
+                f"cells of {FROM_RANKS} ranks and more){compared}: one of the two labels is wrong",
                 "likely",
             )  # fmt: skip
 
 
 def _growth(table: pd.DataFrame, machine: Machine) -> Iterator[Finding]:
-    """Broadcasts whose time grows slower with the ranks than the pattern that they are named after allows."""
+    """Broadcasts whose time grows more slowly with the ranks than their named pattern allows."""
     found: dict[tuple, list[tuple[str, float]]] = {}
     for series in table.columns:
         source, collective, algorithm, _, mapping = series
@@ -266,7 +266,7 @@ def agreement_of(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def agreement(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """How far the sources of one machine are apart, in the cells that both have: |a / b - 1| in percent."""
+    """Differences between sources of one machine in common cells: |a / b - 1| in percent."""
     found = []
     groups: dict[tuple, list[tuple]] = {}
     for series in table.columns:
@@ -329,13 +329,13 @@ def _stayed_on_the_node(table: pd.DataFrame, machine: Machine) -> Iterator[Findi
             if other != series and _leaves_at_two(other[4]) and other[1] == collective
             and len(of := table[other].reindex(small.index).dropna())
         ]  # fmt: skip
-        # Alone it tells where nothing by core can be compared: algorithms differ between two ranks as well.
+        # Used only without data by core: algorithms differ between two ranks as well.
         if len(small) and peers and (evidence or inside not in table.columns) and small.median() < np.median(peers) / 3:
             evidence.append(
                 f"two ranks take {small.median():.2f} us where others over nodes take {np.median(peers):.2f}"
             )
         if not evidence and len(small) and inside not in table.columns and not peers and small.median() < 0.35:
-            evidence.append(f"two ranks take {small.median():.2f} us, less than a message needs through a network")
+            evidence.append(f"two ranks take {small.median():.2f} us, less than the latency of any network")
             sure = "possible"
         if evidence:
             sure = "certain" if len(evidence) > 1 else sure
@@ -343,7 +343,7 @@ def _stayed_on_the_node(table: pd.DataFrame, machine: Machine) -> Iterator[Findi
 
 
 def _pairs(frame: pd.DataFrame, machine: Machine) -> Iterator[Finding]:
-    """Of a ladder, pairs on two nodes that are as fast as those inside of one."""
+    """Pairs of a ladder on two nodes that are as fast as those within a node."""
     if frame.empty:
         return
     per_node = machine.cores_per_node
@@ -363,7 +363,7 @@ def _pairs(frame: pd.DataFrame, machine: Machine) -> Iterator[Finding]:
 
 
 def _outside(frame: pd.DataFrame) -> Iterator[Finding]:
-    """Means that no P values between the minimum and the maximum have."""
+    """Means that P values between the minimum and the maximum cannot have."""
     known = frame.dropna(subset=["min_latency_us", "max_latency_us"])
     if known.empty:
         return
@@ -462,7 +462,7 @@ def _constant_ratio(a: np.ndarray, b: np.ndarray) -> tuple[float | None, int]:
 
 
 def _copies(frame: pd.DataFrame, others: dict[str, pd.DataFrame]) -> Iterator[Finding]:
-    """Series that are another's, digit by digit: of another algorithm, mapping or source here, or of another source in another study."""
+    """Series equal digit by digit to another algorithm, mapping or source here, or to another source in another study."""
     mine = _first_values(frame)
     for name, other in {"": frame, **others}.items():
         theirs = _first_values(other[other["latency_us"].notna() & (other["collective"] != "pairs")])
@@ -484,13 +484,13 @@ def _copies(frame: pd.DataFrame, others: dict[str, pd.DataFrame]) -> Iterator[Fi
             yield Finding(
                 "equal digit by digit", f"{one}" + ("" if name else f" and {two}"),
                 f"{_percent(share)} and more of {sum(cells for _, _, cells in where)} values are those of {two}"
-                + (f" of study {name}" if name else "") + f" (by {mappings}); which is the copy the values do not say",
+                + (f" of study {name}" if name else "") + f" (by {mappings}); the values do not show which is the copy",
                 "certain",
             )  # fmt: skip
 
 
 def _equal(a: np.ndarray, b: np.ndarray) -> tuple[float, int]:
-    """Share of equal values, and how many cells both have; 0 where there are too few that tell anything."""
+    """Share of equal values and number of common cells; 0 if too few are informative."""
     known = ~(np.isnan(a) | np.isnan(b))
     a, b = a[known], b[known]
     telling = a >= 1.0
@@ -505,7 +505,7 @@ def _first_values(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _paths(frame: pd.DataFrame, series: tuple) -> set[str]:
-    """The files that a series was read from; two studies that read one file are equal by right."""
+    """The files that a series was read from; two studies that read one file are legitimately equal."""
     if "path" not in frame:
         return set()
     wanted = frame
@@ -515,7 +515,7 @@ def _paths(frame: pd.DataFrame, series: tuple) -> set[str]:
 
 
 def _units(table: pd.DataFrame, machine: Machine) -> Iterator[Finding]:
-    """Times that are too small or too large for what they are of, or another source's times a power of a thousand."""
+    """Implausibly small or large times, or times equal to another source's times a power of a thousand."""
     for series in table.columns:
         values = table[series].dropna()
         values = values[values.index.get_level_values("processes") > 1]
@@ -550,7 +550,7 @@ def _units(table: pd.DataFrame, machine: Machine) -> Iterator[Finding]:
 
 
 def _sizes(frame: pd.DataFrame) -> Iterator[Finding]:
-    """Sizes that one series alone has, beside those of the others: another unit, elements instead of bytes, or a slip."""
+    """Sizes of a single series only: another unit, elements instead of bytes, or a mistake."""
     for (source, collective), mine in frame[frame["size_bytes"] > 0].groupby(["source", "collective"]):
         of = mine.groupby(["algorithm", "mapping"])["size_bytes"].agg(lambda sizes: frozenset(sizes))
         if len(of) < 3:
@@ -566,7 +566,7 @@ def _sizes(frame: pd.DataFrame) -> Iterator[Finding]:
                 unit = f"; times {factors[0]:g} they are the sizes of the others" if factors else ""
                 yield Finding(
                     "sizes", (f"{source}: " if source else "") + f"{collective} {key[0]}, by {key[1]}",
-                    f"{len(odd)} of its {len(sizes)} sizes no other series has ({shown}, ...){unit}", "likely",
+                    f"{len(odd)} of its {len(sizes)} sizes occur in no other series ({shown}, ...){unit}", "likely",
                 )  # fmt: skip
 
 
@@ -574,7 +574,7 @@ def _sizes(frame: pd.DataFrame) -> Iterator[Finding]:
 
 
 def _noise(table: pd.DataFrame) -> Iterator[Finding]:
-    """Series of which many cells are far above their neighbours."""
+    """Series with many cells far above their neighbours."""
     for series in table.columns:
         grid = table[series].dropna().groupby(["processes", "size_bytes"]).median().unstack()
         above = np.log(grid.to_numpy()) - _neighbours(np.log(grid.to_numpy()))
@@ -583,7 +583,7 @@ def _noise(table: pd.DataFrame) -> Iterator[Finding]:
         if slow >= NOISY_CELLS and slow >= NOISY * len(above):
             yield Finding(
                 "noise", _named(series),
-                f"{slow} of {len(above)} cells take more than {NOISE_FACTOR:g} times what their neighbours take", "certain",
+                f"{slow} of {len(above)} cells take more than {NOISE_FACTOR:g} times as long as their neighbours", "certain",
             )  # fmt: skip
 
 
