@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from collstudy.project import made
-from collstudy.project.status import last_words
+from collstudy.project.status import run_summary
 from collstudy.project.studies import Project
 from conftest import TINY, Checkout
 
@@ -152,12 +152,12 @@ def test_errors_come_alone(checkout: Checkout, files: dict[str, str], arguments:
     assert not (checkout.folder / "results").exists()
 
 
-def test_the_last_words_count_from_the_store(checkout: Checkout) -> None:
+def test_the_run_summary_counts_from_the_store(checkout: Checkout) -> None:
     assert checkout.snakemake("--cores", "2", MEASURED).returncode == 0
     cells = checkout.folder / "results" / "tiny" / "cells.csv"
     # As a run leaves it that is interrupted before it collects: the table is of an earlier one.
     cells.write_text(cells.read_text().replace("measured", "missing", 1))
     project = Project(checkout.folder / "config", checkout.folder / "results")
-    assert last_words([project.source("tiny")], succeeded=False)[0] == "tiny: 4 measured"
+    assert run_summary([project.source("tiny")], succeeded=False)[0] == "tiny: 4 measured"
     next((checkout.folder / "results" / "cells").rglob("*.json")).unlink()
-    assert last_words([project.source("tiny")], succeeded=False)[0] == "tiny: 3 measured, 1 missing"
+    assert run_summary([project.source("tiny")], succeeded=False)[0] == "tiny: 3 measured, 1 missing"

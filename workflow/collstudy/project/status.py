@@ -129,7 +129,7 @@ def again(state: StudyState, store: Store) -> StudyState:
     return replace(state, tasks={0: tuple(rest)}, failed=failed)
 
 
-def last_words(sources: Iterable[Source], succeeded: bool) -> list[str]:
+def run_summary(sources: Iterable[Source], succeeded: bool) -> list[str]:
     """Summary at the end of a run: state of each study in the store, failures, and the next step."""
     lines = []
     failed = missing = 0
