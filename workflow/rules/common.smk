@@ -96,7 +96,9 @@ class Plan:
         if workflow.is_main_process:
             print(*left_out, sep="\n", end="\n" * len(left_out), file=sys.stderr)
             if not HAS_R:
-                print("R is not installed: no tables, figures and report", file=sys.stderr)
+                print(
+                    "R is not installed: no tables, figures and report", file=sys.stderr
+                )
             self.make()
 
     def names(self):
@@ -189,7 +191,9 @@ onstart:
 
 
 onsuccess:
-    print("\n".join(run_summary(PLAN.sources.values(), succeeded=True)), file=sys.stderr)
+    print(
+        "\n".join(run_summary(PLAN.sources.values(), succeeded=True)), file=sys.stderr
+    )
 
 
 onerror:

@@ -144,7 +144,7 @@ figures_surface <- function(results, collective, rows) {
 caption_plane <- function(plane) {
   paste0(
     "Logarithm of latency (\u00b5s) and the plane fitted to it: R\u00b2 ", formatC(plane$r_squared, 3, format = "f"),
-    ", but a mean error of ", format_pct(plane$mape_pct), " on the very cells that were fitted."
+    ", but a mean error of ", format_pct(plane$mape_pct), " on the fitted cells themselves."
   )
 }
 

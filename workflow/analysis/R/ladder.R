@@ -78,12 +78,12 @@ check_pairs <- function(study, pairs) {
   if (nrow(across) == 0) return(invisible(pairs))
   stop_if <- function(wrong, why) {
     if (isTRUE(wrong)) {
-      stop("the pairs across ", and_list(unique(across$level)), " did not leave one node: ", why,
-           "; this is no ladder between nodes", call. = FALSE)
+      stop("the pairs across ", and_list(unique(across$level)), " share a node: ", why,
+           "; this is not a ladder between nodes", call. = FALSE)
     }
   }
   as_fast <- mean(across$latency_us <= median(inside$latency_us[inside$level == outermost(names, inside$level)]))
-  stop_if(as_fast > 0.1, paste0(format_pct(100 * as_fast), " of them are as fast as pairs inside of one"))
+  stop_if(as_fast > 0.1, paste0(format_pct(100 * as_fast), " of them are as fast as pairs within a node"))
   unit <- group_sizes(study)
   inner <- unit$ranks[match("node", unit$level) + 1]
   if (is.na(inner)) return(invisible(pairs))

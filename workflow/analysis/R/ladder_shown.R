@@ -15,7 +15,7 @@ tables_of_ladder <- function(results) {
       if (any(!is.na(levels$gap_us))) " Gap: time between the smallest messages of a window (\u00b5s)."
     ), part = "levels")),
     if (any(ladder$pairs > 1)) list(listed(timed, "contention", summarise_contention(levels), paste0(
-      "What several pairs at once cost", simulated_note(results$study), ": latency and bandwidth of a pair ",
+      "Cost of concurrent pairs", simulated_note(results$study), ": latency and bandwidth of a pair ",
       "relative to ",
       "one pair alone, and of each level relative to the core level."
     ))),
@@ -183,7 +183,7 @@ plot_per_byte <- function(results, rows, published) {
 #' @noRd
 describe_ladder <- function(results) {
   levels <- summarise_ladder(read_ladder(results))
-  if (nrow(levels) == 0) return("There is no point-to-point measurement.")
+  if (nrow(levels) == 0) return("There are no point-to-point measurements.")
   one <- arrange(filter(levels, .data$pairs == 1), .data$latency_us)
   times <- function(x) paste(format_number(x, 2), "times")
   most <- filter(levels, .data$pairs == max(.data$pairs))
@@ -194,10 +194,10 @@ describe_ladder <- function(results) {
       times(utils::tail(one$latency_us, 1) / one$latency_us[1]), " as long as across the innermost."
     ),
     paste0(
-      "A large one moves at ", and_list(paste0(format_number(one$bandwidth_gb_s), " GB/s (", one$level, ")")), "."
+      "A large message reaches ", and_list(paste0(format_number(one$bandwidth_gb_s), " GB/s (", one$level, ")")), "."
     ),
     if (max(levels$pairs) > 1) paste0(
-      "With ", most$pairs[1], " pairs at once, each pair has ", and_list(paste0(
+      "With ", most$pairs[1], " concurrent pairs, each pair has ", and_list(paste0(
         format_number(most$bandwidth_gb_s), " GB/s (", most$level, ", ",
         format_pct(100 * most$bandwidth_gb_s / one$bandwidth_gb_s[match(most$level, one$level)]), " of one pair's)"
       )), "."
@@ -217,7 +217,7 @@ describe_ladder_of <- function(results, collective) {
     slice_max(.data$bandwidth_mb_s, n = 1, with_ties = FALSE) |>
     arrange(.data$bandwidth_mb_s)
   paste0(
-    "A window of messages moves at up to ", and_list(paste0(
+    "A window of messages reaches up to ", and_list(paste0(
       format_number(best$bandwidth_mb_s / 1000), " GB/s (", best$level, ", ", label_bytes(best$size_bytes), ")"
     )), simulated_note(results$study), "."
   )

@@ -29,7 +29,7 @@ summarise_mappings <- function(results) {
 tables_mapping <- function(results) {
   list(listed("mapping", "best", rename(summarise_mappings(results), slower_than_best_mapping_pct = "best_pct"), paste0(
     "Fastest algorithm of each mapping and message size", simulated_note(results$study), ", its latency (\u00b5s) and ",
-    "bandwidth (MB/s), and how much slower than the best mapping it is. ", slowest_note
+    "bandwidth (MB/s), and slow-down against the best mapping. ", slowest_note
   )))
 }
 
@@ -47,7 +47,7 @@ figures_mapping <- function(results) {
       )
     }),
     list(figure("mapping", "loss", plot_mapping_loss(results), paste0(
-      "How much slower each mapping is than the best one at the same size, in percent. ", slowest_note
+      "Slow-down of each mapping against the best one at the same size, in percent. ", slowest_note
     ), NA, 9, 4))
   )
 }
@@ -89,7 +89,7 @@ plot_mapping_loss <- function(results) {
     scale_fill_manual(values = colours) +
     scale_x_discrete("Message size", labels = function(x) label_bytes(as.numeric(x))) +
     scale_y_continuous("Slower than the best mapping (%)") +
-    labs(title = "What each mapping loses") +
+    labs(title = "Slow-down of each mapping against the best") +
     tag_simulated(results$study) + theme_study() + theme(axis.text.x = element_text(angle = 45, hjust = 1))
 }
 

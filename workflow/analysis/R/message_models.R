@@ -383,7 +383,8 @@ models_of_messages <- list(
 #' The words for models of messages
 #' @noRd
 message_model_words <- c(
-  latency_only = "Latency only (Derin 2025)", hockney = "Hockney", loggp = "LogGP", loggp_shared = "LogGP, shared links",
+  latency_only = "Latency only (Derin 2025)", hockney = "Hockney", loggp = "LogGP",
+  loggp_shared = "LogGP, shared links",
   loggp_fitted = "LogGP, fitted", flops_only = "Flops only", flops_ladder = "Flops and ladder",
   flops_counted = "Counted flops and ladder",
   library_default = "The library's default", measured_best = "Measured best"

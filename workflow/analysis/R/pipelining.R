@@ -1,4 +1,4 @@
-# [duro-redsea], section 3.2.2: one blocking call, one non-blocking call and its wait, and a pipeline of non-blocking calls.
+# [duro-redsea], section 3.2.2: one blocking call, one non-blocking call and its wait, a pipeline of non-blocking calls.
 
 non_blocking <- c(ibcast = "bcast", iallreduce = "allreduce", ireduce_scatter = "reduce_scatter")
 

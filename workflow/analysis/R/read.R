@@ -1,4 +1,4 @@
-#' Read what a study asks for
+#' Read the description of a study
 #'
 #' @param folder Folder `results/<study>` with `study.json` (see docs/files.md).
 #' @return A list: the content of `study.json` (`name`, `title`, `simulated`, `machine`, `collectives`, ...), plus
@@ -170,7 +170,7 @@ several <- function(data, keys) {
   tabulate(id, max(0L, attr(id, "n")))[id] > 1
 }
 
-#' Read which cells a study asked for and what became of them
+#' Read the cells of a study and their status
 #'
 #' @param folder Folder `results/<study>`; `cells.csv` may be missing.
 #' @return Tibble: collective, algorithm, mapping, nodes, processes, status, reason, ... Empty where there is no file.

@@ -195,7 +195,7 @@ summarise_rounds <- function(results) {
 tables_of_rounds <- function(results) {
   list(listed(
     "sampling", "rounds", summarise_rounds(results), paste(
-      "What each round asked for and what it cost; points and time are shares of the whole grid until then. Expected",
+      "Points selected by each round and their cost; points and time are cumulative shares of the whole grid. Expected",
       "regret is the model's own,", regret_note(results)
     )
   ))
@@ -203,7 +203,7 @@ tables_of_rounds <- function(results) {
 
 regret_note <- function(results) {
   name <- results$study$analysis$compare$study
-  if (is.null(read_compared(results))) return("nobody measured the whole grid, so the true one is not known.")
+  if (is.null(read_compared(results))) return("the true one is unknown, because the whole grid was not measured.")
   paste0("the others are those of the model's choice (and of the default) over all cells of the complete ", name, ".")
 }
 
@@ -212,7 +212,7 @@ figures_of_rounds <- function(results) {
   if (nrow(rounds) == 0) return(list())
   list(figure(
     "sampling", "regret", plot_rounds(results, rounds), paste(
-      "Mean regret after each round against the share of the grid's cost that was spent. Dotted: the target.",
+      "Mean regret after each round against the spent share of the grid's cost. Dotted: the target.",
       "Expected regret is the model's own,", regret_note(results)
     ), width = 7, height = 4
   ))
@@ -254,7 +254,7 @@ plot_rounds <- function(results, rounds) {
 describe_rounds <- function(results) {
   study <- results$study
   rounds <- results$tables[["sampling-rounds"]] %||% summarise_rounds(results)
-  if (nrow(rounds) == 0) return("No round asked for anything: there was nothing to decide.")
+  if (nrow(rounds) == 0) return("No round selected points: there was nothing to decide.")
   last <- tail(rounds, 1)
   spent <- sum(rounds$node_minutes)
   ended <- if (last$expected_regret_pct <= study$sampling$target_regret_pct) {

@@ -14,7 +14,7 @@ tables_topology <- function(results) {
         "processes and size. ", slowest_note
       )),
       listed("choice", "policies", label_policies(summarise_policies(results), results$study), paste0(
-        "Regret of ways to choose the algorithm", note, ": how much slower than the fastest measured algorithm ",
+        "Regret of selection policies", note, ": slow-down against the fastest measured algorithm ",
         "of the cell, in percent, over all orders of hosts. The tree is learned from all cells, or judged on a ",
         "number of nodes that it has not seen (the hand-made rules come from another cluster)."
       )),
@@ -23,9 +23,9 @@ tables_topology <- function(results) {
         "tables/decision-rules.txt."
       )),
       listed("setup", "cost", setup_table(rows), paste0(
-        "Making the communicators", note, ", once for a communicator and a root and not part of a call: of the ",
-        "rank that spent most, waiting for others included. Calls: how many calls of the largest message pay ",
-        "for it, where the algorithm gains at all. Shuffled lines."
+        "Creation of the communicators", note, ", once per communicator and root and not part of a call: time of the ",
+        "slowest rank, including waiting. Calls: number of calls of the largest message that amortise ",
+        "it, if the algorithm gains. Shuffled lines."
       ))
     ),
     if (nrow(placement_table(results)) > 0) list(listed("placement", "example", placement_table(results), paste0(
@@ -110,7 +110,7 @@ figures_topology <- function(results) {
         "nodes and processes of each collective. ", slowest_note
       ), NA, 9.5, 1.6 + 2.1 * length(found)),
       figure("choice", "regret", plot_policies(results), paste0(
-        "Mean regret of ways to choose the algorithm, over all cells and orders of hosts."
+        "Mean regret of selection policies, over all cells and orders of hosts."
       ), NA, 9, 1.8 + 1.6 * ceiling(length(found) / 2))
     ),
     if (nrow(placement_table(results)) > 0) list(figure(
@@ -181,7 +181,7 @@ plot_host_orders <- function(results) {
     scale_algorithms_of_all(results, rows$algorithm) +
     scale_x_size() +
     scale_y_log10("Latency / default in block order", labels = format_number, breaks = scales::breaks_log(5)) +
-    labs(title = "What the order of hosts costs") +
+    labs(title = "Cost of the order of hosts") +
     tag_simulated(results$study) + theme_study()
 }
 
@@ -213,7 +213,7 @@ plot_policies <- function(results) {
     scale_colour_manual(values = c(`TRUE` = "grey55", `FALSE` = "#0072B2"), guide = "none") +
     scale_x_continuous("Mean regret (%)", limits = c(0, NA)) +
     scale_y_discrete(NULL) +
-    labs(title = "What choosing costs: rules by hand, a learned tree, one algorithm for all") +
+    labs(title = "Regret: hand-made rules, a learned tree, one algorithm for all") +
     tag_simulated(results$study) + theme_study()
 }
 
@@ -328,12 +328,12 @@ describe_setup <- function(results) {
   paid <- table[!is.na(table$calls_to_pay), ]
   if (nrow(table) == 0) return(character())
   paste0(
-    "On ", table$nodes[1], " nodes with ", table$processes_a_node[1], " processes each, making the communicators ",
+    "On ", table$nodes[1], " nodes with ", table$processes_a_node[1], " processes each, creating the communicators ",
     "of a broadcast or a reduce takes ", format_us(min(table$setup_us)), " to ",
     format_us(max(table$setup_us)), ", once",
     if (nrow(paid) > 0) paste0(
       "; where the algorithm gains for the largest message, ", max(paid$calls_to_pay), " call",
-      if (max(paid$calls_to_pay) > 1) "s", " or fewer pay for it"
+      if (max(paid$calls_to_pay) > 1) "s", " or fewer amortise it"
     ), "."
   )
 }
