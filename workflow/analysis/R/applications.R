@@ -435,7 +435,7 @@ describe_alternatives <- function(results) {
     paste0(
       application$label, " (simulated): ", if (is.na(dominating)) "no collective sends data" else paste0(
         "the collective with most bytes is ", dominating
-      ". Among the alternatives, ", best$replay, if (best$makespan_change_pct < 0) " gains most" else " costs least",
+      ), ". Among the alternatives, ", best$replay, if (best$makespan_change_pct < 0) " gains most" else " costs least",
       ": the makespan changes by ", signed_pct(best$makespan_change_pct), ", time in MPI by ",
       signed_pct(best$communication_change_pct), ", the peak load by ", signed_pct(best$peak_change_pct), "."
     )
