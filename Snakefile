@@ -1,6 +1,6 @@
-# The workflow, where `snakemake` finds it in a checkout. `./study help` tells the commands, config/README.md the keys.
+# The workflow at the place where `snakemake` finds it in a checkout. `./study help` lists the commands, config/README.md the keys.
 include: "workflow/Snakefile"
 
 
-# An included file has no say in what is made when no target is named.
+# An included file does not define the default target.
 workflow.default_target = "all"

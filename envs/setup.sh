@@ -1,7 +1,7 @@
 # What set-up makes in .study/, and how. Sourced by `study`; ROOT and SETUP are set there. No step needs root: as root, on Debian or
 # Ubuntu, packages of envs/debian.txt are installed as well. Every step is done again only when the content of its inputs changed.
 QUARTO_VERSION=1.9.38
-# Seconds after which a step that says nothing is named.
+# Seconds after which a step without output is named.
 SILENCE_S=5
 
 say() { printf 'setup: %s\n' "$*" >&2; }
@@ -12,11 +12,11 @@ check_place() {
   local odd
   odd=$(printf %s "$ROOT" | LC_ALL=C tr -d '\200-\377A-Za-z0-9 /._+,=@~-'; echo end) # a newline at the end would be lost
   odd=${odd%end}
-  [ -z "$odd" ] || die "the path of this checkout has characters that programs which it calls cannot have: $(printf %q "$odd"); of ASCII, \
+  [ -z "$odd" ] || die "the path of this checkout has characters that required programs do not support: $(printf %q "$odd"); of ASCII, \
 letters, digits, blanks and . _ - + , = @ ~ work: $(printf %q "$ROOT")"
 }
 
-# done_before NAME INPUT... : true when NAME was set up from these very inputs. remember NAME INPUT... notes it.
+# done_before NAME INPUT... : true if NAME was set up from these inputs. remember NAME INPUT... records it.
 digest() { cat -- "$@" 2>/dev/null | sha256sum | cut -d' ' -f1; }
 done_before() { local name=$1; shift; [ "$(cat "$SETUP/stamps/$name" 2>/dev/null)" = "$(digest "$@")" ]; }
 remember() { local name=$1; shift; mkdir -p "$SETUP/stamps"; digest "$@" > "$SETUP/stamps/$name"; }
@@ -25,7 +25,7 @@ remember() { local name=$1; shift; mkdir -p "$SETUP/stamps"; digest "$@" > "$SET
 
 declare -A process_of=() text_of=()
 
-# start NAME TEXT COMMAND...: run a step beside the others; what it prints goes to .study/NAME.log.
+# start NAME TEXT COMMAND...: run a step in parallel; its output goes to .study/NAME.log.
 start() {
   local name=$1
   text_of[$name]=$2
@@ -35,7 +35,7 @@ start() {
   process_of[$name]=$!
 }
 
-# attend NAME: wait for a step that may have been started; its status. What still runs is named every few seconds.
+# attend NAME: wait for a step, if started, and return its status. Running steps are named every few seconds.
 attend() {
   local name=$1 since=$SECONDS status
   [ -n "${process_of[$name]:-}" ] || return 0
@@ -79,9 +79,9 @@ apt_install() {
   patiently apt-get install -y --no-install-recommends -o DPkg::Lock::Timeout=600 -o Dpkg::Use-Pty=0 $(packages_of "$@")
 }
 
-# Parts: what the studies need, whether it is here, and what for ------------------------------------------------------------
+# Parts: requirements of studies, availability and purpose ------------------------------------------------------------
 
-# have PART: whether it is here. A module, Spack or conda may provide it: programs and R packages count, not Debian packages.
+# have PART: whether it is available. A module, Spack or conda may provide it: programs and R packages are tested, not Debian packages.
 have() {
   case $1 in
     compiler) command -v gcc && command -v make && echo '#include <stdio.h>' | gcc -E -o /dev/null - ;;
@@ -93,7 +93,7 @@ have() {
   esac > /dev/null 2>&1
 }
 
-# have_r: R with what the analysis imports; which R was looked at is kept, because looking takes half a second.
+# have_r: R with the imports of the analysis; the result is cached per R, because the test takes half a second.
 have_r() {
   local description=$ROOT/workflow/analysis/DESCRIPTION looked
   looked="$(command -v Rscript) $(digest "$description")" || return
@@ -103,7 +103,7 @@ have_r() {
 
 explain_part() {
   case $1 in
-    compiler) echo "a C compiler (gcc, make, the C library's headers): needed to build what measures and simulates" ;;
+    compiler) echo "a C compiler (gcc, make, the C library's headers): needed to build benchmarks and simulations" ;;
     simulator) echo "SimGrid (smpicc, smpirun, g++): needed to simulate and to calibrate" ;;
     r) echo "R ($(Rscript "$ROOT/envs/missing.R" "$ROOT/workflow/analysis/DESCRIPTION" 2>/dev/null || echo Rscript)): needed for tables, figures and the report" ;;
     applications) echo "applications (lammps): they are left out of their study" ;;
@@ -120,10 +120,10 @@ name_missing() {
   for part in "$@"; do
     have "$part" && continue
     lacking+=("$part")
-    say "not here: $(explain_part "$part")${WANTED[$part]:+ (${WANTED[$part]})}"
+    say "missing: $(explain_part "$part")${WANTED[$part]:+ (${WANTED[$part]})}"
   done
   [ ${#lacking[@]} -gt 0 ] || return 0
-  say "ways to get it: a module of the cluster; conda or pixi (envs/environment.yml); Spack (spack.yaml, spack/r); a container (Containerfile); \
+  say "available from: a module of the cluster; conda or pixi (envs/environment.yml); Spack (spack.yaml, spack/r); a container (Containerfile); \
 or as root: apt-get install $(packages_of "${lacking[@]}" | paste -sd' ')"
 }
 
@@ -141,7 +141,7 @@ find_python() {
   return 1
 }
 
-# pip_of PYTHON: how to call pip with it: installed, or the wheel that comes with Python or Debian.
+# pip_of PYTHON: the command of its pip: installed, or the wheel of Python or Debian.
 pip_of() {
   "$1" -c 'import pip' 2>/dev/null && { echo -m; echo pip; return; }
   local wheel
@@ -187,7 +187,7 @@ setup_uv() {
   fi
 }
 
-# use_uv ARGUMENT...: uv with the settings of pip, which sites and users have made, and nothing of its own outside of .study/.
+# use_uv ARGUMENT...: uv with the pip settings of site and user, and no files outside of .study/.
 use_uv() {
   local pip index
   if [ -z "${UV_DEFAULT_INDEX:-}" ]; then
@@ -196,12 +196,12 @@ use_uv() {
     [ -z "$index" ] || export UV_DEFAULT_INDEX=$index
   fi
   [ -n "${SSL_CERT_FILE:-}" ] || [ -z "${PIP_CERT:-}" ] || export SSL_CERT_FILE=$PIP_CERT
-  # Python compiles what it imports first, except where it is told not to keep that.
+  # Python stores compiled modules at the first import, unless this is disabled.
   [ -z "${PYTHONDONTWRITEBYTECODE:-}" ] || export UV_COMPILE_BYTECODE=1
   UV_CACHE_DIR=$SETUP/uv-cache-$BASHPID UV_SYSTEM_CERTS=true UV_PYTHON_DOWNLOADS=never UV_NO_CONFIG=1 "$SETUP/uv/bin/uv" "$@"
 }
 
-# venv NAME LOCK [PROBE]: a virtual environment .study/NAME with exactly what LOCK says. It may be moved.
+# venv NAME LOCK [PROBE]: a movable virtual environment .study/NAME with exactly the packages of LOCK.
 venv() {
   local name=$1 lock=$ROOT/envs/$2
   done_before "$name" "$lock" && [ -x "$SETUP/$name/bin/python" ] && return
@@ -216,7 +216,7 @@ setup_venv() {
   setup_uv && venv venv study.lock
 }
 
-# setup_test_venv: what only tests need, in the same environment.
+# setup_test_venv: requirements of the tests, in the same environment.
 setup_test_venv() {
   done_before test "$ROOT/envs/study.lock" "$ROOT/envs/test.lock" && return
   use_uv pip install --python "$SETUP/venv" --no-deps --require-hashes -r "$ROOT/envs/test.lock" || return
@@ -245,23 +245,23 @@ setup_spack() {
   [ -n "$cluster" ] || die "COLLSTUDY_CLUSTER is not set; it names a folder of spack/ (here: $clusters)"
   [ -e "$ROOT/spack/$cluster/packages.yaml" ] || die "no spack/$cluster/packages.yaml; COLLSTUDY_CLUSTER may be one of: $clusters"
   export COLLSTUDY_CLUSTER
-  # Spack takes a lock up as it is: one of another cluster, or of what this one was, must not be there.
+  # Spack uses a lock as it is: one of another cluster, or of an earlier state, must not be there.
   if [ -e "$ROOT/spack/$cluster/spack.lock" ]; then cp "$ROOT/spack/$cluster/spack.lock" "$ROOT/spack.lock"; else rm -f "$ROOT/spack.lock"; fi
   problems=$(PYTHONPATH=$ROOT/workflow "$SETUP/venv/bin/python" -m collstudy spack-check "$ROOT") \
-    || { printf '%s\n' "$problems" >&2; die "the Spack files do not agree; see above"; }
+    || { printf '%s\n' "$problems" >&2; die "the Spack files disagree; see above"; }
   start spack "Spack: concretize and install (spack.yaml, spack/$cluster)" eval 'spack -e "$ROOT" concretize && spack -e "$ROOT" install'
   attend spack || exit 2
   [ -x "$SETUP/spack/bin/mpicc" ] || die "no mpicc in Spack's view .study/spack; Spack links no externals there (see $SETUP/spack.log)"
   cmp -s "$ROOT/spack.lock" "$ROOT/spack/$cluster/spack.lock" || {
     cp "$ROOT/spack.lock" "$ROOT/spack/$cluster/spack.lock"
-    say "the lock is new: commit spack/$cluster/spack.lock, so that the next set-up installs the very same"
+    say "the lock is new: commit spack/$cluster/spack.lock, so that the next set-up installs the same versions"
   }
 }
 
 # R and the report -----------------------------------------------------------------------------------------------------------
 
-# setup_quarto: Quarto from PyPI, which fetches the rest from GitHub. PyPI's quarto always ends with status 0: only what it prints
-# says whether it works.
+# setup_quarto: Quarto from PyPI, which downloads the rest from GitHub. PyPI's quarto always ends with status 0: only its output
+# shows whether it works.
 setup_quarto() {
   local bin=$SETUP/quarto/bin said="Quarto $QUARTO_VERSION in .study/quarto"
   mkdir -p "$SETUP/stamps"
@@ -286,7 +286,7 @@ setup_r() {
     install_r "${sources[@]}"
 }
 
-# install_r SOURCE...: the R package, which these files are.
+# install_r SOURCE...: install the R package of these files.
 install_r() {
   R CMD INSTALL --no-docs --no-test-load --library="$SETUP/R" "$ROOT/workflow/analysis" && remember r "$@"
 }
@@ -298,7 +298,7 @@ declare -A WANTED=()
 LACKING=()
 MPIS=()
 
-# read_needs [STUDY...]: what these studies (without names: those of config/config.yaml) need, and which of them.
+# read_needs [STUDY...]: requirements of these studies (default: those of config/config.yaml), with the studies.
 read_needs() {
   local needs part studies
   WANTED=() MPIS=()
@@ -320,7 +320,7 @@ lock_setup() {
 }
 unlock_setup() { flock -u 9; exec 9>&-; }
 
-# venv_done NAME LOCK: whether .study/NAME is what LOCK says.
+# venv_done NAME LOCK: whether .study/NAME agrees with LOCK.
 venv_done() { done_before "$1" "$ROOT/envs/$2.lock" && [ -x "$SETUP/$1/bin/python" ]; }
 
 # setup_workflow: the environment in which the workflow's own commands run: Python alone.
@@ -328,18 +328,18 @@ setup_workflow() {
   setup_python
   if ! venv_done venv study; then
     start venv "Python packages of envs/study.lock in .study/venv" setup_venv
-    # All but imported studies need it, and what says so waits for those packages.
+    # All but imported studies need it, and reading the studies needs these packages.
     ! can_install || have compiler || { start compiler "a C compiler" apt_install compiler; attend compiler || true; }
     attend venv || exit 2
   fi
-  # The environment may be a new one.
+  # The environment may be new.
   [ ! -x "$SETUP/quarto/bin/quarto" ] || ln -sf ../../quarto/bin/quarto "$SETUP/venv/bin/quarto"
   write_activate
   activate
 }
 
 # setup [--spack] [--tests | --analysis | --measure | --calibrate MACHINE] [STUDY...]: everything that these studies (--measure: until
-# they are measured), the tests, the analysis alone or the calibration of a machine need and that can be had here.
+# they are measured), the tests, the analysis alone or the calibration of a machine need, as far as available.
 setup() {
   local spack=false tests=false analysis=false measure=() studies=() name part parts=() lacking=() programs=()
   while [ $# -gt 0 ]; do
@@ -367,7 +367,7 @@ setup() {
     read_needs "${measure[@]}" "${studies[@]}"
     programs=("${studies[@]}")
   fi
-  # gcc without make: what Debian's package gcc is alone.
+  # gcc without make, as in Debian's package gcc.
   if ! have compiler && ! can_install && command -v gcc >/dev/null && ! command -v make >/dev/null; then
     start make "make (Debian's package, unpacked in .study/debian)" borrow_package make
     attend make || true
@@ -385,7 +385,7 @@ setup() {
     start quarto "Quarto $QUARTO_VERSION, where it can be fetched" setup_quarto
   fi
   for name in "${MPIS[@]}"; do attend "$name" || exit 2; done
-  # Programs for MPI libraries are built while apt-get brings R and the simulator.
+  # Programs for MPI libraries are built while apt-get installs R and the simulator.
   [ -z "${process_of[system]:-}" ] || $analysis || ! have compiler || build_programs --real "${programs[@]}"
   attend system || true
   if [ -n "${WANTED[r]+x}" ] && have r; then setup_r; fi
@@ -428,16 +428,16 @@ setup_once() {
 build_programs() { (cd "$ROOT" && python -m collstudy build "$@") || die "the C programs could not be built; see above"; }
 
 write_activate() {
-  # It finds its own place: a checkout may be moved, or share .study with another one.
+  # The path is computed: a checkout may be moved, or share .study with another one.
   cat > "$SETUP/activate" <<'ACTIVATE'
-# source .study/activate: the environment in which plain snakemake does what ./study run does (bash, zsh).
+# source .study/activate: the environment in which plain snakemake works like ./study run (bash, zsh).
 _checkout=$(cd "$(dirname "${BASH_SOURCE[0]:-$0}")/.." && pwd)
 export PATH="$_checkout/.study/venv/bin:$PATH" PYTHONPATH="$_checkout/workflow" R_LIBS="$_checkout/.study/R"
 unset _checkout
 ACTIVATE
 }
 
-# activate: the set-up environment: what plain `snakemake` needs as well.
+# activate: the set-up environment, also required by plain `snakemake`.
 activate() {
   export PATH=$SETUP/venv/bin:$PATH PYTHONPATH=$ROOT/workflow${PYTHONPATH:+:$PYTHONPATH} R_LIBS=$SETUP/R${R_LIBS:+:$R_LIBS}
 }

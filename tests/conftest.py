@@ -106,10 +106,10 @@ def _folder(path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def printed_results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder results/seed-000 after collecting and analysing seed 000's files under their printed names."""
+    """Folder results/orfeo-thin-published after collecting and analysing [zampar2024]'s files under their printed names."""
     data = {"STUDY_REFERENCE_DATA": str(reference_data())}
     made = Checkout(_folder(tmp_path_factory.mktemp("orfeo") / "checkout"))
-    parts = [f"results/seed-000/{part}/index.csv" for part in ("tables", "models")]
-    done = made.snakemake("--config", "studies=seed-000", "--", *parts, environment=data)
+    parts = [f"results/orfeo-thin-published/{part}/index.csv" for part in ("tables", "models")]
+    done = made.snakemake("--config", "studies=orfeo-thin-published", "--", *parts, environment=data)
     assert done.returncode == 0, done.stdout + done.stderr
-    return made.folder / "results" / "seed-000"
+    return made.folder / "results" / "orfeo-thin-published"

@@ -1,4 +1,4 @@
-"""`advise`: what it knows, what it rests on, and what it says when it does not know."""
+"""`advise`: its decisions, their basis, and its answer without a decision."""
 
 import argparse
 import json
@@ -38,7 +38,7 @@ def folder(tmp_path):
 
 def test_sizes():
     assert [parse_size(text) for text in ("64KiB", "64k", "1MiB", "8", "2kb")] == [65536, 65536, 1 << 20, 8, 2000]
-    with pytest.raises(argparse.ArgumentTypeError, match="no size"):
+    with pytest.raises(argparse.ArgumentTypeError, match="not a size"):
         parse_size("much")
 
 
@@ -65,7 +65,7 @@ def test_a_simulated_study_says_how_far_it_is_off(tmp_path, folder):
     for name in ("study.json", "measurements.csv", "tuning", "tables"):
         (tmp_path / name).rename(study / name)
     question = Question("bcast", "core", 2, 8, 1024)
-    assert "no study here compares the machine with a real one" in "\n".join(answer(study, question)[1])
+    assert "no study compares the machine with a real one" in "\n".join(answer(study, question)[1])
     compared = tmp_path / "judge"
     (compared / "tables").mkdir(parents=True)
     (compared / "study.json").write_text(json.dumps({"name": "judge", "machine": {"name": "toy"}}))
@@ -101,8 +101,8 @@ def test_it_does_not_know(folder, processes, size):
     known, lines = answer(folder, Question("bcast", "core", 2, processes, size))
     text = "\n".join(lines)
     assert not known
-    assert "does not know" in text and "cells that would tell: bcast with default, chain" in text
-    assert "it decided for 8 to 9 processes" in text
+    assert "no decision" in text and "cells to measure: bcast with default, chain" in text
+    assert "decided: 8 to 9 processes" in text
 
 
 def test_a_withdrawn_rule_is_not_advised(folder):
@@ -116,11 +116,11 @@ def test_a_withdrawn_rule_is_not_advised(folder):
 def test_the_command_says_what_is_missing(tmp_path):
     with pytest.raises(advise.StudyError, match="needs --size"):
         advise.advise(tmp_path, Question("bcast", "core", 2, 8, None), None)
-    with pytest.raises(advise.StudyError, match="nothing is decided yet"):
+    with pytest.raises(advise.StudyError, match="no decisions yet"):
         advise.advise(tmp_path, Question("bcast", "core", 2, 8, 8), None)
 
 
-def test_the_machine_that_is_most_like_the_askers_answers_first(tmp_path, folder):
+def test_the_most_similar_machine_answers_first(tmp_path, folder):
     results = tmp_path / "results"
     for name, cores in (("large", 64), ("small", 12)):
         shutil.copytree(folder, results / name, ignore=shutil.ignore_patterns("results"))
@@ -132,9 +132,9 @@ def test_the_machine_that_is_most_like_the_askers_answers_first(tmp_path, folder
     known, lines = advise.advise(results, Question("bcast", "core", 2, 8, 1024), None, asker)
     heads = [line for line in lines if line.startswith("Study")]
     assert known and heads == ["Study small (Small, measured):", "Study large (Large, measured):"]
-    assert lines[2] == "  the same shape as the asker's machine: 24 cores a node in 2 sockets"
+    assert lines[2] == "  the same shape as the requested machine: 24 cores per node in 2 sockets"
     assert (
-        "  unlike the asker's machine: 128 cores a node in 2 sockets, the asker's has 24 cores a node in 2 sockets"
+        "  differs from the requested machine: 128 cores per node in 2 sockets; the requested one has 24 cores per node in 2 sockets"
         in lines
     )
 

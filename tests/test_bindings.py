@@ -77,7 +77,7 @@ def test_every_kind_of_disagreement_is_named():
     text = "[thin001.x:1] Rank 0 bound to package[0][core:L0]\n[thin001:1] Rank 1 bound to package[0][core:L5]\n"
     text += "[thin002:1] Rank 2 is not bound (or bound to all available processors)\n"
     assert misplaced(parse_bindings(text), places("core")[:4], HOSTS) == [
-        "rank 1: asked for thin001 core 1, is on thin001 core 5",
-        "rank 2: asked for thin001 core 2, not bound on thin002",
-        "rank 3: asked for thin001 core 3, not reported",
+        "rank 1: requested thin001 core 1, placed on thin001 core 5",
+        "rank 2: requested thin001 core 2, not bound on thin002",
+        "rank 3: requested thin001 core 3, not reported",
     ]

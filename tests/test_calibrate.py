@@ -106,7 +106,7 @@ def test_the_eager_limit_is_the_one_that_fits_best() -> None:
 
 
 def test_nothing_in_common_is_an_error() -> None:
-    with pytest.raises(StudyError, match="no simulated cell was measured"):
+    with pytest.raises(StudyError, match="no simulated cell was also measured"):
         misfit({("bcast", "linear", "core", 2, 1): 1.0}, {})
 
 

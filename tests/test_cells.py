@@ -150,7 +150,7 @@ def test_listed_hosts() -> None:
     cores = place(MACHINE, [], 2, 4, None, {"ranks": [0, 1, 1, 0]})
     assert [(core.node, core.core_of_node) for core in cores] == [(0, 0), (1, 0), (1, 1), (0, 1)]
     for listed, used, processes in (([0, 1], 2, 3), ([0, 2], 2, 2), ([0, 0, 0], 1, 3)):
-        with pytest.raises(StudyError, match="a mapping lists"):
+        with pytest.raises(StudyError, match="the mapping lists"):
             place(MACHINE, [], used, processes, None, {"ranks": listed})
 
 

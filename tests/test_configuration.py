@@ -118,14 +118,21 @@ def test_sizes_by_a_factor(checkout: Checkout) -> None:
 
 def test_companions_run_as_well(checkout: Checkout) -> None:
     checkout.write("config/machines/thin.yaml", THIN)
-    checkout.write("config/studies/tiny.yaml", TINY + "with: [twin]\n")
+    checkout.write("config/studies/tiny.yaml", TINY + "companions: [twin]\n")
     # They may name each other.
-    checkout.write("config/studies/twin.yaml", TINY.replace("binomial", "chain") + "with: [tiny]\n")
+    checkout.write("config/studies/twin.yaml", TINY.replace("binomial", "chain") + "companions: [tiny]\n")
     done = checkout.collstudy("status", "tiny")
     assert [line.split(":")[0] for line in done.stdout.splitlines() if "cells" in line] == ["tiny", "twin"], done.stdout
-    checkout.write("config/studies/twin.yaml", TINY + "with: [triplet]\n")
+    checkout.write("config/studies/twin.yaml", TINY + "companions: [triplet]\n")
     done = checkout.collstudy("status", "tiny")
-    assert done.returncode == 2 and "twin.yaml, line 13: with.0: no study 'triplet'; known: " in done.stderr
+    assert done.returncode == 2 and "twin.yaml, line 13: companions.0: no study 'triplet'; known: " in done.stderr
+
+
+def test_a_key_of_an_earlier_version_names_its_successor(checkout: Checkout) -> None:
+    checkout.write("config/machines/thin.yaml", THIN)
+    checkout.write("config/studies/tiny.yaml", TINY + "with: [twin]\n")
+    done = checkout.collstudy("status", "tiny")
+    assert done.returncode == 2 and "tiny.yaml, line 13: with: the key is now called `companions`" in done.stderr
 
 
 def test_snakemake_says_the_same_before_anything_runs(checkout: Checkout) -> None:

@@ -118,7 +118,7 @@ def test_a_file_of_an_earlier_version_gets_its_digest_when_it_is_written_again(c
     store.write(cell, Record((*record.launches, launch(cell, 4)), record.proof), None)
     assert len(json.loads(path.read_text())["content"]) == 64
     change(path, POSSIBLE["one digit"])
-    with pytest.raises(Damaged, match="digest of its content does not fit"):
+    with pytest.raises(Damaged, match="the digest differs"):
         store.read(cell)
 
 
@@ -185,7 +185,10 @@ def test_a_folder_where_a_lock_should_be(cell: Cell, tmp_path: Path) -> None:
     store = Store(tmp_path)
     lock = tmp_path / ".locks" / f"{cell.digest[:16]}.lock"
     lock.mkdir(parents=True)
-    with pytest.raises(StudyError, match=rf"{lock.name}.*a lock belongs there: remove it"), store.lock(cell):
+    with (
+        pytest.raises(StudyError, match=rf"{lock.name}.*this is the place of a lock file: remove it"),
+        store.lock(cell),
+    ):
         pass
     (tmp_path / ".locks" / "block.lock").mkdir()
     assert store.block_runs("block") is False
@@ -193,7 +196,7 @@ def test_a_folder_where_a_lock_should_be(cell: Cell, tmp_path: Path) -> None:
 
 def test_a_file_where_the_locks_should_be(cell: Cell, tmp_path: Path) -> None:
     (tmp_path / ".locks").touch()
-    with pytest.raises(StudyError, match="a lock belongs there"), Store(tmp_path).lock(cell):
+    with pytest.raises(StudyError, match="this is the place of a lock file"), Store(tmp_path).lock(cell):
         pass
     assert Store(tmp_path).block_runs("block") is False
 
@@ -203,4 +206,4 @@ def test_a_note_of_the_run_that_says_nothing(tmp_path: Path, owner: str) -> None
     (tmp_path / ".snakemake" / "locks").mkdir(parents=True)
     (tmp_path / ".snakemake" / "locks" / "0.input.lock").touch()
     (tmp_path / ".snakemake" / "collstudy-run.json").write_text(owner)
-    assert "it is not known who holds the lock" in (stale_lock(tmp_path) or "")
+    assert "the holder of this folder's lock is unknown" in (stale_lock(tmp_path) or "")

@@ -247,7 +247,7 @@ def published() -> dict[str, tuple[Rows, dict[str, int]]]:
     reference_data()
     project = Project()
     studies = {}
-    for name in ("seed-000", "orfeo-thin", "orfeo-epyc", "leonardo"):
+    for name in ("orfeo-thin-published", "orfeo-thin", "orfeo-epyc", "leonardo"):
         rows, account = imported.read_all(project.study(name), project.context.catalogue)
         studies[name] = (rows, account["problems"])
     return studies
@@ -274,7 +274,7 @@ def test_other_authors_data(published: dict[str, tuple[Rows, dict[str, int]]]) -
     warned = [finding for finding in (*findings["sources disagree"], *findings["never left the node"])]
     assert all(finding.done.startswith("left out by the study") for finding in warned)
 
-    printed, problems = published["seed-000"]
+    printed, problems = published["orfeo-thin-published"]
     findings = found(printed, {"orfeo-thin": thin}, problems)
     assert set(findings) == {"equal digit by digit"}
     assert {finding.where for finding in findings["equal digit by digit"]} == {

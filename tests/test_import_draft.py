@@ -30,7 +30,7 @@ def test_the_draft_of_numbered_files(tmp_path: Path) -> None:
     assert entry["path"] == f"{tmp_path}/bcast{{algorithm}}_{{mapping}}_thin.csv"
     assert (entry["collective"], entry["unit"], entry["algorithms"]) == ("bcast", "ns", "numbers")
     assert entry["columns"] == {"processes": "Processes", "size_bytes": "Size", "latency_us": "Avg Latency (ns)"}
-    assert any("what the column 'Notes' is" in question for question in questions)
+    assert any("the meaning of the column 'Notes'" in question for question in questions)
     assert any("whether the algorithms 1, 6 are Open MPI's numbers" in question for question in questions)
 
 
@@ -44,11 +44,13 @@ def test_the_draft_of_named_algorithms(tmp_path: Path) -> None:
     assert entry["algorithms"] == {"Binomial": "binomial", "In-order binary": "in_order_binary", "Mine": "?"}
     assert entry["mappings"] == {"rack": "?"}
     assert any("the algorithms Mine; known: " in question for question in questions)
-    assert any(question.startswith("machine: which machine it was") for question in questions)
+    assert any(question.startswith("machine: the machine of the measurements") for question in questions)
 
 
 def test_a_folder_without_results(tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match="no CSV file, no output of OSU Micro-Benchmarks and no archive of PICO in it"):
+    with pytest.raises(
+        StudyError, match="contains no CSV file, no output of OSU Micro-Benchmarks and no archive of PICO"
+    ):
         draft(tmp_path, "theirs", None, CONFIGURATION)
 
 
@@ -95,7 +97,7 @@ def test_fetching_checks_every_file(
     (tmp_path / "orfeo-epyc-derin" / "bcast_combined.csv").unlink()
     monkeypatch.setattr(imports.urllib.request, "urlopen", lambda url, timeout: Answer(b"another"))
     assert main(["fetch", "orfeo-epyc-derin"]) == 2
-    assert "another checksum" in capsys.readouterr().err
+    assert "the checksum differs" in capsys.readouterr().err
     assert not (tmp_path / "orfeo-epyc-derin" / "bcast_combined.csv").exists()
 
 

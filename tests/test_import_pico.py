@@ -68,7 +68,7 @@ def test_a_run(theirs: Import, archive: bool) -> None:
     assert rows["allgather", "ring"]["size_bytes"] == "16"
     problems = theirs.account["problems"]
     assert [count for text, count in problems.items() if "not Open MPI's" in text] == [1]
-    assert [count for text, count in problems.items() if "does not ask for (where)" in text] == [1]
+    assert [count for text, count in problems.items() if "does not select (where)" in text] == [1]
 
 
 def test_calls_that_are_no_times_are_counted(theirs: Import) -> None:
@@ -82,7 +82,7 @@ def test_calls_that_are_no_times_are_counted(theirs: Import) -> None:
         "time is negative",
         "time is not a number",
         "another number of fields",
-        "line is cut",
+        "line is truncated",
     ):
         assert reason in told
 
@@ -90,9 +90,7 @@ def test_calls_that_are_no_times_are_counted(theirs: Import) -> None:
 def test_an_allocation_of_another_number_of_ranks(theirs: Import) -> None:
     write_run(theirs, hosts=16)
     said = theirs.refused(STUDY)
-    assert (
-        "tests whose allocation has another number of ranks than the metadata say" in said and "16 instead of 4" in said
-    )
+    assert "tests whose allocation has another number of ranks than the metadata" in said and "16 instead of 4" in said
     theirs.collect(STUDY.replace("format: pico", "format: pico\n      ranks: allocation"))
     assert {(r["nodes"], r["processes"], r["mapping"]) for r in theirs.rows()} == {("4", "16", "core")}
 

@@ -195,4 +195,4 @@ def test_a_pair_between_nodes_that_stayed_on_one_is_not_proved(checkout: Checkou
         return openmpi.judge(cell, told, checkout.folder, placement, ["a", "b"])
 
     assert judged("b")["placed"] is True
-    assert judged("a")["placed"] is False and judged("a")["detail"] == "rank 1: asked for b, is on a"
+    assert judged("a")["placed"] is False and judged("a")["detail"] == "rank 1: requested b, placed on a"

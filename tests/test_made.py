@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from collstudy.project import made
-from collstudy.project.status import last_words
+from collstudy.project.status import run_summary
 from collstudy.project.studies import Project
 from conftest import TINY, Checkout
 
@@ -107,7 +107,7 @@ def test_damage_of_the_store_ends_in_no_traceback(checkout: Checkout) -> None:
     four.write_text(json.dumps(document))
     (checkout.folder / "results" / ".summaries.json").write_text("null")
     verified = checkout.collstudy("verify", "tiny")
-    assert verified.returncode == 1 and "tiny: 4 asked for: 4 damaged" in verified.stdout
+    assert verified.returncode == 1 and "tiny: 4 requested: 4 damaged" in verified.stdout
     for path in (one, two, three, four):
         assert path.name in verified.stdout
     done = checkout.snakemake("--cores", "2", MEASURED)
@@ -125,14 +125,16 @@ def test_a_folder_where_a_lock_should_be_is_one_sentence(checkout: Checkout) -> 
         lock.mkdir()
     done = checkout.snakemake("--cores", "2", MEASURED)
     printed = done.stdout + done.stderr
-    assert done.returncode != 0 and "a lock belongs there: remove it" in printed and "Traceback" not in printed
+    assert (
+        done.returncode != 0 and "this is the place of a lock file: remove it" in printed and "Traceback" not in printed
+    )
 
 
 @pytest.mark.parametrize(
     ("files", "arguments", "said"),
     [
         ({"studies/tiny.yaml": TINY.replace("[core]", "[cores]")}, (), "studies/tiny.yaml, line 8: sweeps.0.mappings: unknown 'cores'"),
-        ({"config.yaml": "studies: [tiny]\nstudies: [thin]\n"}, (), "config.yaml, line 2: the key studies is there twice"),
+        ({"config.yaml": "studies: [tiny]\nstudies: [thin]\n"}, (), "config.yaml, line 2: duplicate key studies"),
         ({"config.yaml": "studies: [tiny\n"}, (), "config.yaml, line 2"),
         ({"config.yaml": "studios: [tiny]\n"}, (), "config.yaml, line 1: unknown key 'studios'"),
         ({}, ("--config", "studies=report"), "a study cannot be called 'report'"),
@@ -150,12 +152,12 @@ def test_errors_come_alone(checkout: Checkout, files: dict[str, str], arguments:
     assert not (checkout.folder / "results").exists()
 
 
-def test_the_last_words_count_from_the_store(checkout: Checkout) -> None:
+def test_the_run_summary_counts_from_the_store(checkout: Checkout) -> None:
     assert checkout.snakemake("--cores", "2", MEASURED).returncode == 0
     cells = checkout.folder / "results" / "tiny" / "cells.csv"
     # As a run leaves it that is interrupted before it collects: the table is of an earlier one.
     cells.write_text(cells.read_text().replace("measured", "missing", 1))
     project = Project(checkout.folder / "config", checkout.folder / "results")
-    assert last_words([project.source("tiny")], succeeded=False)[0] == "tiny: 4 measured"
+    assert run_summary([project.source("tiny")], succeeded=False)[0] == "tiny: 4 measured"
     next((checkout.folder / "results" / "cells").rglob("*.json")).unlink()
-    assert last_words([project.source("tiny")], succeeded=False)[0] == "tiny: 3 measured, 1 missing"
+    assert run_summary([project.source("tiny")], succeeded=False)[0] == "tiny: 3 measured, 1 missing"

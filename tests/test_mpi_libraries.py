@@ -273,7 +273,7 @@ def test_ranks_on_several_nodes(checkout: Checkout, tmp_path: Path) -> None:
     assert command[command.index("-bind-to") + 1] == "user:0,12"
     assert Path(command[command.index("-machinefile") + 1]).read_text().split() == ["a:1", "b:1"]
     uneven = cell_from(identity | {"mpi": cell.mpi, "hosts": {"shuffle": "core", "seed": 2}})
-    with pytest.raises(StudyError, match="their order differs from node to node"):
+    with pytest.raises(StudyError, match="the order of cores differs between nodes"):
         hydra.prepare(machine, uneven, uneven.place(machine), tmp_path, ["a", "b"])
 
 

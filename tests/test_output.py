@@ -43,7 +43,7 @@ def test_recorded_outputs_of_the_real_suite(path: Path) -> None:
     ("text", "expected"),
     [
         (GOOD.rsplit("\n", 2)[0], "sizes \\[4\\] are missing"),
-        (GOOD.replace("  0.30         100", ""), "3 fields, the header has 5"),
+        (GOOD.replace("  0.30         100", ""), "3 fields, but the header has 5"),
         (GOOD.replace("0.22", "nan"), "not a number|not a finite number"),
         (GOOD.replace("# Size", "# Nothing"), "before the header"),
         ("", "sizes \\[1, 2, 4\\] are missing"),

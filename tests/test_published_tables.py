@@ -1,6 +1,6 @@
-"""The tables that seed 000 published come out of its author's own data, every row, to the printed digits.
+"""The tables that [zampar2024] published come out of its author's own data, every row, to the printed digits.
 
-What the seed prints as "Linear" is Open MPI's binomial broadcast: config/studies/seed-000.yaml.
+The algorithm printed as "Linear" is Open MPI's binomial broadcast: config/studies/orfeo-thin-published.yaml.
 """
 
 from __future__ import annotations

@@ -175,7 +175,7 @@ SECTIONS = {
 
 
 def make_study(results: Path, name: str, simulated: bool, title: str) -> Path:
-    """A small study as the workflow leaves it (docs/architecture.md), with failed cells and a figure that is gone."""
+    """A small study as the workflow leaves it (docs/files.md), with failed cells and a figure that is gone."""
     folder = results / name
     algorithms = [{"name": "default", "label": "Default"}, {"name": "binary_tree", "label": "Binary tree"}]
     how = {"suite": "collbench", "suite_version": "1.0", "mpi": "openmpi", "mpi_version": "4.1.4", "iterations": [10],
@@ -212,7 +212,9 @@ def make_study(results: Path, name: str, simulated: bool, title: str) -> Path:
     ids = ["bcast-latency", "bcast-decision-map", "bcast-shapes", "other"]
     rows = [{"id": i, "section": SECTIONS.get(i, "bcast"), "file": f"figures/{i}.svg", **figure} for i in ids]
     write_csv(folder / "figures" / "index.csv", rows)
-    values = [{"algorithm": "binary_tree", "mapping": "core", "mean_difference_us": -1.234567, "note": NASTY}]
+    values = [
+        {"algorithm": "binary_tree", "mapping": "core", "mean_difference_us": -1.234567, "note": f"{NASTY} @wisner-svd"}
+    ]
     write_csv(folder / "tables" / "bcast-default-vs-best.csv", values * 3)
     write_csv(folder / "tables" / "bcast-winners.csv", [{"processes": p, "latency_us": p / 7} for p in range(400)])
     write_csv(folder / "tables" / "bcast-words.csv", [{"n": f"line{n:02}", "words": "long " * 80} for n in range(20)])
@@ -239,7 +241,7 @@ def make_study(results: Path, name: str, simulated: bool, title: str) -> Path:
                 "id": i,
                 "section": SECTIONS.get(i, "bcast"),
                 "file": f"tables/{i}.csv",
-                "caption": f"Table {i} {NASTY}",
+                "caption": f"Table {i} {NASTY} [@derin2025]",
                 "seed_table": "",
             }
             for i in tables
@@ -461,6 +463,13 @@ def test_cells_without_numbers_are_listed_with_reasons(made):
     assert "6 of 9 cells have no number that can be used" in made["text"]
 
 
+def test_works_are_cited_and_listed(made):
+    text = made["text"].lower()
+    for words in ("(derin 2025)", "wisner (n.d.)", "comparative analysis of openmpi algorithms", "hoefler and belli"):
+        assert words in text
+    assert "@derin2025" not in text and "@wisner" not in text
+
+
 def test_missing_files_are_named(made):
     assert "figures/bcast-decision-map.svg is missing" in made["text"]
     assert "tables/bcast-gone.csv is missing or empty" in made["text"]
@@ -488,6 +497,9 @@ def test_pdf_has_text(made):
     text = subprocess.run(["pdftotext", "-layout", str(pdf), "-"], capture_output=True, text=True, check=True).stdout
     for words in ("Contents", "How it was measured", "No results yet", "Simulated numbers", "What made it"):
         assert words in text
+    # Cited in a caption, in a table, and listed.
+    for words in ("(Derin 2025)", "Wisner (n.d.)", "Comparative Analysis of OpenMPI Algorithms"):
+        assert words.lower() in " ".join(text.split()).lower()
     assert "A & B <b>bold</b> $x_1$ 100% --map-by -? #1 @fig-nowhere" in " ".join(text.split())
 
 

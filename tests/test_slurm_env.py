@@ -103,5 +103,5 @@ def test_a_job_number_that_was_left_over_is_recognised(monkeypatch):
 
 
 def test_without_scontrol_the_message_says_so(tmp_path):
-    with pytest.raises(StudyError, match="no scontrol is on PATH"):
+    with pytest.raises(StudyError, match="scontrol, which lists the job's nodes, is not on PATH"):
         slurm_env.current_job({"SLURM_JOB_ID": "3", "PATH": str(tmp_path)}, "thin001")

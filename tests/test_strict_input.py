@@ -89,8 +89,8 @@ def test_every_study_and_machine_of_the_checkout_is_right() -> None:
     ("old", "new", "expected"),
     [
         ("    iterations: 3\n", "    iterations: 3\n    iterations: 4\n",
-         ["tiny.yaml, line 12", "sweeps.0.iterations is there twice", "line 11"]),
-        ("sizes: {from: 1, to: 1024}", "sizes: {from: 1, to: 1024, to: 64}", ["line 10", "sweeps.0.sizes.to is there twice"]),
+         ["tiny.yaml, line 12", "duplicate key sweeps.0.iterations", "line 11"]),
+        ("sizes: {from: 1, to: 1024}", "sizes: {from: 1, to: 1024, to: 64}", ["line 10", "duplicate key sweeps.0.sizes.to"]),
         ("iterations: 3", "iterations: 1:30", ["line 11", "sweeps.0.iterations", "'1:30' is not of type 'integer'"]),
         ("iterations: 3", "iterations: 1_000", ["line 11", "'1_000' is not of type 'integer'"]),
         ("iterations: 3", "iterations: yes", ["line 11", "'yes' is not of type 'integer'"]),
@@ -103,8 +103,8 @@ def test_every_study_and_machine_of_the_checkout_is_right() -> None:
         ("iterations: 3", f"iterations: {10**30}", ["line 11", "sweeps.0.iterations", "at most 10000000"]),
         ("to: 1024", f"to: {10**30}", ["line 10", "sweeps.0.sizes.to", "at most"]),
         ("[default, linear]", f"[{{name: chain, fanout: {10**30}}}]", ["line 7", "fanout", "at most 1000000"]),
-        ("machine: mine", "machine: mine\nlaunches: {ci_width_pct: .nan}", ["line 5", ".nan is no finite number"]),
-        ("machine: mine", "machine: mine\nlaunches: {ci_width_pct: 1e400}", ["line 5", "1e400 is no finite number"]),
+        ("machine: mine", "machine: mine\nlaunches: {ci_width_pct: .nan}", ["line 5", ".nan is not a finite number"]),
+        ("machine: mine", "machine: mine\nlaunches: {ci_width_pct: 1e400}", ["line 5", "1e400 is not a finite number"]),
         ("machine: mine", "machine: mine\nlaunches: {min: 5, max: 3}", ["line 5: launches.max: 3 is smaller"]),
         ("machine: mine", "machine: mine\nwith: [tiny]", ["line 5: with.0", "'tiny' is this study itself"]),
         ("machine: mine", "machine: mine\nchapter: congestion",
@@ -120,7 +120,7 @@ def test_every_study_and_machine_of_the_checkout_is_right() -> None:
          ["line 13: sweeps.0.mpi", "'mpich' cannot run on machine mine of kind simulated", "known: smpi-impi, smpi-mpich, smpi-openmpi"]),
         ("title: A tiny study", "title: &a [*a]", ["line 2", "an alias inside of what it names"]),
         ("title: A tiny study", "title: !!binary aGk=", ["line 2", "tag"]),
-        ("title: A tiny study", "1: 2\ntitle: A tiny study", ["line 2", "the key '1' is no text"]),
+        ("title: A tiny study", "1: 2\ntitle: A tiny study", ["line 2", "the key '1' is not a text"]),
         ("title: A tiny study", "%YAML 1.1\n---\ntitle: A tiny study", ["directives", "1.2"]),
         ("title: A tiny study", "title: A tiny study\n---\na: 1", ["tiny.yaml, line 3", "not valid YAML"]),
     ],
@@ -174,8 +174,8 @@ def test_a_folder_in_place_of_a_file(config: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ("latency_us: 0.2,", "latency_us: .nan,", ["mine.yaml, line 6", ".nan is no finite number"]),
-        ("bandwidth_gb_s: 8.0", "bandwidth_gb_s: .inf", ["mine.yaml, line 6", ".inf is no finite number"]),
+        ("latency_us: 0.2,", "latency_us: .nan,", ["mine.yaml, line 6", ".nan is not a finite number"]),
+        ("bandwidth_gb_s: 8.0", "bandwidth_gb_s: .inf", ["mine.yaml, line 6", ".inf is not a finite number"]),
         ("latency_us: 0.2,", "latency_us: 1e300,", ["mine.yaml, line 6", "levels.2.latency_us is 1e+300", "at most"]),
         ("label: x", "label: x\ncore_gflops: .nan", ["mine.yaml, line 3", "finite"]),
         ("label: x", "label: x\nlaunch_time_limit_s: 0.001", ["line 3", "launch_time_limit_s is 0.001", "at least 1"]),
@@ -186,7 +186,7 @@ def test_a_folder_in_place_of_a_file(config: Path) -> None:
         ("name: node", "name: ccx", ["line 5: levels.1", "socket is inside of ccx", "group, node, socket"]),
         ("label: x", "label: x\nmpi: openmpi", ["line 3: mpi", "'openmpi' does not run on a machine of kind simulated"]),
         ("label: x", "label: x\nslurm: {partition: a}", ["line 3: slurm", "only a machine of kind slurm has slurm"]),
-        ("  - {name: core", "  - {name: core, name: core", ["line 6", "levels.2.name is there twice"]),
+        ("  - {name: core", "  - {name: core, name: core", ["line 6", "duplicate key levels.2.name"]),
     ],
 )  # fmt: skip
 def test_a_wrong_machine(config: Path, old: str, new: str, expected: list[str]) -> None:
@@ -243,7 +243,7 @@ def test_wrong_costs(config: Path, old: str, new: str, expected: list[str]) -> N
 def test_an_option_that_simgrid_refuses(config: Path, option: str, expected: list[str]) -> None:
     path = config / "machines" / "mine.yaml"
     path.write_text(MACHINE + f"simulation:\n  smpi: {{{option}}}\n")
-    assert_said(refusal(config), "mine.yaml, line 8: simulation.smpi: SimGrid refuses it: ", *expected)
+    assert_said(refusal(config), "mine.yaml, line 8: simulation.smpi: SimGrid rejects it: ", *expected)
 
 
 def test_an_option_that_simgrid_takes() -> None:
@@ -319,7 +319,7 @@ def test_a_name_that_is_none(config: Path, name: str) -> None:
         ("x: {label: X, pattern: circle}", ["bcast.x.pattern", "unknown pattern 'circle'", "known: "]),
         ("x: {label: X, library: {algorithm: pipelined}, inside: x}", ["bcast.x.inside", "no ibcast algorithm 'x'"]),
         ("a b: {label: X}", ["unknown key 'a b' in bcast", "letters"]),
-        ("default: {label: X}", ["bcast.default is there twice"]),
+        ("default: {label: X}", ["duplicate key bcast.default"]),
     ],
 )  # fmt: skip
 def test_a_wrong_catalogue(config: Path, entry: str, expected: list[str]) -> None:

@@ -33,14 +33,14 @@ def test_every_command_has_help() -> None:
         if command and command[1] != "help":
             done = study(ROOT, command[1], "--help")
             assert done.returncode == 0 and command[1] in done.stdout, command[1] + done.stderr
-    assert "goes to snakemake" in study(ROOT, "run", "--help").stdout
+    assert "are passed to snakemake" in study(ROOT, "run", "--help").stdout
 
 
 def test_unknown_command_and_option() -> None:
     done = study(ROOT, "rnu")
     assert done.returncode == 2 and "unknown command 'rnu'" in done.stderr and "Usage" in done.stderr
     done = study(ROOT, "run", "--dry-run")
-    assert done.returncode == 2 and "what follows -- goes to snakemake" in done.stderr
+    assert done.returncode == 2 and "arguments after -- are passed to snakemake" in done.stderr
 
 
 def test_info_prints_one_key_a_line(checkout: Checkout) -> None:
@@ -80,9 +80,9 @@ def test_a_user_without_root_is_told_what_is_missing_what_for_and_how_to_get_it(
     done = study(checkout.folder, "setup", environment=bare)
     assert done.returncode == 0, done.stderr
     for text in (
-        "not here: SimGrid (smpicc, smpirun, g++): needed to simulate and to calibrate (tiny)",
+        "missing: SimGrid (smpicc, smpirun, g++): needed to simulate and to calibrate (tiny)",
         "needed for tables, figures and the report (tiny)",
-        "not here: a C compiler",
+        "missing: a C compiler",
         "module",
         "conda",
         "Spack",
@@ -98,7 +98,7 @@ def test_a_user_without_root_is_told_what_is_missing_what_for_and_how_to_get_it(
     assert done.returncode == 0 and "SimGrid" not in done.stderr and "compiler" not in done.stderr, done.stderr
     # Nor is R, for measurements alone.
     done = study(checkout.folder, "measure", environment=bare)
-    assert done.returncode == 0 and "setup: not here" not in done.stderr, done.stderr
+    assert done.returncode == 0 and "setup: missing" not in done.stderr, done.stderr
     rows = (checkout.folder / "results" / "imported" / "measurements.csv").read_text().splitlines()
     assert len(rows) == 3
 
@@ -109,14 +109,14 @@ def test_what_cannot_run_is_left_out_and_the_rest_runs(checkout: Checkout, bare:
     checkout.write("data/bcast.csv", "Processes,Size,Latency\n2,1,1.5\n2,2,1.6\n")
     done = study(checkout.folder, "run", environment=bare)
     assert done.returncode == 0, done.stderr
-    assert "study tiny is left out: SimGrid (smpicc, smpirun) is not here" in done.stderr
-    assert "R is not here: no tables, figures and report" in done.stderr
+    assert "study tiny is left out: SimGrid (smpicc, smpirun) is not installed" in done.stderr
+    assert "R is not installed: no tables, figures and report" in done.stderr
     assert "report:" not in done.stdout and not (checkout.folder / "results" / "report").exists()
     assert (checkout.folder / "results" / "imported" / "measurements.csv").exists()
     assert not (checkout.folder / "results" / "tiny").exists()
     # A study that was asked for by name is an error, alone.
     done = study(checkout.folder, "run", "tiny", environment=bare)
-    assert done.returncode != 0 and "study tiny: SimGrid (smpicc, smpirun) is not here" in done.stderr
+    assert done.returncode != 0 and "study tiny: SimGrid (smpicc, smpirun) is not installed" in done.stderr
 
 
 APT_GET = """#!/bin/bash
@@ -228,7 +228,7 @@ def test_without_a_command_it_says_what_is_next(checkout: Checkout, tmp_path: Pa
     (fresh / "envs").mkdir(parents=True)
     for name in ("study", "envs/setup.sh", "envs/study.lock"):
         shutil.copy2(ROOT / name, fresh / name)
-    assert "Nothing is set up here yet" in study(fresh).stdout
+    assert "Nothing is set up yet" in study(fresh).stdout
     said = study(checkout.folder).stdout
     assert "tiny: nothing is measured yet (4 cells)" in said and "./study run " in said
     assert checkout.snakemake("results/tiny/measurements.csv").returncode == 0

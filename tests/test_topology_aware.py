@@ -65,7 +65,7 @@ def test_hosts_in_random_order_cost_the_default_and_not_those_who_know(study: Ch
     assert slowest["default", "random"] > 1.3 * slowest["default", "block"]
     assert slowest["node_group", "random"] == pytest.approx(slowest["node_group", "block"], rel=0.05)
     assert slowest["node_group", "random"] < slowest["default", "random"] / 1.5
-    # 256 KiB to nodes with two ranks each: the seed's rules take the node level alone (its section 2).
+    # 256 KiB to nodes with two ranks each: the hand-made rules use the node level alone ([bijlani2021], section 2).
     assert slowest["seed001", "random"] == pytest.approx(slowest["node", "random"], rel=0.01)
 
 
@@ -73,7 +73,7 @@ def test_set_up_is_apart_from_the_call(study: Checkout) -> None:
     setups = defaultdict(set)
     for row in rows(study):
         setups[row["collective"], row["algorithm"]].add(float(row["setup_us"]))
-        # With two ranks a node the seed's rules leave every all-to-all to the MPI library (its section 5.1).
+        # With two ranks a node the hand-made rules leave every all-to-all to the MPI library ([bijlani2021], section 5.1).
         left = {} if row["collective"] == "bcast" else {"default": "", "seed001": "100.0"}
         assert row["left_pct"] == left.get(row["algorithm"], "0.0")
     # The default makes no communicators of its own, only the private copy that the barrier between calls uses.

@@ -268,7 +268,7 @@ def test_a_launch_that_hangs_is_tried_once_more(tmp_path, monkeypatch):
     monkeypatch.setattr(check, "LAUNCH_LIMIT_S", 0.5)
     once = f"[ -e '{tmp_path}/tried' ] || {{ touch '{tmp_path}/tried'; exec sleep 9; }}"
     assert check._messages_of(["sh", "-c", once], {}, tmp_path) == {}
-    with pytest.raises(StudyError, match="no end after 0.5 s, twice"):
+    with pytest.raises(StudyError, match="not finished after 0.5 s, twice"):
         check._messages_of(["sleep", "9"], {}, tmp_path)
 
 
@@ -364,7 +364,7 @@ def test_check_names_file_rule_and_size_of_a_mismatch(tmp_path):
     check.complain(right)
     late = {**table, 6: (Rule(0, "linear"), Rule(9, "chain"), Rule(16, "default"))}
     wrong = check.check_placement(found, tmp_path / "a.rules", CATALOGUE, obedient(late))
-    with pytest.raises(StudyError, match=r"a\.rules: bcast, entry for 6 processes, 8 B: the file says chain"):
+    with pytest.raises(StudyError, match=r"a\.rules: bcast, entry for 6 processes, 8 B: the file has chain"):
         check.complain(wrong)
 
 
@@ -380,7 +380,7 @@ def test_a_rule_that_is_cut_in_other_segments_is_a_mismatch(tmp_path):
     assert all(one.tells_apart for one in right if one.size_bytes > 16)
     other = {**table, 6: (*table[6][:2], Rule(512, "chain", (("segment_bytes", 8),)), table[6][3])}
     wrong = check.check_placement(found, tmp_path / "a.rules", CATALOGUE, obedient(other))
-    with pytest.raises(StudyError, match="512 B: the file says chain:segment_bytes=16"):
+    with pytest.raises(StudyError, match="512 B: the file has chain:segment_bytes=16"):
         check.complain(wrong)
 
 

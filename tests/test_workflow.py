@@ -97,7 +97,7 @@ case " $* " in
     case $FAULT in
       crash) echo "about to crash"; exit 139 ;;
       hang) exec sleep 300 ;;
-      garbage) echo "no benchmark here"; exit 0 ;;
+      garbage) echo "no benchmark measures it"; exit 0 ;;
       truncated) "$real" "$@" | head -8; exit 0 ;;
     esac ;;
 esac
@@ -118,7 +118,7 @@ def faulty(checkout: Checkout) -> Checkout:
     ("fault", "reason"),
     [
         ("crash", "crash: smpirun ended with exit status 139"),
-        ("hang", "time limit: no end after 4 s"),
+        ("hang", "time limit: not finished after 4 s"),
         ("garbage", "output: the output is not complete"),
         ("truncated", "output: the output is not complete"),
     ],
@@ -135,7 +135,7 @@ def test_a_launch_that_fails_fails_its_cell_alone(faulty: Checkout, fault: str, 
     assert "failed: tiny: bcast linear mapping core processes 4: " + reason in verdict.stderr
     logs = "".join(p.read_text() for p in (faulty.folder / "logs" / "measure").glob("*.log"))
     if fault in ("crash", "garbage"):
-        assert {"crash": "about to crash", "garbage": "no benchmark here"}[fault] in logs
+        assert {"crash": "about to crash", "garbage": "no benchmark measures it"}[fault] in logs
     # The next run, without the fault, measures just the failed cells and is complete.
     before = cell_files(faulty)
     assert "2 to measure" in run(faulty, MEASURED, environment=path)

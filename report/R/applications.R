@@ -9,16 +9,16 @@ show_applications <- function(study) {
     paste0(
       "Each application ran once, unmodified, on ", md(about$machine$label), " with ",
       md(with_version(how$mpi, how$mpi_version)),
-      ", with this project's trace library in front of MPI."
+      ", with this project's trace library preloaded."
     ),
     if (isTRUE(how$oversubscribed)) paste(
-      "The ranks shared its cores. That does not change what they call; time on the clock includes waiting for a core, so",
-      "the replays take the processor time between calls as the time that ranks compute."
+      "The ranks shared its cores. This does not change their calls; elapsed time includes waiting for a core, so",
+      "the replays use the processor time between calls as computing time."
     ),
     if (nzchar(how$simulator)) paste0(
       "The replays are simulated by ", md(with_version(how$simulator, how$simulator_version)),
       ": the same calls in the same order, on networks of switches; ",
-      "everything that comes from them is labelled as simulated."
+      "all of their results are labelled as simulated."
     )
   )
   paragraph(paste(sentences, collapse = " "))

@@ -3,11 +3,29 @@
 one_line <- function(x) trimws(gsub("[[:space:]]+", " ", enc2utf8(as.character(x))))
 
 #' Text as markdown that means exactly that text: no character of a title can become markup, a reference or a shortcode.
+#' Only citations of works in references.bib, such as `[@derin2025]` and `@derin2025`, keep their meaning.
 md <- function(x) {
   x <- ifelse(is.na(x), "", one_line(x))
   # A number and its unit stay together.
   x <- gsub("([0-9]) (%|\u00b5s|B|KiB|MiB|GiB)\\b|([0-9]) (%)", "\\1\\3\u00a0\\2\\4", x, perl = TRUE)
-  gsub("([][\\\\`*_{}()<>#+.!|~$@^&%=:-])", "\\\\\\1", x)
+  cite(escape_markup(x))
+}
+
+escape_markup <- function(x) gsub("([][\\\\`*_{}()<>#+.!|~$@^&%=:-])", "\\\\\\1", x)
+
+read_bibliography_keys <- function(path) {
+  entries <- grep("^@[a-z]+\\{", readLines(path, warn = FALSE, encoding = "UTF-8"), value = TRUE)
+  sub("^@[a-z]+\\{([^,]+),.*", "\\1", entries)
+}
+
+# Read now: chapters are knitted in a folder of their own.
+bibliography_keys <- read_bibliography_keys("references.bib")
+
+#' Give citations in escaped text their meaning back: `[@key]`, `[@key; @other]` and `@key`, where the key is known.
+cite <- function(x) {
+  if (!any(grepl("@", x, fixed = TRUE))) return(x)
+  for (key in bibliography_keys) x <- gsub(escape_markup(paste0("@", key)), paste0("@", key), x, fixed = TRUE)
+  gsub("\\\\\\[(@[^][\\\\]*)\\\\\\]", "[\\1]", x)
 }
 
 #' Text for the body of a raw HTML block.

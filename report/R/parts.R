@@ -31,14 +31,14 @@ parts_of <- function(study) {
   }
   switch(study$about$chapter %||% "collectives",
     topology = named(c(
-      speedup = "Speed-up over the library's default", hosts = "What the order of hosts costs",
-      choice = "Which algorithm to choose", setup = "What the communicators cost",
+      speedup = "Speed-up over the library's default", hosts = "Cost of the order of hosts",
+      choice = "Which algorithm to choose", setup = "Cost of the communicators",
       placement = "Two host files, one tree"
     )),
     pipelining = named(c(allreduce = "Allreduce", bcast = "Broadcast", reduce_scatter = "Reduce-scatter")),
-    atlas = named(c(atlas = "Where the default is wrong")),
+    atlas = named(c(atlas = "Regret of the default on all machines")),
     mapping = named(c(mapping = "Which mapping is best")),
-    accuracy = named(c(accuracy = "How close the simulation is")),
+    accuracy = named(c(accuracy = "Accuracy of the simulation")),
     ladder = list(part(
       study, "The ladder", "ladder", unique(c(study$figures$section, study$tables$section)), "ladder"
     )),
@@ -57,9 +57,9 @@ parts_of_collectives <- function(study) {
   by_collective <- lapply(collectives_of(study), function(collective) parts_of_collective(study, collective))
   sections <- c(study$figures$section, study$tables$section)
   mine <- unlist(lapply(collectives_of(study), function(name) paste0(name, c("", "/wins", "/models", "/levels"))))
-  believed <- part(study, "Which model to believe", "believe", character(), "believe")
+  believed <- part(study, "Accuracy of the models", "believe", character(), "believe")
   believed$floats <- floats_of(study, study$figures[0, ], study$tables[study$tables$id %in% c("comparison", "selection"), ])
-  imported <- part(study, "What the import checks found", "import", c("import", "agreement"), "import")
+  imported <- part(study, "Findings of the import checks", "import", c("import", "agreement"), "import")
   shown <- c(mine, own_sections(study), "import", "agreement")
   rest <- part(study, "Further results", "further", setdiff(sections, shown), "further")
   c(
@@ -81,7 +81,7 @@ parts_of_collective <- function(study, collective) {
   # One part needs no heading of its own.
   if (length(parts) == 1) parts[[1]]$key <- NULL
   head <- part(study, collective_title(collective), slug(collective), character())
-  head$none <- if (length(parts) == 0) "The analysis made no figure and no table for this collective."
+  head$none <- if (length(parts) == 0) "There are no figures and tables for this collective."
   c(list(head), parts)
 }
 
@@ -89,7 +89,7 @@ parts_of_application <- function(study, name) {
   list(
     part(study, "Time to solution and speed-up", "speedup", name),
     part(study, "A model of the time", "model", paste0(name, "/models")),
-    part(study, "The ladder that the model uses", "ladder", paste0(collectives_of(study), "/levels"), "ladder")
+    part(study, "The ladder of the model", "ladder", paste0(collectives_of(study), "/levels"), "ladder")
   )
 }
 
@@ -101,8 +101,8 @@ parts_of_traces <- function(study) {
   overview$floats <- unlist(lapply(dynamic, function(part) part$floats))
   c(
     list(
-      part(study, "What the applications call", "static", "applications"),
-      part(study, "From rank to rank", "pairs", "pairs"), overview
+      part(study, "MPI calls of the applications", "static", "applications"),
+      part(study, "Traffic between ranks", "pairs", "pairs"), overview
     ),
     Filter(Negate(is_empty), dynamic), list(part(study, "What helps", "helps", "replays"))
   )

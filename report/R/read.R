@@ -1,4 +1,4 @@
-# What the report reads of a study's results (docs/architecture.md). Values are passed on; nothing is remembered elsewhere.
+# What the report reads of a study's results (docs/files.md). Values are passed on; nothing is remembered elsewhere.
 
 `%||%` <- function(x, y) if (is.null(x) || length(x) == 0) y else x
 

@@ -9,8 +9,8 @@ show_regret <- function(study) {
     "max_pct", "cells"
   )]
   emit_table(paste0("tbl-", study$id, "-tuning-regret"), table, caption_of(study, paste(
-    "Regret of each policy over the best measured algorithm, on process counts that did not decide.",
-    "best-single: the algorithm other than the default that is best on average where it was decided."
+    "Regret of each policy against the best measured algorithm, on process counts not used to decide.",
+    "best-single: the algorithm other than the default that is best on average on the deciding counts."
   )))
 }
 
@@ -42,9 +42,9 @@ show_verification <- function(study) {
   table <- read_table(file.path(study$folder, "tables", "tuning-verified.csv"))
   if (NROW(table) == 0) return(invisible(NULL))
   emit_table(paste0("tbl-", study$id, "-verification"), table, caption_of(study, paste(
-    "Fresh launches of the default and of the rules file, interleaved. Regret is over the fastest known of the cell;",
+    "Fresh launches of the default and of the rules file, interleaved. Regret is against the fastest known of the cell;",
     "speed-up is the geometric mean over the cells whose rule is not the default. Before slower rules were withdrawn.",
-    if (study$simulated) "A simulation repeats itself exactly: only the cells that did not decide are news." else ""
+    if (study$simulated) "A simulation repeats exactly: only cells not used to decide add information." else ""
   )))
 }
 
@@ -62,12 +62,12 @@ show_withdrawn <- function(study) {
 show_check <- function(study) {
   table <- read_table(file.path(study$folder, "tuning", "check.csv"))
   if (is.null(table) || nrow(table) == 0) {
-    paragraph("No Open MPI was there to read the files: they are not checked.")
+    paragraph("The files are not checked, because no Open MPI was available.")
     return(invisible(NULL))
   }
   paragraph(
     md(table$mpi[1]), " was started with the files at ", nrow(table), " sizes around the boundaries of the rules; at ",
     sum(table$agrees), " it sent the messages of the algorithm that the file names. At ", sum(table$tells_apart),
-    " of them these messages differ from those of every other algorithm of the same entry, so that agreeing proves it."
+    " of them these messages differ from those of every other algorithm of the same entry, so that agreement is conclusive."
   )
 }

@@ -1,5 +1,5 @@
 -- What Quarto does to these .qmd files, for plain pandoc: numbers and resolves @fig-, @tbl-, @sec-; callouts; tabsets;
--- content-visible / content-hidden. Quarto itself must not load this filter.
+-- content-visible / content-hidden; citations. Quarto itself must not load this filter.
 --
 -- A reference that does not resolve, or an identifier used twice, is an error that names it: a report with "??" in it
 -- must never look like a finished one.
@@ -280,6 +280,11 @@ function Pandoc(doc)
   doc = doc:walk({ Div = callout })
   doc = doc:walk({ Cite = resolve })
   doc = doc:walk({ Div = front_page })
+  -- Here, not by --citeproc: typst tables become text in the next step. What is cited stays as text, because the writer
+  -- would make a citation of typst's own of it.
+  if doc.meta.bibliography then
+    doc = pandoc.utils.citeproc(doc):walk({ Cite = function(el) return el.content end })
+  end
   if is_typst then doc = doc:walk({ Table = bare_typst_table }) end
   if #problems > 0 then
     error("crossref: " .. table.concat(problems, "\ncrossref: "), 0)

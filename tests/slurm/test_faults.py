@@ -51,7 +51,7 @@ def test_scancel_loses_nothing(two, cluster) -> None:
     cluster.run(["scancel", study.jobs()[1]["id"]])
     assert process.wait(120) == 1
     kept = study.launches()
-    assert "What was measured is kept" in study.output() and "Run the same command again" in study.output()
+    assert "Measurements so far are stored" in study.output() and "Run the same command again" in study.output()
     assert "failed" in study.output()
     study.run()
     study.assert_complete(kept, 10)
@@ -80,16 +80,16 @@ def test_snakemake_killed_while_its_job_runs(two, cluster) -> None:
     study = two(launches=12)
     process = study.start(MEASURED)
     study.until_kept(2)
-    assert "snakemake runs here already" in study.collstudy("unlock").stderr
+    assert "snakemake is already running here" in study.collstudy("unlock").stderr
     process.send_signal(signal.SIGKILL)
     process.wait()
     locked = study.run(MEASURED, status=1)
     assert "could not be locked" in locked or "lock" in locked.lower()
     unlocked = study.collstudy("unlock")
-    assert unlocked.returncode == 0 and "killed was removed" in unlocked.stderr
+    assert unlocked.returncode == 0 and "removed the lock of a killed snakemake" in unlocked.stderr
     kept = study.launches()
     output = study.run()
-    assert "still work on blocks of this folder" in output and f"scancel {study.jobs()[0]['id']}" in output
+    assert "still process blocks of this folder" in output and f"scancel {study.jobs()[0]['id']}" in output
     assert [job["state"] for job in study.jobs()] == ["COMPLETED"] * 2
     study.assert_complete(kept, 12)
 
@@ -140,7 +140,7 @@ def test_a_full_disk_loses_nothing(cluster, tiny) -> None:
     kept = study.launches()
     assert sum(map(len, kept.values())) >= 3
     logs = study.logs()
-    assert "No space left on device" in logs and "What was measured before is kept" in logs
+    assert "No space left on device" in logs and "Earlier measurements are stored" in logs
     assert "Run the same command again" in study.output()
     filler.unlink()
     study.run()

@@ -1,10 +1,10 @@
-# Measurements to tables, models and figures.
+# From measurements to tables, models and figures.
 ANALYSIS_SOURCES = stage_sources(
     "analysis", ["workflow/analysis", "workflow/scripts/analyse.R"]
 )
 
 
-# One job for all parts: figures and sentences say what the models are worth. Traces and replays (of a study with applications) are
+# One job for all parts: figures and sentences report the accuracy of the models. Traces and replays (of a study with applications) are
 # not among the inputs: study.json names them by their content.
 rule analyse_study:
     input:

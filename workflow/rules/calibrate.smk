@@ -1,4 +1,4 @@
-# What a simulated machine's messages cost, fitted to measurements: only `./study calibrate MACHINE` asks for it.
+# Fit a simulated machine's message costs to measurements: only `./study calibrate MACHINE` requests it.
 
 
 rule calibrate:
@@ -8,7 +8,7 @@ rule calibrate:
         compared=RESULTS / "calibration" / "{machine}.csv",
     log:
         "logs/calibrate/{machine}.log",
-    # It runs as many simulations at once as there are cores.
+    # It runs one simulation per core.
     threads: workflow.cores
     params:
         results=RESULTS,

@@ -1,4 +1,4 @@
-# What the rules share: the studies of this run, what the store lacks of them, and the environment of every job.
+# Shared by the rules: the studies of this run, their missing work, and the environment of every job.
 import os
 import sys
 from pathlib import Path
@@ -22,7 +22,7 @@ from collstudy.project.stage import Stage
 from collstudy.project.status import (
     Progress,
     explain,
-    last_words,
+    run_summary,
     left_running,
     note_start,
 )
@@ -37,7 +37,7 @@ os.environ.update(
     ),
     PYTHONPATH=str(BASE / "workflow"),
     R_LIBS=str(BASE / ".study" / "R"),
-    # What R sorts, and how numbers are read, must not depend on who runs it.
+    # Sorting and number formats in R must not depend on the user's locale.
     LC_ALL="C.UTF-8",
 )
 
@@ -54,7 +54,7 @@ def refuse(problem):
     os._exit(2)
 
 
-# Not by `configfile:`, which takes YAML of another version and answers with lines of its own. What the command line says counts.
+# Not by `configfile:`, which accepts another version of YAML and has its own messages. The command line takes precedence.
 try:
     for key, value in read_yaml(
         Path(os.environ.get("COLLSTUDY_CONFIG", BASE / "config")) / "config.yaml",
@@ -64,9 +64,9 @@ try:
 except StudyError as error:
     refuse(error)
 RESULTS = Path(config["results"] if "results" in config else "results")
-# Without R, studies are measured, and neither analysed nor reported.
+# Without R, studies are measured but neither analysed nor reported.
 HAS_R = needs.has_r()
-# Nothing below RESULTS is written while this file is read: it is read for a dry run, too (project/stage.py).
+# Nothing below RESULTS is written while this file is read: dry runs read it too (project/stage.py).
 STAGE = Stage(Path(".snakemake") / "collstudy", RESULTS)
 
 
@@ -95,7 +95,7 @@ class Plan:
         self.sources, self.states, self.progress = {}, {}, None
         # By study and part: a file that is newer than what is not as it was made, and is therefore made again.
         self.changed = {}
-        # Markers of the blocks of this run by study and round, and of those that a block has to wait for.
+        # Markers of the blocks of this run by study and round, and of their prerequisites.
         self.markers, self.before = {}, {}
         wanted = self.names()
         if not wanted and "calibrate" in config:
@@ -106,7 +106,9 @@ class Plan:
         if workflow.is_main_process:
             print(*left_out, sep="\n", end="\n" * len(left_out), file=sys.stderr)
             if not HAS_R:
-                print("R is not here: no tables, figures and report", file=sys.stderr)
+                print(
+                    "R is not installed: no tables, figures and report", file=sys.stderr
+                )
             self.make()
 
     def names(self):
@@ -136,7 +138,7 @@ class Plan:
                 STAGE.write(f"{name}/{file}", content)
             for part, problems in made.changed(RESULTS / name).items():
                 print(
-                    f"{name}: made again, because it is not what was made: "
+                    f"{name}: made again, because files were changed: "
                     + "; ".join(problems),
                     file=sys.stderr,
                 )
@@ -151,8 +153,8 @@ class Plan:
                 for number, mine in of.items()
             }
             if blocks[name]:
-                # A missing input is no reason for Snakemake to run the job that makes it; one that is newer and says
-                # something else (the markers' numbers never come twice) is.
+                # Snakemake does not run a job because its output is missing; an input that is newer with
+                # another content (markers' numbers are unique) triggers it.
                 STAGE.write(f"{name}/pending.txt", pending_bytes(self.of_study(name)))
         for mine in blocks.values():
             for block in mine:
@@ -181,14 +183,14 @@ except StudyError as error:
     refuse(error)
 except OSError as error:
     refuse(
-        f"{error}: what is measured is kept; run again when the results folder can be written"
+        f"{error}: measurements so far are stored; run again when the results folder is writable"
     )
 STUDIES = list(PLAN.sources)
 
 
 onstart:
     note_start(Path(".snakemake"))
-    # Snakemake knows what to do; an input of the future is refused after its job.
+    # The plan is complete; Snakemake rejects inputs with time stamps in the future.
     for path in (path for paths in PLAN.changed.values() for path in paths):
         os.utime(path)
     for name in STUDIES:
@@ -208,7 +210,7 @@ onerror:
     if PLAN.progress:
         PLAN.progress.end()
     print(
-        "\n".join(last_words(PLAN.sources.values(), succeeded=False)),
+        "\n".join(run_summary(PLAN.sources.values(), succeeded=False)),
         file=sys.stderr,
     )
 

@@ -1,7 +1,7 @@
-# Blocks to what is kept of cells, traces and replays, and this to measurements.
+# From blocks to stored cells, traces and replays, and from these to measurements.
 
 
-# What the plan says of the studies goes to its place where it says something new.
+# Staged files of the plan are copied to their targets if they changed.
 rule describe_study:
     input:
         staged=STAGE.folder / "{study}" / "{file}",
@@ -26,7 +26,7 @@ rule note_sources:
         "cp {input.staged:q} {output:q} 2> {log:q}"
 
 
-# One rule a study, because it writes as many blocks as the store lacks.
+# One rule per study, because the number of blocks depends on the store.
 for planned in STUDIES:
     if PLAN.of_study(planned):
 
@@ -57,7 +57,7 @@ rule measure_block:
         marker=RESULTS / "blocks" / "{block}.{attempt}.done",
     log:
         "logs/measure/{block}.{attempt}.log",
-    # Read by Slurm alone, from the machine's YAML and what the store lacks at this moment (blocks.py, slurm_resources).
+    # For Slurm only, from the machine's YAML and the missing work at this moment (blocks.py, slurm_resources).
     resources:
         nodes=get_resource("nodes"),
         tasks=get_resource("tasks"),
@@ -77,8 +77,8 @@ rule measure_block:
         " && touch {output.marker:q}"
 
 
-# The same on the computer where snakemake runs, whatever the profile: a machine of kind local is that computer. All cores,
-# because nothing else may disturb a measurement.
+# The same on the computer where snakemake runs, with any profile: a machine of kind local is that computer. All cores,
+# because other jobs would disturb the measurement.
 rule measure_here:
     input:
         block=ancient(RESULTS / "blocks" / "{block}.json"),
@@ -117,7 +117,7 @@ rule collect_measurements:
         "|| {{ tail -n 1 {log:q} >&2; exit 1; }}"
 
 
-# As far as a computer without R comes: the measurements of all studies, and the verdict on them.
+# Target without R: the measurements of all studies, and the verdict on them.
 rule measure:
     input:
         [RESULTS / study / "measurements.csv" for study in STUDIES],

@@ -1,4 +1,4 @@
-# Everything to the report, and the verdict of the run.
+# The report, and the verdict of the run.
 REPORT_SOURCES = stage_sources(
     "report",
     [
@@ -25,7 +25,7 @@ rule render_report:
         base=BASE,
         studies=STUDIES,
         folder=RESULTS / "report",
-    # The revision is asked for in the shell: as a parameter it would make every commit a reason to render again.
+    # The revision is determined in the shell: as a parameter, every commit would trigger rendering.
     shell:
         "revision=$(git -C {params.base:q} describe --always --dirty 2>> {log:q} || echo unknown) && "
         "python -m collstudy --results {params.results:q} render --studies {params.studies:q} --output {params.folder:q}"

@@ -1,5 +1,5 @@
-# A sampled study: rounds that ask for points, from what is measured so far. Their blocks are measured like all others, and the
-# store knows what is measured already. A round that asks for nothing has no blocks.
+# Rounds of a sampled study select points from the measurements so far. Their blocks are measured like all others, and the
+# store contains what is measured already. A round without new points has no blocks.
 
 
 checkpoint ask_points:

@@ -1,4 +1,4 @@
-# Measurements to decisions, decisions to files that MPI libraries read, and what these gain on fresh launches.
+# From measurements to decisions, tuning files of MPI libraries, and their verification on fresh launches.
 
 
 rule decide_tuning:
@@ -41,8 +41,8 @@ rule replay_sampling:
         "Rscript {input.script:q} sample {params.folder:q} > {log:q} 2>&1"
 
 
-# Which blocks verify the files follows from the files, so Snakemake looks again when these are written. All cores, because
-# the library that reads them is started with several ranks, and nothing else may be measured meanwhile.
+# The verification blocks depend on the files, so Snakemake re-evaluates when these are written. All cores, because
+# the library is started with several ranks, and nothing else may be measured meanwhile.
 checkpoint emit_tuning:
     input:
         study=RESULTS / "{study}" / "study.json",

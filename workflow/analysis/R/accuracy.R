@@ -44,7 +44,8 @@ read_compared <- function(results) {
 #'
 #' Errors are |simulated / measured - 1|. Agreement and regret are those of choosing an algorithm by simulation, among
 #' the algorithms that both studies have in the cell: regret is how much slower the chosen one was measured to be than
-#' the measured fastest, and its geometric mean is of the ratio. They belong to all algorithms together, so a row of one algorithm has none.
+#' the measured fastest, and its geometric mean is of the ratio. They belong to all algorithms together, so a row of one
+#' algorithm has none.
 #'
 #' @param compared Tibble from [compare_studies()].
 #' @return Tibble: collective, algorithm (or `all`: of those held out where there are any, without the default), mapping
@@ -111,7 +112,7 @@ rank_correlation <- function(one, other) {
 #' @noRd
 describe_accuracy <- function(results, measured = read_compared(results)) {
   compared <- compare_studies(results, measured)
-  if (nrow(compared) == 0) return("The measured study is not here, so nothing can be compared.")
+  if (nrow(compared) == 0) return("Without results of the measured study nothing can be compared.")
   unlist(map(unique(compared$collective), function(name) {
     accuracy_sentences(filter(compared, .data$collective == name))
   }))
@@ -123,12 +124,12 @@ accuracy_sentences <- function(rows) {
   c(
     if (nrow(all) == 1) paste0(
       capitalised(collective_word(collective)), ": the simulated latency of ", format_number(all$cells, 6), " cells",
-      if (all$held_out) " of algorithms that the machine was not fitted to" else "", " is off by ",
-      format_pct(all$median_abs_error_pct), " in the median and by more than ", format_pct(all$p90_abs_error_pct),
+      if (all$held_out) " of algorithms that the machine was not fitted to" else "", " has an error of ",
+      format_pct(all$median_abs_error_pct), " in the median and more than ", format_pct(all$p90_abs_error_pct),
       " in one of ten.",
       if (!is.na(all$geometric_mean_regret_pct)) paste0(
-        " Choosing by simulation takes the measured fastest algorithm in ", format_pct(all$winner_agreement_pct),
-        " of the cells and costs ", format_pct(all$geometric_mean_regret_pct), " in the geometric mean."
+        " Choosing by simulation selects the measured fastest algorithm in ", format_pct(all$winner_agreement_pct),
+        " of the cells, with a regret of ", format_pct(all$geometric_mean_regret_pct), " (geometric mean)."
       )
     ),
     trust_sentence(rows), extreme_sentence(rows)
@@ -151,7 +152,7 @@ trust_sentence <- function(rows) {
     ))
   none <- function(words) if (length(words) == 0) "nothing" else and_list(words)
   paste0(
-    "Within 20 % in the median, so to be trusted: ", none(parts$text[parts$trusted]), ". Not to be trusted: ",
+    "Median error of at most 20 %: ", none(parts$text[parts$trusted]), ". Larger error: ",
     none(parts$text[!parts$trusted]), "."
   )
 }
@@ -173,7 +174,7 @@ extreme_sentence <- function(rows) {
       ", simulated / measured ", format_number(part$bias, 2), ")"
     )
   }
-  paste0("It is closest for ", say(parts[1, ]), " and farthest off for ", say(parts[nrow(parts), ]), ".")
+  paste0("The error is smallest for ", say(parts[1, ]), " and largest for ", say(parts[nrow(parts), ]), ".")
 }
 
 tables_accuracy <- function(results) {
@@ -183,8 +184,8 @@ tables_accuracy <- function(results) {
     "accuracy", NULL, summarise_accuracy(compared), paste(
       "Simulated against measured latency: |simulated / measured - 1| over the cells that both have. `all`: without",
       "the default and, where there are any, only algorithms to which the machine was not fitted (held out);",
-      "winner agreement and regret are those of choosing among all algorithms by simulation. Bias is the geometric mean of",
-      "simulated / measured, and regret that of what the simulated choice costs."
+      "winner agreement and regret refer to choosing among all algorithms by simulation. Bias is the geometric mean of",
+      "simulated / measured; regret is the geometric mean of the slow-down of the simulated choice."
     )
   ))
 }

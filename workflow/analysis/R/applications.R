@@ -46,7 +46,7 @@ read_trace <- function(folder) {
   )
   if (nrow(calls) != about$trace$calls) {
     stop(
-      path, ": ", nrow(calls), " calls, of ", about$trace$calls, " that were recorded: the table is cut off",
+      path, ": ", nrow(calls), " calls, of ", about$trace$calls, " that were recorded: the table is truncated",
       call. = FALSE
     )
   }
@@ -101,7 +101,7 @@ summarise_sizes <- function(trace) {
     count(.data$operation, .data$size_bytes, name = "calls")
 }
 
-#' Where the time of each rank goes
+#' Time of each rank by kind
 #'
 #' @inheritParams summarise_operations
 #' @return Tibble: rank, kind (compute, collectives, point to point), wall_us (time on the clock; compute is all that
@@ -299,7 +299,8 @@ tables_of_applications <- function(results) {
       "bytes in send buffers.", oversubscribed_note(results$study)
     )),
     listed("applications", "operations", operations, paste(
-      "What the applications call: calls of all ranks, operations (a collective counted once for its ranks), bytes",
+      "MPI operations of the applications: calls of all ranks, operations (a collective counted once for its ranks),",
+      "bytes",
       "in the send buffers of all ranks, median and largest message (per pair of ranks for all-to-all, per rank for",
       "gather, scatter and allgather), time in the call (mean over ranks).", oversubscribed_note(results$study)
     ))
@@ -315,7 +316,7 @@ tables_of_applications <- function(results) {
         "application", "replay", "mapping", "makespan_us", "makespan_change_pct", "communication_us",
         "communication_change_pct", "peak_load_pct", "peak_change_pct", "held_us", "held_change_pct"
       ), paste0(
-        "What another algorithm or mapping changes, on ", replays$machine[1], " (simulated). ", replay_columns()
+        "Effect of another algorithm or mapping, on ", replays$machine[1], " (simulated). ", replay_columns()
       ))
   ))
 }
@@ -323,14 +324,15 @@ tables_of_applications <- function(results) {
 replay_columns <- function() {
   paste(
     "Communication: time in MPI calls, mean over ranks. Peak load: the busiest link in its busiest interval, of its",
-    "bandwidth. Saturated: the longest that any one link was full with several messages at once. Held: that time of",
-    "all links, multiplied by the number of messages less one (those that would have to queue)."
+    "bandwidth. Saturated: the longest time in which a link was fully used by several messages. Held: that time summed",
+    "over",
+    "all links, multiplied by the number of messages minus one (those that would queue)."
   )
 }
 
 oversubscribed_note <- function(study) {
   if (!isTRUE(study$how$oversubscribed)) return("")
-  "The ranks shared cores when they were traced, so time on the clock includes waiting for a core."
+  "The ranks shared cores during tracing, so elapsed time includes waiting for a core."
 }
 
 # Sentences ----------------------------------------------------------------------------------------------------------
@@ -354,7 +356,7 @@ describe_applications <- function(results) {
       " kinds of collectives, most often ",
       often$operation, " (", format_pct(100 * often$operations / sum(collective$operations)), " of ",
       format_number(sum(collective$operations), 4), " operations); ",
-      format_pct(100 * sum(collective$sent_bytes) / sent), " of the bytes that it hands to MPI go to collectives",
+      format_pct(100 * sum(collective$sent_bytes) / sent), " of its bytes are sent by collectives",
       if (sum(collective$sent_bytes) > 0) {
         paste0(", most of them to ", collective$operation[which.max(collective$sent_bytes)])
       }, "."
@@ -379,7 +381,7 @@ describe_pairs <- function(results) {
     most <- max(by_sender) / (sum(by_sender) / ranks)
     paste0(
       application$label, " (simulated): collectives use ", format_pct(100 * used), " of the pairs of ranks; ",
-      if (most < 1.05) "all ranks send about as much." else paste0(
+      if (most < 1.05) "all ranks send about the same number of bytes." else paste0(
         "rank ", names(by_sender)[which.max(by_sender)], " sends most, ", format_number(most),
         " times as much as the average rank."
       )
@@ -431,9 +433,9 @@ describe_alternatives <- function(results) {
     best <- slice_min(tried, .data$makespan_us, n = 1, with_ties = FALSE)
     dominating <- dominating_collective(entry$replay)
     paste0(
-      application$label, " (simulated): ", if (is.na(dominating)) "no collective sends anything" else paste0(
-        "the collective that sends most is ", dominating
-      ), ". Of what was tried, ", best$replay, if (best$makespan_change_pct < 0) " helps most" else " costs least",
+      application$label, " (simulated): ", if (is.na(dominating)) "no collective sends data" else paste0(
+        "the collective with most bytes is ", dominating
+      ), ". Among the alternatives, ", best$replay, if (best$makespan_change_pct < 0) " gains most" else " costs least",
       ": the makespan changes by ", signed_pct(best$makespan_change_pct), ", time in MPI by ",
       signed_pct(best$communication_change_pct), ", the peak load by ", signed_pct(best$peak_change_pct), "."
     )

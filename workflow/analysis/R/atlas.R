@@ -160,12 +160,13 @@ tables_atlas <- function(results) {
       "than 5 % slower than the best measured algorithm.", slowdown_note
     )),
     listed("atlas", "one-rule", summarise_one_rule(rows), paste(
-      "One rule for all machines (by collective, power of two of ranks and power of four of bytes), learned on all",
-      "machines or on all others (leave one machine out). Where no gain over the default is clear on every machine",
-      "that teaches it, the default stays."
+      "One rule for all machines (by collective, power of two of ranks and power of four of bytes), fitted to all",
+      "machines or to all others (leave one machine out). The default is kept unless the gain over it is clear",
+      "on every machine of the fit."
     )),
     listed("atlas", "agreement", summarise_winner_agreement(rows), paste(
-      "Do winners agree between machines? Cells with the same collective, mapping, ranks and size. Costs are geometric",
+      "Agreement of winners between machines, in cells with the same collective, mapping, ranks and size. Costs are",
+      "geometric",
       "means over the best algorithm of the machine: of the other machine's winner, and of the default."
     ))
   )
@@ -191,7 +192,7 @@ plot_atlas <- function(results) {
     facet_grid(rows = vars(.data$where), scales = "free_y", space = "free_y") +
     scale_x_log10(labels = function(x) paste0(format(x, trim = TRUE, drop0trailing = TRUE), "\u00d7")) +
     labs(
-      title = "How much slower than the best algorithm the library's default is",
+      title = "Slow-down of the library's default against the best algorithm",
       x = "latency of the default over the best measured algorithm", y = NULL
     ) +
     theme(strip.text.y = element_text(angle = 0, hjust = 0))
@@ -232,21 +233,21 @@ describe_atlas <- function(results) {
   rows <- atlas_rows(results)
   rule <- summarise_one_rule(rows)
   agreement <- summarise_winner_agreement(rows)
-  if (nrow(rule) == 0) return("No two machines have a collective in common, so no rule of one was judged on another.")
+  if (nrow(rule) == 0) return("No two machines share a collective, so no rule of one machine was judged on another.")
   wide <- pivot_wider(
     select(rule, "machine", "policy", "geometric_mean_pct"), names_from = "policy", values_from = "geometric_mean_pct"
   )
   c(
     paste0(
-      wide$machine, ", in the collectives that other machines have too: the default is ", format_pct(wide$default),
+      wide$machine, ", in the collectives shared with other machines: the default is ", format_pct(wide$default),
       " slower than the best algorithm, one rule for all machines ", format_pct(wide[["one rule for all machines"]]),
-      ", a rule that was learned on the other machines ", format_pct(wide[["rule of the other machines"]]),
+      ", a rule fitted to the other machines ", format_pct(wide[["rule of the other machines"]]),
       " (geometric means)."
     ),
     if (nrow(agreement) > 0) paste0(
       capitalised(collective_word(agreement$collective)), ": on ", agreement$machine, " the winner is that of ",
       agreement$other, " in ", format_pct(agreement$same_winner_pct), " of ", format_number(agreement$cells),
-      " cells that both have; taking the other machine's winner costs ", format_pct(agreement$winner_costs_pct),
+      " common cells; the other machine's winner costs ", format_pct(agreement$winner_costs_pct),
       ", the default ", format_pct(agreement$default_costs_pct), "."
     )
   )

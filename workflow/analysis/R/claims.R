@@ -1,8 +1,8 @@
-# What seed 003 says of its machine, held against the cells of a study of it.
+# A study of the machine of [derin2025], checked against the claims that were published.
 
-# Each claim: the seed's words, what counts as holding, the cells that it speaks of, and whether it holds in each of
+# Each claim: the published wording, the criterion applied, the cells that it covers, and whether it holds in each of
 # them. `d` has one row per number of processes and size, a column for each algorithm (us), and `model`, a list of the
-# seed's own models (us) by algorithm. "Similar", "agrees" and "higher" need a number; the seed gives none.
+# published models (us) by algorithm. "Similar", "agrees" and "higher" need a threshold; the report gives none.
 claim <- function(words, counted, cells, holds) list(words = words, counted = counted, cells = cells, holds = holds)
 
 least <- function(d, names) do.call(pmin, d[names])
@@ -13,7 +13,7 @@ tiny <- function(d) d$size_bytes == 2
 small <- function(d) d$size_bytes <= 1024
 large <- function(d) d$size_bytes >= 16384
 
-claims_seed003 <- list(
+published_claims <- list(
   bcast = list(
     claim(
       "Default consistently has the lowest latency, for larger messages", "no other is 2 % faster; 16 KiB and more",
@@ -88,22 +88,22 @@ claims_seed003 <- list(
   )
 )
 
-#' Seed 003's statements about a collective, counted over the cells of a study of its machine
+#' The claims of Derin (2025) about a collective, evaluated over the cells of a study of the same machine
 #'
-#' The seed printed figures and sentences, no latencies of collectives, so there is no error to give: only whether what
-#' it says of order and shape holds here too.
+#' The report prints figures and sentences but no latencies of collectives, so no error can be computed: only whether
+#' its claims about order and shape hold here as well.
 #'
 #' @param results List from [read_results()].
 #' @param collective bcast or reduce.
-#' @return Tibble: statement (the seed's), counted (what counts as holding), cells (that it speaks of), holds_pct (of
+#' @return Tibble: statement (as published), counted (the criterion), cells (that it covers), holds_pct (of
 #'   them), verdict (holds: in 80 % or more; in part: in half or more; not here). No rows for other machines, or where
 #'   an algorithm is missing.
 #' @noRd
-judge_seed003 <- function(results, collective) {
+judge_published_claims <- function(results, collective) {
   none <- tibble(
     statement = character(), counted = character(), cells = integer(), holds_pct = numeric(), verdict = character()
   )
-  claims <- claims_seed003[[collective]]
+  claims <- published_claims[[collective]]
   asked <- c("default", "linear", "binomial", if (collective == "bcast") c("pipeline", "chain") else
     c("binary", "rabenseifner"))
   if (!identical(results$study$machine$name, "orfeo-epyc") || is.null(claims)) return(none)
@@ -117,7 +117,7 @@ judge_seed003 <- function(results, collective) {
   counts <- unique(d$processes)
   d$model <- as_tibble(map(setNames(asked[-(1:2)], asked[-(1:2)]), function(algorithm) {
     map_dbl(counts, function(count) {
-      predict_seed003_once(results$study, collective, algorithm, "core", count, costs$pairs %||% costs$latency)
+      predict_latency_only_once(results$study, collective, algorithm, "core", count, costs$pairs %||% costs$latency)
     })[match(d$processes, counts)]
   }))
   found <- map_dfr(claims, function(claim) {
@@ -129,26 +129,26 @@ judge_seed003 <- function(results, collective) {
 }
 
 tables_of_claims <- function(results, collective) {
-  judged <- judge_seed003(results, collective)
+  judged <- judge_published_claims(results, collective)
   if (nrow(judged) == 0) return(NULL)
-  list(listed(collective, "seed003", judged, paste0(
-    capitalised(collective_word(collective)), simulated_note(results$study), ": what seed 003 says, and in how many ",
-    "of the cells that it speaks of it holds here. Its words are qualitative; `counted` says what they were taken to ",
-    "mean. No latency of a collective on these nodes was printed or is at hand, so this is no error of the simulation."
+  list(listed(collective, "published-claims", judged, paste0(
+    capitalised(collective_word(collective)), simulated_note(results$study), ": the claims of @derin2025, and the ",
+    "share of the cells that each covers in which it holds here. The claims are qualitative; `counted` gives the criterion ",
+    "applied. No latency of a collective on these nodes was published, so this is not an error of the simulation."
   )))
 }
 
-#' Seed 003's statements in a sentence
+#' The claims of Derin (2025) in a sentence
 #' @noRd
 describe_claims <- function(results, collective) {
-  judged <- judge_seed003(results, collective)
+  judged <- judge_published_claims(results, collective)
   if (nrow(judged) == 0) return(NULL)
   of <- function(verdict) judged$statement[judged$verdict == verdict]
   quoted <- function(words) and_list(paste0("\u201c", words, "\u201d"))
   paste0(
-    "Seed 003's statements that can be counted: ", nrow(judged), "; true in at least 80 % of the cells that they ",
-    "speak of: ", length(of("holds")), "; in at least half of them: ", length(of("in part")),
-    if (length(of("not here")) > 0) paste0("; in fewer: ", quoted(of("not here"))),
-    ". The measurements themselves are not at hand, so how far the latencies are off cannot be said."
+    "Of the claims of @derin2025, ", nrow(judged), " can be checked: ", length(of("holds")), " hold in at least 80 % ",
+    "of the cells that they cover, ", length(of("in part")), " in at least half of them",
+    if (length(of("not here")) > 0) paste0(", and these in fewer: ", quoted(of("not here"))),
+    ". The measurements themselves are not available, so the error of the latencies is unknown."
   )
 }

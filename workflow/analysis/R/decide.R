@@ -126,15 +126,15 @@ tie_rule <- function(results, collective) {
   tolerance <- paste0("latencies within ", format_number(tie_tolerance(results, collective)), " %")
   if (max(most, 0) < 3) {
     return(paste0(
-      "Tied with the fastest: ", tolerance, " of it, because so few launches do not tell their noise."
+      "Tied with the fastest: ", tolerance, " of it, because the noise of so few launches is unknown."
     ))
   }
   pairs <- if (anyNA(launches$round)) "launches" else if (anyNA(launches$source)) "rounds" else "sources"
   paste0(
-    "Tied with the fastest: what is not significantly slower by the ratios within ", pairs,
-    " (5 % for each cell; docs/methodology.md, Comparisons)",
+    "Tied with the fastest: not significantly slower by the ratios within ", pairs,
+    " (5 % per cell; docs/methodology.md, section 5)",
     if (min(most) < 3) paste0(
-      "; where an algorithm has fewer than three launches, ", tolerance, " of it"
+      "; with fewer than three launches, ", tolerance, " of it"
     ), "."
   )
 }

@@ -126,9 +126,9 @@ slower_words <- function(results, collective) {
   if (slower$cells == 0) return("")
   if (slower$cells == 1) return(paste0("; in the other one it is ", format_pct(slower$max_pct), " slower"))
   paste0(
-    "; in the other ", format_number(slower$cells), " it is slower by ", format_pct(slower$geometric_mean_pct),
+    "; in the other ", format_number(slower$cells), " cells it is slower by ", format_pct(slower$geometric_mean_pct),
     " (geometric mean; arithmetic mean ", format_pct(slower$mean_pct), "), by more than ", format_pct(slower$p90_pct),
-    " in one of ten, at worst by ", format_pct(slower$max_pct)
+    " in one cell of ten, at most by ", format_pct(slower$max_pct)
   )
 }
 
@@ -140,7 +140,7 @@ answer_otherwise <- function(results) {
     return(lower_first(c(describe_speedup(scaling, simulated_note(results$study)), describe_communication(scaling))[1]))
   }
   if (nrow(read_ladder(results)) > 0) return(lower_first(describe_ladder(results)[1]))
-  "no cell has both the default and another algorithm to compare it with."
+  "no cell has both the default and another algorithm."
 }
 
 lower_first <- function(text) paste0(tolower(substr(text, 1, 1)), substring(text, 2))
@@ -169,7 +169,7 @@ range_words <- function(values) {
 #' @noRd
 describe_default_vs_best <- function(results, collective) {
   differences <- summarise_differences(results$medians, collective, results$study$analysis$best_excludes)
-  if (nrow(differences) == 0) return("There is no cell with both the default and another algorithm to compare it with.")
+  if (nrow(differences) == 0) return("No cell has both the default and another algorithm.")
   if (anyNA(differences$size_bytes)) return(describe_optimal(results, collective))
   table <- summarise_default_vs_best(results, collective)
   worst <- slice_max(table, .data$mean_difference_us, n = 1, with_ties = FALSE)
@@ -181,9 +181,9 @@ describe_default_vs_best <- function(results, collective) {
       format_pct(100 * sum(table$optimal) / sum(table$cells)), ")."
     ),
     paste0(
-      "On average over a class it is ahead of the best of the others in ", better, " of ", nrow(table), " classes",
+      "On average over a class it is faster than the best other algorithm in ", better, " of ", nrow(table), " classes",
       if (worst$mean_difference_us > 0) paste0(
-        "; it loses most ", class_words(worst), ", where it is ", format_us(worst$mean_difference_us),
+        "; its largest loss is ", class_words(worst), ", where it is ", format_us(worst$mean_difference_us),
         " slower on average"
       ), "."
     )
@@ -214,7 +214,7 @@ describe_optimal <- function(results, collective) {
 #' @noRd
 describe_decision <- function(results, collective) {
   winners <- decide_winners(results, collective)
-  if (nrow(winners) == 0) return("No cell was measured with two algorithms, so there is no winner to name.")
+  if (nrow(winners) == 0) return("No cell was measured with two algorithms, so there is no winner.")
   alone <- winners[winners$tied == "", ]
   counts <- sort(table(label_algorithm(alone$winner, results$study, collective)), decreasing = TRUE)
   answer <- filter(summarise_answer(results), .data$collective == .env$collective)
@@ -222,16 +222,16 @@ describe_decision <- function(results, collective) {
     paste0(
       nrow(alone), " of ", nrow(winners), " cells have a single winner",
       if (length(counts) > 0) paste0(": ", and_list(paste0(names(counts), " (", counts, ")"))), "; in ",
-      sum(winners$tied != ""), " the fastest is tied."
+      sum(winners$tied != ""), " the fastest is tied with others."
     ),
     describe_absent(results, collective, winners),
     describe_flagged(results$study, collective),
     paste0(
-      "If one algorithm had to do everywhere, it would be ",
+      "Best single algorithm (mean slow-down): ",
       and_list(paste0(
         answer$best_single, " when mapped ", label_mapping(answer$mapping), " (",
         format_pct(answer$best_single_geometric_mean_pct), ")"
-      )), "; in brackets its slow-down against the fastest, geometric mean."
+      )), "; geometric mean of the slow-down against the fastest."
     )
   )
 }
@@ -245,8 +245,8 @@ describe_absent <- function(results, collective, winners) {
   absent <- nrow(winners) - taking_part[taking_part < nrow(winners)]
   if (length(absent) == 0) return(NULL)
   paste0(
-    "Not all algorithms have a latency in all of these cells, and the fastest is that of those that have: ",
-    and_list(paste0(label_algorithm(names(absent), results$study, collective), " lacks ", absent)), "."
+    "Winners are chosen among the algorithms that were measured; not measured in all of these cells (number of missing ",
+    "cells): ", and_list(paste0(label_algorithm(names(absent), results$study, collective), " (", absent, ")")), "."
   )
 }
 
@@ -267,13 +267,13 @@ describe_default <- function(results, collective) {
 #' @noRd
 describe_models <- function(results, collective) {
   errors <- model_errors(results, collective)
-  if (nrow(errors) == 0) return("There are too few process counts to judge a model on cells that it has not seen.")
+  if (nrow(errors) == 0) return("There are too few process counts to judge a model on held-out cells.")
   fits <- if (any(errors$model == "plane")) fit_loglinear(results, collective)
   c(
     if (!is.null(fits) && nrow(fits) > 0) paste0(
       "The log-linear plane explains ", range_words(100 * fits$r_squared),
-      " of the variance of the logarithm, yet misses the ",
-      "latencies it was fitted to by ", range_words(fits$mape_pct), " on average."
+      " of the variance of the logarithm, but has an error of ",
+      range_words(fits$mape_pct), " on average on the fitted latencies."
     ),
     describe_errors(errors, "held_out_mape_pct", "On cells that were held out"),
     describe_extrapolation(errors, results$study)
@@ -293,7 +293,7 @@ describe_errors <- function(errors, column, start) {
   if (nrow(best) == 0) return(NULL)
   count <- sort(table(best$model), decreasing = TRUE)
   paste0(
-    start, ", the best model of each algorithm and mapping errs by ", range_words(best[[column]]), "; it is ",
+    start, ", the best model of each algorithm and mapping has an error of ", range_words(best[[column]]), "; it is ",
     and_list(paste0(tolower(model_words[names(count)]), " (", count, ")")), "."
   )
 }
@@ -316,8 +316,8 @@ describe_extrapolation <- function(errors, study) {
       "In ", earns, " of ", nrow(both),
         " combinations of algorithm and mapping some model extrapolates better than repeating the ",
       "last measured value, whose error is ", range_words(both$last),
-      ". The best of several models is chosen here after the ",
-      "fact, which flatters it a little."
+      ". The best of several models is selected after the ",
+      "fact, so this is slightly optimistic."
     )
   )
 }
@@ -386,7 +386,7 @@ describe_barrier <- function(results, collective = "barrier") {
       if (nrow(last) > 1) paste0(", the slowest ", name(final), " at ", format_us(final$latency_us)), "."
     ),
     if (nrow(slopes) > 0) paste0(
-      "The linear algorithm costs ", per_mapping(slopes, format_us(slopes$estimate)), " more for each further process."
+      "Each further process adds ", per_mapping(slopes, format_us(slopes$estimate)), " to the linear algorithm."
     )
   )
 }

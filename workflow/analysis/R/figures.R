@@ -87,7 +87,7 @@ figures_with_sizes <- function(results, collective) {
   )
 }
 
-#' The number of a figure in seed 000, which has broadcast and barrier only
+#' The number of a figure in Zampar (2024), which has broadcast and barrier only
 #' @noRd
 seed_number <- function(collective, number) if (collective %in% c("bcast", "barrier")) number else NA
 
@@ -155,7 +155,7 @@ figures_surface <- function(results, collective, rows) {
 caption_plane <- function(plane) {
   paste0(
     "Logarithm of latency (\u00b5s) and the plane fitted to it: R\u00b2 ", formatC(plane$r_squared, 3, format = "f"),
-    ", but a mean error of ", format_pct(plane$mape_pct), " on the very cells that were fitted."
+    ", but a mean error of ", format_pct(plane$mape_pct), " on the fitted cells themselves."
   )
 }
 

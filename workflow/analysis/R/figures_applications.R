@@ -23,17 +23,17 @@ figures_of_applications <- function(results) {
   static <- list(
     figure("applications", "operations", plot_operations(applications, "operations"), paste(
       "Number of operations of each kind: a collective counted once for all ranks that take part, point-to-point calls",
-      "that send or start to send each for itself."
+      "that send or start to send individually."
     ), seed = 1, height = 2.2 + 1.5 * ceiling(length(applications) / 2)),
     figure("applications", "bytes", plot_operations(applications, "sent_bytes"), paste(
-      "Bytes that the application hands to MPI with each kind of operation (send buffers of all ranks)."
+      "Bytes passed to MPI by kind of operation (send buffers of all ranks)."
     ), height = 2.2 + 1.5 * ceiling(length(applications) / 2)),
     figure("applications", "sizes", plot_message_sizes(applications), paste(
       "Calls by message size, in powers of two: bytes for each pair of ranks for all-to-all, for each rank for gather,",
       "scatter and allgather, else of the message. Sends only, not receives."
     ), height = 2.2 + 1.6 * ceiling(length(applications) / 2)),
     figure("applications", "time", plot_time(applications), paste(
-      "Where the time of each traced rank goes: on the clock, and of its processor.", oversubscribed_note(results$study)
+      "Time of each traced rank by kind: elapsed time and processor time.", oversubscribed_note(results$study)
     ), height = 4.5)
   )
   replayed <- Filter(function(application) !is.null(default_replay(application)), applications)
@@ -41,8 +41,8 @@ figures_of_applications <- function(results) {
   alternatives <- if (length(replayed)) {
     rows <- summarise_replays(results)
     list(simulated_figure("replays", "alternatives", plot_alternatives(rows, application_labels(results$study)), paste(
-      "What another algorithm or mapping changes against the default, on", rows$machine[1],
-      "and what another network does.",
+      "Effect of another algorithm or mapping relative to the default, on", rows$machine[1],
+      "and of another network.",
       replay_columns()
     ), height = 2 + 0.28 * nrow(rows)))
   }
@@ -55,7 +55,7 @@ simulated_figure <- function(..., section = NULL) {
   made
 }
 
-#' Figures 2 to 8 of seed 002 for one application, from its default replay
+#' Figures 2 to 8 of Duro et al. (RED-SEA) for one application, from its default replay
 #' @noRd
 figures_of_replay <- function(application) {
   entry <- default_replay(application)
@@ -78,8 +78,8 @@ figures_of_replay <- function(application) {
       where, "Bytes sent by each switch, stacked by port. ", "Intervals of ", format_us(replay$about$interval_us), "."
     ), seed = 4, height = 6, part = "dynamic"),
     simulated_figure(application$name, "latency", plot_message_latency(replay, application$label), paste0(
-      where, "Mean time of a message from its start to its arrival, by the interval of its arrival; line: what ",
-      "it would be on an empty network. ", width
+      where, "Mean time of a message from its start to its arrival, by the interval of its arrival; line: on ",
+      "an empty network. ", width
     ), seed = 5, height = 3.8, part = "dynamic"),
     simulated_figure(application$name, "saturation", plot_saturation(replay, application$label), paste0(
       where, "Share of the interval in which a port of the switch is saturated (the port with the largest share), ",
@@ -89,7 +89,7 @@ figures_of_replay <- function(application) {
       where, "The same by switch and time; S1 are the switches of the first stage, at the hosts. ", flow_note
     ), seed = 7, height = 4.5, part = "dynamic"),
     simulated_figure(application$name, "throughput", plot_throughput(replay, application$label), paste0(
-      where, "Bytes that arrive, as a share of what all hosts could receive, and the load of the busiest link. ", width
+      where, "Received bytes as a share of the hosts' total bandwidth, and the load of the busiest link. ", width
     ), seed = 8, height = 3.8, part = "dynamic")
   )
 }
@@ -98,10 +98,10 @@ figures_of_replay <- function(application) {
 #' @noRd
 many_colours <- function(count, palette) grDevices::hcl.colors(max(3, count), palette)[seq_len(count)]
 
-phases_note <- "Below the axis: what the ranks do at that time (share of ranks in each operation; grey: they compute). "
+phases_note <- "Below the axis: share of ranks in each operation (grey: computing). "
 flow_note <- paste(
-  "Saturated: several messages together use all of its bandwidth, so that at least one is held back. That is the",
-  "queueing that a flow-level simulator knows; it has no packets and no packet queues. "
+  "Saturated: several messages together use the full bandwidth, so that at least one is delayed. This represents the",
+  "queueing in a flow-level simulator, which has no packets and no packet queues. "
 )
 
 #' The switch that sends most bytes
@@ -174,7 +174,7 @@ plot_time <- function(applications) {
   }) |>
     pivot_longer(c("wall_us", "cpu_us"), names_to = "clock", values_to = "us") |>
     mutate(
-      clock = factor(.data$clock, c("wall_us", "cpu_us"), c("Time on the clock", "Processor time")),
+      clock = factor(.data$clock, c("wall_us", "cpu_us"), c("Elapsed time", "Processor time")),
       application = factor(.data$application, unique(.data$application)),
       kind = factor(.data$kind, c("point to point", "collectives", "compute"))
     )
@@ -426,6 +426,7 @@ plot_alternatives <- function(rows, labels) {
     ) +
     scale_fill_manual(values = c("TRUE" = "#D55E00", "FALSE" = "#0072B2"), guide = "none") +
     scale_x_continuous("Change against the default (%)") +
-    labs(y = NULL, title = "What helps", subtitle = "To the left is better") + simulated_tag() + theme_study() +
+    labs(y = NULL, title = "Effect of alternatives", subtitle = "Negative: better than the default") +
+    simulated_tag() + theme_study() +
     theme(strip.text.y = element_text(angle = 0, hjust = 0))
 }

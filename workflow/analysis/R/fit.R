@@ -1,4 +1,4 @@
-#' Table 2 of seed 000: a plane through the logarithm of latency
+#' Table 2 of Zampar (2024): a plane through the logarithm of latency
 #'
 #' log(latency_us) = intercept + coef_log_size log(size_bytes) + coef_processes P, natural logarithms, least squares.
 #'
@@ -63,11 +63,11 @@ r_squared <- function(observed, predicted) {
 #' @noRd
 mape_pct <- function(predicted, observed) 100 * mean(abs(predicted / observed - 1))
 
-#' The form in which seed 000 (section 6) models each barrier algorithm
+#' The form in which Zampar (2024) (section 6) models each barrier algorithm
 #' @noRd
 barrier_forms <- c(linear = "linear", tree = "spline", recursive_doubling = "log_linear")
 
-#' Barrier models of seed 000, Figures 9-11: latency against the number of processes
+#' Barrier models of Zampar (2024), Figures 9-11: latency against the number of processes
 #'
 #' `linear`: a + b P. `spline`: continuous, straight between the knots, as a + b P + sum c_k max(0, P - k).
 #' `log_linear`:
@@ -95,7 +95,7 @@ fit_barrier <- function(data, form = c("linear", "spline", "log_linear"), knots 
 #' @param collective Name of a collective without message sizes.
 #' @return Tibble: algorithm, mapping, model (linear, spline, log_linear), chosen (TRUE for the form that the figures
 #'   show:
-#'   the seed's form of that algorithm, or else the smallest AIC), term, estimate, low, high, r_squared, mape_pct.
+#'   the published form for that algorithm, or else the smallest AIC), term, estimate, low, high, r_squared, mape_pct.
 #'   Terms are
 #'   intercept (us), processes and after_<knot> (us per process; after_<knot> is the change of slope), log2_processes
 #'   (us).
@@ -129,7 +129,7 @@ barrier_terms <- function(fit) {
   )
 }
 
-#' Table 4 of seed 000: slopes between the knots of the tree barrier's spline
+#' Table 4 of Zampar (2024): slopes between the knots of the tree barrier's spline
 #'
 #' @param results List from [read_results()].
 #' @param collective Name of a collective without message sizes.

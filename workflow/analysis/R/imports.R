@@ -22,12 +22,12 @@ tables_of_import <- function(results) {
   if (is.null(import)) return(NULL)
   c(
     list(listed("import", "checks", import$checks, paste(
-      "What the checks of the imported data found, with the evidence, how sure it is, and what was done. A finding",
-      "is a warning: nothing is repaired."
+      "Findings of the import checks, with evidence, confidence and action. A finding",
+      "is a warning: data are never repaired."
     ))),
     if (nrow(import$agreement) > 0) list(listed("agreement", NULL, import$agreement, paste(
-      "How far two sources of the same machine are apart, in the cells that both measured: |a / b - 1| in percent,",
-      "median and 90th percentile. That is the noise floor: no claim about the machine can be better."
+      "Differences between two sources of the same machine in common cells: |a / b - 1| in percent,",
+      "median and 90th percentile. This is the noise floor of every statement about the machine."
     )))
   )
 }
@@ -43,10 +43,10 @@ describe_import <- function(results) {
   checks <- import$checks
   by_check <- count(checks, .data$check)
   found <- if (nrow(checks) == 0) {
-    "The checks of the imported data found nothing."
+    "The import checks have no findings."
   } else {
     paste0(
-      "The checks of the imported data found ",
+      "The import checks have ",
       and_list(paste0(by_check$n, " of \u201c", by_check$check, "\u201d")), "; ",
       sum(checks$how_sure == "certain"), " of these findings are certain."
     )

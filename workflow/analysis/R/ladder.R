@@ -78,12 +78,12 @@ check_pairs <- function(study, pairs) {
   if (nrow(across) == 0) return(invisible(pairs))
   stop_if <- function(wrong, why) {
     if (isTRUE(wrong)) {
-      stop("the pairs across ", and_list(unique(across$level)), " did not leave one node: ", why,
-           "; this is no ladder between nodes", call. = FALSE)
+      stop("the pairs across ", and_list(unique(across$level)), " share a node: ", why,
+           "; this is not a ladder between nodes", call. = FALSE)
     }
   }
   as_fast <- mean(across$latency_us <= median(inside$latency_us[inside$level == outermost(names, inside$level)]))
-  stop_if(as_fast > 0.1, paste0(format_pct(100 * as_fast), " of them are as fast as pairs inside of one"))
+  stop_if(as_fast > 0.1, paste0(format_pct(100 * as_fast), " of them are as fast as pairs within a node"))
   unit <- group_sizes(study)
   inner <- unit$ranks[match("node", unit$level) + 1]
   if (is.na(inner)) return(invisible(pairs))
@@ -245,9 +245,9 @@ pair_latencies <- function(study, latencies, place) {
   }
 }
 
-#' Seed 003's analytical models: latency only, from the matrix L(i, j)
+#' The analytical models of Derin (2025): latency only, from the matrix L(i, j)
 #'
-#' Source: seed 003, section 4 (T. Derin, Exercise 1, July 2025). Bandwidth is neglected and nothing overlaps.
+#' Source: Derin (2025), section 4. Bandwidth is neglected and nothing overlaps.
 #' - pipeline: sum over i = 0..P-2 of L(i, i+1)
 #' - binomial (broadcast and reduce): sum over i = 0..log2(P)-1 of L(0, 2^i)
 #' - chain: maximum over the chains below the root of L(0, first) + sum of L along the chain
@@ -261,7 +261,7 @@ pair_latencies <- function(study, latencies, place) {
 #' @param chain The tree of the chain, from [sending_tree()].
 #' @return Latency in us.
 #' @noRd
-model_seed003 <- function(algorithm, latency, chain = NULL, processes = nrow(latency)) {
+model_latency_only <- function(algorithm, latency, chain = NULL, processes = nrow(latency)) {
   if (processes < 2) return(0)
   steps <- 2^seq(0, ceiling(log2(processes)) - 1)
   between <- if (is.function(latency)) latency else function(a, b) latency[cbind(a + 1, b + 1)]

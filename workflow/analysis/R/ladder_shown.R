@@ -15,7 +15,7 @@ tables_of_ladder <- function(results) {
       if (any(!is.na(levels$gap_us))) " Gap: time between the smallest messages of a window (\u00b5s)."
     ), part = "levels")),
     if (any(ladder$pairs > 1)) list(listed(timed, "contention", summarise_contention(levels), paste0(
-      "What several pairs at once cost", simulated_note(results$study), ": latency and bandwidth of a pair ",
+      "Cost of concurrent pairs", simulated_note(results$study), ": latency and bandwidth of a pair ",
       "relative to ",
       "one pair alone, and of each level relative to the core level."
     ))),
@@ -52,14 +52,14 @@ summarise_contention <- function(levels) {
     select("level", "pairs", "latency_ratio", "bandwidth_ratio", "latency_over_core", "bandwidth_over_core")
 }
 
-#' Seed 004's ping-pong, where the study is of its machine
+#' The published ping-pong (Wisner), where the study is of its machine
 #'
 #' @param results List from [read_results()].
 #' @return Tibble: level, pairs, size_bytes, latency_us (half of the round trip). NULL for other machines.
 #' @noRd
 read_published_pingpong <- function(results) {
   if (!identical(results$study$machine$name, "ethernet-lab")) return(NULL)
-  path <- system.file("extdata", "seed004_pingpong.csv", package = "collanalysis")
+  path <- system.file("extdata", "wisner_pingpong.csv", package = "collanalysis")
   readr::read_csv(path, col_types = "ddcd", progress = FALSE) |>
     transmute(
       .data$level, .data$pairs, .data$size_bytes, bandwidth_mb_s = NA_real_,
@@ -77,11 +77,9 @@ tables_published <- function(results, ladder) {
     rename(summarise_ladder(ladder)[columns], ours_us = "latency_us", ours_gb_s = "bandwidth_gb_s"), by = keys
   )
   list(listed("multi_lat", "published", arrange(both, .data$pairs), paste0(
-    "Seed 004's measurements beside this study", simulated_note(results$study), ", both fitted in the same way: ",
-    "latency ",
-    "one way (\u00b5s) and bandwidth of a pair (GB/s). The machine's file takes its numbers from the seed's ",
-    "single pair, ",
-    "so only three pairs at once, and the shape between the ends, are a comparison."
+    "Published measurements [@wisner-svd] beside this study", simulated_note(results$study), ", both fitted in the ",
+    "same way: one-way latency (\u00b5s) and bandwidth of a pair (GB/s). The machine's parameters come from the ",
+    "published single pair, so only three pairs at once, and the shape between the ends, are a comparison."
   )))
 }
 
@@ -102,7 +100,7 @@ figures_of_ladder <- function(results) {
     if (several) list(figure(
       ladder_collective(results), "per-byte", plot_per_byte(results, timed, published), paste0(
         "Round trip per byte (ns/B) against message size, one pair and several at once; logarithmic axes.",
-        if (!is.null(published)) " Hollow points, dashed: seed 004's measurements."
+        if (!is.null(published)) " Hollow points, dashed: measurements by @wisner-svd."
       ), NA, 9.5, 4.6
     )),
     figures_of_pairs(results),
@@ -185,7 +183,7 @@ plot_per_byte <- function(results, rows, published) {
 #' @noRd
 describe_ladder <- function(results) {
   levels <- summarise_ladder(read_ladder(results))
-  if (nrow(levels) == 0) return("There is no point-to-point measurement.")
+  if (nrow(levels) == 0) return("There are no point-to-point measurements.")
   one <- arrange(filter(levels, .data$pairs == 1), .data$latency_us)
   times <- function(x) paste(format_number(x, 2), "times")
   most <- filter(levels, .data$pairs == max(.data$pairs))
@@ -196,10 +194,10 @@ describe_ladder <- function(results) {
       times(utils::tail(one$latency_us, 1) / one$latency_us[1]), " as long as across the innermost."
     ),
     paste0(
-      "A large one moves at ", and_list(paste0(format_number(one$bandwidth_gb_s), " GB/s (", one$level, ")")), "."
+      "A large message reaches ", and_list(paste0(format_number(one$bandwidth_gb_s), " GB/s (", one$level, ")")), "."
     ),
     if (max(levels$pairs) > 1) paste0(
-      "With ", most$pairs[1], " pairs at once, each pair has ", and_list(paste0(
+      "With ", most$pairs[1], " concurrent pairs, each pair has ", and_list(paste0(
         format_number(most$bandwidth_gb_s), " GB/s (", most$level, ", ",
         format_pct(100 * most$bandwidth_gb_s / one$bandwidth_gb_s[match(most$level, one$level)]), " of one pair's)"
       )), "."
@@ -219,13 +217,13 @@ describe_ladder_of <- function(results, collective) {
     slice_max(.data$bandwidth_mb_s, n = 1, with_ties = FALSE) |>
     arrange(.data$bandwidth_mb_s)
   paste0(
-    "A window of messages moves at up to ", and_list(paste0(
+    "A window of messages reaches up to ", and_list(paste0(
       format_number(best$bandwidth_mb_s / 1000), " GB/s (", best$level, ", ", label_bytes(best$size_bytes), ")"
     )), simulated_note(results$study), "."
   )
 }
 
-#' What seed 004 measured with several pairs at once, beside this study
+#' The published bandwidth of several pairs at once (Wisner), beside this study
 #' @noRd
 describe_published <- function(results) {
   published <- read_published_pingpong(results)
@@ -240,28 +238,29 @@ describe_published <- function(results) {
   say <- function(ratio) and_list(paste0(format_pct(100 * ratio), " (", both$level, ")"))
   c(
     paste0(
-      "Seed 004 measured that, of one pair's bandwidth, each of ", both$pairs[1], " pairs keeps ", say(both$theirs),
-      "; here it is ", say(both$ours), simulated_note(results$study), "."
+      "In the published measurements [@wisner-svd] each of ", both$pairs[1], " concurrent pairs keeps ",
+      say(both$theirs), " of the bandwidth of a single pair; here ", say(both$ours), simulated_note(results$study), "."
     ),
     unlist(pmap(both, function(level, pairs, theirs, ours) explain_contention(results, level, pairs, theirs, ours)))
   )
 }
 
-#' Why a level's contention differs from the seed's, where it does by more than a quarter
+#' Why a level's contention differs from the published one, where it does by more than a quarter
 #' @noRd
 explain_contention <- function(results, level, pairs, theirs, ours) {
   if (abs(ours / theirs - 1) <= 0.25) return(NULL)
   both_ways <- level %in% duplex_levels(results$study$machine$levels) && abs(ours * pairs - 1) < 0.15
   if (both_ways && theirs > ours && theirs <= 2.1 / pairs) {
     return(paste0(
-      "Across ", level, " the link has its bandwidth in each direction, which allows each of ", pairs, " pairs ",
-      format_pct(200 / pairs), " if half of them send the other way; the seed's come to that. In the simulation they ",
-      "stay in step and all send the same way at once, which leaves each ", format_pct(100 / pairs), "."
+      "Across ", level, " the link is full duplex, which allows each of ", pairs, " pairs ", format_pct(200 / pairs),
+      " if half of them send in the opposite direction, as in the published measurements. In the simulation the pairs ",
+      "stay in step and all send in the same direction at once, which leaves ", format_pct(100 / pairs), " to each."
     ))
   }
   paste0(
-    "Across ", level, " the seed's contention is ", if (theirs < ours) "stronger" else "weaker",
-    " than the machine's file can state: ", pairs, " pairs had ", format_number(theirs * pairs, 2),
-    " times the bandwidth of one together, here it is ", format_number(ours * pairs, 2), ". Believe the seed."
+    "Across ", level, " the published contention is ", if (theirs < ours) "stronger" else "weaker",
+    " than the machine model can express: ", pairs, " pairs together had ", format_number(theirs * pairs, 2),
+    " times the bandwidth of one, here ", format_number(ours * pairs, 2),
+    ". The published measurement takes precedence."
   )
 }

@@ -1,4 +1,4 @@
-# Seed 002, section 3.2.3: mappings, each with the best algorithm for each message size.
+# [duro-redsea], section 3.2.3: mappings, each with the best algorithm for each message size.
 
 #' The best algorithm of each mapping and message size
 #'
@@ -29,7 +29,7 @@ summarise_mappings <- function(results) {
 tables_mapping <- function(results) {
   list(listed("mapping", "best", rename(summarise_mappings(results), slower_than_best_mapping_pct = "best_pct"), paste0(
     "Fastest algorithm of each mapping and message size", simulated_note(results$study), ", its latency (\u00b5s) and ",
-    "bandwidth (MB/s), and how much slower than the best mapping it is. ", slowest_note
+    "bandwidth (MB/s), and slow-down against the best mapping. ", slowest_note
   )))
 }
 
@@ -47,12 +47,12 @@ figures_mapping <- function(results) {
       )
     }),
     list(figure("mapping", "loss", plot_mapping_loss(results), paste0(
-      "How much slower each mapping is than the best one at the same size, in percent. ", slowest_note
+      "Slow-down of each mapping against the best one at the same size, in percent. ", slowest_note
     ), NA, 9, 4))
   )
 }
 
-#' Bandwidth of each mapping with its best algorithm (seed 002, Figures 13 and 14)
+#' Bandwidth of each mapping with its best algorithm (RED-SEA, Figures 13 and 14)
 #'
 #' @param results List from [read_results()].
 #' @param sizes Smallest and largest message size to show (bytes).
@@ -89,11 +89,11 @@ plot_mapping_loss <- function(results) {
     scale_fill_manual(values = colours) +
     scale_x_discrete("Message size", labels = function(x) label_bytes(as.numeric(x))) +
     scale_y_continuous("Slower than the best mapping (%)") +
-    labs(title = "What each mapping loses") +
+    labs(title = "Slow-down of each mapping against the best") +
     tag_simulated(results$study) + theme_study() + theme(axis.text.x = element_text(angle = 45, hjust = 1))
 }
 
-#' Seed 002's question about mappings, answered in sentences
+#' The question of the RED-SEA project about mappings, answered in sentences
 #'
 #' @param results List from [read_results()].
 #' @return Character vector.
@@ -110,7 +110,7 @@ describe_mapping_policies <- function(results) {
   first <- each$mapping[1]
   short <- min(rows$size_bytes)
   long <- max(rows$size_bytes)
-  seed <- "DFNF"
+  published <- "DFNF"
   c(
     paste0(
       "With the best algorithm for each size, ", and_list(paste0(
@@ -118,11 +118,11 @@ describe_mapping_policies <- function(results) {
         format_pct(each$mean), " slower than the best, at most ", format_pct(each$most), ")"
       )), "."
     ),
-    if (seed %in% each$mapping) paste0(
-      "The seed found that first filling a socket, then a node (DFNF) is best: ",
-      if (first == seed) "so it is here." else paste0("here ", first, " is, on average over sizes."),
+    if (published %in% each$mapping) paste0(
+      "@duro-redsea found that filling first a socket, then a node (DFNF) is best: ",
+      if (first == published) "so it is here." else paste0("here ", first, " is, on average over sizes."),
       " DFNF reaches ", and_list(map_chr(c(short, long), function(size) {
-        here <- filter(rows, .data$mapping == seed, .data$size_bytes == size)
+        here <- filter(rows, .data$mapping == published, .data$size_bytes == size)
         paste0(
           scales::label_comma(1)(here$bandwidth_mb_s[1]), " MB/s at ", label_bytes(size), " (",
           label_algorithm(here$algorithm[1], results$study, here$collective[1]), ")"

@@ -276,38 +276,39 @@ scale_costs <- function(costs, factors) {
   costs
 }
 
-#' Seed 003's latency model as a predictor
+#' Derin (2025)'s latency model as a predictor
 #' @noRd
-predict_seed003 <- function(train, test, context) {
+predict_latency_only <- function(train, test, context) {
   if (context$costs$source == "none" || context$collective == "allreduce") return(NULL)
   counts <- unique(test$processes)
   found <- map_dbl(counts, function(count) {
     known <- context$costs$pairs %||% context$costs$latency
-    predict_seed003_once(context$study, context$collective, context$algorithm, context$mapping, count, known)
+    predict_latency_only_once(context$study, context$collective, context$algorithm, context$mapping, count, known)
   })
   if (anyNA(found)) return(NULL)
   found[match(test$processes, counts)]
 }
 
-predict_seed003_once <- function(study, collective, algorithm, mapping, processes, latencies) {
+predict_latency_only_once <- function(study, collective, algorithm, mapping, processes, latencies) {
   place <- place_ranks(study, collective, mapping, processes)
   if (is.null(place)) return(NA_real_)
   variant <- variant_of(study, collective, algorithm)
   chain <- if (variant$name == "chain") {
     sending_tree(study, mpi_of(study, collective, mapping), collective, variant, processes)
   }
-  model_seed003(variant$name, pair_latencies(study, latencies, place), chain, processes)
+  model_latency_only(variant$name, pair_latencies(study, latencies, place), chain, processes)
 }
 
 models_of_messages <- list(
-  seed003 = predict_seed003, hockney = predict_messages("hockney"), loggp = predict_messages("loggp"),
+  latency_only = predict_latency_only, hockney = predict_messages("hockney"), loggp = predict_messages("loggp"),
   loggp_shared = predict_messages("shared"), loggp_fitted = predict_messages_fitted
 )
 
 #' The words for models of messages
 #' @noRd
 message_model_words <- c(
-  seed003 = "Seed 003 (latency only)", hockney = "Hockney", loggp = "LogGP", loggp_shared = "LogGP, shared links",
+  latency_only = "Latency only (Derin 2025)", hockney = "Hockney", loggp = "LogGP",
+  loggp_shared = "LogGP, shared links",
   loggp_fitted = "LogGP, fitted", flops_only = "Flops only", flops_ladder = "Flops and ladder",
   flops_counted = "Counted flops and ladder",
   library_default = "The library's default", measured_best = "Measured best"

@@ -23,9 +23,9 @@ models_of_study <- function(results, models) {
     )),
     listed(
       "selection", NULL, summarise_selection(predictions, results$medians, results$study$analysis$tie_pct), paste0(
-      "Which algorithm a model would pick in each held-out cell", simulated_note(results$study), ": share of ",
-      "right picks ",
-      "(within ", results$study$analysis$tie_pct, " % of the best), and regret: what following the model costs ",
+      "Algorithm selection by models in held-out cells", simulated_note(results$study), ": share of ",
+      "correct selections ",
+      "(within ", results$study$analysis$tie_pct, " % of the best), and regret of the model's selection ",
       "over the ",
       "best measured of the forced algorithms (%)."
     ))
@@ -73,14 +73,14 @@ figures_of_messages_in <- function(results, collective, costs) {
       figure(collective, paste0("model-latency-", slug(mapping)), plot_models(
         results, collective, filter(here, .data$size_bytes == small), "processes", costs), paste0(
         "Latency (\u00b5s) of ", label_bytes(small), " messages against processes: ", found, " (points) and models ",
-        "made of point-to-point costs; the lower bound holds for any algorithm whose ranks start together. Vertical ",
+        "based on point-to-point costs; the lower bound holds for any algorithm whose ranks start together. Vertical ",
         "lines: more processes need a second unit of a level (", boundary_words(results, collective, mapping, most),
         "). Logarithmic axes.", note, bound_note(results, filter(here, .data$size_bytes == small), costs)
       ), seed, 9.5, height, part = "models"),
       figure(collective, paste0("model-bound-", slug(mapping)), plot_models(
         results, collective, filter(here, .data$processes == most), "size_bytes", costs), paste0(
         "Latency (\u00b5s) with ", most, " processes against message size: ", found, " (points), models, and the ",
-        "bound by latency and bandwidth that no algorithm can beat whose ranks start together. Logarithmic axes.",
+        "lower bound by latency and bandwidth for algorithms whose ranks start together. Logarithmic axes.",
         bound_note(results, filter(here, .data$processes == most), costs)
       ), NA, 9.5, height, part = "models")
     )
@@ -94,8 +94,9 @@ bound_note <- function(results, rows, costs) {
   below <- sum(rows$latency_us < bound)
   if (below == 0) return("")
   paste0(
-    " ", below, " of ", nrow(rows), " points are below it: the ranks leave the barrier before a call at different ",
-    "times, each starts its clock then, and a late one finds its message there already."
+    " ", below, " of ", nrow(rows), " points are below it because of barrier exit skew: ranks leave the barrier at ",
+    "different ",
+    "times, start their clocks then, and a late rank finds its message already there."
   )
 }
 
@@ -103,11 +104,11 @@ bound_note <- function(results, rows, costs) {
 #' @noRd
 reduce_note <- function(algorithms) {
   paste0(
-    " The latency is the mean over the ranks, of which most leave as soon as they have sent; seed 003's models give ",
-    "the time until the root has the result.",
+    " The latency is the mean over the ranks, most of which leave as soon as they have sent; the latency-only models ",
+    "of @derin2025 give the time until the root has the result.",
     if ("rabenseifner" %in% algorithms) paste0(
       " With fewer elements than processes Open MPI replaces Rabenseifner's algorithm by the linear one, presumably ",
-      "also in seed 003's measurement of 2 bytes."
+      "also in the published measurement of 2 bytes."
     )
   )
 }
@@ -140,7 +141,7 @@ plot_models <- function(results, collective, rows, along, costs) {
     context <- list(
       study = results$study, collective = collective, algorithm = algorithm, mapping = mapping, costs = costs
     )
-    models <- models_of_messages[c(if (along == "processes") "seed003", "hockney", "loggp", "loggp_shared")]
+    models <- models_of_messages[c(if (along == "processes") "latency_only", "hockney", "loggp", "loggp_shared")]
     bound <- function(train, test, context) {
       map2_bound(results$study, collective, mapping, test, costs)
     }
@@ -166,7 +167,9 @@ plot_models <- function(results, collective, rows, along, costs) {
     facet_wrap(vars(.data$panel), ncol = 2) +
     scale_colour_manual(values = line_colours, labels = line_words, breaks = names(line_words)) +
     scale_linetype_manual(
-      values = c(seed003 = "longdash", hockney = "dotted", loggp = "dashed", loggp_shared = "solid", bound = "solid"),
+      values = c(
+        latency_only = "longdash", hockney = "dotted", loggp = "dashed", loggp_shared = "solid", bound = "solid"
+      ),
       labels = line_words, breaks = names(line_words)
     ) +
     (if (along == "processes") scale_x_continuous("Processes", trans = "log2", breaks = 2^(1:16)) else scale_x_size()) +
@@ -186,14 +189,15 @@ map2_bound <- function(study, collective, mapping, test, costs) {
 }
 
 line_words <- c(
-  seed003 = "Seed 003 (latency only)", hockney = "Hockney", loggp = "LogGP", loggp_shared = "LogGP, shared links",
+  latency_only = "Latency only (Derin 2025)", hockney = "Hockney", loggp = "LogGP",
+  loggp_shared = "LogGP, shared links",
   bound = "Lower bound"
 )
 line_colours <- c(
-  seed003 = "#CC79A7", hockney = "#E69F00", loggp = "#56B4E9", loggp_shared = "#0072B2", bound = "#999999"
+  latency_only = "#CC79A7", hockney = "#E69F00", loggp = "#56B4E9", loggp_shared = "#0072B2", bound = "#999999"
 )
 
-#' Which model to believe, in sentences
+#' Accuracy of the models, in sentences
 #'
 #' @param results List from [read_results()].
 #' @return Character vector; empty where the study's models folder has no selection.csv.
@@ -228,7 +232,7 @@ describe_selection <- function(results) {
         "mean error ",
         "has ", word(errors$model[1]), " (", format_pct(errors$error[1]), ")",
         if (nrow(made) > 0) paste0(
-          "; of the models that were fitted to no collective at all, ", word(made$model[1]), " (",
+          "; among models not fitted to any collective, ", word(made$model[1]), " (",
           format_pct(made$error[1]), ")"
         ), "."
       ),
@@ -236,7 +240,7 @@ describe_selection <- function(results) {
         "Following ", word(best$model), " costs ", format_pct(best$regret), " over the best algorithm in ",
         "the geometric mean (right in ", format_pct(best$right), " of the cells)",
         if (nrow(physical) > 0) paste0(
-          ", following ", word(physical$model[1]), ", which needs the ladder only, ", format_pct(physical$regret[1])
+          ", by ", word(physical$model[1]), ", which needs the ladder only, ", format_pct(physical$regret[1])
         ),
         if (nrow(default) > 0) paste0(", the library's default ", format_pct(default$regret)), "."
       ),
@@ -249,7 +253,7 @@ describe_selection <- function(results) {
           max(of_default$held_out_cells) - max(modelled$held_out_cells), " have a choice without a model"
         ), "."
       ) else if (nrow(of_default) > 0) paste0(
-        "What the default chooses is not known here, so no model of messages covers it."
+        "The default's choices are unknown, so no model of messages covers it."
       )
     )
   }))

@@ -1,4 +1,4 @@
-# Seed 002, section 3.2.2: one blocking call, one non-blocking call and its wait, and a pipeline of non-blocking calls.
+# [duro-redsea], section 3.2.2: one blocking call, one non-blocking call and its wait, a pipeline of non-blocking calls.
 
 non_blocking <- c(ibcast = "bcast", iallreduce = "allreduce", ireduce_scatter = "reduce_scatter")
 
@@ -78,7 +78,7 @@ summarise_pipelining <- function(rows) {
            "gain_over_one_pct")
 }
 
-#' The same way with and without pipelining, as the seed compares them: the ring against the ring in segments
+#' The same way with and without pipelining, as [duro-redsea] compares them: the ring against the ring in segments
 #' @noRd
 summarise_same_way <- function(rows) {
   rows <- mutate(rows, name = sub(",.*", "", .data$way))
@@ -97,7 +97,7 @@ pipelined_operations <- c("allreduce", "bcast", "reduce_scatter")
 
 operations_of <- function(rows) intersect(pipelined_operations, rows$operation)
 
-bandwidth_note <- "Bandwidth: message size (10\u2076 B) / time (s) until the last rank is done, as in the seed."
+bandwidth_note <- "Bandwidth: message size (10\u2076 B) / time (s) until the last rank is done [@duro-redsea]."
 
 tables_pipelining <- function(results) {
   rows <- summarise_bandwidth(results)
@@ -129,7 +129,7 @@ launches_note <- function(rows) {
   " Points are medians over launches, bars their range."
 }
 
-#' Bandwidth against message size: rows MPI libraries, columns ways to call (seed 002, Figures 10 to 12)
+#' Bandwidth against message size: rows MPI libraries, columns ways to call (RED-SEA, Figures 10 to 12)
 #'
 #' @param results List from [read_results()].
 #' @param operation bcast, allreduce or reduce_scatter.
@@ -160,7 +160,7 @@ plot_bandwidth <- function(results, operation) {
     theme(axis.text.x = element_text(angle = 45, hjust = 1), panel.spacing.x = grid::unit(1.2, "lines"))
 }
 
-#' Seed 002's questions about pipelining, answered in sentences
+#' The questions of the RED-SEA project about pipelining, answered in sentences
 #'
 #' @param results List from [read_results()].
 #' @param part An operation: bcast, allreduce or reduce_scatter; or "what", what the numbers do not show.

@@ -211,7 +211,7 @@ plot_difference <- function(results, collective) {
     scale_x_processes() +
     scale_y_continuous("Default \u2212 best of the others (\u00b5s)") +
     labs(
-      title = paste0(capitalised(collective_word(collective)), ": what the default costs"),
+      title = paste0(capitalised(collective_word(collective)), ": cost of the default"),
       subtitle = "Above zero the default is slower; colour: the best of the others"
     ) +
     tag_simulated(results$study) + theme_study()

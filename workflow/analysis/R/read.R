@@ -1,6 +1,6 @@
-#' Read what a study asks for
+#' Read the description of a study
 #'
-#' @param folder Folder `results/<study>` with `study.json` (see docs/architecture.md).
+#' @param folder Folder `results/<study>` with `study.json` (see docs/files.md).
 #' @return A list: the content of `study.json` (`name`, `title`, `simulated`, `machine`, `collectives`, ...), plus
 #'   `algorithms` (tibble: collective, algorithm, label, in reading order) and `analysis` with every default filled in.
 #' @noRd
@@ -170,7 +170,7 @@ several <- function(data, keys) {
   tabulate(id, max(0L, attr(id, "n")))[id] > 1
 }
 
-#' Read which cells a study asked for and what became of them
+#' Read the cells of a study and their status
 #'
 #' @param folder Folder `results/<study>`; `cells.csv` may be missing.
 #' @return Tibble: collective, algorithm, mapping, nodes, processes, status, reason, ... Empty where there is no file.
@@ -186,7 +186,7 @@ read_cells <- function(folder) {
 #' Read a study with its medians
 #'
 #' @param folder Folder `results/<study>` with study.json, measurements.csv, cells.csv, ranks.csv and edges.csv
-#'   (docs/architecture.md).
+#'   (docs/files.md).
 #' @return A list: `study` ([read_study()]; with what ran where: `variants`, `places`, `ranks`, `trees`), `rows` (the
 #'   measurements), `medians` ([summarise_launches()]), `cells` ([read_cells()]) and, of a study of applications,
 #'   `applications` (their traces and replays).

@@ -100,8 +100,9 @@ tables_across <- function(results) {
   across <- summarise_regret_across(results)
   if (nrow(across) == 0) return(list())
   list(listed("regret-across", NULL, across, paste(
-    "Decisions judged on data that did not decide. tuned: the rules of this study's method; best-single: the algorithm",
-    "other than the default that is best where it was decided.", slowdown_note
+    "Decisions judged on data that were not used to decide. tuned: the rules of this study's method; best-single: the",
+    "algorithm",
+    "other than the default that is best on the deciding data.", slowdown_note
   )))
 }
 

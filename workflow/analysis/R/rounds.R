@@ -197,7 +197,7 @@ summarise_rounds <- function(results) {
 tables_of_rounds <- function(results) {
   list(listed(
     "sampling", "rounds", summarise_rounds(results), paste(
-      "What each round asked for and what it cost; points and time are shares of the whole grid until then. Expected",
+      "Points selected by each round and their cost; points and time are cumulative shares of the whole grid. Expected",
       "regret is the model's own,", regret_note(results)
     )
   ))
@@ -257,7 +257,7 @@ plot_rounds <- function(results, rounds) {
 describe_rounds <- function(results) {
   study <- results$study
   rounds <- results$tables[["sampling-rounds"]] %||% summarise_rounds(results)
-  if (nrow(rounds) == 0) return("No round asked for anything: there was nothing to decide.")
+  if (nrow(rounds) == 0) return("No round selected points: there was nothing to decide.")
   last <- tail(rounds, 1)
   spent <- sum(rounds$node_minutes)
   ended <- if (last$expected_regret_pct <= study$sampling$target_regret_pct) {

@@ -1,13 +1,13 @@
 # Strong scaling of applications: tables, figures and sentences.
 
-#' Seed 004's table of run times, where the study is of its machine
+#' The published table of run times (Wisner), where the study is of its machine
 #'
 #' @param results List from [read_results()].
 #' @return Tibble: n, processes, seconds, speedup. NULL for other machines.
 #' @noRd
 read_published_svd <- function(results) {
   if (!identical(results$study$machine$name, "ethernet-lab")) return(NULL)
-  path <- system.file("extdata", "seed004_svd.csv", package = "collanalysis")
+  path <- system.file("extdata", "wisner_svd.csv", package = "collanalysis")
   readr::read_csv(path, col_types = "ddd", progress = FALSE) |>
     group_by(.data$n) |>
     mutate(speedup = .data$seconds[.data$processes == 1] / .data$seconds) |>
@@ -61,9 +61,9 @@ tables_published_svd <- function(results, name, scaling) {
   if (is.null(published) || name != "svd") return(NULL)
   asked <- filter(published, .data$n %in% scaling$n, .data$processes %in% scaling$processes)
   list(listed(name, "published", spread_sizes(asked, "speedup", ""), paste0(
-    "Seed 004's measured speed-ups, for comparison. Its program rotates the pairs inside a block at every step, ours ",
-    "once a sweep; the flop rate of the simulated machine is taken from its times of one process, so only the shape ",
-    "is a comparison."
+    "Measured speed-ups of @wisner-svd, for comparison. That program rotates the pairs inside a block at every step, ",
+    "this one once per sweep; the flop rate of the simulated machine is taken from the published times of one ",
+    "process, so only the shape is a comparison."
   )))
 }
 
@@ -82,11 +82,11 @@ models_of_scaling <- function(results) {
       select(filter(predicted, .data$application == name), -"application", -"mapping"),
       error_pct = 100 * (.data$model_s / .data$seconds - 1)
     ), paste0(
-      "Time to solution (s)", simulated_note(results$study), " and what the model says. Fitted: the rate of a core, ",
+      "Time to solution (s)", simulated_note(results$study), " and the model. Fitted: the rate of a core, ",
       format_number(fit_flop_rate(scaling)), " GFlop/s, to the runs on one process, whose sweeps and flops it takes ",
-      "as well; messages cost what the study's ladder says. Flops only: the time of one process divided by P. ",
+      "as well; message costs are those of the study's ladder. Flops only: the time of one process divided by P. ",
       "Compute: the longest pair of blocks of each step, without messages. Counted: the model with the sweeps and ",
-      "flops of the run itself, for comparison; it predicts nothing."
+      "flops of the run itself, for comparison; it is not a prediction."
     ), part = "models"))
   }), recursive = FALSE)
 }
@@ -102,7 +102,7 @@ figures_of_scaling <- function(results) {
       list(
         figure(name, "speedup", plot_speedup(results, here, published), paste0(
           "Speed-up over one process against the number of processes, one line per matrix size; grey: ideal.",
-          if (!is.null(published)) " Hollow points, dashed: seed 004's measurements. Logarithmic axes.",
+          if (!is.null(published)) " Hollow points, dashed: measurements by @wisner-svd. Logarithmic axes.",
           if (is.null(published)) " Logarithmic axes.", lines
         ), NA, 9.5, if (is.null(published)) 4.2 else 6.4),
         figure(name, "communication", plot_communication(results, here), paste0(
@@ -207,12 +207,12 @@ describe_scaling <- function(results) {
   note <- simulated_note(results$study)
   c(
     paste0(
-      "A time is that of one run, from the matrix in the memory of rank 0 to U, S and V there; the largest relative ",
+      "Times are those of one run, from the matrix in the memory of rank 0 to U, S and V there; the largest relative ",
       "residual |A - U S V'| / |A| of all runs is ", format(max(scaling$residual), digits = 2), "."
     ),
     if (results$study$simulated) paste0(
-      "The simulator does the arithmetic, so results and sweeps are real, and charges ",
-      format_number(fit_flop_rate(scaling)), " GFlop/s a core for it; messages take simulated time."
+      "The simulator executes the arithmetic, so results and sweeps are real, and charges ",
+      format_number(fit_flop_rate(scaling)), " GFlop/s per core for it; messages take simulated time."
     ),
     describe_speedup(scaling, note),
     describe_communication(scaling),
@@ -275,7 +275,7 @@ describe_published_svd <- function(results, scaling) {
     summarise(rho = rank_correlation(.data$published_speedup, .data$ours_speedup))
   c(
     paste0(
-      "Seed 004's speed-ups rank the numbers of processes as the simulation does with a correlation (Spearman) of ",
+      "Published [@wisner-svd] and simulated speed-ups rank the numbers of processes with a Spearman correlation of ",
       and_list(paste0(format_number(agreement$rho, 2), " (", size_label(agreement$n), ")")), "."
     ),
     unlist(map(boundaries_between(results, both), function(at) {
@@ -284,7 +284,7 @@ describe_published_svd <- function(results, scaling) {
       }
       sizes <- n_distinct(both$n)
       paste0(
-        "Where a further ", at$level, " is needed, from ", at$before, " to ", at$after, " processes, the seed's ",
+        "Where a further ", at$level, " is needed, from ", at$before, " to ", at$after, " processes, the published ",
         "speed-up falls at ", falls("published_speedup"), " of ", sizes, " sizes, the simulated one at ",
         falls("ours_speedup"), "."
       )
@@ -311,7 +311,7 @@ boundaries_between <- function(results, both) {
 describe_scaling_model <- function(results) {
   errors <- compare_scaling_models(results)
   if (nrow(errors) == 0) {
-    return("There is no model: it needs a run on one process, runs on more, and a ladder.")
+    return("There is no model, which would need a run on one process, runs on more, and a ladder.")
   }
   predicted <- filter(predict_scaling(results), .data$processes > 1) |>
     mutate(error = 100 * (.data$model_s / .data$seconds - 1))
@@ -320,13 +320,13 @@ describe_scaling_model <- function(results) {
   sweeps <- read_scaling(results)
   c(
     paste0(
-      "The model takes ", format_number(fit_flop_rate(sweeps)), " GFlop/s a core, the sweeps and the flops from the ",
+      "The model takes ", format_number(fit_flop_rate(sweeps)), " GFlop/s per core, the sweeps and the flops from the ",
       "runs on one process, and the costs of messages from the ladder", simulated_note(results$study),
       "; the other ", errors$held_out_cells[1], " runs it predicts with a mean error of ",
       format_pct(of("flops_ladder")), ", the flops alone with ", format_pct(of("flops_only")), "."
     ),
     paste0(
-      "It is farthest off on ", worst$processes, " processes at ", size_label(worst$n), ": ",
+      "The largest error is on ", worst$processes, " processes at ", size_label(worst$n), ": ",
       format_pct(abs(worst$error)), if (worst$error < 0) " too fast." else " too slow."
     ),
     describe_work(sweeps, of("flops_counted"), results$study$simulated)
@@ -344,10 +344,11 @@ describe_work <- function(scaling, error, simulated) {
   if (nrow(work) == 0 || all(work$ratio == 1)) return(NULL)
   change <- 100 * (range(work$ratio) - 1)
   paste0(
-    "Not in the model: the order in which the columns meet depends on the number of processes, and with it the ",
-    "rotations that are needed; on more than one process the runs counted ", format_pct(change[1]), " to ",
+    "Not in the model: the order in which columns are paired depends on the number of processes, and with it the ",
+    "number of rotations; on more than one process the runs counted ", format_pct(change[1]), " to ",
     format_pct(change[2]), " more flops than on one, in ", min(scaling$sweeps), " to ", max(scaling$sweeps),
-    " sweeps. Told those, the model errs by ", format_pct(error), " on average: that is the part of messages and ",
-    "waiting", if (!simulated) ", and of all else that processes share on a real machine (memory, other jobs)", "."
+    " sweeps. Given these counts, the error of the model is ", format_pct(error), " on average: the part of messages ",
+    "and ",
+    "waiting", if (!simulated) ", and of other shared resources of a real machine (memory, other jobs)", "."
   )
 }

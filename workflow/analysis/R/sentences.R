@@ -74,10 +74,11 @@ replay_rule <- function(study) {
   if (is.null(plan)) return("The traces of this study are not replayed.")
   paste0(
     "The replays have ", plan$ranks, " ranks. Where a trace has fewer, the application is copied side by side: a rank ",
-    "does what its traced rank did; collectives of all traced ranks become collectives of all ranks and keep their ",
-    "arguments (bytes for each rank stay, so totals of all-to-all grow with the ranks); a message to a higher rank ",
+    "replays its traced rank; collectives of all traced ranks become collectives of all ranks and keep their ",
+    "arguments (bytes per rank are unchanged, so totals of all-to-all grow with the ranks); a message to a higher ",
+    "rank ",
     "stays in its copy, one to a lower rank goes to the next copy, as messages across the border of a periodic domain ",
-    "do. What a collective sends is decided as Open MPI decides it, by the number of ranks and the size. Ranks are ",
+    "do. Algorithms of collectives are selected as in Open MPI, by the number of ranks and the size. Ranks are ",
     "placed in the order of the hosts."
   )
 }

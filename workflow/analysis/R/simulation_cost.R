@@ -33,8 +33,8 @@ tables_of_simulation_cost <- function(results) {
   cost <- summarise_simulation_cost(results)
   if (nrow(cost) == 0) return(NULL)
   list(listed("simulation-cost", NULL, cost, paste(
-    "What simulating took, by number of processes: wall time (s) of a cell with the message sizes that the study",
-    "asks for together, whatever else the computer did then, and the largest resident set (MB) of the simulator, in",
+    "Cost of the simulation by number of processes: wall time (s) of a cell with all message sizes of the study",
+    "(on a possibly loaded computer), and the largest resident set (MB) of the simulator, in",
     "which all ranks are one process."
   )))
 }

@@ -37,7 +37,7 @@ slowdown_columns <- c("geometric_mean_pct", "mean_pct", "median_pct", "p90_pct",
 #' What the columns of [summarise_slowdown()] are, for captions
 #' @noRd
 slowdown_note <- paste(
-  "Regret is how much slower than the best measured algorithm of the cell a choice is: geometric mean over the cells,",
+  "Regret is the slow-down of a choice against the best measured algorithm of the cell: geometric mean over the cells,",
   "arithmetic mean, median, 90th and 99th percentile, and largest."
 )
 
@@ -48,6 +48,6 @@ describe_flagged <- function(study, collective) {
   if (n == 0) return(NULL)
   paste0(
     format_number(n), " ", collective_word(collective), " ", if (n == 1) "launch is" else "launches are",
-    " flagged by the import checks and left out of all numbers."
+    " flagged by the import checks and excluded from all numbers."
   )
 }

@@ -83,7 +83,7 @@ summarise_differences <- function(medians, collective, excludes = character()) {
     mutate(difference_us = .data$default_us - .data$best_us)
 }
 
-#' Table 1 of seed 000: default against the best of the others, by classes of size and processes
+#' Table 1 of Zampar (2024): default against the best of the others, by classes of size and processes
 #'
 #' @param results List from [read_results()].
 #' @param collective Name of a collective with message sizes.
@@ -108,7 +108,7 @@ summarise_default_vs_best <- function(results, collective) {
     mutate(across(c("mapping", "size_class", "process_class"), as.character))
 }
 
-#' Table 3 of seed 000: in how many cells the default is faster, slower or equal
+#' Table 3 of Zampar (2024): in how many cells the default is faster, slower or equal
 #'
 #' @param results List from [read_results()].
 #' @param collective Name of a collective without message sizes.

@@ -1,9 +1,9 @@
-# Seed 001: collectives that know nodes and groups, against the MPI library's own, for several orders of hosts.
+# [bijlani2021]: collectives that know nodes and groups, against the MPI library's own, for several orders of hosts.
 
 topology_parts <- c("speedup", "hosts", "choice", "setup", "placement")
 topology_collectives <- c("bcast", "reduce", "gather", "alltoallv")
 
-# Not an algorithm but a policy over algorithms; and the tree of the seed's example of two placements.
+# Not an algorithm but a policy over algorithms; and the tree of the published example of two placements.
 topology_policies <- c("seed001", "binomial")
 
 #' Speed-up over the MPI library's own algorithm
@@ -26,7 +26,7 @@ large_message <- 1048576
 #' Regret of ways to choose an algorithm
 #'
 #' Regret of a choice: how much slower it is than the fastest measured algorithm of the same cell, in percent. The ways:
-#' every algorithm used everywhere, seed 001's hand-made rules (measured as they are), and a classification tree over
+#' every algorithm used everywhere, the hand-made rules of Bijlani and Raol (2021), and a classification tree over
 #' nodes, processes a node and message size that is learned from the cells (`fitted`), or from the cells of the other
 #' numbers of nodes (`held_out`). None of them knows the order of hosts.
 #'
@@ -62,7 +62,7 @@ summarise_policies <- function(results) {
   })
 }
 
-#' The cells of the seed's grid: all but those of its example
+#' The cells of the grid: all but those of the placement example
 #' @noRd
 topology_rows <- function(results) {
   rows <- filter(read_slowest(results), .data$collective %in% topology_collectives)

@@ -14,29 +14,29 @@ tables_topology <- function(results) {
         "processes and size. ", slowest_note
       )),
       listed("choice", "policies", label_policies(summarise_policies(results), results$study), paste0(
-        "Regret of ways to choose the algorithm", note, ": how much slower than the fastest measured algorithm ",
+        "Regret of selection policies", note, ": slow-down against the fastest measured algorithm ",
         "of the cell, in percent, over all orders of hosts. The tree is learned from all cells, or judged on a ",
-        "number of nodes that it has not seen (the seed's rules were made by hand on another cluster)."
+        "number of nodes that it has not seen (the hand-made rules come from another cluster)."
       )),
       listed("choice", "tree", summarise_tree(results), paste0(
         "The learned decision trees as rules", note, ". The same decisions for the collectives library (COLL_RULES): ",
         "tables/decision-rules.txt."
       )),
       listed("setup", "cost", setup_table(rows), paste0(
-        "Making the communicators", note, ", once for a communicator and a root and not part of a call: of the ",
-        "rank that spent most, waiting for others included. Calls: how many calls of the largest message pay ",
-        "for it, where the algorithm gains at all. Shuffled lines."
+        "Creation of the communicators", note, ", once per communicator and root and not part of a call: time of the ",
+        "slowest rank, including waiting. Calls: number of calls of the largest message that amortise ",
+        "it, if the algorithm gains. Shuffled lines."
       ))
     ),
     if (nrow(placement_table(results)) > 0) list(listed("placement", "example", placement_table(results), paste0(
-      "Seed 001, section 1.3", note, ": a binomial broadcast to eight ranks on two nodes with two host files. ",
-      "The seed says about 3 times."
+      "A binomial broadcast to eight ranks on two nodes with two host files", note, ", as in section 1.3 of ",
+      "@bijlani2021, who report a ratio of about 3."
     )))
   )
 }
 
 policy_words <- c(
-  seed001 = "Seed 001's rules", tree_fitted = "Learned tree", tree_held_out = "Learned tree, unseen nodes"
+  seed001 = "Hand-made rules", tree_fitted = "Learned tree", tree_held_out = "Learned tree, unseen nodes"
 )
 
 label_policies <- function(table, study) {
@@ -116,13 +116,14 @@ figures_topology <- function(results) {
     if (nrow(placement_table(results)) > 0) list(figure(
       "placement", "ratio", plot_placement(results), paste0(
         "A binomial broadcast to eight ranks on two nodes: latency with ranks 0, 3, 5, 6 on one node over ",
-        "latency with ranks 0 to 3 there. Dashed: the 3 times that the seed measured."
+        "latency with ranks 0 to 3 there. Dashed: the measured ratio of @bijlani2021, 3."
       ), 2, 8, 3.4
     ))
   )
 }
 
-#' Speed-up against message size for one collective, rows processes a node, columns nodes (seed 001, Figures 3 to 6)
+#' Speed-up against message size for one collective, rows processes a node, columns nodes
+
 #'
 #' @param results List from [read_results()].
 #' @param collective Name of a collective.
@@ -180,7 +181,7 @@ plot_host_orders <- function(results) {
     scale_algorithms_of_all(results, rows$algorithm) +
     scale_x_size() +
     scale_y_log10("Latency / default in block order", labels = format_number, breaks = scales::breaks_log(5)) +
-    labs(title = "What the order of hosts costs") +
+    labs(title = "Cost of the order of hosts") +
     tag_simulated(results$study) + theme_study()
 }
 
@@ -212,7 +213,7 @@ plot_policies <- function(results) {
     scale_colour_manual(values = c(`TRUE` = "grey55", `FALSE` = "#0072B2"), guide = "none") +
     scale_x_continuous("Regret, geometric mean (%)", limits = c(0, NA)) +
     scale_y_discrete(NULL) +
-    labs(title = "What choosing costs: rules by hand, a learned tree, one algorithm for all") +
+    labs(title = "Regret: hand-made rules, a learned tree, one algorithm for all") +
     tag_simulated(results$study) + theme_study()
 }
 
@@ -228,7 +229,7 @@ plot_placement <- function(results) {
     tag_simulated(results$study) + theme_study()
 }
 
-#' Seed 001's questions, answered in sentences
+#' The questions of Bijlani and Raol (2021), answered in sentences
 #'
 #' @param results List from [read_results()].
 #' @param part "speedup", "hosts", "choice", "setup" or "placement".
@@ -327,12 +328,12 @@ describe_setup <- function(results) {
   paid <- table[!is.na(table$calls_to_pay), ]
   if (nrow(table) == 0) return(character())
   paste0(
-    "On ", table$nodes[1], " nodes with ", table$processes_a_node[1], " processes each, making the communicators ",
+    "On ", table$nodes[1], " nodes with ", table$processes_a_node[1], " processes each, creating the communicators ",
     "of a broadcast or a reduce takes ", format_us(min(table$setup_us)), " to ",
     format_us(max(table$setup_us)), ", once",
     if (nrow(paid) > 0) paste0(
       "; where the algorithm gains for the largest message, ", max(paid$calls_to_pay), " call",
-      if (max(paid$calls_to_pay) > 1) "s", " or fewer pay for it"
+      if (max(paid$calls_to_pay) > 1) "s", " or fewer amortise it"
     ), "."
   )
 }
@@ -345,7 +346,6 @@ describe_placement <- function(results) {
     "Eight ranks on two nodes, binomial broadcast: with ranks 0, 3, 5 and 6 on one node every message crosses ",
     "the network, and the broadcast takes ", format_number(min(table$ratio)), " to ", format_number(max(table$ratio)),
     " times as long as with ranks 0 to 3 there, ", format_number(large$ratio), " times at ",
-    "", label_bytes(large$size_bytes),
-    " (the seed: about 3 times)."
+    label_bytes(large$size_bytes), " (@bijlani2021: about 3 times)."
   )
 }

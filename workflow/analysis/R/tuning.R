@@ -117,7 +117,7 @@ decide_mapping <- function(grid, collective, mapping, at, study, predicted = NUL
   why <- cannot_decide(grid)
   noise <- tuning_noise(grid, study$simulated)
   if (is.null(why) && is.na(noise$sd)) {
-    why <- "one launch per cell and too few neighbouring cells: the noise is not known, the default stays"
+    why <- "one launch per cell and too few neighbouring cells: the noise is unknown, the default is kept"
   }
   predicted <- if (is.null(predicted)) {
     list(relative = predict_relative(grid, at, study), level = predict_level(grid, at), by_model = FALSE)
@@ -149,7 +149,7 @@ decide_mapping <- function(grid, collective, mapping, at, study, predicted = NUL
 }
 
 cannot_decide <- function(grid) {
-  if (!"default" %in% grid$names) return("no default arm: nothing to compare with, the default stays")
+  if (!"default" %in% grid$names) return("no measurements of the default: it is kept")
   if (length(grid$names) == 1) return("only the default was measured")
   NULL
 }
@@ -263,9 +263,9 @@ choose_algorithms <- function(relative, grid, noise, tie, near) {
   for (p in seq_len(shape[1])) {
     excess <- matrix(relative[, p, ], dim(relative)[1])
     known <- is.finite(excess[1, ])
-    reason[p, !known] <- "the default was not measured near here: it stays"
+    reason[p, !known] <- "the default is kept: it was not measured nearby"
     alone <- known & colSums(is.finite(excess)) < 2
-    reason[p, alone] <- "only the default was measured near here"
+    reason[p, alone] <- "only the default was measured nearby"
     free <- which(known & !alone)
     if (length(free) == 0) next
     excess <- excess[, free, drop = FALSE]

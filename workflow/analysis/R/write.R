@@ -18,7 +18,7 @@ write_table <- function(data, path) {
 #'
 #' @param results List from [read_results()].
 #' @param folder Folder `results/<study>`; files go to `tables/`, `models/` and `figures/` in it, each with an
-#'   `index.csv`, and to `sentences.csv` (docs/architecture.md).
+#'   `index.csv`, and to `sentences.csv` (docs/files.md).
 #' @return The paths of the indexes and of sentences.csv.
 #' @examples
 #' results <- read_results(system.file("extdata", "example", package = "collanalysis"))

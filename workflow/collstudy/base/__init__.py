@@ -1,1 +1,1 @@
-"""What every room uses: errors, statistics, digests of sources."""
+"""Used by every package: errors, statistics, digests of sources."""

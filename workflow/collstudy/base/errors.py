@@ -1,8 +1,8 @@
-"""The one exception for everything that the user can mend."""
+"""The exception for everything that the user can correct."""
 
 
 class StudyError(Exception):
-    """A problem with the input or the environment; its text says what is wrong, where, and what is allowed."""
+    """A problem of the input or the environment; the text states what is wrong, where, and what is allowed."""
 
 
 def allowed(names) -> str:

@@ -1,4 +1,4 @@
-"""Files as every part of the project writes them: whole or not at all, locked where two could meet, CSV in one form."""
+"""File output of all parts of the project: atomic, locked against concurrent writers, one CSV dialect."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def _lock_file(path: Path) -> IO[str]:
-    """Open a lock's file. Raises StudyError where something else is in its place."""
+    """Open a lock file. Raises StudyError if something else is in its place."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         return open(path, "a")
     except (IsADirectoryError, NotADirectoryError, FileExistsError) as error:
-        raise StudyError(f"{error.filename}: {error.strerror}; a lock belongs there: remove it") from None
+        raise StudyError(f"{error.filename}: {error.strerror}; this is the place of a lock file: remove it") from None
 
 
 def to_csv(columns: list[str], rows: list[dict[str, Any]]) -> bytes:

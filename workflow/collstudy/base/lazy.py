@@ -1,4 +1,4 @@
-"""Large libraries that few commands need: every job would wait for their import (pandas: half a second)."""
+"""Deferred import of large libraries that few commands need (pandas: half a second per job)."""
 
 from __future__ import annotations
 

@@ -4,16 +4,16 @@ The machine's `calibration` block names the data: a ladder (latency of pairs of 
 imported it, or a list) and optionally a study with measured collectives, of which only the algorithms and numbers of processes
 named there, and two ranks, are used.
 
-1. Closed form. What a message takes between two cores: short messages from the ladder (median over the pairs of a level; a
-   level that the ladder does not have: two ranks across it), long ones from a broadcast to one rank across that level.
-2. Search. The overheads of sending and receiving and what messages share (`SHORT`, `LONG`) by coordinate search from fixed
-   starting values with fixed steps, no random numbers: each step simulates the cells and keeps what lowers the mean
-   |log(simulated / measured)|. What step 1 fixed is computed again for each trial. Where the block names no eager limit, it is the
-   one of `LIMITS` that fits best with the starting values.
+1. Closed form. Time of a message between two cores: short messages from the ladder (median over the pairs of a level; for a
+   level missing in the ladder: two ranks across it), long ones from a broadcast to one rank across that level.
+2. Search. The overheads of sending and receiving and shared bandwidths (`SHORT`, `LONG`) by coordinate search from fixed
+   starting values with fixed steps, no random numbers: each step simulates the cells and keeps changes that lower the mean
+   |log(simulated / measured)|. Step 1 is repeated for each trial. If the block names no eager limit, it is the
+   value of `LIMITS` that fits best with the starting values.
 
 With a ladder alone, and no study, there is no search. A ladder with sizes from below to far above the eager limit at every level
 gives step 1 for all of them, with the overheads of `alone_values`: jumps of protocols are in the delays. One of short messages
-only gives each level the latency with which the simulated ping-pong takes what the ladder says of the smallest. All else stays.
+only gives each level the latency with which the simulated ping-pong reproduces the smallest size. All else is unchanged.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ FITTED = (
 Key = tuple[str, str, str, int, int | None]  # collective, algorithm, mapping, processes, size
 
 #: Starting values, those of `KINDS` by kind of level. send_1, send_eager (us): a sender's own time for 1 byte and for the largest
-#: eager message; receive (us); poll (us): see `simulator.py`; busy, turn, share: parts of what a message takes; slower: how much
-#: slower a message flows that its sender has just received; shared (GB/s): of the units of a level.
+#: eager message; receive (us); poll (us): see `simulator.py`; busy, turn, share: parts of a message's time; slower: how much
+#: more slowly a just received message is forwarded; shared (GB/s): of the units of a level.
 SHORT = {
     "send_1": 0.035, "send_eager": 0.35, "receive": 0.03, "poll": 0.005,
     "busy_node": 0.2, "busy_within": 0.35, "turn_within": 0.43,
@@ -80,15 +80,15 @@ LONG = {
     "share_core": 0.95, "share_within": 0.42, "share_socket": 1.3, "slower_core": 2.7, "slower_within": 2.5, "slower_socket": 4.0,
     "shared_node": 13.5, "shared_ccd": 11.4,
 }  # fmt: skip
-#: Neither broadcasts that send on to one rank at a time nor linear ones tell it: 2 fits the trees of the THIN nodes best, which
-#: are held out, and the EPYC nodes' (docs/methodology.md).
+#: Neither broadcasts with one child per rank nor linear ones determine it: 2 fits the trees of the THIN nodes best, which
+#: are held out, and those of the EPYC nodes (docs/methodology.md, section 8.1).
 SHARE_FORWARD = 2.0
-#: What is not fitted with a study, and what it is instead.
+#: Parameters not fitted with a study, and their values.
 FIXED = ("share of messages between nodes: 0", "forward_gb_s between nodes: none", f"share_forward: {SHARE_FORWARD:g}")
-#: UCX's default for sends that are waited for (UCX_RNDV_SEND_NBR_THRESH), which ladders show as a jump down.
+#: UCX's default for blocking sends (UCX_RNDV_SEND_NBR_THRESH), visible in ladders as a drop.
 WAITED_LIMIT = 262144
 STEPS = (1.2,)
-#: What a ladder alone does not tell, and is as the starting values say.
+#: Parameters that a ladder alone does not determine; the starting values are kept.
 NOT_IN_A_LADDER = [
     "eager_limit_bytes",
     "send_us",
@@ -100,7 +100,7 @@ NOT_IN_A_LADDER = [
     "forward_gb_s",
     "shared_gb_s",
 ]
-#: Eager limits (bytes) that are tried where the machine names none: those of today's MPI libraries.
+#: Eager limits (bytes) tried if the machine names none: those of current MPI libraries.
 LIMITS = (4096, 8192, 16384, 32768, 65536)
 
 
@@ -138,11 +138,11 @@ def read_cells(path: Path) -> dict[Key, float]:
 def fitted_machine(machine: Machine, data: Data, values: dict[str, float], eager: int) -> Machine:
     """The machine with the parameters in *values* and, given these, the costs of each level in closed form.
 
-    What *values* does not have of what messages share stays as it is.
+    Shared bandwidths missing in *values* are unchanged.
     """
     sizes = [size for *_, size in data.cells if size] or [size for of in data.ladder.values() for size in of]
     last_eager = eager // 2
-    # A long message costs its sender what its announcement costs.
+    # A long message costs its sender the time of its announcement.
     send = [
         (1, values["send_1"]),
         (last_eager, values["send_eager"]),
@@ -162,7 +162,7 @@ def fitted_machine(machine: Machine, data: Data, values: dict[str, float], eager
         own = {size: line(send, size) + (line(receive, size) if size < eager else 0) for size in alone}
         by_level["delay_us"][level.name] = _delays({size: us - own[size] for size, us in alone.items()}, rate)
         ladder = data.ladder.get(told.name, {})
-        # A send that is waited for: its receiver is not busy after it.
+        # A blocking send: its receiver is not busy afterwards.
         waited = {size: us for size, us in ladder.items() if eager <= size < WAITED_LIMIT} or {
             size: us for size, us in alone.items() if eager <= size < WAITED_LIMIT
         }
@@ -190,19 +190,19 @@ def fitted_machine(machine: Machine, data: Data, values: dict[str, float], eager
 
 
 def _delays(total: dict[int, float], gb_s: float) -> list[list[float]]:
-    """What is left of the microseconds in *total*, by size, beside the time in which the bytes flow."""
+    """The microseconds in *total*, by size, minus the time in which the bytes flow."""
     return [[size, round(max(us - size / gb_s * 1e-3, 0.001), 4)] for size, us in sorted(total.items())]
 
 
 def kind_of(machine: Machine, level: Level) -> str:
-    """What a level's parameters are called in `SHORT` and `LONG`: node, socket, core (the innermost), within (the others)."""
+    """The kind of a level in `SHORT` and `LONG`: node, socket, core (the innermost), within (the others)."""
     if level.name in ("node", "group"):
         return "node"
     return "core" if level == machine.levels[-1] else "socket" if level.name == "socket" else "within"
 
 
 def _parts(machine: Machine, level: Level, values: dict[str, float]) -> dict[str, float]:
-    """`busy`, `turn`, `share` of a level, and as `forward_gb_s` how much slower a message flows that was just received."""
+    """`busy`, `turn`, `share` of a level, and as `forward_gb_s` the slow-down of a just received message."""
     kind = kind_of(machine, level)
     if kind == "node":
         return {"busy": values["busy_node"], "turn": 0.0, "share": 0.0}
@@ -213,21 +213,21 @@ def _parts(machine: Machine, level: Level, values: dict[str, float]) -> dict[str
 
 
 def _told_by(machine: Machine, level: Level) -> Level:
-    """The level whose messages tell a level's costs: a level of one unit has none, and takes those of the next one inside of it."""
+    """The level whose messages determine a level's costs: for a level of one unit, the next one inside of it."""
     inside = machine.levels[machine.levels.index(level) :]
     return next((one for one in [*inside, *reversed(machine.levels)] if one.count > 1), level)
 
 
 def _alone(level: Level, machine: Machine, data: Data, send: list, eager: int) -> dict[int, float]:
-    """Microseconds of one message across *level* with nothing else going on, by size. Raises StudyError without data."""
-    # A mapping of that name has its first two ranks differ first at that level.
+    """Microseconds of a single message across *level*, by size. Raises StudyError without data."""
+    # In a mapping of that name the first two ranks differ first at that level.
     mapping = level.name
     pair = _pair(mapping, data) or _between(level, machine, data)
     ladder = data.ladder.get(level.name, {})
     alone = {size: us for size, us in ladder.items() if size < eager}
     barrier = data.cells.get(("barrier", "default", mapping, 2, None))
     if not alone and barrier is not None:
-        # Two ranks: one leaves the barrier when the other's message arrives, and waits for the barrier's and the broadcast's.
+        # Two ranks: one leaves the barrier when the other's message arrives, and waits for the messages of barrier and broadcast.
         alone = {size: max(2 * us - line(send, size) - barrier, barrier) for size, us in pair.items() if size < eager}
     alone |= {size: us for size, us in (pair or ladder).items() if size >= eager}
     if not alone or min(alone) >= eager or max(alone) < 8 * eager:
@@ -239,7 +239,7 @@ def _alone(level: Level, machine: Machine, data: Data, send: list, eager: int) -
 
 
 def _pair(mapping: str, data: Data) -> dict[int, float]:
-    """Broadcasts to one other rank, by size: the mean over both ranks, which is what a long message takes."""
+    """Broadcasts to one other rank, by size: the mean over both ranks, the time of a long message."""
     return {key[4]: us for key, us in data.cells.items() if key[:4] == ("bcast", "linear", mapping, 2) and key[4]}
 
 
@@ -268,7 +268,7 @@ def _between(level: Level, machine: Machine, data: Data) -> dict[int, float]:
 
 @dataclass(frozen=True)
 class Request:
-    """A cell to simulate, and which of its sizes."""
+    """A cell to simulate, and its sizes."""
 
     collective: str
     algorithm: str
@@ -295,7 +295,7 @@ class Simulator:
         return expand(study, self.catalogue, self.versions)[0]
 
     def one(self, machine: Machine, request: Request, folder: Path) -> dict[Key, float]:
-        """Latencies by size. Raises StudyError with the simulator's last words."""
+        """Latencies by size. Raises StudyError with the simulator's last output."""
         cell = self._cell(machine, request)
         placement = cell.place(machine)
         command = [*prepare(machine, cell, placement, folder), "-i", "1", "-x", "1"]
@@ -311,7 +311,7 @@ class Simulator:
         return {(*head, size): row["latency_us"] for size, row in zip(cell.size_list, rows, strict=True)}
 
     def all(self, machine: Machine, requests: Iterable[Request]) -> dict[Key, float]:
-        """All requests at once, on as many cores as this may use."""
+        """All requests in parallel, on the available cores."""
         requests = list(requests)
         with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor(self.workers) as pool:
             folders = [Path(name) / str(i) for i in range(len(requests))]
@@ -324,12 +324,12 @@ class Simulator:
 
 
 def misfit(simulated: dict[Key, float], measured: dict[Key, float]) -> float:
-    """Mean |log(simulated / measured)| of what is in both; floors of 0.01 us keep a zero from deciding alone."""
+    """Mean |log(simulated / measured)| of common points; floors of 0.01 us limit the influence of zeros."""
     errors = [
         abs(math.log(max(us, 0.01) / max(measured[key], 0.01))) for key, us in simulated.items() if key in measured
     ]
     if not errors:
-        raise StudyError("no simulated cell was measured as well")
+        raise StudyError("no simulated cell was also measured")
     return statistics.fmean(errors)
 
 
@@ -338,7 +338,7 @@ def search(
     cost: Callable[[dict[str, float]], float],
     steps: tuple[float, ...] = STEPS,
 ) -> dict[str, float]:
-    """Coordinate search on factors: multiply or divide one value at a time, keep what is better, then a smaller factor."""
+    """Coordinate search on factors: multiply or divide one value at a time, keep improvements, then use a smaller factor."""
     best, lowest = dict(start), cost(start)
     for step in steps:
         for name in start:
@@ -361,13 +361,13 @@ def requests_for(block: dict[str, Any], eager: int) -> tuple[list[Request], list
     bcast = [(name, mapping, processes) for name in block["algorithms"] for mapping, processes in at]
     short = [Request("bcast", *cell, (1, eager // 2)) for cell in bcast]
     short += [Request("barrier", name, mapping, p, None) for name in block["barriers"] for mapping, p in at]
-    # What one long message takes alone is part of the fit: step 1 cannot give it where a core carries less.
+    # The time of a single long message is part of the fit: step 1 cannot reproduce it if a core carries less.
     alone = [("linear", mapping, 2) for mapping in block["mappings"]]
     return short, [Request("bcast", *cell, (eager, largest)) for cell in [*bcast, *alone]]
 
 
 def _calibrated_file(configuration: Configuration, name: str) -> dict[str, Any]:
-    """A machine's own file, which says what it is calibrated with and where the fit goes. Raises StudyError."""
+    """A machine's own file, with its calibration block and the name of the fitted file. Raises StudyError."""
     path = configuration.machine_path(name)
     document = read_yaml(path, "machine")
     if "calibration" not in document:
@@ -421,7 +421,7 @@ def calibrate(configuration: Configuration, name: str, results: Path, say: Calla
 def read_ladder(
     ladder: str | list, machine: Machine, path: Path, results: Path
 ) -> tuple[dict[str, dict[int, float]], bytes]:
-    """What `calibration.ladder` names, by level and size, and the bytes that it was read from. Raises StudyError."""
+    """The ladder of `calibration.ladder`, by level and size, and the bytes that it was read from. Raises StudyError."""
     if isinstance(ladder, list):
         return ladder_of(ladder, machine), json.dumps(ladder).encode()
     file = _existing(path, results / ladder / "measurements.csv")
@@ -458,7 +458,7 @@ def _existing(machine: Path, data: Path) -> Path:
 def fit_study(
     machine: Machine, data: Data, block: dict[str, Any], simulator: Simulator, say: Callable[[str], None]
 ) -> tuple[Machine, list[Request]]:
-    """The machine fitted to a ladder and a study's collectives, and what it was fitted to."""
+    """The machine fitted to a ladder and a study's collectives, with the fitted points."""
     short_start, long_start = starts(machine, block)
 
     def cost_of(eager: int, requests: list[Request]) -> _Cost:
@@ -471,17 +471,17 @@ def fit_study(
     short, long = requests_for(block, eager)
     values = short_start | long_start
     for which, requests in ((short_start, short), (long_start, long)):
-        # Each from the same start: what one finds does not depend on the other.
+        # Both start from the same values: their results are independent.
         if block.get("search", True):
             values |= search(dict(which), cost_of(eager, requests))
     return fitted_machine(machine, data, values, eager), short + long
 
 
 def starts(machine: Machine, block: dict[str, Any]) -> tuple[dict[str, float], dict[str, float]]:
-    """The starting values of what is searched for a machine, for short and for long messages.
+    """The starting values of a machine's search, for short and for long messages.
 
-    Of what messages share, only that of the levels in `shared`; of kinds of levels, only those that the machine has. The block's
-    `start` goes before. Raises StudyError.
+    Shared bandwidths only of the levels in `shared`; kinds of levels only those of the machine. The block's
+    `start` takes precedence. Raises StudyError.
     """
     kinds = {kind_of(machine, level) for level in machine.levels if level.count > 1}
     shared = {f"shared_{name}" for name in block.get("shared", ("node",))}
@@ -499,7 +499,7 @@ def starts(machine: Machine, block: dict[str, Any]) -> tuple[dict[str, float], d
 
 
 def alone_values(ladder: dict[str, dict[int, float]]) -> dict[str, float]:
-    """The parameters where no collective tells them: the starting values; overheads at most a quarter of the fastest message."""
+    """The parameters without collectives: the starting values, with overheads of at most a quarter of the fastest message."""
     most = min(us for of in ladder.values() for us in of.values()) / 4
     values = {key: value for key, value in (SHORT | LONG).items() if not key.startswith("shared_")}
     send = min(SHORT["send_1"], most)
@@ -509,9 +509,9 @@ def alone_values(ladder: dict[str, dict[int, float]]) -> dict[str, float]:
 def fit_ladder(
     machine: Machine, ladder: dict[str, dict[int, float]], eager: int | None, simulator: Simulator, path: Path
 ) -> tuple[Machine, list[Request], list[str]]:
-    """The machine whose simulated ping-pong takes what the ladder says, what it was fitted to, and what it was not fitted for.
+    """The machine whose simulated ping-pong reproduces the ladder, with fitted points and unfitted parameters.
 
-    Raises StudyError where the ladder lacks a level, or is faster there than the machine's overheads allow.
+    Raises StudyError if the ladder lacks a level, or is faster there than the machine's overheads allow.
     """
     where = shown(path)
     levels = [level.name for level in machine.levels if level.count > 1]
@@ -530,8 +530,8 @@ def fit_ladder(
 
     if unknown := [level.name for level in machine.levels if level.count > 1 and not level.bandwidth_gb_s]:
         raise StudyError(
-            f"{where}: calibration.ladder does not go from below {eager} to {8 * eager} bytes at every level, so it tells no "
-            f"bandwidth: give bandwidth_gb_s of level {', '.join(unknown)}"
+            f"{where}: calibration.ladder does not go from below {eager} to {8 * eager} bytes at every level, so it does not determine "
+            f"bandwidths: set bandwidth_gb_s of level {', '.join(unknown)}"
         )
     wanted = {name: ladder[name][min(ladder[name])] for name in levels}
     smallest = asked(min)
@@ -542,7 +542,7 @@ def fit_ladder(
             replace(level, latency_us=us[of.name], bandwidth_gb_s=of.bandwidth_gb_s) for level, of in told
         ))  # fmt: skip
 
-    # A message takes its level's latency and something more: from the same start every time, whatever the file says.
+    # A message takes its level's latency and more: always from the same start, independent of the file.
     simulated = {
         key[2].removeprefix("level-"): us for key, us in simulator.all(with_latencies(wanted), smallest).items()
     }
@@ -574,7 +574,7 @@ class _Cost:
 
 
 def summary(both: dict[Key, tuple[float, float]]) -> dict[str, Any]:
-    """What the file of the fit says about it: how many points, and how far off, from measured and simulated microseconds."""
+    """Entry `about` of the fitted file: number of points and errors, from measured and simulated microseconds."""
     errors: dict[str, list[float]] = {}
     for key, (measured, simulated) in sorted(both.items(), key=str):
         what = key[2].removeprefix("level-") if key[0] in POINT_TO_POINT else f"{key[0]} {key[1]}"
@@ -588,7 +588,7 @@ def summary(both: dict[Key, tuple[float, float]]) -> dict[str, Any]:
 
 
 def write_pairs(path: Path, both: dict[Key, tuple[float, float]]) -> None:
-    """Write what a machine was fitted to, measured and simulated, as a table."""
+    """Write the fitted points, measured and simulated, as a table."""
     rows = [[*(["" if part is None else part for part in key]), measured, round(simulated, 4)]
             for key, (measured, simulated) in both.items()]  # fmt: skip
     text = io.StringIO()
@@ -617,7 +617,7 @@ def _wrapped(name: str, points: list, indent: str) -> str:
 
 
 def write_fit(path: Path, plain: Machine, fitted: Machine, about: dict[str, Any]) -> None:
-    """Write the file that holds what *fitted* costs where that is not what the machine's own file says (*plain*)."""
+    """Write the file with the costs of *fitted* that differ from the machine's own file (*plain*)."""
     lines = [
         f"# Written by `./study calibrate {fitted.name}`, for {fitted.name}.yaml, which names this file; the next calibration replaces it.",
         "# workflow/collstudy/launch/simulator.py explains the costs.",

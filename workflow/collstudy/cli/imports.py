@@ -1,4 +1,4 @@
-"""Commands about other people's measurements: compact, fetch, import."""
+"""Commands for measurements of other authors: compact, fetch, import."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def add_commands(commands: Any) -> None:
     packing.add_argument("names", nargs="+")
     fetching = add(commands, "fetch", fetch, "get other authors' files that may not be redistributed")
     fetching.add_argument("name", help="a name of data/fetch.yaml")
-    drafting = add(commands, "import", draft_study, "draft the study of a folder of somebody's results")
+    drafting = add(commands, "import", draft_study, "draft the study that imports a folder of results")
     drafting.add_argument("folder", type=Path)
     drafting.add_argument("--machine", help="a machine of kind imported (config/machines/)")
     drafting.add_argument("--name", help="of the study (default: the folder's)")
@@ -71,7 +71,7 @@ def fetch(arguments: argparse.Namespace) -> int:
         if path.exists() and file_digest(path) == file["sha256"]:
             continue
         if path.exists():
-            raise StudyError(f"{path}: is there and is not the author's file; move it away")
+            raise StudyError(f"{path}: exists and differs from the author's file; move it away")
         url = f"https://raw.githubusercontent.com/{entry['repository']}/{entry['commit']}/{urllib.request.quote(file['path'])}"
         try:
             with urllib.request.urlopen(url, timeout=60) as answer:
@@ -79,7 +79,7 @@ def fetch(arguments: argparse.Namespace) -> int:
         except (urllib.error.URLError, OSError) as error:
             raise StudyError(f"{url}: {error}; without a network copy the file to {path}") from None
         if hashlib.sha256(content).hexdigest() != file["sha256"]:
-            raise StudyError(f"{url}: the content has another checksum than data/fetch.yaml says; nothing was written")
+            raise StudyError(f"{url}: the checksum differs from that in data/fetch.yaml; nothing was written")
         write_atomically(path, content)
         print(path)
     print(f"{folder}: complete, {len(entry['files'])} files of {entry['repository']} at {entry['commit'][:7]}")
@@ -87,15 +87,15 @@ def fetch(arguments: argparse.Namespace) -> int:
 
 
 def draft_study(arguments: argparse.Namespace) -> int:
-    """Look at a folder of results, propose the study that imports it, and say what could not be told."""
+    """Inspect a folder of results, draft the study that imports it, and list what could not be determined."""
     configuration = Configuration(ROOT / "config")
     name = arguments.name or arguments.folder.resolve().name
     text, open_questions = draft.draft(arguments.folder, name, arguments.machine, configuration)
     path = configuration.study_path(name)
     if path.exists():
-        raise StudyError(f"{path}: exists already; --name gives the draft another name")
+        raise StudyError(f"{path}: exists already; choose another name with --name")
     write_atomically(path, text.encode())
     print(path)
     for question in open_questions:
-        print(f"not told: {question}", file=sys.stderr)
+        print(f"not determined: {question}", file=sys.stderr)
     return 0

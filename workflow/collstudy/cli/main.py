@@ -16,7 +16,7 @@ GROUPS = (studies, draft, running, measuring, tuning, sharing, imports, system)
 def parser() -> argparse.ArgumentParser:
     """The parser of all commands."""
     top = argparse.ArgumentParser(prog="python -m collstudy", description=__doc__)
-    top.add_argument("--results", type=Path, help="results folder (default: as config/config.yaml says)")
+    top.add_argument("--results", type=Path, help="results folder (default: `results` of config/config.yaml)")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for group in GROUPS:
         group.add_commands(commands)

@@ -1,4 +1,4 @@
-"""Commands of the rules that measure and make something of it: measure, ask, collect, made."""
+"""Commands called by the rules: measure, ask, collect, made."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ def add_commands(commands: Any) -> None:
     """Add them."""
     block = add(commands, "measure", measure, "run one block")
     block.add_argument("block", type=Path, help="the block's file")
-    block.add_argument("--log", type=Path, required=True, help="file for all that the launches print")
-    asking = add(commands, "ask", ask, "write the blocks of a round of a sampled study")
+    block.add_argument("--log", type=Path, required=True, help="file for the output of the launches")
+    asking = add(commands, "ask", ask, "write the blocks of one round of a sampled study")
     asking.add_argument("study")
     asking.add_argument("round", type=int)
     collecting = add(commands, "collect", collect, "write a study's cells.csv and measurements.csv")
     collecting.add_argument("study")
-    collecting.add_argument("--round", type=int, help="until the end of this round of a sampled study")
-    making = add(commands, "made", note_made, "keep digests of what a rule made of a study")
+    collecting.add_argument("--round", type=int, help="up to and including this round of a sampled study")
+    making = add(commands, "made", note_made, "store digests of the files that a rule made for a study")
     making.add_argument("study")
     making.add_argument("part", choices=sorted(made.PARTS))
 
 
 def measure(arguments: argparse.Namespace) -> int:
-    """Run one block. Failed cells do not fail the block: they are kept in the store and named at the end of the run."""
+    """Run one block. Failed cells do not fail the block: they are stored and named at the end of the run."""
     try:
         run_block(read_block(arguments.block), arguments.results, arguments.log)
     except OSError as error:
@@ -42,8 +42,8 @@ def measure(arguments: argparse.Namespace) -> int:
             raise
         print(
             f"error: {arguments.block.stem}: {error.strerror}: {error.filename or arguments.results}\n"
-            "What was measured before is kept and complete. Make room (or correct the rights) and run again: only what is "
-            "lacking is measured.",
+            "Earlier measurements are stored and complete. Free disk space (or correct the permissions) and run again: only "
+            "missing cells are measured.",
             file=sys.stderr,
         )
         return 3
@@ -53,19 +53,19 @@ def measure(arguments: argparse.Namespace) -> int:
 def _sampled(project: Project, name: str) -> SampledSource:
     source = project.source(name)
     if not isinstance(source, SampledSource):
-        raise StudyError(f"study {name} is not sampled: it has no rounds")
+        raise StudyError(f"study {name} is not sampled and has no rounds")
     return source
 
 
 def ask(arguments: argparse.Namespace) -> None:
-    """Write the blocks of what a round of a sampled study asks for."""
+    """Write the blocks of the points that a round of a sampled study selects."""
     project = Project(results=arguments.results)
     source = _sampled(project, arguments.study)
     project.ask(source, arguments.round, source.folder_of(arguments.round) / "pending.txt")
 
 
 def collect(arguments: argparse.Namespace) -> None:
-    """Write cells.csv and measurements.csv of a study, or of a sampled one until the end of a round."""
+    """Write cells.csv and measurements.csv of a study (of a sampled one, up to the end of a round)."""
     project = Project(results=arguments.results)
     if arguments.round:
         source = _sampled(project, arguments.study)
@@ -76,5 +76,5 @@ def collect(arguments: argparse.Namespace) -> None:
 
 
 def note_made(arguments: argparse.Namespace) -> None:
-    """Keep the digests of what a rule just made of a study's measurements."""
+    """Store the digests of the files that a rule has just made from a study's measurements."""
     made.note(Project(results=arguments.results).folder(arguments.study), arguments.part)

@@ -1,4 +1,4 @@
-"""`./study` without a command: where a checkout is, and what to do next."""
+"""`./study` without a command: the state of the checkout and the next step."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ REPORT = Path("report") / "index.html"
 
 
 def describe(project: Project, folder: Path) -> list[str]:
-    """Lines for a person: what runs, failed, is lacking or changed, and the command that goes on. Raises StudyError."""
+    """Lines for users: what is running, failed, missing or changed, and the command to continue with. Raises StudyError."""
     sources, left_out = project.available(project.default_studies, explicit=False)
     if stale_lock(folder):
-        return [*left_out, "A run is going on in this folder.", "", _command("status --watch", "how far it is")]
+        return [*left_out, "A run is in progress in this folder.", "", _command("status --watch", "its progress")]
     states = [project.state(source) for source in sources]
     lacking = [state for state in states if state.lacking]
     if lacking:
         seconds = sum(task.seconds() for state in lacking for task in state.lacking)
         return [
             *left_out, *map(_what_lacks, lacking), "",
-            _command("run", f"measures what is lacking (about {clock(seconds)} of launches), analyses and reports"),
-            _command("run -- --dry-run", "what that would do, in how many blocks"),
+            _command("run", f"measure what is missing (about {clock(seconds)} of launches), analyse, make the report"),
+            _command("run -- --dry-run", "show what would be done, in how many blocks"),
         ]  # fmt: skip
     names = ", ".join(state.source.study.name for state in states)
     if not needs.has_r():
-        what = f"Everything is measured: {names}. R is not here, so there is no report."
-        return [*left_out, what, "", _command("setup", "what is missing, and how to get it")]
+        what = f"Everything is measured: {names}. Without R there is no report."
+        return [*left_out, what, "", _command("setup", "show what is missing and how to install it")]
     outdated = [state.source.study.name for state in states if not _reported(project, state)]
     if outdated:
-        what = f"Everything is measured; the report is not made from it yet: {', '.join(outdated)}."
-        return [*left_out, what, "", _command("run", "analyses and reports")]
+        what = f"Everything is measured; the report is out of date for: {', '.join(outdated)}."
+        return [*left_out, what, "", _command("run", "analyse and make the report")]
     return [
-        *left_out, f"Everything is measured and reported: {names}.", f"  {project.results / REPORT}", "",
+        *left_out, f"Everything is measured and in the report: {names}.", f"  {project.results / REPORT}", "",
         _command("run NAME", "a study of your own: cp config/studies/this-machine.yaml config/studies/NAME.yaml, and edit it"),
-        _command("advise --help", "which algorithm to use for a call"),
+        _command("advise --help", "recommend an algorithm for a call"),
         _command("publish", "report and data package for a web server and a DOI"),
     ]  # fmt: skip
 
@@ -47,11 +47,11 @@ def _command(words: str, what: str) -> str:
 
 
 def _what_lacks(state: StudyState) -> str:
-    """What a study lacks: all, some that are new or changed, or cells that failed."""
+    """The missing cells of a study: all, new or changed ones, or failed ones."""
     total, lacking, name = len(state.work), len(state.lacking), state.source.study.name
     if state.failed and state.failed == lacking:
         why = f"why: results/{name}/cells.csv, logs/measure/"
-        return f"{name}: {state.failed} of {total} cells failed ({why}); a run tries them again"
+        return f"{name}: {state.failed} of {total} cells failed ({why}); the next run retries them"
     failed = f", of which {state.failed} failed" if state.failed else ""
     if lacking == total:
         return f"{name}: nothing is measured yet ({total} cells)"
@@ -59,7 +59,7 @@ def _what_lacks(state: StudyState) -> str:
 
 
 def _reported(project: Project, state: StudyState) -> bool:
-    """Whether the report is newer than what is known of a study."""
+    """Whether the report is newer than the study's data."""
     folder = project.folder(state.source.study.name)
     parts = [folder / "study.json", folder / "measurements.csv", *([state.newest] if state.newest else [])]
     try:

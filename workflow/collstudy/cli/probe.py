@@ -1,4 +1,4 @@
-"""`./study probe`: draft a machine file from what lscpu, hwloc, sinfo and ompi_info say on the computer where it runs."""
+"""`./study probe`: draft a machine file from the output of lscpu, hwloc, sinfo and ompi_info on this computer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Partition:
 
 
 def run(command: list[str]) -> str:
-    """What a program prints; nothing where it is missing, fails or does not answer."""
+    """The output of a program; empty if it is missing, fails or does not answer."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -49,19 +49,19 @@ def topology(xml: str) -> list[tuple[str, int]]:
     levels, outside = [], 1
     for kind, name in OBJECTS.items():
         number = counts[kind]
-        # A level that is missing, or as large as the one outside of it, says nothing; one that spans several is no level.
+        # A level that is missing, or as large as its parent, carries no information; one that spans several parents is no level.
         if kind not in ("Package", "Core") and number <= outside:
             continue
         number = max(number, 1)
         if number % outside:
-            raise StudyError(f"the topology is not regular: {number} {kind} in {outside} of the level outside of them")
+            raise StudyError(f"the topology is not regular: {number} {kind} in {outside} of the enclosing level")
         levels.append((name, number // outside))
         outside = number
     return levels
 
 
 def topology_of_lscpu(text: str) -> list[tuple[str, int]]:
-    """The same from `lscpu -J`, where hwloc is missing: sockets, NUMA domains and cores."""
+    """The same from `lscpu -J` if hwloc is missing: sockets, NUMA domains and cores."""
     fields: dict[str, str] = {}
 
     def read(entries: list[dict]) -> None:
@@ -95,7 +95,7 @@ def partitions(text: str) -> list[Partition]:
 
 
 def governor() -> str:
-    """The frequency governor of the first processor; empty where the kernel does not tell."""
+    """The frequency governor of the first processor; empty if the kernel does not report it."""
     try:
         return Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").read_text().strip()
     except OSError:
@@ -103,18 +103,18 @@ def governor() -> str:
 
 
 def draft() -> str:
-    """The machine file's text; what it does not know is marked with TODO."""
+    """The text of the machine file; unknown values are marked with TODO."""
     xml = run(["lstopo-no-graphics", "--of", "xml"]) or run(["lstopo", "--of", "xml"])
     lscpu = run(["lscpu", "-J"])
     if not xml and not lscpu:
-        raise StudyError("neither lstopo (hwloc) nor lscpu is here: nothing to draft from")
+        raise StudyError("neither lstopo (hwloc) nor lscpu is available: there is no information for a draft")
     levels = topology(xml) if xml else topology_of_lscpu(lscpu)
     mine = dict(levels)
     slurm = partitions(run(["sinfo", "-h", "-e", "-o", "%P|%D|%X|%Y|%Z|%f|%l"]))
     model = re.search(r"model name\s*:\s*(.+)", run(["cat", "/proc/cpuinfo"]))
     mpi = re.search(r"Open MPI v?(\S+)", run(["ompi_info", "--version"]))
     lines = [
-        f"# Drafted by ./study probe on {platform.node()}; look at every line, most of all at those with TODO.",
+        f"# Drafted by ./study probe on {platform.node()}; check every line, above all those with TODO.",
         f"# Processor: {model.group(1).strip() if model else 'unknown'}. Topology from {'hwloc' if xml else 'lscpu'}.",
     ]
     if mpi:
@@ -122,9 +122,11 @@ def draft() -> str:
     else:
         lines.append("# TODO: no Open MPI (ompi_info) on PATH; load its module before ./study run.")
     if governor() not in ("", "performance"):
-        lines.append(f"# The frequency governor is {governor()}: numbers will vary more than with performance.")
+        lines.append(f"# The frequency governor is {governor()}: results vary more than with the governor performance.")
     if not slurm:
-        lines += ["# No Slurm answers (sinfo): this computer alone. Its levels are read from the system at each run:"]
+        lines += [
+            "# Slurm (sinfo) does not answer: a local machine, whose levels are read from the system at each run:"
+        ]
         lines += [f"#   {name}: {count}" for name, count in levels]
         return (
             "\n".join([*lines, "kind: local", f"label: {platform.node()}", "mpi: openmpi", "launch_time_limit_s: 60"])
@@ -171,7 +173,7 @@ def write(name: str, folder: Path) -> Path:
     """Write the draft to `config/machines/<name>.yaml`, which must not exist."""
     path = folder / f"{name}.yaml"
     if not re.fullmatch(r"[A-Za-z0-9._-]+", name):
-        raise StudyError(f"{name!r} is no name of a machine: letters, digits, dot, hyphen and underscore")
+        raise StudyError(f"{name!r} is not a valid machine name; allowed: letters, digits, dot, hyphen and underscore")
     try:
         with open(path, "x", encoding="utf-8") as stream:
             stream.write(draft())

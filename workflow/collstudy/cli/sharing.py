@@ -1,4 +1,4 @@
-"""Commands that make something to read or to hand on: render, publish, reanalyse, compare."""
+"""Commands for reports and data packages: render, publish, reanalyse, compare."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from collstudy.publish.render import render as render_job
 
 def add_commands(commands: Any) -> None:
     """Add them."""
-    report = add(commands, "render", render, "the report (HTML and PDF) of what is analysed")
+    report = add(commands, "render", render, "render the report (HTML and PDF) of the analysed studies")
     report.add_argument("--studies", nargs="+", required=True, help="studies, in the order of their chapters")
     report.add_argument("--output", type=Path, help="folder of index.html and report.pdf (default: RESULTS/report)")
     report.add_argument("--renderer", choices=("auto", "quarto", "fallback"), default="auto")
@@ -52,14 +52,14 @@ def render(arguments: argparse.Namespace) -> int:
     try:
         render_job(job, arguments.renderer)
     except StudyError as error:
-        # On standard output, as all that rendering says: rules and tests read one stream.
+        # On standard output, like all output of the renderer: rules and tests read one stream.
         print(f"error: {error}", flush=True)
         return 1
     return 0
 
 
 def publish(arguments: argparse.Namespace) -> None:
-    """Write the folder to publish."""
+    """Write the report and a data package to a folder."""
     from collstudy.publish import package  # its libraries take a while to load
 
     project = Project(results=arguments.results)

@@ -1,8 +1,8 @@
 """Check the Spack files without Spack: `python -m collstudy spack-check [CHECKOUT]`.
 
-What goes wrong silently in Spack is checked here: roots that carry variants, recipes that are not pinned, an include
-that does not exist, a package's `require` that loses what `all` requires, a lock that belongs to another manifest or
-to what the cluster once was (Spack takes a lock up as it is, unless the roots have changed).
+Errors that Spack does not report are checked here: roots with variants, recipes that are not pinned, an include
+that does not exist, a package's `require` that replaces that of `all`, a lock that belongs to another manifest or
+to an earlier state of the cluster (Spack uses a lock as it is unless the roots have changed).
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ yaml = lazy("yaml")
 #: A root: a name and one exact version, nothing else.
 ROOT_SPEC = re.compile(r"([a-z0-9][a-z0-9-]*)@=?([0-9][\w.-]*)")
 COMMIT = re.compile(r"[0-9a-f]{40}")
-#: What Open MPI loses silently when it is not stated.
+#: Variants that Open MPI loses silently if they are not stated.
 STATED = {"openmpi": ("fabrics=", "schedulers=", "internal-pmix")}
-#: What comes from the cluster: another build of it does not work, or not fast.
+#: Packages provided by the cluster: other builds do not work, or are slow.
 EXTERNAL = ("slurm", "ucx", "hwloc")
 CLUSTER_VARIABLE = "${COLLSTUDY_CLUSTER}"
-#: The folder of spack/ that is no cluster: R's own environment.
+#: The folder of spack/ that is not a cluster: R's environment.
 R_ENVIRONMENT = "r"
-#: Packages that r (built without the recommended ones) and r-tidyverse bring.
+#: Packages included in r (built without the recommended ones) and r-tidyverse.
 R_BASE = {"grDevices", "graphics", "grid", "methods", "parallel", "splines", "stats", "utils"}
 R_TIDYVERSE = {"broom", "dplyr", "ggplot2", "purrr", "readr", "rlang", "scales", "stringr", "tibble", "tidyr", "vctrs"}
 
 
 def check(checkout: Path) -> list[str]:
-    """Everything that is wrong with the Spack files of *checkout*, a sentence each."""
+    """All problems of the Spack files of *checkout*, one sentence each."""
     problems: list[str] = []
     manifests = {}
     for path in (checkout / "spack.yaml", checkout / "spack" / R_ENVIRONMENT / "spack.yaml"):
@@ -111,7 +111,7 @@ def _check_pins(manifest: dict[str, Any]) -> Iterator[str]:
 
 
 def _requirements(packages: dict[str, Any], name: str) -> str:
-    """All that is required of a package, as one text."""
+    """All requirements of a package as one text."""
     required = (packages.get(name) or {}).get("require") or []
     entries = [required] if isinstance(required, str) else required
     return " ".join(str(entry.get("spec", entry) if isinstance(entry, dict) else entry) for entry in entries)
@@ -139,7 +139,7 @@ def _check_includes(manifest: dict[str, Any], folder: Path) -> Iterator[str]:
         text = entry["path"] if isinstance(entry, dict) else str(entry)
         names = [path.name for path in clusters(folder)] if CLUSTER_VARIABLE in text else [""]
         if not names:
-            yield f"include {text}: there is no folder of a cluster in spack/"
+            yield f"include {text}: spack/ has no folder of a cluster"
         for name in names:
             path = folder / text.replace(CLUSTER_VARIABLE, name)
             if not path.exists():
@@ -172,9 +172,9 @@ def _check_externals(path: Path) -> Iterator[str]:
     for name in EXTERNAL:
         package = packages.get(name) or {}
         if not package.get("externals"):
-            yield f"{name} is not external; it must be the cluster's own"
+            yield f"{name} is not external; it must be provided by the cluster"
         elif package.get("buildable", True):
-            yield f"{name}: buildable is not false, so Spack may build another one"
+            yield f"{name}: buildable is not false, so Spack may build it itself"
         for external in package.get("externals") or []:
             if not external.get("prefix") and not external.get("modules"):
                 yield f"{name}: {external.get('spec')} has neither prefix nor modules"
@@ -205,7 +205,7 @@ def _check_lock(path: Path, manifest: dict[str, Any]) -> Iterator[str]:
 
 
 def _check_locked_externals(path: Path) -> Iterator[str]:
-    """What the lock of a cluster takes from it is what the cluster's packages.yaml says today."""
+    """Externals in the lock of a cluster agree with the cluster's current packages.yaml."""
     try:
         packages = _packages(path.parent / "packages.yaml")
         specs = json.loads(path.read_text(encoding="utf-8"))["concrete_specs"].values()
@@ -226,7 +226,7 @@ def _check_locked_externals(path: Path) -> Iterator[str]:
 
 
 def _disagreements(required: str, parameters: dict[str, Any]) -> Iterator[str]:
-    """Required variants that the lock has otherwise. One that the lock does not know is not of this version."""
+    """Required variants that differ in the lock. A variant that the lock does not contain is not of this version."""
     for key, value in re.findall(r"(?<![\w-])([a-z][\w-]*)=([\w,-]+)", required):
         if key in parameters:
             locked = parameters[key]

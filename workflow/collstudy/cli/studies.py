@@ -17,24 +17,26 @@ from collstudy.project.status import progress_line, stale_lock
 from collstudy.project.studies import Project
 from collstudy.sources.source import Source
 
-#: Seconds between two looks of `status --watch`.
+#: Seconds between two updates of `status --watch`.
 WATCH_S = 2
 
 
 def add_commands(commands: Any) -> None:
     """Add them."""
     for name, run, help_ in (
-        ("check", check, "whether studies could run: configuration, placement, what has to be installed"),
-        ("verify", verify, "read everything that is stored and made, and say what is not as it was written"),
-        ("verdict", verdict, "name failed cells"),
+        ("check", check, "check whether studies can run: configuration, placement, required software"),
+        ("verify", verify, "check all stored and derived files against their digests"),
+        ("verdict", verdict, "list failed cells"),
     ):
         add(commands, name, run, help_).add_argument(
             "studies", nargs="+" if name == "verdict" else "*", help="names (default: those of config/config.yaml)"
         )
-    watching = add(commands, "status", status, "how far the studies are")
+    watching = add(commands, "status", status, "show the progress of studies")
     watching.add_argument("studies", nargs="*", help="names (default: those of config/config.yaml)")
-    watching.add_argument("--watch", action="store_true", help=f"again every {WATCH_S} seconds, until nothing is left")
-    add(commands, "next", say_next, "where this checkout is, and what to do next")
+    watching.add_argument(
+        "--watch", action="store_true", help=f"repeat every {WATCH_S} seconds until everything is measured"
+    )
+    add(commands, "next", say_next, "show the state of this checkout and the next step")
     add(commands, "unlock", unlock, "remove a stale lock of snakemake")
 
 
@@ -44,7 +46,7 @@ def _sources(arguments: argparse.Namespace) -> tuple[Project, list[Source], list
 
 
 def check(arguments: argparse.Namespace) -> None:
-    """Validate all that a run of these studies would: configuration, data, placement, versions; one error line, exit status 2."""
+    """Validate these studies as a run does: configuration, data, placement, versions. One error line, exit status 2."""
     for line in check_studies(Project(results=arguments.results), ",".join(arguments.studies)):
         print(line)
 
@@ -72,7 +74,7 @@ def status(arguments: argparse.Namespace) -> None:
                 lines.append(f"{source.study.name}: imported data, nothing to measure")
             else:
                 lines.append(progress_line(source.study.name, state, project.results, project.store))
-        # On a terminal, over what was there; in a log, below it.
+        # On a terminal, overwrite the previous output; in a log, append.
         over = "\x1b[H\x1b[J" if arguments.watch and sys.stdout.isatty() else ""
         print(over + "\n".join(lines), flush=True)
         if not arguments.watch or not left:
@@ -81,12 +83,12 @@ def status(arguments: argparse.Namespace) -> None:
 
 
 def say_next(arguments: argparse.Namespace) -> None:
-    """Print where this checkout is, and what to do next."""
+    """Print the state of this checkout and the next step."""
     print("\n".join(next_step.describe(Project(results=arguments.results), Path.cwd())))
 
 
 def verify(arguments: argparse.Namespace) -> int:
-    """Read all that is stored of studies, and what was made of it; exit status 1 where something is not as it was written."""
+    """Check all stored and derived files of studies against their digests; exit status 1 if one differs."""
     project, sources, left_out = _sources(arguments)
     for line in left_out:
         print(line)
@@ -96,7 +98,7 @@ def verify(arguments: argparse.Namespace) -> int:
         print(*lines, *problems, sep="\n")
         wrong += len(problems)
     if wrong:
-        print("./study run measures again what is damaged, and makes again what was changed", file=sys.stderr)
+        print("./study run measures damaged cells again and remakes changed files", file=sys.stderr)
     return 1 if wrong else 0
 
 
@@ -110,12 +112,12 @@ def verdict(arguments: argparse.Namespace) -> int:
                 where = f"{row['collective']} {row['algorithm']} mapping {row['mapping']} processes {row['processes']}"
                 print(f"failed: {name}: {where}: {row['reason']}", file=sys.stderr)
     if bad:
-        print(f"{bad} cells failed; their output is in logs/measure/. Run again to try them again.", file=sys.stderr)
+        print(f"{bad} cells failed; their output is in logs/measure/. Run again to retry them.", file=sys.stderr)
     return 1 if bad else 0
 
 
 def unlock(_: argparse.Namespace) -> None:
-    """Remove the lock that a killed snakemake left in this folder; exit status 2 when somebody may hold it."""
+    """Remove the lock that a killed snakemake left in this folder; exit status 2 if it may still be held."""
     reason = stale_lock(Path.cwd())
     if reason is None:
         return
@@ -123,4 +125,4 @@ def unlock(_: argparse.Namespace) -> None:
         raise StudyError(reason)
     for path in (Path.cwd() / ".snakemake" / "locks").iterdir():
         path.unlink()
-    print("the lock of a snakemake that was killed was removed; what it measured is kept", file=sys.stderr)
+    print("removed the lock of a killed snakemake; its measurements are stored", file=sys.stderr)

@@ -19,40 +19,40 @@ from collstudy.publish import versions
 
 def add_commands(commands: Any) -> None:
     """Add them."""
-    add(commands, "info", info, "what will be used, with versions")
+    add(commands, "info", info, "show the software that will be used, with versions")
     needing = add(
-        commands, "needs", say_needs, "what studies need: MPI libraries, a compiler, a simulator, R, applications"
+        commands, "needs", say_needs, "list what studies need: MPI libraries, a compiler, a simulator, R, applications"
     )
-    needing.add_argument("--measure", action="store_true", help="until they are measured, without analysis and report")
+    needing.add_argument("--measure", action="store_true", help="for measuring only, without analysis and report")
     building = add(commands, "build", build, "build the C programs that studies need")
-    building.add_argument("--all", action="store_true", help="for all MPI libraries that are here, and the simulator")
+    building.add_argument("--all", action="store_true", help="for all available MPI libraries and the simulator")
     building.add_argument("--real", action="store_true", help="for MPI libraries only, not the simulator")
     for parser in (needing, building):
         parser.add_argument("--calibrate", metavar="MACHINE", help="to calibrate this machine")
         parser.add_argument("studies", nargs="*", help="names (default: those of config/config.yaml)")
-    add(commands, "probe", probe, "draft a machine file from what this computer says of itself").add_argument(
+    add(commands, "probe", probe, "draft a machine file for this computer or cluster").add_argument(
         "name", nargs="?", help="write config/machines/NAME.yaml (default: print)"
     )
-    add(commands, "spack-check", check_spack, "whether the Spack files of a checkout agree").add_argument(
+    add(commands, "spack-check", check_spack, "check that the Spack files of a checkout agree").add_argument(
         "checkout", nargs="?", type=Path, default=ROOT
     )
 
 
 def info(_: argparse.Namespace) -> None:
-    """Print what will be used, one key=value a line."""
+    """Print the software that will be used, one key=value per line."""
     for key, value in versions.info().items():
         print(f"{key}={value}")
 
 
 def say_needs(arguments: argparse.Namespace) -> None:
-    """Print what studies and their companions need, `part study...` a line; of MPI libraries those that set-up looks after."""
+    """Print what studies and their companions need, one line `part study...` each; only MPI libraries that set-up manages."""
     for part, studies in _parts(arguments, report=not arguments.measure).items():
         if part not in needs.LIBRARIES or needs.to_set_up(part):
             print(part, *studies)
 
 
 def build(arguments: argparse.Namespace) -> None:
-    """Build the C programs that studies need, for what is here; those whose sources did not change stay as they are."""
+    """Build the C programs that studies need, for the available MPI libraries; unchanged sources are not rebuilt."""
     if arguments.all:
         compiling.build()
         return
@@ -80,7 +80,7 @@ def probe(arguments: argparse.Namespace) -> None:
 
 
 def check_spack(arguments: argparse.Namespace) -> int:
-    """Print what does not agree; exit status 1 where there is something."""
+    """Print disagreements; exit status 1 if there are any."""
     problems = spack_check.check(arguments.checkout.resolve())
     print("\n".join(problems) or "Spack files: no problems")
     return 1 if problems else 0

@@ -16,27 +16,27 @@ from collstudy.tuning.advise import advise as answers
 def add_commands(commands: Any) -> None:
     """Add them."""
     steps = add(commands, "tune", tune, "write, check and verify the tuning files of a study")
-    steps.add_argument("step", choices=("emit", "keep"), help="before, and after the verification is measured")
+    steps.add_argument("step", choices=("emit", "keep"), help="step: before or after the verification is measured")
     steps.add_argument("study")
-    asking = add(commands, "advise", advise, "which algorithm to use, from the results at hand")
+    asking = add(commands, "advise", advise, "recommend an algorithm from the results at hand")
     asking.add_argument("--collective", required=True)
     asking.add_argument("--nodes", type=int, required=True)
     asking.add_argument("--ppn", type=int, required=True, help="processes per node")
     asking.add_argument("--mapping", required=True)
     asking.add_argument("--size", type=parse_size, help="bytes, such as 65536, 64KiB, 1MiB")
-    asking.add_argument("--study", help="ask this study only")
-    asking.add_argument("--machine", help="the machine that the call is for: those most like it answer first")
+    asking.add_argument("--study", help="use this study only")
+    asking.add_argument("--machine", help="the machine of the call: results of the most similar machines come first")
     fitting = add(commands, "calibrate", calibrate, "fit a simulated machine to measurements; writes its file")
     fitting.add_argument("machine")
 
 
 def tune(arguments: argparse.Namespace) -> None:
-    """One of the two steps that follow when the analysis has decided; see project/tuner.py."""
+    """One of the two steps after the analysis has decided; see project/tuner.py."""
     {"emit": tuner.emit, "keep": tuner.keep}[arguments.step](Project(results=arguments.results), arguments.study)
 
 
 def advise(arguments: argparse.Namespace) -> int:
-    """Ask every study with decisions; exit status 0 when one knows, 1 when none does."""
+    """Look up the decisions of every study; exit status 0 if one applies, 1 if none does."""
     question = Question(
         arguments.collective, arguments.mapping, arguments.nodes, arguments.nodes * arguments.ppn,
         None if arguments.collective == "barrier" else arguments.size,

@@ -1,4 +1,4 @@
-"""From the table of a trace to what each traced rank does in a replay (workflow/native/replay/replay.c has the format)."""
+"""From the table of a trace to the actions of each traced rank in a replay (format: workflow/native/replay/replay.c)."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from pathlib import Path
 from collstudy.base.errors import StudyError
 from collstudy.launch.tracefile import COLUMNS, operation_names
 
-#: What a replay does not do again: the simulator starts and ends by itself, communicators are made before, and after a probe
-#: comes the receive that it is for.
+#: Operations that a replay skips: the simulator starts and ends by itself, communicators are made before, and a probe is
+#: followed by its receive.
 LEFT_OUT = ("init", "finalize", "communicator", "probe")
 
 
 def read_calls(path: Path) -> Iterator[dict[str, str]]:
-    """Rows of a trace's table. Raises StudyError when it is not one, or not whole."""
+    """Rows of a trace's table. Raises StudyError if it is invalid or incomplete."""
     try:
         with gzip.open(path, "rt", encoding="ascii", newline="") as stream:
             rows = csv.reader(stream)
             header = next(rows, [])
             if tuple(header) != COLUMNS:
-                raise StudyError(f"{path}: not a trace's table: its columns are {', '.join(header)}")
+                raise StudyError(f"{path}: not the table of a trace: its columns are {', '.join(header)}")
             for row in rows:
                 yield dict(zip(COLUMNS, row, strict=True))
     except (EOFError, gzip.BadGzipFile, ValueError) as error:
@@ -34,7 +34,7 @@ def read_calls(path: Path) -> Iterator[dict[str, str]]:
 
 
 class _Rank:
-    """Actions of one rank as numbers, with the places of receives whose source is known only when they end."""
+    """Actions of one rank as numbers, with the positions of receives whose source is known only at their end."""
 
     def __init__(self) -> None:
         self.numbers = array("q")

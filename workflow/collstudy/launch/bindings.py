@@ -1,6 +1,6 @@
-"""Read where Open MPI put the ranks (`mpirun --report-bindings`, 4.1 and 5.0), and compare it with what was asked.
+"""Read Open MPI's placement of ranks (`mpirun --report-bindings`, 4.1 and 5.0) and compare it with the requested one.
 
-Both versions print one line a rank, from the daemon of the rank's host, with the number of a core on its node:
+Both versions print one line per rank, from the daemon of the rank's host, with the number of a core on its node:
 
     4.1: [thin001:01286] MCW rank 4 bound to socket 0[core 1[hwt 0]]: [./B/./.][./././.]
     5.0: [thin001:01312] Rank 4 bound to package[0][core:L1]
@@ -24,7 +24,7 @@ SOCKET_CORE = re.compile(r"socket (\d+)\[core (\d+)\[")
 
 @dataclass(frozen=True)
 class Binding:
-    """Where a rank is: its host and its cores as (socket, core of the node); no cores when it is not bound."""
+    """Binding of a rank: its host and its cores as (socket, core of the node); no cores if it is not bound."""
 
     rank: int
     host: str
@@ -32,18 +32,18 @@ class Binding:
 
     @property
     def socket(self) -> int | None:
-        """The socket; None when the rank is not bound to exactly one."""
+        """The socket; None if the rank is not bound to exactly one."""
         sockets = {socket for socket, _ in self.cores}
         return sockets.pop() if len(sockets) == 1 else None
 
     @property
     def core(self) -> int | None:
-        """The core of the node; None when the rank is not bound to exactly one."""
+        """The core of the node; None if the rank is not bound to exactly one."""
         return self.cores[0][1] if len(self.cores) == 1 else None
 
 
 class Place(Protocol):
-    """What is asked for a rank; `placement.Core` is one."""
+    """The requested place of a rank; `placement.Core` is one."""
 
     @property
     def node(self) -> int:
@@ -55,7 +55,7 @@ class Place(Protocol):
 
 
 def parse_bindings(text: str) -> list[Binding]:
-    """The bindings in the output of a launch, by rank. Other lines are passed over; so is a rank's second line."""
+    """The bindings in the output of a launch, by rank. Other lines, and a rank's second line, are ignored."""
     found: dict[int, Binding] = {}
     for host, rank, unbound, places in LINE.findall(text):
         cores = () if unbound else tuple(_cores(places))
@@ -72,19 +72,19 @@ def _cores(places: str) -> Iterable[tuple[int, int]]:
 
 
 def misplaced(bindings: Sequence[Binding], asked: Sequence[Place], hosts: Sequence[str]) -> list[str]:
-    """What does not agree with *asked* (one place a rank; *hosts* names its nodes): a sentence for each rank."""
+    """Differences from the requested places *asked* (one per rank; *hosts* names the nodes): a sentence for each rank."""
     by_rank = {binding.rank: binding for binding in bindings}
     problems = []
     for rank, place in enumerate(asked):
         wanted = f"{hosts[place.node]} core {place.core_of_node}"
         binding = by_rank.get(rank)
         if binding is None:
-            problems.append(f"rank {rank}: asked for {wanted}, not reported")
+            problems.append(f"rank {rank}: requested {wanted}, not reported")
         elif not binding.cores:
-            problems.append(f"rank {rank}: asked for {wanted}, not bound on {binding.host}")
+            problems.append(f"rank {rank}: requested {wanted}, not bound on {binding.host}")
         elif (short(binding.host), binding.core) != (short(hosts[place.node]), place.core_of_node):
             cores = ",".join(str(core) for _, core in binding.cores)
-            problems.append(f"rank {rank}: asked for {wanted}, is on {binding.host} core {cores}")
+            problems.append(f"rank {rank}: requested {wanted}, placed on {binding.host} core {cores}")
     return problems
 
 

@@ -1,4 +1,4 @@
-"""Build the C programs for MPI libraries and for the simulator: each part again only when the content of its sources changed."""
+"""Build the C programs for MPI libraries and for the simulator; a part is rebuilt only if the content of its sources changed."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from collstudy.base.paths import ROOT, SETUP
 from collstudy.launch.toolchain import SIMULATED, SIMULATED_WITH_LIBRARY, mpi_environment, mpis, simulator_version
 
 NATIVE = ROOT / "workflow" / "native"
-#: What a sub-folder of workflow/native is a part by.
+#: The file that marks a sub-folder of workflow/native as a part.
 MAKEFILE = "Makefile"
-#: After so many seconds without a word, what is compiled is named again.
+#: Seconds without output after which the current product is named again.
 SILENCE_S = 4.5
 
 
 def build(names: Iterable[str] | None = None) -> list[Path]:
-    """Build for the MPI libraries of these names that are here, and for the simulator (SIMULATED); without names, for all.
+    """Build for the named MPI libraries that are installed, and for the simulator (SIMULATED); without names, for all.
 
-    Returns the folders. Says on standard error what is built. Raises StudyError with make's output.
+    Returns the folders. Reports progress on standard error. Raises StudyError with make's output.
     """
     wanted = {*mpis(), SIMULATED} if names is None else set(names)
     builds = [(str(mpi.mpicc), mpi.build, mpi.environment()) for name, mpi in mpis().items() if name in wanted]
     if SIMULATED in wanted and simulator_version():
         builds.append(("smpicc", SETUP / "build" / SIMULATED, mpi_environment()))
-    # Each of them uses all cores, but for the end of its parts.
+    # Each build uses all cores, except at the end of its parts.
     with _Said() as said, ThreadPoolExecutor(max_workers=len(builds) or 1) as pool:
         list(pool.map(lambda one: _build_parts(said, *one), builds))
     folders = [folder for _, folder, _ in builds]
@@ -52,7 +52,7 @@ def build(names: Iterable[str] | None = None) -> list[Path]:
 
 
 class _Said(threading.Thread):
-    """What is said of builds on standard error: each program once, and while nothing is to be said, what is compiled."""
+    """Progress of builds on standard error: each program once, and the current product after a pause."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
@@ -71,14 +71,14 @@ class _Said(threading.Thread):
                 self.say(f"still {self.last}")
 
     def say(self, text: str) -> None:
-        """One line, in one piece: builds run side by side."""
+        """Write one line atomically: builds run side by side."""
         self.when = time.monotonic()
         sys.stderr.write(f"setup: {text}\n")
         sys.stderr.flush()
 
 
 def sources_of(part: str) -> list[Path]:
-    """Files that decide what a part of workflow/native is: its own, and those of the parts that its Makefile names."""
+    """Files that determine a part of workflow/native: its own, and those of the parts that its Makefile names."""
     named = re.findall(r"\.\./([a-z]+)\b", (NATIVE / part / MAKEFILE).read_text(encoding="utf-8"))
     folders = {part, *(name for name in named if (NATIVE / name / MAKEFILE).exists())}
     files = {path for folder in folders for path in (NATIVE / folder).rglob("*") if path.is_file()}
@@ -102,17 +102,17 @@ def _build_parts(
     variables: Iterable[str] = (),
     linked: Iterable[str] = (),
 ) -> None:
-    """Make those parts (without names: all) whose sources, or those of parts that they are *linked* with, are not what was built."""
+    """Make the parts (without names: all) whose sources, or those of parts that they are *linked* with, have changed."""
     parts = list(parts) or sorted(path.parent.name for path in NATIVE.glob(f"*/{MAKEFILE}"))
     digests = {part: digest_of([part, *linked]) for part in parts}
     changed = [part for part in parts if _built(target, part) != digests[part]]
     if not changed:
         return
-    # Not make says what is up to date: time stamps of a copy or of another branch mean nothing.
+    # make does not decide what is up to date: time stamps of a copy or of another branch are meaningless.
     for part in changed:
         _stamp(target, part).unlink(missing_ok=True)
         shutil.rmtree(target / part, ignore_errors=True)
-    # make cannot have blanks in names: a checkout in a folder with one is named from inside.
+    # make does not support blanks in names: relative paths avoid those of the checkout.
     command = ["make", f"-j{os.cpu_count() or 1}", "--no-print-directory", "-C", NATIVE, f"MPICC={compiler}"]
     command += [f"OUT={os.path.relpath(target, NATIVE)}", *variables, *changed]
     output: deque[str] = deque(maxlen=60)
@@ -139,7 +139,7 @@ def _stamp(target: Path, part: str) -> Path:
 
 
 def _built(target: Path, part: str) -> str | None:
-    """Digest of the sources that a part was built from last."""
+    """Digest of the sources of a part's last build."""
     try:
         return _stamp(target, part).read_text(encoding="utf-8").strip()
     except OSError:
@@ -147,7 +147,7 @@ def _built(target: Path, part: str) -> str | None:
 
 
 def _product(line: str) -> str | None:
-    """What a command of make writes: a program, a library or an object; None for other lines."""
+    """The product of a command of make: a program, a library or an object; None for other lines."""
     try:
         words = shlex.split(line)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Where a block runs, and how one command is run there: with a time limit, in a process group of its own, its memory watched."""
+"""Place of a block and execution of one command there: time limit, own process group, memory usage."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ KEPT_ENVIRONMENT = (
 
 
 class LaunchFailed(Exception):
-    """A launch that crashed, took too long, or printed something else than a measurement."""
+    """A launch that crashed, exceeded its time limit, or did not print a measurement."""
 
 
 @dataclass(frozen=True)
 class Allocation:
-    """Where a block runs: its hosts, the environment of launchers there, and what is known of them."""
+    """Place of a block: its hosts, the environment of launchers there, and facts about the hosts."""
 
     hosts: list[str]
     environment: dict[str, str]
@@ -48,7 +48,7 @@ class Allocation:
 
 
 def allocation(machine: Machine, nodes: int) -> Allocation:
-    """This computer, or the nodes of the Slurm job that this process runs in. Raises StudyError where they do not do."""
+    """This computer, or the nodes of the Slurm job of this process. Raises StudyError if they are unsuitable."""
     here = platform.node()
     state = {here: {"kernel": platform.release(), **_processor_state()}}
     if machine.kind != "slurm":
@@ -56,11 +56,11 @@ def allocation(machine: Machine, nodes: int) -> Allocation:
     job = current_job(os.environ, here)
     if job is None:
         raise StudyError(
-            f"machine {machine.name} is of kind slurm, and {here} is in no Slurm job: use snakemake --profile slurm, "
+            f"machine {machine.name} is of kind slurm, but {here} is not in a Slurm job: use snakemake --profile slurm, "
             "or start snakemake in an allocation (salloc)"
         )
     if len(job.nodes) < nodes:
-        raise StudyError(f"Slurm job {job.id} has {len(job.nodes)} nodes, the block needs {nodes}")
+        raise StudyError(f"Slurm job {job.id} has {len(job.nodes)} nodes, but the block needs {nodes}")
     hosts = list(job.nodes[:nodes])
     environment = mpi_environment(launcher_environment(os.environ, job))
     slurm = {"job": job.id, "partition": job.partition, "cpus": list(job.cpus[:nodes])}
@@ -69,10 +69,10 @@ def allocation(machine: Machine, nodes: int) -> Allocation:
 
 
 class Ended(NamedTuple):
-    """A command that came to its end: what it printed, its exit status as the system gives it, and its memory.
+    """A finished command: its output, its exit status as given by the system, and its memory.
 
-    `peak_memory_mb` is the largest resident set (MB) of any one process of the command here: of the simulator, which is one
-    process, all that it used; of a launcher and its ranks, that of the largest.
+    `peak_memory_mb` is the largest resident set (MB) of any one local process of the command: for the simulator, a single
+    process, its total; for a launcher and its ranks, that of the largest process.
     """
 
     printed: str
@@ -81,9 +81,9 @@ class Ended(NamedTuple):
 
 
 def execute(command: list[str | Path], limit_s: float, log: TextIO, environment: dict[str, str], folder: Path) -> Ended:
-    """Run *command* in *folder*, standard output and errors together; all it prints goes to the log as well.
+    """Run *command* in *folder*, standard output and errors together; the output goes to the log as well.
 
-    The whole process group is ended when the time limit is reached or this process is interrupted.
+    The process group is terminated at the time limit or if this process is interrupted.
     Raises LaunchFailed with the reason.
     """
     words = [str(word) for word in command]
@@ -94,7 +94,7 @@ def execute(command: list[str | Path], limit_s: float, log: TextIO, environment:
         start_new_session=True, env=environment, cwd=folder,
     )  # fmt: skip
     ended: list[Ended] = []
-    # A thread, because only a wait without a time limit tells the memory, and a wait that looks again and again is noise.
+    # A thread: only a blocking wait returns the memory usage, and polling would perturb the measurement.
     watch = threading.Thread(target=lambda: ended.append(_wait(process)), daemon=True)
     watch.start()
     try:
@@ -106,7 +106,7 @@ def execute(command: list[str | Path], limit_s: float, log: TextIO, environment:
     printed = ended[0].printed if ended else ""
     log.write(printed)
     if late:
-        raise LaunchFailed(f"time limit: no end after {limit_s:g} s")
+        raise LaunchFailed(f"time limit: not finished after {limit_s:g} s")
     code = os.waitstatus_to_exitcode(ended[0].status)
     if code != 0:
         how = f"signal {-code}" if code < 0 else f"exit status {code}"
@@ -124,7 +124,7 @@ def _wait(process: subprocess.Popen[str]) -> Ended:
 
 
 def _end(group: int, watch: threading.Thread) -> None:
-    """End a process group, politely and then for good."""
+    """Terminate a process group: SIGTERM, then SIGKILL."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(group, number)
@@ -134,7 +134,7 @@ def _end(group: int, watch: threading.Thread) -> None:
 
 
 def _processor_state() -> dict[str, str]:
-    """Frequency governor and SMT state where the kernel tells them: both change timings."""
+    """Frequency governor and SMT state, if the kernel reports them: both change timings."""
     state = {}
     for name, path in (("governor", "cpu0/cpufreq/scaling_governor"), ("smt", "smt/control")):
         with contextlib.suppress(OSError):

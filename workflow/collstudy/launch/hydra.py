@@ -1,8 +1,8 @@
 """Run a cell with MPICH or Intel MPI: both start programs by Hydra's mpirun and read algorithms from the environment.
 
-Neither library tells which algorithm ran. MPICH refuses names that it does not know, is told to fail where it would fall back
-silently, and its messages can be watched (workflow/native/probe/messages.c); Intel MPI names its choices by number only, and
-its messages take ways that cannot be watched. Of both the placement is proved.
+Neither library reports which algorithm ran. MPICH rejects unknown names, is configured to fail instead of falling back
+silently, and its messages can be counted (workflow/native/probe/messages.c); Intel MPI names its choices by number only, and
+its messages cannot be intercepted. The placement is verified for both.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from collstudy.study.config import APPLICATIONS, POINT_TO_POINT, Machine
 from collstudy.study.placement import Core
 from collstudy.study.selection import Rules
 
-#: Libraries that Hydra starts.
+#: Libraries started by Hydra.
 LIBRARIES = ("mpich", "impi")
 
 
 def environment(
     machine: Machine, cell: Cell, chosen: dict[str, str], base: dict[str, str], folder: Path
 ) -> dict[str, str]:
-    """The environment of a launch, in which the library is told its algorithm."""
+    """The environment of a launch with the variables that select the algorithm."""
     mpi = installed(cell.mpi["name"])
     return mpi.environment(with_library(machine, mpi, chosen, base, folder)) | selection_environment(cell)
 
@@ -55,14 +55,14 @@ def selection_environment(cell: Cell) -> dict[str, str]:
 def launcher(machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str]) -> list[str | Path]:
     """Write the host file to *folder* and return the command in front of the program.
 
-    Every rank is bound to its core. Both libraries take one list of cores for all nodes, in the order of the ranks there.
+    Every rank is bound to its core. Both libraries accept one list of cores for all nodes, in the order of the ranks there.
     """
     mpi = installed(cell.mpi["name"])
     file = folder / f"hosts-{cell.digest[:16]}.txt"
     write_atomically(file, host_file([hosts[core.node] for core in placement]).encode())
     command: list[str | Path] = [mpi.mpirun, "-n", str(cell.processes)]
     if machine.kind == "slurm":
-        # The scratch folder, in which it is started, is of one node only; MPICH's proxies give up where theirs is missing.
+        # The scratch folder of the launch exists on one node only; MPICH's proxies fail if their folder is missing.
         command += ["-machinefile", file, "-wdir", SETUP]
     if not machine.oversubscribe:
         cores = cores_of_nodes(cell, placement)
@@ -85,7 +85,7 @@ def prepare(machine: Machine, cell: Cell, placement: list[Core], folder: Path, h
 def proof_command(
     machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str]
 ) -> list[str | Path]:
-    """The command of the untimed launch that shows where the ranks are, and with MPICH the messages."""
+    """The command of the untimed launch that shows the placement and, with MPICH, the messages."""
     build = installed(cell.mpi["name"]).build / "probe"
     command = launcher(machine, cell, placement, folder, hosts)
     if watched(cell):
@@ -95,7 +95,7 @@ def proof_command(
 
 
 def watched(cell: Cell) -> bool:
-    """Whether the messages of a cell's proof are watched: MPICH was told an algorithm whose messages are known."""
+    """Whether the verification counts messages: MPICH is forced to an algorithm with a known pattern."""
     return cell.selection.told("mpich") is not None and cell.pattern is not None
 
 
@@ -105,7 +105,7 @@ def watching(build: Path, folder: Path) -> list[str | Path]:
     settings = {
         "LD_PRELOAD": ":".join([str(own), *filter(None, [os.environ.get("LD_PRELOAD")])]),
         "COLLPROBE_MESSAGES": folder / "messages",
-        # Ranks of one node too talk by the network's library, which is what can be watched.
+        # Ranks of one node communicate through the network library as well, the only one that can be intercepted.
         "MPIR_CVAR_NOLOCAL": "1",
     }
     return [part for key, value in settings.items() for part in ("-genv", key, value)]
@@ -114,7 +114,7 @@ def watching(build: Path, folder: Path) -> list[str | Path]:
 def judge(
     cell: Cell, output: str, folder: Path, placement: Sequence[Core] = (), hosts: Sequence[str] = (), bound: bool = True
 ) -> dict[str, Any]:
-    """Read what the proof launch left behind; the result is that of `openmpi.judge`."""
+    """Read the files of the verification launch; the result is that of `openmpi.judge`."""
     placed, problems, binding = placed_as_asked(cell, output, placement, hosts, bound)
     used = None
     if watched(cell) and cell.processes > 1:
@@ -125,7 +125,9 @@ def judge(
             used = not wrong
             problems += wrong
         else:
-            problems.append("no message was seen: this MPICH does not send by UCX, so nothing shows its algorithm")
+            problems.append(
+                "no message was counted: this MPICH does not send through UCX, so its algorithm cannot be verified"
+            )
     return {
         "component": None,
         "used": used,
@@ -137,9 +139,9 @@ def judge(
 
 
 def host_file(host_of_rank: list[str]) -> str:
-    """Lines `host:ranks` that Hydra deals its ranks to, from the first line again after the last.
+    """Lines `host:ranks` to which Hydra assigns ranks cyclically.
 
-    A host that comes twice would be started twice, for which Slurm's srun has no second node: so round-robin orders are one round.
+    A host listed twice would be started twice, and Slurm's srun has no second node for it: round-robin orders are one round.
     """
     blocks = [(host, len(list(ranks))) for host, ranks in itertools.groupby(host_of_rank)]
     for size in range(1, len(blocks)):
@@ -153,13 +155,13 @@ def host_file(host_of_rank: list[str]) -> str:
 
 
 def cores_of_nodes(cell: Cell, placement: list[Core]) -> str:
-    """Cores of a node in the order of its ranks, the same for all nodes. Raises StudyError where they differ."""
+    """Cores of a node in the order of its ranks, the same for all nodes. Raises StudyError if they differ."""
     cores: dict[int, list[int]] = {}
     for core in placement:
         cores.setdefault(core.node, []).append(core.core_of_node)
     longest = max(cores.values(), key=len)
     if any(own != longest[: len(own)] for own in cores.values()):
         raise StudyError(
-            f"{cell.mpi['name']} cannot give mapping {cell.mapping} its cores: their order differs from node to node; use openmpi"
+            f"{cell.mpi['name']} cannot realise mapping {cell.mapping}: the order of cores differs between nodes; use openmpi"
         )
     return ",".join(map(str, longest))

@@ -1,4 +1,4 @@
-"""What starts cells: Open MPI's mpirun (openmpi.py), Hydra's for MPICH and Intel MPI (hydra.py), SimGrid's smpirun (simulator.py).
+"""Launchers: Open MPI's mpirun (openmpi.py), Hydra for MPICH and Intel MPI (hydra.py), SimGrid's smpirun (simulator.py).
 
 Each of these modules is a `Launcher`.
 """
@@ -16,34 +16,34 @@ from collstudy.study.placement import Core
 
 
 class Launcher(Protocol):
-    """How one kind of library starts a cell's ranks, and how it is proved that they did what was asked."""
+    """How one kind of library starts a cell's ranks, and how algorithm and placement are verified."""
 
     def prepare(
         self, machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str]
     ) -> list[str | Path]:
-        """Write what a launch reads to *folder* and return its command, without the benchmark's own arguments."""
+        """Write the input files of a launch to *folder* and return its command, without the benchmark's own arguments."""
 
     def environment(
         self, machine: Machine, cell: Cell, chosen: dict[str, str], base: dict[str, str], folder: Path
     ) -> dict[str, str]:
-        """The environment of a launch: *base*, and the variables *chosen* of the collectives library, if it takes part."""
+        """The environment of a launch: *base* and the variables *chosen* of the collectives library, if it is used."""
 
     def proof_command(
         self, machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str]
     ) -> list[str | Path]:
-        """The command of the untimed launch that shows what the library did, and where the ranks are."""
+        """The command of the untimed launch that shows the library's behaviour and the placement."""
 
     def watched(self, cell: Cell) -> bool:
-        """Whether the messages of a cell's proof are watched."""
+        """Whether the verification of a cell counts messages."""
 
     def judge(
         self, cell: Cell, output: str, folder: Path, placement: Sequence[Core], hosts: Sequence[str], bound: bool
     ) -> dict[str, Any]:
-        """Read what the proof's launch left behind: {component, used, placed, detail, pattern, binding}."""
+        """Read the files of the verification launch: {component, used, placed, detail, pattern, binding}."""
 
 
 def launcher_of(cell: Cell) -> Launcher:
-    """What starts a cell."""
+    """The launcher of a cell."""
     if cell.deterministic:
         return cast(Launcher, simulator)
     return cast(Launcher, hydra if cell.mpi["name"] in hydra.LIBRARIES else openmpi)

@@ -1,4 +1,4 @@
-"""How MPICH is told its algorithms: one of a collective by variables, or decisions by two files (tuning/trees.py writes them)."""
+"""Selection of MPICH's algorithms: one by variables, or decisions by two files (written by tuning/trees.py)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from collstudy.base.files import write_atomically
 
 Tree = dict[str, Any]
-#: How the variables of a collective end, by the catalogue's words.
+#: Suffixes of the variables of a collective, by keys of the catalogue.
 CVARS = {"algorithm": "INTRA_ALGORITHM", "fanout": "TREE_KVAL", "segment_bytes": "TREE_PIPELINE_CHUNK_SIZE"}
 
 
@@ -20,13 +20,13 @@ def forcing_environment(collective: str, chosen: dict[str, Any]) -> dict[str, st
     variables = {f"{prefix}_{CVARS[key]}": str(value) for key, value in chosen.items() if key in CVARS}
     if "fanout" in chosen:
         variables[f"{prefix}_TREE_TYPE"] = "kary"
-    # On several nodes the device would run the algorithm among the nodes' first ranks, and then once more on each node.
+    # On several nodes the device would run the algorithm among node leaders and again within each node.
     variables[f"{prefix}_DEVICE_COLLECTIVE"] = "0"
     return variables | {"MPIR_CVAR_COLLECTIVE_FALLBACK": "error"}
 
 
 def environment(path: Path) -> dict[str, str]:
-    """The variables that let MPICH follow the files that `write` made."""
+    """The variables that make MPICH use the files of `write`."""
     return {
         "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE": str(path),
         "MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE": str(device_file(path)),
@@ -34,7 +34,7 @@ def environment(path: Path) -> dict[str, str]:
 
 
 def environment_of_both(path: Path) -> dict[str, str]:
-    """The same for a file that holds both trees in a list, as the rules of a cell do: they are written beside it."""
+    """The same for a file with both trees in a list, as in the rules of a cell: they are written beside it."""
     files = path.with_suffix(".json")
     if not files.exists():
         write_both(json.loads(path.read_text(encoding="utf-8")), files)
@@ -48,6 +48,6 @@ def device_file(path: Path) -> Path:
 
 def write_both(both: Iterable[Tree], path: Path) -> None:
     """Write the trees of the algorithms to *path*, and those of the device beside it."""
-    # The file that is asked for comes last: where it is, both are.
+    # The file whose existence is tested is written last: then both exist.
     for file, tree in reversed(list(zip((path, device_file(path)), both, strict=True))):
         write_atomically(file, (json.dumps(tree, indent=1) + "\n").encode())

@@ -1,7 +1,7 @@
-"""Run a cell with Open MPI: the command of a launch, and the proof of what the library really did.
+"""Run a cell with Open MPI: the command of a launch, and the verification of the algorithm.
 
 Algorithm numbers come from the installed library's own list. Components other than coll/tuned (han, sm, adapt, ucc, hcoll)
-may win a communicator and then ignore the forced algorithm, so forcing restricts the components as well.
+may be selected for a communicator and then ignore the forced algorithm, so forcing restricts the components as well.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from collstudy.study.config import APPLICATIONS, NON_BLOCKING, POINT_TO_POINT, M
 from collstudy.study.placement import Core
 from collstudy.study.selection import Rules
 
-#: Components that a forced algorithm leaves in the race: tuned has it, basic and libnbc fill what tuned lacks.
+#: Components allowed with a forced algorithm: tuned has it; basic and libnbc provide what tuned lacks.
 FORCED_COMPONENTS = "tuned,basic,libnbc,self"
 
 
@@ -46,7 +46,7 @@ def algorithm_numbers(ompi_info: Path, collective: str) -> dict[str, int]:
 
 
 def selection_arguments(cell: Cell, mpi: Mpi, monitored: bool = False) -> list[str]:
-    """The `--mca` arguments that select the cell's algorithm; *monitored* lets the monitoring component in."""
+    """The `--mca` arguments that select the cell's algorithm; *monitored* allows the monitoring component."""
     selection = cell.selection
     if isinstance(selection, Rules):
         han = rules_file(selection.han) if selection.han else None
@@ -58,7 +58,7 @@ def selection_arguments(cell: Cell, mpi: Mpi, monitored: bool = False) -> list[s
 def forcing_arguments(
     collective: str, chosen: dict[str, Any], mpi: Mpi, asked: str, monitored: bool = False
 ) -> list[str]:
-    """The `--mca` arguments that force the algorithm *chosen* of a collective; *asked* is what asks for it."""
+    """The `--mca` arguments that force the algorithm *chosen* of a collective; *asked* names the requesting entry."""
     names = chosen["algorithm"] if isinstance(chosen["algorithm"], list) else [chosen["algorithm"]]
     numbers = algorithm_numbers(mpi.ompi_info, collective)
     known = [name for name in names if name in numbers]
@@ -86,7 +86,7 @@ def forcing_arguments(
 def placement_arguments(
     machine: Machine, cell: Cell, mpi: Mpi, placement: list[Core], folder: Path, hosts: list[str]
 ) -> list[str]:
-    """The arguments that put each rank on its core: a rank file, which 4.1 and 5.0 read alike."""
+    """The arguments that place each rank on its core: a rank file, which 4.1 and 5.0 read alike."""
     if machine.oversubscribe:
         return ["--map-by", "core:OVERSUBSCRIBE", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
     lines = []
@@ -107,14 +107,14 @@ def cores_per_socket(machine: Machine) -> int:
 
 
 def library() -> Mpi:
-    """The Open MPI in use. Raises StudyError where there is none."""
+    """The Open MPI in use. Raises StudyError if there is none."""
     return installed("openmpi")
 
 
 def environment(
     machine: Machine, cell: Cell, chosen: dict[str, str], base: dict[str, str], folder: Path
 ) -> dict[str, str]:
-    """The environment of a launch; the library itself is told its algorithm by arguments."""
+    """The environment of a launch; arguments select the algorithm."""
     return library().environment(with_library(machine, library(), chosen, base, folder))
 
 
@@ -128,7 +128,7 @@ def launcher(
     command = [mpi.mpirun, "-n", str(cell.processes)]
     command += placement_arguments(machine, cell, mpi, placement, folder, hosts)
     if machine.kind == "slurm":
-        # Not every launcher hands the environment on to other nodes.
+        # Not every launcher forwards the environment to other nodes.
         names = [*cell.selection.library]
         command += [part for name in [*names, *(["LD_PRELOAD"] if names else [])] for part in ("-x", name)]
     return [*command, *arguments]
@@ -137,7 +137,7 @@ def launcher(
 def srun_command(
     machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str], arguments: list[str]
 ) -> list[str | Path]:
-    """The same by srun: a host file with a line a rank, a list of cores that all nodes share, and parameters in variables."""
+    """The same with srun: a host file with one line per rank, a list of cores common to all nodes, and parameters in variables."""
     file = folder / f"hosts-{cell.digest[:16]}.txt"
     write_atomically(file, "".join(f"{hosts[core.node]}\n" for core in placement).encode())
     settings = zip(arguments[1::3], arguments[2::3], strict=True)
@@ -151,7 +151,7 @@ def srun_command(
     longest = max(cores.values(), key=len)
     if any(own != longest[: len(own)] for own in cores.values()):
         raise StudyError(
-            f"srun cannot give mapping {cell.mapping} its cores: their order differs from node to node; use launcher: mpirun"
+            f"srun cannot realise mapping {cell.mapping}: the order of cores differs between nodes; use launcher: mpirun"
         )
     return [*command, "--cpu-bind=map_cpu:" + ",".join(map(str, longest))]
 
@@ -178,29 +178,29 @@ def proof_command(
     command = launcher(machine, cell, placement, folder, hosts, arguments)
     if Path(command[0]).name == "mpirun":
         command.insert(1, "--report-bindings")
-    # Without an algorithm, where the ranks are is all there is to prove.
+    # Without a forced algorithm only the placement is verified.
     called = "barrier" if cell.collective in (*POINT_TO_POINT, *APPLICATIONS) else cell.collective
     return [*command, mpi.build / "probe" / "collprobe", called, *map(str, probed_sizes(cell))]
 
 
 def watched(cell: Cell) -> bool:
-    """Whether the messages of a cell's proof are watched: Open MPI was told an algorithm whose messages are known."""
+    """Whether the verification counts messages: Open MPI is forced to an algorithm with a known pattern."""
     return cell.selection.told("openmpi") is not None and cell.pattern is not None
 
 
 def judge(
     cell: Cell, output: str, folder: Path, placement: Sequence[Core] = (), hosts: Sequence[str] = (), bound: bool = True
 ) -> dict[str, Any]:
-    """Read what the proof launch left behind.
+    """Read the files of the verification launch.
 
-    Returns {component, used, placed, detail, binding}: `used` says whether the forced algorithm really ran (None for the
-    default, which forces nothing); `placed` whether every rank is on the core that was asked for (None where ranks are not
-    *bound*, because there are more of them than cores); `detail` says why not.
+    Returns {component, used, placed, detail, binding}: `used`: whether the forced algorithm ran (None for the
+    default, which forces nothing); `placed`: whether every rank is on the requested core (None if ranks are not
+    *bound*, because there are more of them than cores); `detail`: why not.
     """
     component = winning_component(output)
     placed, problems, binding = placed_as_asked(cell, output, placement, hosts, bound)
     used = None
-    # Which component ran a non-blocking collective is not shown: there is one that has the algorithms, libnbc.
+    # The component of a non-blocking collective is not shown: only libnbc has the algorithms.
     if cell.selection.told("openmpi") and cell.collective not in NON_BLOCKING:
         used = component == "tuned"
         if not used:
@@ -224,7 +224,7 @@ def judge(
 def winning_component(output: str) -> str | None:
     """The component with the highest priority on MPI_COMM_WORLD, from `coll_base_verbose`.
 
-    Lines begin with [host:pid] and those of different ranks are mixed; one rank's are enough, they all choose alike.
+    Lines begin with [host:pid] and those of different ranks are mixed; one rank suffices, because all select alike.
     """
     by_process: dict[str, list[str]] = {}
     for prefix, text in re.findall(r"^(\[\S+:\d+\])\s*(coll:base:comm_select: .*)$", output, re.MULTILINE):

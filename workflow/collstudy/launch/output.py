@@ -38,7 +38,7 @@ COLUMNS = {
 def _columns(header: str) -> list[str] | None:
     """Field names of a header line such as `# Size   Avg Latency(us)   Min Latency(us)`; None for other comments.
 
-    Columns are two or more blanks apart; percentiles (`P99 Tail Lat(us)`, `P50(us)`) become p99_latency_us.
+    Columns are separated by two or more blanks; percentiles (`P99 Tail Lat(us)`, `P50(us)`) become p99_latency_us.
     """
     names = []
     for part in re.split(r"\s{2,}", header.lstrip("# ").strip()):
@@ -57,8 +57,8 @@ def _columns(header: str) -> list[str] | None:
 def parse(text: str, sizes: list[int | None]) -> list[dict[str, Any]]:
     """Return one sample per message size, in the order of *sizes* ([None] for a benchmark without sizes).
 
-    Raises StudyError where the header is missing, a row does not fit it, a value is not a positive finite number, data
-    validation failed, or a size is missing: truncated output never passes as a shorter measurement.
+    Raises StudyError if the header is missing, a row does not match it, a value is not a positive finite number, data
+    validation failed, or a size is missing: truncated output is never accepted as a shorter measurement.
     """
     columns: list[str] | None = None
     samples: list[dict[str, Any]] = []
@@ -72,12 +72,14 @@ def parse(text: str, sizes: list[int | None]) -> list[dict[str, Any]]:
         if columns is None:
             raise StudyError(f"line {number}: numbers before the header line '# Size ... Latency(us)'")
         if len(fields) != len(columns):
-            raise StudyError(f"line {number}: {len(fields)} fields, the header has {len(columns)}: {line.strip()!r}")
+            raise StudyError(
+                f"line {number}: {len(fields)} fields, but the header has {len(columns)}: {line.strip()!r}"
+            )
         samples.append(_sample(dict(zip(columns, fields, strict=True)), number))
     found = [sample.get("size_bytes") for sample in samples]
     if found != sizes:
         missing = [size for size in sizes if size not in found]
-        what = f"sizes {missing} are missing" if missing else f"rows {found} do not match the sizes asked for, {sizes}"
+        what = f"sizes {missing} are missing" if missing else f"rows {found} do not match the requested sizes, {sizes}"
         raise StudyError(f"the output is not complete: {what}")
     return samples
 

@@ -1,4 +1,4 @@
-"""Applications: how a cell's program is started, and what it prints. One launch is one run; its time is that to the solution."""
+"""Applications: command and output of a cell's program. One launch is one run, measured as time to solution."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collstudy.study.cells import Cell
 from collstudy.study.config import APPLICATIONS
 from collstudy.study.selection import Rate
 
-#: Fields of the program's line (`key=value ...`, workflow/native/apps/svd/README.md) -> fields of a sample, and the factor between.
+#: Fields of the program's line (`key=value ...`, workflow/native/apps/svd/README.md) -> fields of a sample and unit factor.
 FIELDS = {
     "seconds": ("latency_us", 1e6),
     "comm_mean_seconds": ("comm_us", 1e6),
@@ -31,7 +31,7 @@ def command(cell: Cell, build: Path) -> list[str | Path]:
 
 
 def parse(printed: str) -> list[dict[str, Any]]:
-    """The one sample of a run: times in us, flops and sweeps of the whole run. Raises StudyError where a field is lacking."""
+    """The one sample of a run: times in us, flops and sweeps of the whole run. Raises StudyError if a field is missing."""
     line = next((line for line in printed.splitlines() if line.startswith("P=")), "")
     fields = dict(re.findall(r"(\w+)=(\S+)", line))
     sample = {}
@@ -45,6 +45,6 @@ def parse(printed: str) -> list[dict[str, Any]]:
 
 
 def complaint(printed: str) -> str:
-    """What an application says of its failure, in front of a blank; empty where it says nothing."""
+    """An application's error message with a leading blank; empty if there is none."""
     said = [line for line in printed.splitlines() if line.startswith(tuple(f"{name}: " for name in APPLICATIONS))]
     return f" ({said[-1]})" if said else ""

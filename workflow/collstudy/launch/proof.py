@@ -1,4 +1,4 @@
-"""What the untimed launch before the first timed one shows, with any MPI library: messages of the collective, and placement."""
+"""Verification by the untimed launch before the first timed one: messages of the collective, and placement."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from collstudy.study.placement import Core
 
 
 def probed_sizes(cell: Cell) -> list[int]:
-    """The message sizes that the untimed launch calls the collective with: the smallest and the largest."""
+    """The message sizes of the untimed launch: the smallest and the largest."""
     return sorted({cell.sizes[0], cell.size_list[-1] or 0}) if cell.sizes else [1]
 
 
 def other_messages(
     pattern: str, processes: int, parameters: Mapping[str, Any], sizes: Sequence[int | None], folder: Path
 ) -> list[str]:
-    """What is wrong with the messages in *folder* when they should be those of *pattern*, called once for each of *sizes*."""
+    """Differences between the messages in *folder* and those of *pattern*, called once for each of *sizes*."""
     expected, seen = PATTERNS[pattern](processes, parameters), messages(folder)
     odd = sorted(set(seen) ^ expected)
     if odd:
         return [f"the messages are not those of {pattern}: {len(odd)} pairs differ, such as {odd[:6]}"]
     segments = [messages_an_edge(pattern, parameters, size or 0) for size in sizes]
     wrong = sorted({number for number in seen.values() if None not in segments and number != sum(segments)})
-    return [f"segments: {sum(segments)} messages between two ranks expected, {wrong[0]} seen"] if wrong else []
+    return [f"segments: {sum(segments)} messages between two ranks expected, {wrong[0]} counted"] if wrong else []
 
 
 def messages(folder: Path) -> dict[tuple[int, int], int]:
-    """How many messages each pair (sender, receiver) exchanged, from the files of Open MPI's monitoring component or libmessages.so.
+    """Number of messages per pair (sender, receiver), from the files of Open MPI's monitoring component or libmessages.so.
 
     Lines `I sender receiver bytes bytes messages msgs sent`; other lines are not of the collective on MPI_COMM_WORLD.
     """
@@ -49,10 +49,10 @@ def messages(folder: Path) -> dict[tuple[int, int], int]:
 def placed_as_asked(
     cell: Cell, output: str, placement: Sequence[Core], hosts: Sequence[str], bound: bool
 ) -> tuple[bool | None, list[str], list[dict[str, Any]]]:
-    """Whether each rank is on the core that was asked for, what is wrong, and where each rank is.
+    """Whether each rank is on the requested core, the differences, and the place of each rank.
 
-    None where ranks are not *bound*, because there are more of them than cores. The launcher's report counts; without one,
-    what the ranks say of themselves: the right host, and a core of their own.
+    None if ranks are not *bound*, because there are more of them than cores. The launcher's report is used; without one,
+    the ranks' own reports: the right host, and a core of their own.
     """
     placed, problems, binding = _placed(cell, output, placement, hosts)
     if not bound:
@@ -75,10 +75,10 @@ def _placed(
         binding = [{"rank": b.rank, "host": b.host, "socket": b.socket, "cores": cores[b.rank]} for b in reported]
         cpus = {entry["rank"]: entry["cpus"] for entry in told}
         return not problems, problems, [{**b, "cpus": cpus.get(b["rank"], "")} for b in binding]
-    problems = [f"{len(told)} of {cell.processes} ranks reported where they are"] if len(told) != cell.processes else []
+    problems = [f"{len(told)} of {cell.processes} ranks reported their place"] if len(told) != cell.processes else []
     for entry, core in zip(told, placement, strict=False):
         if bindings.short(entry["host"]) != bindings.short(hosts[core.node]):
-            problems.append(f"rank {entry['rank']}: asked for {hosts[core.node]}, is on {entry['host']}")
+            problems.append(f"rank {entry['rank']}: requested {hosts[core.node]}, placed on {entry['host']}")
     unbound = [str(entry["rank"]) for entry in told if "," in entry["cpus"]]
     if unbound:
         problems.append(f"ranks not bound to one core: {', '.join(unbound)}")

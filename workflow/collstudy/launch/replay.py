@@ -1,4 +1,4 @@
-"""Replay a trace in the simulator, and keep the log of what crossed the network."""
+"""Replay a trace in the simulator and store the log of the network traffic."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def replay(replay: Replay, store: Store, stage: Path, log: TextIO) -> dict[str, 
 def replay_command(
     replay: Replay, folder: Path, traced: dict[str, Any], work: Path
 ) -> tuple[list[str | Path], dict[str, str]]:
-    """Write everything that a replay reads to *work* and return its command, to be run there, with its environment."""
+    """Write the input files of a replay to *work*; return the command, to be run there, and its environment."""
     machine = replay.machine
     ranks = replay.trace.application.ranks
     write_actions(folder / "calls.csv.gz", traced["trace"]["communicators"], ranks, work)
@@ -71,7 +71,7 @@ def replay_command(
     placement = place(machine, list(replay.cycle), machine.nodes, replay.processes, None)
     write_atomically(hosts, "".join(core.name + "\n" for core in placement).encode())
     described, variables = simulator.platform(machine, hosts, work)
-    # What the ranks find the log's functions in: the name by which smpirun loads it must not have blanks.
+    # The library with the log's functions: the name by which smpirun loads it must not contain blanks.
     (work / "platform.so").symlink_to(described.resolve())
     variables |= {"COLLSTUDY_TRAFFIC": "traffic", "COLLSTUDY_PLATFORM_LIBRARY": "./platform.so"}
     command: list[str | Path] = ["smpirun", *simulator.wrapper(variables), "-np", str(replay.processes)]

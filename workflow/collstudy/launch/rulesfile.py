@@ -1,4 +1,4 @@
-"""A rules file as a cell's way to choose algorithms (study/selection.py): where it is written, and how libraries are told of it."""
+"""A rules file as the selection of a cell (study/selection.py): its place, and the settings that make libraries use it."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def rules_file(text: str) -> Path:
 
 
 def rules_arguments(path: Path, monitored: bool = False, han: Path | None = None) -> list[str]:
-    """The `--mca` arguments that let Open MPI's coll/tuned follow a rules file.
+    """The `--mca` arguments that make Open MPI's coll/tuned use a rules file.
 
-    No other component has a say, except where a file of *han* says which one has.
+    Other components are excluded, unless a file of *han* selects them.
     """
     settings: dict[str, Any] = {} if han else {"coll": "tuned,basic,libnbc,self" + (",monitoring" if monitored else "")}
     settings |= {"coll_tuned_use_dynamic_rules": 1, "coll_tuned_dynamic_rules_filename": path}

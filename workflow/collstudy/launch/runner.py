@@ -1,4 +1,4 @@
-"""Run one block: measure what the store lacks, one launch after another, and keep each as soon as it is done."""
+"""Run one block: measure what the store lacks, one launch after another, and store each as soon as it is done."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PROGRESS_SECONDS = 5.0
 
 
 class BlockRunner:
-    """State of one block's run: what each of its cells has, what failed, and how far it is."""
+    """State of a block's run: records of its cells, failures, and progress."""
 
     def __init__(self, block: Block, results: Path, log: TextIO, report: Callable[[str], None]):
         self.block = block
@@ -55,7 +55,7 @@ class BlockRunner:
         self._launches = 0
 
     def run(self) -> None:
-        """Rounds over the unfinished cells, each in a newly shuffled order, one launch of each cell a round."""
+        """Rounds over the unfinished cells, each in a newly shuffled order, with one launch per cell."""
         self._set_aside_damaged()
         unfinished = [task for task in self.block.tasks if self._unfinished(task)]
         seconds = left(self.block, self.store).seconds
@@ -99,7 +99,7 @@ class BlockRunner:
         return record.failure is not None or record.stop(task.work, task.policy) is None
 
     def _launch(self, task: Task, scratch: Path, order: dict[str, Any]) -> None:
-        """Do a task's work once and keep the result, or why there is none. The caller holds its lock."""
+        """Do a task's work once and store the result, or the reason of the failure. The caller holds its lock."""
         if not isinstance(task.work, Cell):
             self._make(task)
             return
@@ -123,7 +123,7 @@ class BlockRunner:
         self.store.write(cell, record, record.stop(cell, task.policy))
 
     def _make(self, task: Task) -> None:
-        """Trace an application, or replay a trace, and keep the folder that comes of it. The caller holds its lock."""
+        """Trace an application, or replay a trace, and store the resulting folder. The caller holds its lock."""
         if not self._unfinished(task):
             return
         parent = self.store.file(task.work).parent.parent
@@ -144,16 +144,16 @@ class BlockRunner:
             shutil.rmtree(stage, ignore_errors=True)
 
     def _give_up_if_ending(self) -> None:
-        """Slurm ends a launch's processes first when it ends the job: that says nothing about what was launched."""
+        """Slurm ends a launch's processes before it ends the job: such a failure is not that of the launch."""
         job = self.place.facts.get("slurm", {}).get("job")
         if job and (ending := why_ending(job, self.place.environment)):
-            self.report(f"{self.block.name}: {ending}; what was measured is kept, the launch that it hit is not")
+            self.report(f"{self.block.name}: {ending}; earlier launches are stored, the interrupted one is discarded")
             sys.exit(143)
 
     def _environment(self, cell: Cell, scratch: Path) -> dict[str, str]:
         chosen = dict(cell.selection.library)
         if chosen and isinstance(cell.selection, Rules):
-            # The collectives library follows the file.
+            # The collectives library uses the file.
             chosen["COLL_RULES"] = str(rules_file(cell.selection.text))
         if chosen:
             chosen["COLL_VERBOSE"] = "1"
@@ -162,7 +162,7 @@ class BlockRunner:
     def _prove(self, cell: Cell, scratch: Path) -> dict[str, Any]:
         machine, hosts = self.block.machine, self.place.hosts
         placement = cell.place(machine)
-        # Every rank writes its messages: all nodes see the folder of a Slurm block.
+        # Every rank writes its messages: the folder of a Slurm block is visible on all nodes.
         shared = self.store.results if machine.kind == "slurm" and cell.nodes > 1 else scratch
         with tempfile.TemporaryDirectory(prefix=".proof-", dir=shared.resolve()) as name:
             launcher = launcher_of(cell)
@@ -171,9 +171,9 @@ class BlockRunner:
             printed = execute(command, machine.launch_time_limit_s, self.log, environment, Path(name)).printed
             written = sum(path.stat().st_size > 0 for path in Path(name).glob("messages.*.prof"))
             if launcher.watched(cell) and written < cell.processes:
-                # A full disk would otherwise look like another algorithm.
+                # Otherwise a full disk would be taken for another algorithm.
                 raise LaunchFailed(
-                    f"proof: {written} of {cell.processes} ranks wrote their messages (is the disk full?)"
+                    f"verification: {written} of {cell.processes} ranks wrote their messages (is the disk full?)"
                 )
             return launcher.judge(cell, printed, Path(name), placement, hosts, bound=not machine.oversubscribe)
 
@@ -198,9 +198,9 @@ class BlockRunner:
             raise LaunchFailed(f"output: {problem}") from None
         own = library_report(printed, cell.collective) if cell.selection.by_library else None
         if own and own["left_pct"] is None and variable(cell.collective) in cell.selection.library:
-            # The numbers would be those of the MPI library's own algorithm.
+            # Otherwise the MPI library's own algorithm would be measured.
             raise LaunchFailed(
-                f"library: the collectives library did no {cell.collective} (did LD_PRELOAD reach the ranks?)"
+                f"library: the collectives library executed no {cell.collective} (did LD_PRELOAD reach the ranks?)"
             )
         return {
             "launch": number,
@@ -236,7 +236,7 @@ class BlockRunner:
 
 
 def check_launches(record: Record, cell: Cell) -> None:
-    """Raise LaunchFailed for a launch with values that the store would not take."""
+    """Raise LaunchFailed for a launch with values that the store would reject."""
     try:
         check_record(record, cell)
     except ValueError as problem:
@@ -244,11 +244,11 @@ def check_launches(record: Record, cell: Cell) -> None:
 
 
 def library_report(printed: str, collective: str) -> dict[str, Any]:
-    """What the collectives library says of itself at the end (COLL_VERBOSE): {setup_us, left_pct}.
+    """The final report of the collectives library (COLL_VERBOSE): {setup_us, left_pct}.
 
-    `setup_us` is the time that finding nodes and groups and making communicators took, all in the first call for a
-    communicator and a root (the most of any rank); `left_pct` how many of the calls of *collective* it left to the MPI library,
-    None where it was not to do any.
+    `setup_us` is the time to find nodes and groups and to create communicators, spent in the first call for a
+    communicator and a root (maximum over ranks); `left_pct` is the share of calls of *collective* left to the MPI library,
+    None if it was not selected for any.
     """
     setup = re.search(r"^libcollstudy: set-up: \d+ times, ([\d.]+) s", printed, re.MULTILINE)
     counts = re.search(
@@ -265,14 +265,14 @@ def _now() -> str:
 
 
 def software_of(block: Block) -> dict[str, str]:
-    """Versions and places of what runs a block, and the digest of the Spack lock. Raises StudyError for another MPI."""
+    """Versions and paths of the software that runs a block, and the digest of the Spack lock. Raises StudyError for another MPI."""
     found = {"python": platform.python_version()}
     wanted = {(task.work.mpi["name"], task.work.mpi["version"]) for task in block.tasks if not task.work.deterministic}
     for name, version in sorted(wanted):
         mpi = installed(name)
         if version != mpi.version:
             raise StudyError(
-                f"{block.name}: planned with {mpi.label} {version}, but {mpi.mpirun} here is {mpi.version}: "
+                f"{block.name}: planned with {mpi.label} {version}, but {mpi.mpirun} is {mpi.version}: "
                 "load the same module where snakemake runs and in the job"
             )
         found |= {name: mpi.version, "mpirun" if name == "openmpi" else f"mpirun_{name}": str(mpi.mpirun)}
@@ -285,7 +285,7 @@ def software_of(block: Block) -> dict[str, str]:
 def run_block(block: Block, results: Path, log_path: Path) -> dict[str, str]:
     """Run *block*; returns the failed cells' labels with their reasons. Progress goes to standard output."""
     log_path.parent.mkdir(parents=True, exist_ok=True)
-    # SIGTERM (Slurm, a batch system, Snakemake) becomes an exception, so that the running launch is ended with us.
+    # SIGTERM (Slurm, Snakemake) becomes an exception, so that the running launch is terminated as well.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     store = Store(results)
 
@@ -294,7 +294,7 @@ def run_block(block: Block, results: Path, log_path: Path) -> dict[str, str]:
         log.write(line + "\n")
 
     with open(log_path, "a", encoding="utf-8") as log:
-        # The job of a snakemake that was killed may still run this very block: it goes first, and what it keeps is kept.
+        # The job of a killed snakemake may still run this block: it goes first, and its launches are kept.
         with store.block_lock(block.name):
             runner = BlockRunner(block, results, log, report)
             runner.run()

@@ -1,23 +1,23 @@
 """Run a cell in SimGrid SMPI: platform and host file from the machine's levels, and the command.
 
-Model. Levels form nested zones; a message between two cores climbs to the outermost level at which they differ and pays
+Model. Levels form nested zones; a message between two cores crosses the outermost level at which they differ and takes
 that level's latency (half of the difference to the level inside of it on each side, so that the sum is the level's value)
 and bandwidth. `shared_gb_s` is a link that every message crossing a unit shares, in both directions together unless the
 level is `full_duplex`.
 
 A calibrated machine (`simulation.delay_us`, written by `calibrate.py`) costs by size and level instead. A message between two
 cores takes `alone` = send + delay + size / rate (+ receive, if it is eager) of the outermost level at which they differ:
-- The sender is busy for `send_us`, and for `turn` x alone more where the receiver's last message came from another rank of its
-  node: both write to what the receiver looks at, whose cache lines are then elsewhere. Of several such senders the next one starts
-  when half of that is over. A core can start its next message `busy` x alone after this one. A long message costs its sender what
-  the short one costs that announces it.
-- Then the message takes `delay_us`, and its bytes flow. A rank looks for messages of every rank on its node, which adds `poll_us`
-  for each beyond the pair. Then the receiver of an eager message is busy for `receive_us`.
+- The sender is busy for `send_us`, and for `turn` x alone more if the receiver's last message came from another rank of its
+  node: both write to the receiver's queue, whose cache lines are then in another core. Of several such senders the next starts
+  after half of that time. A core can start its next message `busy` x alone after this one. A long message costs its sender what
+  the short message that announces it costs.
+- Then the message takes `delay_us`, and its bytes flow. A rank polls for messages of every rank on its node, which adds `poll_us`
+  for each rank beyond the pair. Then the receiver of an eager message is busy for `receive_us`.
 - Long messages (from `eager_limit_bytes` on) share their sender's core: each takes `share` of it, so one that flows at the
-  level's `bandwidth_gb_s` alone and has a share of 1 leaves nothing for another. What a core has just received it sends on at no
-  more than `forward_gb_s`, and that takes `share_forward` times the share: its bytes are in another core's cache.
+  level's `bandwidth_gb_s` alone and has a share of 1 leaves nothing for another. Data just received are forwarded at no
+  more than `forward_gb_s`, with `share_forward` times the share: the bytes are in another core's cache.
 - All messages share the `shared_gb_s` of the units that they leave and enter, in each direction: network interfaces of nodes, and
-  inside of a node the way in and out of a die.
+  within a node the link of a die.
 - A send that waits (MPI_Send) is eager up to `waited_limit_bytes`, one that does not (MPI_Isend) up to `eager_limit_bytes`; in
   between the first takes `waited_us` and its bytes. UCX, under Open MPI, has these two limits.
 Point-to-point tests send other bytes than they receive, so nothing is forwarded there, and a message has its core for itself.
@@ -55,7 +55,7 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
-#: GB/s of a link that limits nothing.
+#: GB/s of a link without effect on the rate.
 UNLIMITED = 1e6
 
 
@@ -64,11 +64,11 @@ def platform_xml(
     core_gb_s: float | None = None,
     bounds: Literal["crossed", "level"] = "crossed",
 ) -> str:
-    """Platform description for SimGrid 3.32: one host a core, one zone a unit of each level above the core.
+    """Platform description for SimGrid 3.32: one host per core, one zone per unit of each level above the core.
 
     With *core_gb_s*, `bandwidth_gb_s` limits each message, `core_gb_s` and `shared_gb_s` all messages together, in each
-    direction. *bounds* says what limits a message: the slowest level that it crosses; or its own level, also where one inside of it
-    is slower (two cores of a node exchange less than its network carries), the units of a level are then joined pair by pair.
+    direction. *bounds* selects the limit of a message: the slowest level that it crosses, or its own level, even if an inner one
+    is slower (two cores of a node exchange less than its network carries); the units of a level are then joined pairwise.
     """
     lines = [
         "<?xml version='1.0'?>",
@@ -125,7 +125,7 @@ def _zone(
 
 
 def _pair_link(levels: tuple[Level, ...], depth: int, pair: tuple[str, str], indent: str) -> str:
-    """What a message between two units of a level costs there; other messages take the way by the router."""
+    """Cost of a message between two units of a level; other messages are routed through the router."""
     inner = 0.0 if depth == len(levels) - 1 else levels[depth + 1].latency_us
     return _link(
         "p" + "_".join(pair), levels[depth].bandwidth_gb_s, levels[depth].latency_us - inner, indent, "FATPIPE"
@@ -135,7 +135,7 @@ def _pair_link(levels: tuple[Level, ...], depth: int, pair: tuple[str, str], ind
 def _pair_routes(
     level: Level, name: str, pair: tuple[str, str], innermost: bool, indent: str, core_gb_s: float | None
 ) -> Iterator[str]:
-    """The routes between two units: with fewer links than by the router, so that SimGrid takes them."""
+    """The routes between two units: with fewer links than through the router, so that SimGrid prefers them."""
     for one, other in (pair, pair[::-1]) if core_gb_s else (pair,):
         crossed = ["p" + "_".join(pair)]
         for child, direction in ((one, "u"), (other, "d")):
@@ -169,7 +169,7 @@ def _routes(
             f' {key}="{value}"' for key, value in zip(("gw_src", "gw_dst"), gateways, strict=False)
         )
         one_way = ' symmetrical="NO"' if direction else ""
-        # From the child outwards; SimGrid turns it round for the way back.
+        # From the child outwards; SimGrid reverses it for the other direction.
         way = ' direction="UP"' if level.full_duplex and not core_gb_s else ""
         links = "".join(f'<link_ctn id="{link}"{way}/>' for link in crossed)
         yield f"{indent}<{kind} {where}{one_way}>{links}</{kind}>"
@@ -184,13 +184,13 @@ def _links(
     core_gb_s: float | None,
     bounds: str,
 ) -> list[str]:
-    """Links of a zone: one a child, and what its messages share. They must come before the zone's first route."""
+    """Links of a zone: one per child, and the shared ones. They must precede the zone's first route."""
     level = levels[depth]
     innermost = depth == len(levels) - 1
     latency = (level.latency_us - (0.0 if innermost else levels[depth + 1].latency_us)) / 2
     duplex = "SPLITDUPLEX" if level.full_duplex and not core_gb_s else ""
     policy = "FATPIPE" if core_gb_s else duplex
-    # A message on its way out is as fast as the level that it crosses.
+    # An outgoing message has the bandwidth of the level that it crosses.
     speed = max(outer.bandwidth_gb_s for outer in levels[: depth + 1]) if bounds == "level" else level.bandwidth_gb_s
     lines = [_link(f"l{child}", speed, latency, indent, policy) for child in children]
     if core_gb_s and innermost:
@@ -203,7 +203,7 @@ def _links(
 
 
 def about_nodes(machine: Machine, cell: Cell, placement: list[Core], folder: Path) -> dict[str, str]:
-    """Variables that tell the collectives library the node of each rank, the group of each node, and what summing costs."""
+    """Variables with the node of each rank, the group of each node and the cost of summing, for the collectives library."""
     path = folder / f"nodes-{cell.digest[:16]}.txt"
     write_atomically(path, "".join(f"node{core.node}\n" for core in placement).encode())
     found = {"COLL_HOSTS": str(path)}
@@ -219,12 +219,12 @@ def about_nodes(machine: Machine, cell: Cell, placement: list[Core], folder: Pat
 def environment(
     machine: Machine, cell: Cell, chosen: dict[str, str], base: dict[str, str], folder: Path
 ) -> dict[str, str]:
-    """The environment of a launch; the collectives library is linked in, and knows cores by their names only."""
+    """The environment of a launch; the collectives library is linked in and identifies cores by name."""
     own = chosen | about_nodes(machine, cell, cell.place(machine), folder) if chosen else {}
     return {**base, **own}
 
 
-#: What a level that was not calibrated (switches around the calibrated nodes) takes from the level inside of it.
+#: Values that an uncalibrated level (switches around the calibrated nodes) takes from the level inside of it.
 BY_LEVEL = {"busy": "busy", "turn": "turn", "share": "share", "forward": "forward_gb_s"}
 
 
@@ -233,7 +233,7 @@ def machine_text(machine: Machine, collective: str = "") -> str:
     values, levels = machine.simulation, machine.levels
     lines = []
     for level, inner in zip(levels, [*levels[1:], None], strict=True):
-        # What limits nothing would join in one system of equations what has nothing to do with each other.
+        # Unlimited links are omitted: they would couple independent messages in one system of equations.
         shared = 0.0 if inner is None or _carries_all(level, inner) else level.shared_gb_s or 0.0
         lines.append(f"level {level.name} {level.count} {shared * 1e9:.9g}")
     node = 1 + max((depth for depth, level in enumerate(levels) if level.name in ("group", "node")), default=-1)
@@ -258,7 +258,7 @@ def machine_text(machine: Machine, collective: str = "") -> str:
 
 
 def waited_limit(machine: Machine) -> int:
-    """Eager limit (bytes) of a send that is waited for at once."""
+    """Eager limit (bytes) of a blocking send."""
     return machine.simulation.get("waited_limit_bytes", machine.simulation["eager_limit_bytes"])
 
 
@@ -270,7 +270,7 @@ def line(points: Sequence[Sequence[float]], size: float) -> float:
     """
     if len(points) == 1 or size <= points[0][0]:
         return points[0][1]
-    # The segment that the size is in, or the last one.
+    # The segment that contains the size, or the last one.
     low, high = next((pair for pair in itertools.pairwise(points) if size < pair[1][0]), points[-2:])
     return max(0.0, low[1] + (size - low[0]) / (high[0] - low[0]) * (high[1] - low[1]))
 
@@ -292,21 +292,21 @@ def by_size(machine: Machine, depth: int, key: str) -> list[tuple[int, float]]:
 
 
 def calibrated(machine: Machine) -> bool:
-    """Whether the machine's file has costs by size for each level, which only `levels.so` can simulate."""
+    """Whether the machine file has costs by size for each level, which only `levels.so` can simulate."""
     return "delay_us" in machine.simulation
 
 
 def fat_tree_text(machine: Machine) -> str:
-    """The tree as fattree.cpp reads it; hosts are named as placement.py names their one core."""
+    """The tree in the format of fattree.cpp; hosts are named as their one core in placement.py."""
     tree = machine.simulation["fat_tree"]
     lines = [f"{key} {tree[key]}" for key in ("arity", "stages", "link_gb_s", "link_us", "routing")]
     return "\n".join([*lines, *(f"host {core.name}" for core in cores_in_order(machine.levels, [])), ""])
 
 
 def platform(machine: Machine, hosts: Path, folder: Path, collective: str = "") -> tuple[Path, dict[str, str]]:
-    """Write what describes the machine to *folder*: the file that smpirun loads, and variables that it needs.
+    """Write the platform to *folder*: the file that smpirun loads, and variables that it needs.
 
-    The variables name files without their folder, in which the simulator runs: smpirun splits what it is told at blanks.
+    The variables name files relative to their folder, in which the simulator runs: smpirun splits arguments at blanks.
     """
     built = SETUP / "build" / SIMULATED / "simulator"
     if "fat_tree" in machine.simulation:
@@ -335,7 +335,7 @@ def options(machine: Machine, cell: Cell) -> list[str]:
     """SimGrid's configuration for a cell."""
     algorithms = {}
     if cell.selection.library.get(variable(cell.collective), "").startswith("ompi_"):
-        # A communicator's number, when the library makes one: SMPI would send it round a ring of all ranks, for minutes.
+        # Numbering of new communicators: SMPI would pass the number around a ring of all ranks, for minutes.
         algorithms["bcast"] = "binomial_tree"
     if told := cell.selection.told("smpi"):
         algorithms[cell.collective] = told["algorithm"]
@@ -343,7 +343,7 @@ def options(machine: Machine, cell: Cell) -> list[str]:
 
 
 def options_of(machine: Machine, mpi: str, algorithms: dict[str, str]) -> list[str]:
-    """SimGrid's configuration: deterministic, nothing left at values calibrated for another cluster.
+    """SimGrid's configuration: deterministic, without values calibrated for another cluster.
 
     *algorithms* are SimGrid's own, by collective.
     """
@@ -360,15 +360,15 @@ def options_of(machine: Machine, mpi: str, algorithms: dict[str, str]) -> list[s
         "network/TCP-gamma": "0",
         "network/crosstraffic": "0",
         "network/weight-S": "0",
-        # The overheads are tens of nanoseconds: resolve picoseconds, and let reading the clock cost nothing.
+        # Overheads are tens of nanoseconds: resolve picoseconds, and make reading the clock free.
         "surf/precision": "1e-12",
         "smpi/wtime": "0",
     }
     if "fat_tree" in machine.simulation:
-        # No factors; traffic.cpp asks each flow after each step how far it is, which the lazy update does not know.
+        # No factors; traffic.cpp reads the progress of each flow after each step, which lazy updates do not provide.
         settings |= {"network/model": "CM02", "network/optim": "Full"}
     elif calibrated(machine):
-        # Factors by level need a model without factors of its own. A short message leaves when it is sent.
+        # Factors by level require a model without factors of its own. A short message leaves when it is sent.
         settings["network/model"] = "CM02"
         settings["smpi/async-small-thresh"] = values["eager_limit_bytes"]
     else:
@@ -408,5 +408,5 @@ def prepare(
         names,
         *options(machine, cell),
     ]
-    # smpi_host warns for every host that the costs of levels.so go before its own.
+    # smpi_host warns for every host that the costs of levels.so take precedence over its own.
     return [*command, "--log=root.thres:warning", "--log=smpi_host.thres:error", *program]

@@ -1,9 +1,9 @@
-"""What a launcher needs to know of the Slurm job it runs in, read from Slurm itself and not from the environment.
+"""The Slurm job that a launcher runs in, read from Slurm itself instead of the environment.
 
-The environment of a block is not to be trusted: snakemake-executor-plugin-slurm-jobstep 0.6.1 removes most SLURM_*
+The environment of a block is unreliable: snakemake-executor-plugin-slurm-jobstep 0.6.1 removes most SLURM_*
 variables (mpirun then ends with "unable to find SLURM_NODELIST"), and what was inherited from another job or a login
-shell may be stale (a stale SLURM_MEM_PER_CPU lets mpirun wait for ever for its daemons). So everything is dropped, and
-what mpirun and srun need is set from `scontrol show job`.
+shell may be stale (with a stale SLURM_MEM_PER_CPU mpirun waits for ever for its daemons). Therefore all are dropped, and
+those that mpirun and srun need are set from `scontrol show job`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from dataclasses import dataclass
 
 from collstudy.base.errors import StudyError
 
-#: Variables of a job, a job step or another MPI process; what is not known by then must not reach the launcher.
+#: Variables of a job, a job step or another MPI process, which must not reach the launcher.
 FOREIGN = re.compile(r"(SLURM|SRUN|SBATCH|SALLOC|PMI|PMI2|PMIX|PRTE|OMPI|OPAL|ORTE)_")
 #: One `Key=value` of scontrol.
 FIELD = re.compile(r"(?:^|(?<=\s))([A-Z][\w:/]*)=(.*?)(?=\s+[A-Z][\w:/]*=|\s*$)", re.DOTALL)
-#: Of these, what a user or a site sets on purpose.
+#: Exceptions that a user or a site sets on purpose.
 KEPT = re.compile(
     r"SLURM_(CONF|CONF_SERVER|JWT|CLUSTERS|SUBMIT_DIR|SUBMIT_HOST)$|(OMPI|PRTE|PMIX)_MCA_|(OMPI|PRTE)_ALLOW_RUN_AS_ROOT"
     r"|(OPAL|OMPI|PMIX|PRTE)_PREFIX$"
@@ -40,7 +40,7 @@ class Job:
 
     @property
     def node_list(self) -> str:
-        """The nodes as mpirun wants them: a plain list, which every version of Slurm and Open MPI reads."""
+        """The nodes as a plain list, which every version of Slurm and Open MPI reads."""
         return ",".join(self.nodes)
 
     def remaining_s(self, now: datetime.datetime) -> float | None:
@@ -151,9 +151,9 @@ def parse_job(text: str) -> Job:
 
 
 def current_job(environment: Mapping[str, str], host: str) -> Job | None:
-    """Ask Slurm for the job that this process runs in; None outside of a job.
+    """Query Slurm for the job of this process; None outside of a job.
 
-    A job number left over from another job is recognised: that job does not run, or not on *host*.
+    A stale job number is recognised: that job is not running, or not on *host*.
     """
     number = environment.get("SLURM_JOB_ID") or environment.get("SLURM_JOBID")
     if not number:
@@ -168,7 +168,9 @@ def current_job(environment: Mapping[str, str], host: str) -> Job | None:
             check=False,
         )
     except FileNotFoundError:
-        raise StudyError(f"SLURM_JOB_ID is {number}, but no scontrol is on PATH to ask for the job's nodes") from None
+        raise StudyError(
+            f"SLURM_JOB_ID is {number}, but scontrol, which lists the job's nodes, is not on PATH"
+        ) from None
     except subprocess.TimeoutExpired:
         raise StudyError(f"scontrol show job {number} did not answer within 60 s") from None
     if done.returncode != 0:
@@ -182,7 +184,7 @@ def current_job(environment: Mapping[str, str], host: str) -> Job | None:
 
 
 def why_ending(number: str, environment: Mapping[str, str]) -> str:
-    """Why Slurm is ending the job *number* at this moment (time limit, scancel, a node's failure); empty when it goes on."""
+    """Why Slurm is ending the job *number* (time limit, scancel, node failure); empty if it is not."""
     try:
         done = subprocess.run(
             ["scontrol", "-o", "show", "job", number], capture_output=True, text=True, timeout=20,
@@ -198,7 +200,7 @@ def why_ending(number: str, environment: Mapping[str, str]) -> str:
     return ""
 
 
-#: What each node says of itself: state that changes timings, and what it is.
+#: Facts about each node: state that affects timings, kernel and processor.
 DESCRIBE = (
     "cd /sys/devices/system/cpu; r() { cat $1 2>/dev/null || echo; };"
     ' echo "$(uname -n)|$(r cpu0/cpufreq/scaling_governor)|$(r smt/control)|$(uname -r)|'
@@ -207,7 +209,7 @@ DESCRIBE = (
 
 
 def describe_nodes(job: Job, hosts: list[str], environment: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """Governor, SMT state, kernel and processor of each host, as far as they can be read; by srun, once a block."""
+    """Governor, SMT state, kernel and processor of each host, as far as readable; by srun, once per block."""
     command = ["srun", f"-N{len(hosts)}", f"-w{','.join(hosts)}", "--ntasks-per-node=1", f"-n{len(hosts)}"]
     try:
         done = subprocess.run(
@@ -230,14 +232,14 @@ def describe_nodes(job: Job, hosts: list[str], environment: Mapping[str, str]) -
 
 
 def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment without what an outer job, step or MPI process left in it."""
+    """The environment without variables of an outer job, step or MPI process."""
     return {key: value for key, value in environment.items() if not FOREIGN.match(key) or KEPT.match(key)}
 
 
 def launcher_environment(environment: Mapping[str, str], job: Job) -> dict[str, str]:
     """The environment in which mpirun and srun find all of the job's nodes, with a slot for each allocated processor.
 
-    Slots come from the allocation and not from the tasks that sbatch was asked for: rank files may then use every core,
+    Slots come from the allocation, not from the number of tasks requested of sbatch: rank files can then use every core,
     and the same block runs launches of different sizes.
     """
     counts = compress_counts(job.cpus)

@@ -1,7 +1,7 @@
-"""Find what runs on this computer: MPI libraries, the benchmark suite, the simulator, R, the renderer; with their versions.
+"""Find installed software with versions: MPI libraries, the benchmark suite, the simulator, R, the renderer.
 
 Order of preference for MPI: Spack view, `mpirun` on PATH, the wheel that set-up installed in `.study/`.
-For the suite: Spack view, `OMB_HOME`, PATH, else the embedded one, collbench.
+For the suite: Spack view, `OMB_HOME`, PATH, otherwise the embedded one, collbench.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SIMULATED = "simulated"
 SIMULATED_WITH_LIBRARY = "simulated-library"
 
 
-#: Arguments with which a compiler prints what mpi.h declares.
+#: Arguments with which a compiler prints the declarations of mpi.h.
 COMPILES_MPI = ["-E", "-include", "mpi.h", "-x", "c", "/dev/null"]
 
 
@@ -40,7 +40,7 @@ class Mpi:
 
     @property
     def label(self) -> str:
-        """Its name for people."""
+        """Its display name."""
         return {"openmpi": "Open MPI", "mpich": "MPICH", "impi": "Intel MPI"}[self.name]
 
     @property
@@ -62,11 +62,11 @@ class Mpi:
         """The environment (this process's, or *base*) in which its compiler and launcher work."""
         environment = mpi_environment(base)
         libraries = self.bin.parent / "lib"
-        # A checkout may be moved: programs name the library's old place, and are told the new one.
+        # A checkout may be moved: programs contain the library's old path, and variables give the new one.
         told = [libraries] if self.bin.parent == SETUP / self.name else []
         if self.name == "impi":
             environment["I_MPI_ROOT"] = str(self.bin.parent)
-            # Between nodes it loads libfabric, which in a wheel is not where it looks.
+            # Between nodes it loads libfabric, which a wheel installs outside of its search path.
             if (libraries / "libfabric.so.1").exists():
                 told = [libraries]
                 environment.setdefault("FI_PROVIDER_PATH", str(libraries))
@@ -78,7 +78,7 @@ class Mpi:
 
     @property
     def shared_library(self) -> Path:
-        """The library itself, as a program that was built with it finds it. Raises StudyError where it does not."""
+        """The library file as found by a program built with it. Raises StudyError if it is not found."""
         program = self.build / "probe" / "collprobe"
         done = subprocess.run(
             ["ldd", program], capture_output=True, text=True, timeout=30, check=False, env=self.environment()
@@ -95,9 +95,9 @@ class Mpi:
 
 
 def version_of(command: list[str | Path], pattern: str, programs: Path | None = None) -> str | None:
-    """Run *command* and return the first group of *pattern* in what it prints; None when it is missing or says nothing.
+    """Run *command* and return the first group of *pattern* in its output; None if the command or the match is missing.
 
-    *programs* is the folder of the MPI library that the command belongs to: Intel's launcher has to be told.
+    *programs* is the folder of the command's MPI library, which Intel's launcher needs.
     """
     environment = mpi_environment()
     if programs:
@@ -114,7 +114,7 @@ def version_of(command: list[str | Path], pattern: str, programs: Path | None = 
 
 
 def mpi_environment(base: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment for MPI programs (this process's, or *base*): as root, Open MPI has to be told that this is meant."""
+    """The environment for MPI programs (this process's, or *base*): Open MPI requires confirmation to run as root."""
     environment = dict(os.environ if base is None else base)
     if os.geteuid() == 0:
         for prefix in ("OMPI", "PRTE"):
@@ -123,22 +123,22 @@ def mpi_environment(base: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def preloadable(library: Path, folder: Path, seen_by_all: bool = True) -> Path:
-    """A path of *library* that LD_PRELOAD can have: without blanks and colons, at which it is split. Raises StudyError.
+    """A path of *library* usable in LD_PRELOAD: without blanks and colons, at which it is split. Raises StudyError.
 
-    That is a link in *folder*, where the nodes of all ranks see that folder.
+    It is a link in *folder*, which must be visible on the nodes of all ranks.
     """
     if not set(str(library)) & {" ", ":"}:
         return library
     link = folder / library.name
     if not seen_by_all or set(str(link)) & {" ", ":"}:
-        raise StudyError(f"{library}: LD_PRELOAD cannot have a path with blanks or colons; move the checkout")
+        raise StudyError(f"{library}: LD_PRELOAD does not support paths with blanks or colons; move the checkout")
     if not link.exists():
         link.symlink_to(library)
     return link
 
 
 def installed(name: str) -> Mpi:
-    """The MPI library of that name. Raises StudyError where there is none."""
+    """The MPI library of that name. Raises StudyError if there is none."""
     if name in mpis():
         return mpis()[name]
     if name == "openmpi":
@@ -149,7 +149,7 @@ def installed(name: str) -> Mpi:
 def with_library(
     machine: Machine, mpi: Mpi, chosen: Mapping[str, str], base: Mapping[str, str], folder: Path
 ) -> dict[str, str]:
-    """The environment of real ranks with the collectives library in front of *mpi*, told by *chosen*; *base* without any."""
+    """The environment of real ranks with the collectives library preloaded and configured by *chosen*; *base* without."""
     if not chosen:
         return dict(base)
     own = str(preloadable(mpi.build / "coll" / "libcollstudy.so", folder, seen_by_all=machine.kind != "slurm"))
@@ -159,7 +159,7 @@ def with_library(
 
 
 def _views() -> list[Path]:
-    """Folders that Spack environments of this project may have their view in."""
+    """Possible views of this project's Spack environments."""
     views = [ROOT / ".spack-env" / "view", SETUP / "spack"]
     if os.environ.get("SPACK_ENV"):
         views.insert(0, Path(os.environ["SPACK_ENV"]) / ".spack-env" / "view")
@@ -167,7 +167,7 @@ def _views() -> list[Path]:
 
 
 def spack_lock() -> Path | None:
-    """The lock of the Spack environment whose MPI is used; None without one. An active environment may be that of R."""
+    """The lock of the Spack environment whose MPI is used, or None. The active environment may be that of R."""
     locks = (view.parent.parent / "spack.lock" for view in _views() if (view / "bin" / "mpirun").exists())
     return next((lock for lock in locks if lock.exists()), None)
 
@@ -214,7 +214,7 @@ def simulator_version() -> str | None:
 
 @dataclass(frozen=True)
 class Suite:
-    """A benchmark suite: name, version, folder of its programs, and what their names begin with."""
+    """A benchmark suite: name, version, folder and prefix of its programs."""
 
     name: str
     version: str
@@ -227,7 +227,7 @@ class Suite:
         return self.prefix == "collbench_"
 
     def program(self, benchmark: str) -> Path:
-        """Path of the program for a collective or point-to-point test; OMB spreads them over sub-folders."""
+        """Path of the program for a collective or point-to-point test; OMB has them in sub-folders."""
         name = self.prefix + benchmark
         for sub in ("", "blocking", "persistent", "standard"):
             path = self.folder / sub / name
@@ -240,19 +240,19 @@ class Suite:
 
 
 def source_version(part: str) -> str:
-    """Version of a C part of the project: part of the identity of what is measured with it, raised when that would change."""
+    """Version of a C part of the project: part of the identity of cells measured with it, raised when results would change."""
     return (ROOT / "workflow" / "native" / part / "VERSION").read_text(encoding="utf-8").strip()
 
 
 @functools.cache
 def suite(target: str) -> Suite | None:
-    """The suite for an MPI library (`openmpi`, ...) or for the simulator (`simulated`); None where nothing is built."""
+    """The suite for an MPI library (`openmpi`, ...) or for the simulator (`simulated`); None if nothing is built."""
     installed = _installed_omb()
     return installed if installed and target == "openmpi" else embedded(target)
 
 
 def embedded(target: str) -> Suite | None:
-    """The same, but always the project's own: it has what no other suite has."""
+    """The same, but always the embedded suite, which has additional tests."""
     if target.startswith(SIMULATED):
         folder = SETUP / "build" / target / "bench"
     elif target in mpis():
@@ -293,7 +293,7 @@ def host() -> dict[str, str]:
 
 
 def versions() -> Versions:
-    """What decides a cell's identity: versions of suites and MPI libraries, and this computer."""
+    """Versions in a cell's identity: suites, MPI libraries, and this computer."""
     known_mpi = {name: {"name": name, "version": mpi.version} for name, mpi in mpis().items()}
     known_suite = {}
     simgrid = simulator_version()

@@ -1,4 +1,4 @@
-"""Run an application with the trace library in front, and make the table of its calls."""
+"""Run an application with the trace library preloaded, and make the table of its calls."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from collstudy.study.traces import Trace
 
 
 def program_of(application: Application) -> Path | None:
-    """The program that the application's command begins with; None where it is not installed."""
+    """The program of the application's command; None if it is not installed."""
     words = command_words(application)
     found = shutil.which(words[0])
     return Path(found) if found else None
@@ -33,7 +33,7 @@ def command_words(application: Application) -> list[str]:
 
 
 def trace_command(trace: Trace, folder: Path) -> tuple[list[str | Path], dict[str, str]]:
-    """The command that runs an application with the trace library in front, and the variables that it needs."""
+    """The command that runs an application with the trace library preloaded, and the variables that it needs."""
     mpi, machine = library(), trace.machine
     # The preloaded library by its name, found in LD_LIBRARY_PATH: LD_PRELOAD cannot have blanks, which the checkout's path may.
     # An application that was linked with another build of Open MPI runs with this one: both are libmpi.so.40.
@@ -45,7 +45,7 @@ def trace_command(trace: Trace, folder: Path) -> tuple[list[str | Path], dict[st
         "LD_PRELOAD": "libcolltrace.so",
         "LD_LIBRARY_PATH": os.pathsep.join(filter(None, [*folders, os.environ.get("LD_LIBRARY_PATH")])),
         "COLLTRACE_FOLDER": str(folder),
-        # The trace knows the time of the thread that calls MPI: one thread a rank, unless the command says otherwise.
+        # A trace has the time of the thread that calls MPI: one thread per rank, unless the command sets another number.
         "OMP_NUM_THREADS": "1",
     }
     ranks, words = str(trace.application.ranks), command_words(trace.application)
@@ -60,7 +60,7 @@ def trace_command(trace: Trace, folder: Path) -> tuple[list[str | Path], dict[st
 
 
 def trace(trace: Trace, place: Allocation, stage: Path, log: TextIO) -> dict[str, Any]:
-    """Run the application in a folder of its own and make the table of its calls in *stage*; what died on the way is kept, too."""
+    """Run the application in its own folder and make the table of its calls in *stage*; partial traces are stored as well."""
     machine, application = trace.machine, trace.application
     failure, printed, table = "", "", {}
     with tempfile.TemporaryDirectory(prefix=".work-", dir=stage) as name:

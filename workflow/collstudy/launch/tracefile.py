@@ -1,13 +1,13 @@
-"""Traces of applications: what the trace library left behind for each rank, made one table that is kept.
+"""Traces of applications: the files of the trace library, one per rank, combined to one table.
 
-The trace library (workflow/native/trace) writes a file of fixed-size records for each rank; trace.h is the format. What is kept
-is `calls.csv.gz`, one row per call, all ranks after each other, with these columns:
+The trace library (workflow/native/trace) writes a file of fixed-size records for each rank; trace.h is the format. The stored
+file is `calls.csv.gz`, one row per call, rank after rank, with these columns:
 
 rank, operation; start_us, end_us (since the ranks left MPI_Init together), cpu_us (processor time inside of the call), compute_us
-(processor time between the call before and this one); communicator (index in trace.json, 0 is MPI_COMM_WORLD, -1 MPI_COMM_SELF), root
-(rank in the communicator); to, from (ranks in MPI_COMM_WORLD; of a message that could come from anybody, the one that it came
-from), send_tag, receive_tag; sent_bytes, received_bytes (in the call's buffers, all blocks together); request (number of the
-request that the call starts); list (bytes of each block, where blocks differ: all-to-all has what goes out, then what comes in;
+(processor time between the previous call and this one); communicator (index in trace.json, 0 is MPI_COMM_WORLD, -1 MPI_COMM_SELF), root
+(rank in the communicator); to, from (ranks in MPI_COMM_WORLD; for MPI_ANY_SOURCE the actual
+source), send_tag, receive_tag; sent_bytes, received_bytes (in the call's buffers, all blocks together); request (number of the
+request that the call starts); list (bytes of each block, if blocks differ: for all-to-all sent blocks, then received ones;
 for wait and test the requests that ended: number, source, tag of each; for communicator its members).
 """
 
@@ -49,7 +49,7 @@ def _operations() -> dict[str, bool]:
 
 
 def operation_names() -> tuple[str, ...]:
-    """Names of operations; their number is their place, from 1."""
+    """Names of operations; their number is their position, from 1."""
     return tuple(_operations())
 
 
@@ -80,7 +80,7 @@ class Call:
 
 
 class RankFile:
-    """The file of one rank. Raises StudyError when it is not one, or of another version."""
+    """The file of one rank. Raises StudyError if it is not one, or of another version."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -102,7 +102,7 @@ class RankFile:
         self.cut = False
 
     def calls(self) -> Iterator[Call]:
-        """The calls in order, up to the last whole one."""
+        """The calls in order, up to the last complete one."""
         content, offset, size = self.content, HEADER_BYTES, RECORD.size
         unpack, last = RECORD.unpack_from, len(self.content) - RECORD.size
         names = self.names
@@ -148,19 +148,19 @@ class _Communicators:
 
     def number(self, identity: int, path: Path) -> int:
         if identity not in self.index:
-            raise StudyError(f"{path}: a call on a communicator that nobody made: the trace is damaged or mixed up")
+            raise StudyError(f"{path}: a call on an unknown communicator: the trace is damaged or mixed with another")
         return self.index[identity]
 
 
 def rank_files(folder: Path, ranks: int) -> list[RankFile]:
-    """The files of all ranks. Raises StudyError when one is missing, or belongs to another run."""
+    """The files of all ranks. Raises StudyError if one is missing, or belongs to another run."""
     files = []
     for rank in range(ranks):
         path = folder / f"rank-{rank:06d}.trace"
         if not path.exists():
             found = len(list(folder.glob("rank-*.trace")))
             hint = (
-                "does the program call MPI, and by the library that the trace library was built with?"
+                "does the program call MPI, and through the library that the trace library was built with?"
                 if not found
                 else ""
             )
@@ -177,11 +177,11 @@ def rank_files(folder: Path, ranks: int) -> list[RankFile]:
 
 
 def collect(folder: Path, ranks: int, target: Path) -> dict[str, Any]:
-    """Write the table of all calls to *target* and return what trace.json says of it.
+    """Write the table of all calls to *target* and return the content of trace.json.
 
     {ranks, calls, communicators: members of each, hosts, seconds, complete, problems}: a trace is complete when all ranks
-    reached MPI_Finalize; else the problems name those that did not, and what they did before is in the table.
-    Raises StudyError for a trace that is none: a rank missing, another version, files of several runs.
+    reached MPI_Finalize; otherwise the problems name the others, whose calls so far are in the table.
+    Raises StudyError for an invalid trace: a rank missing, another version, files of several runs.
     """
     files = rank_files(folder, ranks)
     communicators = _Communicators(ranks)
@@ -234,7 +234,7 @@ def collect(folder: Path, ranks: int, target: Path) -> dict[str, Any]:
 
 
 def _check_order(order: dict[int, dict[int, int]], folder: Path) -> None:
-    """All ranks of a communicator make the same collective calls, or the files are not of one run."""
+    """All ranks of a communicator make the same collective calls, otherwise the files belong to different runs."""
     for at, seen in order.items():
         if len(set(seen.values())) > 1:
             first = next(iter(seen))

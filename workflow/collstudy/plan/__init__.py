@@ -1,1 +1,1 @@
-"""What has to be done: cells that lack launches, grouped into blocks."""
+"""Work to be done: cells that need launches, grouped into blocks."""

@@ -35,19 +35,19 @@ class Task:
     seen_s: float | None = None
 
     def seconds(self, ratio: float = 1.0) -> float:
-        """Rough wall time of what is left, for time limits and progress; never part of an identity.
+        """Rough wall time of the remaining launches, for time limits and progress; never part of an identity.
 
-        *ratio* is what launches took over what was estimated, for a cell that has none yet.
+        *ratio* is measured over estimated time of launches, for a cell that has none yet.
         """
         each = estimate_launch_s(self.work) * ratio if self.seen_s is None else self.seen_s
         if self.work.deterministic:
             return each
-        # Maybe one launch more than the measurements: the proof.
+        # Possibly one launch more: the verification of the algorithm.
         return each * (max(self.policy.maximum - self.have, 1) + (self.have == 0 and self.work.proved))
 
 
 def seconds_of(tasks: Sequence[Task]) -> float:
-    """Estimated wall time of tasks; launches that some of them had already correct the estimate of the others."""
+    """Estimated wall time of tasks; launches already made correct the estimate of the others."""
     seen = [task for task in tasks if task.seen_s is not None]
     ratio = 1.0
     if seen:
@@ -71,16 +71,16 @@ class Block:
 
     @property
     def node_hours(self) -> float:
-        """Estimated node hours, the set-up of the job included; what is simulated or runs here costs none."""
+        """Estimated node hours including the set-up of the job; simulated and local launches cost none."""
         if self.machine.kind != "slurm":
             return 0.0
         setup = self.machine.slurm.get("setup_minutes", SETUP_MINUTES)
         return self.nodes * (self.seconds / 3600 + setup / 60)
 
     def minutes(self, attempt: int = 1) -> int:
-        """The time limit to ask Slurm for: set-up, and what is left with a margin.
+        """The time limit of the Slurm job: set-up and the remaining launches with a margin.
 
-        An attempt that kept nothing shows that the estimate is too low, so the next one asks for more.
+        An attempt that stored nothing shows that the estimate is too low, so the next one requests more.
         """
         factor = attempt if all(task.seen_s is None for task in self.tasks) else 1
         setup = self.machine.slurm.get("setup_minutes", SETUP_MINUTES)
@@ -88,12 +88,12 @@ class Block:
 
     @property
     def processes(self) -> int:
-        """The most processes that one of its cells starts."""
+        """The largest number of processes of its cells."""
         return max(task.work.processes for task in self.tasks)
 
     @property
     def name(self) -> str:
-        """Readable parts and a digest of what is to be done: the same work, the same name."""
+        """Readable parts and a digest of the work: the same work has the same name."""
         work = [(task.work.digest, task.have, asdict(task.policy)) for task in self.tasks]
         return f"{self.machine.name}_{self.mpi}_n{self.nodes}-{hashlib.sha256(canonical(work)).hexdigest()[:12]}"
 
@@ -113,8 +113,8 @@ class Block:
 def pack(tasks: Iterable[tuple[Machine, Task]]) -> list[Block]:
     """Group tasks by machine, MPI and nodes, and split each group by the machine's time budget (`block_minutes`).
 
-    Neighbours in the study's order are dealt out round robin, so that the parts of a group take about as long as each
-    other and the algorithms of a comparison meet in one block.
+    Neighbours in the study's order are distributed round robin, so that the parts of a group take similar
+    times and the algorithms of a comparison share a block.
     """
     groups: dict[tuple[str, str, int], list[Task]] = {}
     machines: dict[str, Machine] = {}
@@ -128,7 +128,7 @@ def pack(tasks: Iterable[tuple[Machine, Task]]) -> list[Block]:
         # Simulations need no allocation: small blocks keep all cores of this computer busy to the end.
         budget = SIMULATED_BLOCK_SECONDS if machine.kind == "simulated" else 60 * machine.block_minutes
         parts = max(1, math.ceil(total / budget))
-        # What is compared stays together: same collective, mapping and processes, all algorithms.
+        # Cells to be compared stay together: same collective, mapping and processes, all algorithms.
         points: dict[tuple, list[Task]] = {}
         for task in members:
             points.setdefault(task.work.point, []).append(task)
@@ -145,9 +145,9 @@ def block_bytes(block: Block) -> bytes:
 
 
 def marker(block: Block, folder: Path) -> Path:
-    """The file that says that a block was run, which Snakemake is asked for.
+    """The file that marks a block as run, the target given to Snakemake.
 
-    One that is there already is of an earlier run: its cells are lacking again.
+    An existing marker belongs to an earlier run: use the next free number.
     """
     attempt = 1
     kind = "here" if block.machine.kind == "local" else "done"
@@ -166,7 +166,7 @@ def write_blocks(blocks: Iterable[Block], folder: Path) -> list[Path]:
 
 
 def pending_bytes(markers: Iterable[Path]) -> bytes:
-    """The list of the markers that something waits for."""
+    """The list of markers that a rule waits for."""
     return "".join(f"{marker}\n" for marker in markers).encode()
 
 
@@ -196,14 +196,14 @@ def _work_from(entry: dict[str, Any]) -> Work:
 
 
 def pending(work: Work, have: Summary, policy: Policy) -> Task | None:
-    """The task of what is not complete; None for what is."""
+    """The task of incomplete work; None for complete work."""
     if not have.failed and have.stop(work, policy):
         return None
     return Task(work, policy, have.count, have.seconds)
 
 
 def lacking(works: Sequence[Work], found: Sequence[tuple[Summary, int]], policy: Policy) -> list[Task]:
-    """The tasks of what is not complete in the store (`Store.summaries`), and of all that needs something that is not."""
+    """The tasks of work that is incomplete in the store (`Store.summaries`), and of all work that depends on it."""
     tasks: list[Task] = []
     again: set[str] = set()
     for work, (have, _) in zip(works, found, strict=True):
@@ -217,10 +217,10 @@ def lacking(works: Sequence[Work], found: Sequence[tuple[Summary, int]], policy:
 
 
 def slurm_resources(block: Block, store: Store, attempt: int = 1) -> dict[str, Any]:
-    """What a block's job asks Slurm for, in the words of Snakemake's Slurm plugin; only the time of what is left to do.
+    """Slurm resources of a block's job, as keys of Snakemake's Slurm plugin; the time covers the remaining work only.
 
-    All cores of its nodes, because rank files may use any of them. A simulation is a job of one core; a block on this computer
-    asks for nothing.
+    All cores of its nodes, because rank files may use any of them. A simulation is a job of one core; a local block
+    requests nothing.
     """
     machine = block.machine
     if machine.kind == "local":
@@ -233,13 +233,13 @@ def slurm_resources(block: Block, store: Store, attempt: int = 1) -> dict[str, A
 
 
 def slurm_request(machine: Machine, nodes: int) -> dict[str, Any]:
-    """What a job on *nodes* nodes of a machine asks Slurm for, but for its time."""
+    """Slurm resources of a job on *nodes* nodes of a machine, except its time."""
     slurm = machine.slurm
     names = {"slurm_partition": "partition", "slurm_account": "account", "constraint": "constraint", "qos": "qos"}
     asked: dict[str, Any] = {ours: slurm[key] for ours, key in names.items() if key in slurm}
     extra = []
     asked["nodes"] = nodes
-    # The plugin refuses one task a node for MPI jobs, and calls every job with `mpi` without srun.
+    # The plugin rejects one task per node for MPI jobs, and starts every job with `mpi` without srun.
     if machine.cores_per_node > 1:
         asked |= {"mpi": "mpirun", "tasks_per_node": machine.cores_per_node}
     elif nodes > 1:
@@ -247,7 +247,7 @@ def slurm_request(machine: Machine, nodes: int) -> dict[str, Any]:
         extra.append("--ntasks-per-node=1")
     else:
         asked["tasks"] = 1
-    # Zero: the plugin says nothing, and the partition's default counts (it refuses --mem=0 in slurm_extra).
+    # Zero: the plugin omits the option and the partition's default applies (--mem=0 in slurm_extra is rejected).
     asked["mem_mb"] = slurm.get("mem_mb", 0)
     if slurm.get("exclusive", True):
         extra.append("--exclusive")
@@ -259,12 +259,12 @@ def slurm_request(machine: Machine, nodes: int) -> dict[str, Any]:
 
 
 def left(block: Block, store: Store) -> Block:
-    """The block with what the store lacks of it at this moment."""
+    """The block reduced to the work that the store lacks at this moment."""
     return replace(block, tasks=tuple(still_lacking(block.tasks, store)))
 
 
 def still_lacking(tasks: Sequence[Task], store: Store) -> list[Task]:
-    """What the store lacks of tasks at this moment."""
+    """The tasks that the store lacks at this moment."""
     found = store.summaries([task.work for task in tasks])
     rest = (pending(task.work, have, task.policy) for task, (have, _) in zip(tasks, found, strict=True))
     return [task for task in rest if task]

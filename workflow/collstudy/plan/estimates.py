@@ -18,7 +18,7 @@ REPLAY_S = 1100.0
 def estimate_launch_s(work: Work) -> float:
     """Rough wall time of one launch (s)."""
     if isinstance(work, Trace):
-        # How long an application takes is not known: as long as it may.
+        # The duration of an application is unknown: assume the limit.
         return work.machine.launch_time_limit_s / MARGIN
     if isinstance(work, Replay):
         return REPLAY_S
@@ -27,7 +27,7 @@ def estimate_launch_s(work: Work) -> float:
 
 
 def _launch_of_cell_s(cell: Cell) -> float:
-    """Start-up, then iterations of what a message of each size may take."""
+    """Start-up time, then the iterations with an estimated time per message of each size."""
     if cell.collective in APPLICATIONS:
         return _run_of_application_s(cell)
     p = cell.processes

@@ -1,1 +1,1 @@
-"""All studies of a checkout: what they need, how far they are."""
+"""All studies of a checkout: requirements and progress."""

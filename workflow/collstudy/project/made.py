@@ -1,6 +1,6 @@
-"""What a run made of a study's measurements, by digest: a file that was changed by hand is found and made again.
+"""Digests of the files that a run derives from a study's measurements: a file changed by hand is detected and remade.
 
-`results/<study>/made.json` has the digests by the rule that made the files; what other rules write beside them is theirs.
+`results/<study>/made.json` has the digests by rule; files that other rules write to the same folders are not included.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collstudy.base.digests import file_digest
 from collstudy.base.files import locked, write_atomically
 
 NAME = "made.json"
-#: The rules that note what they made, with their files; of a folder, all but what begins with one of OTHERS.
+#: The rules that record digests, with their files; of a folder, all files except those that begin with one of OTHERS.
 PARTS = {
     "collect": ("measurements.csv", "cells.csv", "ranks.csv", "edges.csv"),
     "analyse": ("tables", "models", "figures", "sentences.csv"),
@@ -23,7 +23,7 @@ OTHERS = ("tuning-", "sampling.", ".")
 
 
 def _files(folder: Path, part: str) -> list[str]:
-    """The files of a part that are there, relative to the study's folder."""
+    """The existing files of a part, relative to the study's folder."""
     found = []
     for name in PARTS[part]:
         top = folder / name
@@ -33,7 +33,7 @@ def _files(folder: Path, part: str) -> list[str]:
 
 
 def _known(folder: Path) -> dict[str, dict[str, str]]:
-    """What made.json says; nothing where it is not there or something else."""
+    """The content of made.json; empty if it is missing or invalid."""
     try:
         known = json.loads((folder / NAME).read_bytes())
     except (OSError, ValueError, RecursionError):
@@ -44,7 +44,7 @@ def _known(folder: Path) -> dict[str, dict[str, str]]:
 
 
 def note(folder: Path, part: str) -> None:
-    """Keep the digests of what a rule just made of the study in *folder*."""
+    """Store the digests of the files that a rule has just made for the study in *folder*."""
     with locked(folder.parent / ".locks" / f"made-{folder.name}.lock"):
         made = {name: file_digest(folder / name) for name in _files(folder, part)}
         content = json.dumps({**_known(folder), part: made}, indent=1, sort_keys=True)
@@ -52,7 +52,7 @@ def note(folder: Path, part: str) -> None:
 
 
 def changed(folder: Path) -> dict[str, list[str]]:
-    """By part: what of it is not as it was made, each with what is wrong; nothing where it is not known what was made."""
+    """By part: files that differ from their digests, each with the reason; empty if no digests are known."""
     found: dict[str, list[str]] = {}
     for part, files in _known(folder).items():
         for name, digest in files.items():
@@ -69,7 +69,7 @@ def changed(folder: Path) -> dict[str, list[str]]:
 
 
 def make_room(folder: Path) -> list[str]:
-    """Rename folders that are where files were made to `<name>.damaged-<n>`, and say so in a line for each."""
+    """Rename folders that stand in the place of derived files to `<name>.damaged-<n>`; one line for each."""
     lines = []
     for files in _known(folder).values():
         for path in (folder / name for name in files):
@@ -84,5 +84,5 @@ def make_room(folder: Path) -> list[str]:
 
 
 def count(folder: Path) -> int:
-    """How many files are known to have been made."""
+    """The number of derived files with a digest."""
     return sum(len(files) for files in _known(folder).values())

@@ -1,4 +1,4 @@
-"""What studies need of the computer that they run on: for set-up, and to leave out what cannot run."""
+"""What studies require of the computer: for set-up, and to leave out studies that cannot run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LIBRARIES = {"openmpi", "mpich", "impi"}
 
 
 def by_part(sources: Iterable[Source], report: bool = True) -> dict[str, list[str]]:
-    """Part -> names of the studies that need it; without *report*, until they are measured, which takes R for sampled ones only."""
+    """Part -> names of the studies that need it; without *report*, for measuring only, which needs R for sampled studies only."""
     found: dict[str, list[str]] = {}
     for source in sources:
         for part in source.needs() | ({R} if report else set()):
@@ -25,13 +25,13 @@ def by_part(sources: Iterable[Source], report: bool = True) -> dict[str, list[st
 
 
 def to_set_up(mpi: str) -> bool:
-    """Whether set-up has to look after an MPI library: it is not here, or is the one that set-up installed."""
+    """Whether set-up manages an MPI library: it is missing, or set-up installed it."""
     found = toolchain.mpis().get(mpi)
     return found is None or found.bin.parent == SETUP / mpi
 
 
 def has_r() -> bool:
-    """Whether the analysis can run: R is on PATH, and set-up has installed the analysis into its library, which needs all packages."""
+    """Whether the analysis can run: R is on PATH, and set-up has installed the analysis package, which needs all others."""
     return shutil.which("Rscript") is not None and (SETUP / "R" / "collanalysis" / "DESCRIPTION").exists()
 
 
@@ -45,15 +45,15 @@ def why_not(source: Source) -> str:
     needs = source.needs()
     libraries = sorted(needs & LIBRARIES)
     if SIMULATOR in needs and toolchain.simulator_version() is None:
-        return "SimGrid (smpicc, smpirun) is not here"
+        return "SimGrid (smpicc, smpirun) is not installed"
     for mpi in libraries:
         if mpi not in toolchain.mpis():
-            return f"{mpi} is not here"
+            return f"{mpi} is not installed"
     if COMPILER in needs:
         for target in libraries + ([toolchain.SIMULATED] if SIMULATOR in needs else []):
             suite = toolchain.suite(target)
             if suite is None or not suite.folder.is_dir():
-                return f"the benchmark is not built for {target}: that needs a C compiler"
+                return f"the benchmark is not built for {target}, which needs a C compiler"
     if R in needs and not has_r():
-        return "R, which chooses what its rounds measure, is not here"
+        return "R, which selects the points of its rounds, is not installed"
     return ""

@@ -1,4 +1,4 @@
-"""How far the studies are: before, during and after a run, for a person to read."""
+"""Progress of studies before, during and after a run, as text for users."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from collstudy.project.studies import StudyState
 from collstudy.sources.source import Source
 from collstudy.store.records import Store
 
-#: Seconds between two looks at the store while a run goes on.
+#: Seconds between two reads of the store during a run.
 EVERY_S = float(os.environ.get("STUDY_PROGRESS_SECONDS", "20"))
 
 
 def explain(
     blocks: Mapping[str, list[Block]], states: Mapping[str, StudyState], limit: float | str | None
 ) -> list[str]:
-    """What a run will measure, a line for each study that lacks something; raises StudyError above *limit* node hours."""
+    """What a run will measure, one line per incomplete study; raises StudyError above *limit* node hours."""
     lines, hours = [], 0.0
     for name, mine in blocks.items():
         hours += states[name].source.node_hours_ahead()
@@ -47,7 +47,7 @@ def explain(
     if limit is not None:
         if hours == math.inf:
             unlimited = ", ".join(name for name in blocks if states[name].source.node_hours_ahead() == math.inf)
-            raise StudyError(f"{unlimited}: max_node_hours needs a sampled study to say sampling.budget_node_minutes")
+            raise StudyError(f"{unlimited}: max_node_hours requires sampling.budget_node_minutes in a sampled study")
         try:
             allowed = float(limit)
         except ValueError:
@@ -55,14 +55,14 @@ def explain(
         if hours > allowed:
             raise StudyError(
                 "\n".join(lines)
-                + f"\nabout {hours:.2f} node hours are needed, more than max_node_hours = {allowed:g} allows (config/config.yaml, "
+                + f"\nabout {hours:.2f} node hours are needed, but max_node_hours = {allowed:g} (config/config.yaml, "
                 "or --config max_node_hours=...): nothing was submitted"
             )
     return lines
 
 
 def block_states(results: Path, study: str, store: Store) -> dict[str, list[str]]:
-    """Names of the blocks of a study's newest run: `done`, `running` (somebody holds the lock) or `queued`."""
+    """Names of the blocks of a study's newest run: `done`, `running` (the lock is held) or `queued`."""
     found: dict[str, list[str]] = {"queued": [], "running": [], "done": []}
     try:
         markers = read_pending(results / study / "pending.txt")
@@ -85,7 +85,7 @@ def progress_line(name: str, state: StudyState, results: Path, store: Store) -> 
     if lacking and any(blocks.values()):
         line += "; blocks " + ", ".join(f"{len(names)} {what}" for what, names in blocks.items())
     if lacking > state.failed:
-        # Blocks side by side: the longest of those that run or wait, at least what all need over those that run.
+        # Blocks run in parallel: the longest one, but at least the total time over the number of running blocks.
         unfinished = []
         for block in [*blocks["running"], *blocks["queued"]]:
             try:
@@ -99,7 +99,7 @@ def progress_line(name: str, state: StudyState, results: Path, store: Store) -> 
 
 
 class Progress(threading.Thread):
-    """How far the studies of a run are while it goes on: a bar for each on a terminal, otherwise a line when there is news."""
+    """Shows the progress of a run: one bar per study on a terminal, otherwise one line per study whenever it changes."""
 
     def __init__(self, states: Mapping[str, StudyState], blocks: Mapping[str, list[Path]], store: Store):
         super().__init__(daemon=True, name="progress")
@@ -108,7 +108,7 @@ class Progress(threading.Thread):
         self.ended = threading.Event()
 
     def run(self) -> None:
-        """Look at the cells that were lacking, now and then, until the run ends."""
+        """Read the missing cells periodically until the run ends."""
         if self.states:
             if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
                 self._draw()
@@ -116,7 +116,7 @@ class Progress(threading.Thread):
                 self._print()
 
     def end(self) -> None:
-        """Stop, and leave the terminal as it was."""
+        """Stop and restore the terminal."""
         self.ended.set()
         if self.is_alive():
             self.join(5)
@@ -167,20 +167,20 @@ class Progress(threading.Thread):
 
 
 def again(state: StudyState, store: Store) -> StudyState:
-    """The state now, looking only at the cells that were lacking then."""
+    """The current state, reading only the cells that were missing before."""
     rest = still_lacking(state.lacking, store)
     failed = sum(have.failed for have, _ in store.summaries([task.work for task in state.lacking]))
     return replace(state, tasks={0: tuple(rest)}, failed=failed)
 
 
-def last_words(sources: Iterable[Source], succeeded: bool) -> list[str]:
-    """The end of a run: what there is of each study (in the store, whatever was collected of it), what failed, and what to do."""
+def run_summary(sources: Iterable[Source], succeeded: bool) -> list[str]:
+    """Summary at the end of a run: state of each study in the store, failures, and the next step."""
     lines = []
     failed = missing = 0
     for source in sources:
         work = source.work()
         status = [have.status for have, _ in source.context.store.summaries(work)]
-        # Imported data are in no store.
+        # Imported data are not in the store.
         count = Counter(status if work else [row["status"] for row in read_csv(source.folder / "cells.csv")])
         known = ("measured", "unproved", "failed", "missing")
         text = ", ".join(f"{count[what]} {what}" for what in known if count[what])
@@ -190,16 +190,16 @@ def last_words(sources: Iterable[Source], succeeded: bool) -> list[str]:
     if succeeded:
         return lines
     if failed and not missing:
-        lines.append(f"{failed} cells failed (named above; logs/measure/ has their output); all others are complete.")
-        lines.append("Run the same command again to try just these again.")
+        lines.append(f"{failed} cells failed (listed above; output in logs/measure/); all others are complete.")
+        lines.append("Run the same command again to retry only these.")
     else:
-        lines.append("The run did not come to its end. What was measured is kept; the reason is above and in logs/.")
-        lines.append("Run the same command again: it measures only what is lacking (./study status tells how much).")
+        lines.append("The run was interrupted. Measurements so far are stored; the reason is above and in logs/.")
+        lines.append("Run the same command again: it measures only what is missing (./study status shows how much).")
     return lines
 
 
 def left_running(folder: Path) -> list[str]:
-    """What to know of Slurm jobs that an earlier, killed snakemake of this folder left behind; nothing where there is no Slurm."""
+    """A note about Slurm jobs left behind by a killed snakemake of this folder; empty without Slurm."""
     try:
         done = subprocess.run(
             ["squeue", "--me", "-h", "-o", "%i|%k|%Z"], capture_output=True, text=True, timeout=30, check=False
@@ -214,19 +214,19 @@ def left_running(folder: Path) -> list[str]:
     if not jobs:
         return []
     return [
-        f"Slurm jobs of an earlier run still work on blocks of this folder: {' '.join(jobs)}. They go on: a cell is measured by one "
-        f"job at a time, and what they keep is not measured again. To stop them: scancel {' '.join(jobs)}"
+        f"Slurm jobs of an earlier run still process blocks of this folder: {' '.join(jobs)}. They continue: a cell is measured by one "
+        f"job at a time, and cells that they store are not measured again. To stop them: scancel {' '.join(jobs)}"
     ]
 
 
 def note_start(folder: Path) -> None:
-    """Keep which process on which host runs Snakemake here, so that a lock it leaves behind can be judged."""
+    """Record which process on which host runs Snakemake here, so that a stale lock can be recognised."""
     folder.mkdir(exist_ok=True)
     (folder / "collstudy-run.json").write_text(json.dumps({"host": platform.node(), "pid": os.getpid()}) + "\n")
 
 
 def stale_lock(folder: Path) -> str | None:
-    """Why a new run may not start; an empty text when the lock is stale; None when there is no lock."""
+    """Why a new run must not start; an empty text if the lock is stale; None if there is no lock."""
     locks = folder / ".snakemake" / "locks"
     if not locks.is_dir() or not any(locks.iterdir()):
         return None
@@ -234,15 +234,13 @@ def stale_lock(folder: Path) -> str | None:
         owner = json.loads((folder / ".snakemake" / "collstudy-run.json").read_text())
         host, pid = str(owner["host"]), int(owner["pid"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return "it is not known who holds the lock of this folder: if no snakemake runs here, `snakemake --unlock`"
+        return "the holder of this folder's lock is unknown: if no snakemake runs here, run `snakemake --unlock`"
     if host != platform.node():
-        return (
-            f"a snakemake on {host} (process {pid}) holds the lock of this folder: if it is dead, `snakemake --unlock`"
-        )
+        return f"a snakemake on {host} (process {pid}) holds the lock of this folder: if it has ended, run `snakemake --unlock`"
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return ""
     # Snakemake as ./study starts it is a command of this project.
     runs = b"snakemake" in words or b"collstudy" in words
-    return f"snakemake runs here already (process {pid})" if runs else ""
+    return f"snakemake is already running here (process {pid})" if runs else ""

@@ -1,4 +1,4 @@
-"""A checkout with its results folder: which studies there are, what they still need, and where things go."""
+"""A checkout with its results folder: its studies, their missing work, and the places of files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from collstudy.study.work import Work
 
 @dataclass(frozen=True)
 class StudyState:
-    """What the store has of a study: its work, what of it lacks something, by round, and the file that changed last."""
+    """The state of a study in the store: its work, the incomplete work by round, and the file that changed last."""
 
     source: Source
     work: tuple[Work, ...]
@@ -30,17 +30,17 @@ class StudyState:
 
     @property
     def noun(self) -> str:
-        """What its work is called."""
+        """The noun for its work."""
         return "traces and replays" if any(work.in_folder for work in self.work) else "cells"
 
     @property
     def lacking(self) -> list[Task]:
-        """All that lacks something, once."""
+        """All incomplete work, without duplicates."""
         return list({task.work.digest: task for tasks in self.tasks.values() for task in tasks}.values())
 
 
 class Project:
-    """Everything that the Snakefile and the command line ask for. Configuration errors surface here, before anything runs."""
+    """The interface of the Snakefile and the command line. Configuration errors surface here, before anything runs."""
 
     def __init__(self, config: Path | None = None, results: Path | None = None):
         self.configuration = Configuration(config or Path(os.environ.get("COLLSTUDY_CONFIG") or ROOT / "config"))
@@ -74,7 +74,7 @@ class Project:
         return self._sources[name]
 
     def state(self, source: Source) -> StudyState:
-        """Compare what a study asks for with what the store has."""
+        """Compare a study with the store."""
         works = list({work.digest: work for mine in source.rounds().values() for work in mine}.values())
         found = dict(zip((work.digest for work in works), self.store.summaries(works), strict=True))
         tasks = {
@@ -88,10 +88,10 @@ class Project:
     def available(
         self, names: list[str], explicit: bool, whatever_is_here: bool = False
     ) -> tuple[list[Source], list[str]]:
-        """Studies to run, each followed by its companions, and one line for each that is left out.
+        """Studies to run, each followed by its companions, and one line for each study left out.
 
-        That is one whose data, simulator or MPI library is not here (*whatever_is_here*: only its data). A study that was named by
-        the user and cannot be run is an error.
+        A study is left out if its data, simulator or MPI library are missing (*whatever_is_here*: only its data). A study named by
+        the user that cannot run is an error.
         """
         sources, left_out = [], []
         for name in self._with_companions(names):
@@ -100,7 +100,7 @@ class Project:
             if reason and explicit and name in names:
                 source.check()
             if not reason and not whatever_is_here and (lacking := needs.why_not(source)):
-                reason = f"{lacking} (./study setup {name} says how to get it)"
+                reason = f"{lacking} (./study setup {name} shows how to install it)"
                 if explicit and name in names:
                     raise StudyError(f"study {name}: {reason}")
             if reason:
@@ -117,7 +117,7 @@ class Project:
         return self.available(names or self.default_studies, bool(names), whatever_is_here)
 
     def _with_companions(self, names: list[str]) -> list[str]:
-        """The names, each followed by those that its study's `with` names."""
+        """The names, each followed by the companions of its study."""
         found: list[str] = []
         todo = list(names)
         while todo:
@@ -128,20 +128,20 @@ class Project:
         return found
 
     def blocks(self, states: list[StudyState]) -> dict[str, dict[int, list[Block]]]:
-        """Blocks of what each study still needs, by round; what two studies share is in the first one's block only."""
+        """Blocks of each study's missing work, by round; work shared by two studies is in a block of the first only."""
         taken: set[str] = set()
         blocks: dict[str, dict[int, list[Block]]] = {}
         for state in states:
             mine = blocks.setdefault(state.source.study.name, {})
             for number, tasks in state.tasks.items():
-                # A round's own list has all that it waits for.
+                # The list of a round contains all blocks that it waits for.
                 rest = [task for task in tasks if number or task.work.digest not in taken]
                 taken |= {task.work.digest for task in rest}
                 mine[number] = pack((state.source.machine_of(task.work), task) for task in rest)
         return blocks
 
     def ask(self, source: Source, number: int, pending: Path) -> None:
-        """Write the blocks of what the store lacks of a round, and the list of their markers to *pending*."""
+        """Write blocks of a round's missing work, and the list of their markers to *pending*."""
         blocks = self.blocks([self.state(source)])[source.study.name][number]
         write_pending(pending, write_blocks(blocks, self.results / "blocks"))
 

@@ -1,8 +1,8 @@
-"""Emit and check, verify, keep: what follows when the analysis has decided (tuning/decisions.csv).
+"""Emit, check, verify and keep tuning files after the analysis has decided (tuning/decisions.csv).
 
-`emit` writes the files, has the library read them, and asks for the blocks that verify them (sources/verifying.py): new cells
-with fresh launches, on process counts and sizes that decided and on others. They are measured like all blocks. `keep` compares
-the two, withdraws rules that turned out slower and writes the files again.
+`emit` writes the files, lets the library read them, and writes the blocks that verify them (sources/verifying.py): new cells
+with fresh launches, on deciding and other process counts and sizes, measured like all blocks. `keep` compares
+both, withdraws rules that turned out slower and writes the files again.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Tuner:
         return {name: numbers for name, numbers in found.items() if numbers}
 
     def emit(self) -> list[Placement]:
-        """Write the files of what is decided and not withdrawn."""
+        """Write the files of all decisions that are not withdrawn."""
         found = rules.placements(self.decisions, self.withdrawn)
         folder = self.folder / "tuning"
         emission.emit(
@@ -71,9 +71,9 @@ class Tuner:
         return found
 
     def check(self, found: list[Placement], name: str, before: list[Placement] | None = None) -> None:
-        """Ask the installed Open MPI or MPICH; writes its answers to tuning/*name*. Raises StudyError for a mismatch.
+        """Check against the installed Open MPI or MPICH and write the findings to tuning/*name*. Raises StudyError for a mismatch.
 
-        *before* was checked already: only entries that it lacks are, and its findings are kept for the others.
+        *before* was checked already: only entries missing from it are checked; its findings are kept for the others.
         """
         findings: list[check.Finding] = []
         if self.mpi not in ("mpich", "impi"):
@@ -92,14 +92,14 @@ class Tuner:
                 findings += check.check_placement(placement, file.resolve(), self.catalogue, self.library, old)
             findings += self._check_han(found, before or [])
         else:
-            print("no MPI library here that shows what it does: the rules files are not checked")
+            print("no installed MPI library shows its choices: the rules files are not checked")
         self.findings = findings
         write_atomically(self.folder / "tuning" / name, check.to_csv(findings))
         check.complain(findings)
         print(f"{len(findings)} boundaries checked, {sum(one.tells_apart for one in findings)} of them conclusive")
 
     def _check_han(self, found: list[Placement], before: list[Placement]) -> list[check.Finding]:
-        """Ask an Open MPI 5 on emulated nodes, of placements whose rules for coll/han are not those of *before*."""
+        """Check with Open MPI 5 on emulated nodes the placements whose rules for coll/han differ from *before*."""
         folder, findings = self.folder / "tuning", []
         for placement in found:
             default = rules.han_default(self.document, placement)
@@ -107,7 +107,7 @@ class Tuner:
                 continue
             if not check.emulates_nodes(self.installed):
                 print(
-                    "coll/han's rules are not checked: that needs an Open MPI 5, and permission to name emulated nodes"
+                    "coll/han's rules are not checked: this requires Open MPI 5 and permission to set host names of emulated nodes"
                 )
                 return []
             own, han = emission.rules_path(folder, self.mpi, placement), emission.han_path(folder, placement)
@@ -122,12 +122,12 @@ class Tuner:
         return findings
 
     def verifying(self, found: list[Placement]) -> VerifyingSource | None:
-        """What verifies the files of *found*; None for an imported study."""
+        """The source that verifies the files of *found*; None for an imported study."""
         swept = isinstance(self.study.source, Swept)
         return VerifyingSource(self.study, self.project.context, found) if swept else None
 
     def best_known(self) -> dict[tuple, tuple[float, str]]:
-        """The lowest median of the study's own measurements for each cell and size: biased low, it is the minimum of many."""
+        """The lowest median of the study's own measurements for each cell and size; it is biased low, as the minimum of many."""
         values: dict[tuple, dict[str, list[float]]] = {}
         for row in read_measurements(self.folder / "measurements.csv"):
             key = (row.collective, row.mapping, row.nodes, row.processes, row.size)
@@ -151,7 +151,7 @@ class Tuner:
         write_atomically(self.folder / "tables" / "tuning-verification.csv", to_csv(COLUMNS, lines))
 
     def withdraw(self, rows: list[Verified]) -> None:
-        """Take back a rule that is slower on average over its verified cells; else only its slower cells."""
+        """Withdraw a rule that is slower on average over its verified cells, otherwise only its slower cells."""
         by_rule: dict[tuple, list[Verified]] = {}
         for row in rows:
             if row.rule.algorithm != "default":
@@ -177,7 +177,7 @@ class Tuner:
         write_atomically(self.folder / "tables" / "tuning-withdrawn.csv", to_csv(WITHDRAWN_COLUMNS, lines))
 
     def _hit(self, one: rules.Decision, entry: int, rows: list[Verified], whole: bool) -> bool:
-        """Whether a decision belongs to what is withdrawn."""
+        """Whether a decision is withdrawn."""
         for row in rows:
             place = row.placement
             if (one.collective, one.mapping, one.nodes) != (row.collective, place.mapping, place.nodes):
@@ -193,7 +193,7 @@ class Tuner:
 
 
 def emit(project: Project, name: str) -> None:
-    """Write the files of what was decided, check them, and ask for what verifies them (tuning/pending.txt)."""
+    """Write and check the files of the decisions, and request their verification (tuning/pending.txt)."""
     tuner = Tuner(project, name)
     found = tuner.emit()
     tuner.check(found, "check-emitted.csv")
@@ -206,9 +206,9 @@ def emit(project: Project, name: str) -> None:
 
 
 def keep(project: Project, name: str) -> None:
-    """Judge the files that were verified; withdraw what is slower, and write and check them again."""
+    """Judge the verified files, withdraw slower rules, and write and check the files again."""
     tuner = Tuner(project, name)
-    # Once more: a `keep` that was killed may have left others.
+    # Once more: a killed `keep` may have left other files.
     found = tuner.emit()
     verifying = tuner.verifying(found)
     rows = [row for pair in verifying.pairs() for row in verifying.verified(pair)] if verifying else []
@@ -217,7 +217,7 @@ def keep(project: Project, name: str) -> None:
     final = found
     if tuner.withdrawn:
         final = tuner.emit()
-        print(f"{len(tuner.withdrawn)} decisions withdrawn, the files are written again")
+        print(f"{len(tuner.withdrawn)} decisions withdrawn; the files are written again")
     tuner.findings = check.read_csv(tuner.folder / "tuning" / "check-emitted.csv")
     tuner.check(final, "check.csv", before=found)
     changed = [row for row in rows if row.rule.algorithm != "default"]

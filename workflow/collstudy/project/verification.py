@@ -1,4 +1,4 @@
-"""Read everything that is kept of a study, whatever is remembered of it, and say what is not as it was written."""
+"""Check all stored and derived files of a study against their digests, without using cached summaries."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collstudy.store.records import Damaged
 
 
 def of_study(source: Source) -> tuple[list[str], list[str]]:
-    """What there is of a study, and what is wrong with it, a line each."""
+    """The files of a study and their problems, one line each."""
     name, store = source.study.name, source.context.store
     problems, found = [], Counter()
     work = source.work()
@@ -31,11 +31,11 @@ def of_study(source: Source) -> tuple[list[str], list[str]]:
             problems.append(f"{name}: damaged: {damage}")
             continue
         found[
-            "right, with a digest of what was measured" if sealed else "right, of an earlier version without one"
+            "intact, with a digest of the measurements" if sealed else "intact, written by an earlier version without a digest"
         ] += 1
     parts = [f"{count} {what}" for what, count in found.items()] + ([f"{len(problems)} damaged"] if problems else [])
-    lines = [f"{name}: {len(work)} asked for: " + ", ".join(parts)] if work else [f"{name}: nothing is asked for"]
+    lines = [f"{name}: {len(work)} requested: " + ", ".join(parts)] if work else [f"{name}: nothing is requested"]
     changes = [text for texts in made.changed(source.folder).values() for text in texts]
     kept = made.count(source.folder)
-    lines.append(f"{name}: {kept} files that were made of it, {len(changes)} not as they were made")
+    lines.append(f"{name}: {kept} derived files, {len(changes)} of them changed")
     return lines, problems + [f"{name}: {source.folder / text}" for text in changes]

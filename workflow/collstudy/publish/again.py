@@ -1,4 +1,4 @@
-"""What somebody does with a data package: analyse it again, or measure again and compare."""
+"""Use of a data package: analyse it again, or measure again and compare."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from collstudy.store.measurements import read_measurements
 
 
 def reanalyse(results: Path, studies: list[str]) -> None:
-    """Tables, models, figures and report from measurements.csv as it is; nothing is measured or collected."""
+    """Tables, models, figures and report from the existing measurements.csv; nothing is measured or collected."""
     for name in studies:
         folder = results / name
         if not (folder / "measurements.csv").exists():
-            raise StudyError(f"{folder / 'measurements.csv'}: no such file; a data package of ./study publish has it")
+            raise StudyError(
+                f"{folder / 'measurements.csv'}: no such file; data packages of ./study publish contain it"
+            )
         _call(["Rscript", ROOT / "workflow" / "scripts" / "analyse.R", folder])
         print(f"{name}: tables, models and figures", flush=True)
     render = [sys.executable, "-m", "collstudy", "--results", results, "render", "--studies", *studies]
@@ -27,7 +29,7 @@ def reanalyse(results: Path, studies: list[str]) -> None:
 
 
 def _call(command: list[str | Path]) -> None:
-    # What R sorts must not depend on where it runs.
+    # Sorting in R must not depend on the locale.
     environment = {**os.environ, "LC_ALL": "C.UTF-8"}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     if done.returncode != 0:
@@ -43,18 +45,18 @@ def medians(path: Path) -> dict[tuple, float]:
 
 
 def compare(published: Path, again: Path) -> list[str]:
-    """How measurements made again agree with the published ones, a line for each study that both folders have."""
+    """Agreement of repeated measurements with the published ones, one line per study of both folders."""
     lines = []
     for path in sorted(published.glob("*/measurements.csv")):
         name = path.parent.name
         other = again / name / "measurements.csv"
         if not other.exists():
-            lines.append(f"{name}: not measured again")
+            lines.append(f"{name}: no repeated measurements")
             continue
         first, second = medians(path), medians(other)
         common = [key for key in first if key in second and first[key] > 0]
         if not common:
-            lines.append(f"{name}: no point in common")
+            lines.append(f"{name}: no common points")
             continue
         ratios = sorted(second[key] / first[key] for key in common)
         same = sum(second[key] == first[key] for key in common)

@@ -1,4 +1,4 @@
-"""Who made this, which version it is and under which licence: CITATION.cff, with the authors of git; for archives and catalogues."""
+"""Authors, version and licence from CITATION.cff and git, for archives and catalogues."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Citation:
 
 
 def read_citation(checkout: Path = ROOT) -> Citation:
-    """What CITATION.cff says; authors are those of git, in the order of their commits' number, where *checkout* is a repository."""
+    """The content of CITATION.cff; if *checkout* is a repository, authors are those of git, ordered by number of commits."""
     said = yaml.safe_load((checkout / "CITATION.cff").read_text(encoding="utf-8"))
     named = tuple(
         Author(
@@ -51,7 +51,7 @@ def read_citation(checkout: Path = ROOT) -> Citation:
 
 
 def _authors_of_git(checkout: Path) -> tuple[Author, ...]:
-    """Nothing where *checkout* is not the top of a repository: a package may be unpacked in one of somebody else's."""
+    """Empty if *checkout* is not the top of a repository: a package may be unpacked inside another repository."""
     if not (checkout / ".git").exists():
         return ()
     try:

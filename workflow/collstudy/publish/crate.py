@@ -1,4 +1,4 @@
-"""What describes a data package to machines: checksums, and an RO-Crate."""
+"""Machine-readable description of a data package: checksums and an RO-Crate."""
 
 from __future__ import annotations
 

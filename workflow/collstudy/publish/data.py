@@ -1,4 +1,4 @@
-"""Data of others that studies import: whose they are and under which licence, as config/data.yaml says."""
+"""Origin and licence of imported data of other authors, from config/data.yaml."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class Imported:
 
 
 def read_imported(inputs: Mapping[str, list[Path]], known: Path = ROOT / "config" / "data.yaml") -> list[Imported]:
-    """The files of *inputs* (study -> files), each once. *known* has an entry for the folder of a file, or, as for the tables of data/,
-    for its name without endings (orfeo-epyc-tallone-p2p.csv.gz: the longest one that it begins with).
+    """The files of *inputs* (study -> files), each once. *known* has an entry for the folder of a file or, for tables of data/,
+    for its name without suffixes (orfeo-epyc-tallone-p2p.csv.gz: the longest matching prefix).
     """
     entries = (yaml.safe_load(known.read_text(encoding="utf-8")) if known.exists() else None) or {}
     users: dict[Path, list[str]] = {}

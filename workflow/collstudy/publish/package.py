@@ -27,7 +27,7 @@ from collstudy.publish.data import read_imported, table
 from collstudy.publish.render import SINGLE_FILE
 from collstudy.publish.versions import info
 
-#: What a package needs of a checkout that is no git repository.
+#: Files of a checkout that a package needs if it is not a git repository.
 SOURCES = (
     "Snakefile", "study", "config", "profiles", "workflow", "report", "envs", "spack", "spack.yaml", "docs", "tests", "LICENSE",
     "README.md", "CITATION.cff", "CHANGELOG.md", "CONTRIBUTING.md", "Containerfile", "apptainer.def", "pyproject.toml",
@@ -54,7 +54,7 @@ jobs:
 
 
 def publish(results: Path, studies: list[str], target: Path, inputs: Mapping[str, list[Path]]) -> list[str]:
-    """Write the folder *target*; returns lines that say what is in it. *inputs* are the files that each study imports.
+    """Write the folder *target*; returns lines that describe its content. *inputs* are the files that each study imports.
 
     Raises StudyError when the results are not complete.
     """
@@ -66,7 +66,7 @@ def publish(results: Path, studies: list[str], target: Path, inputs: Mapping[str
         if not (results / name / "measurements.csv").exists()
     ]
     if lacking:
-        raise StudyError(f"not there: {', '.join(lacking)}; ./study run {' '.join(studies)} makes them")
+        raise StudyError(f"missing: {', '.join(lacking)}; run ./study run {' '.join(studies)} first")
     if target.exists() and not (target / "data-package.zip").exists() and any(target.iterdir()):
         raise StudyError(f"{target} is not empty and was not made by ./study publish; choose another folder")
     stage = target / ".stage"
@@ -77,7 +77,7 @@ def publish(results: Path, studies: list[str], target: Path, inputs: Mapping[str
         cells = sum(_copy_study(results, name, stage / "results") for name in studies)
         shutil.copytree(report, stage / "results" / "report")
         _copy_spack(stage)
-        # The package analyses just its studies.
+        # The package analyses its own studies only.
         text = (stage / "config" / "config.yaml").read_text(encoding="utf-8")
         text = re.sub(r"(?m)^studies:.*(\n[ -].*)*", f"studies: [{', '.join(studies)}]", text)
         text = re.sub(r"(?m)^results:.*", "results: results", text)
@@ -121,7 +121,7 @@ def publish(results: Path, studies: list[str], target: Path, inputs: Mapping[str
         f"{target}/index.html and report.pdf: the report"
         + (f"; {SINGLE_FILE}: all of it in one file" if (target / SINGLE_FILE).exists() else ""),
         f"{target}/data-package.zip: {len(studies)} studies, {cells} cell files, {archive.stat().st_size / 1e6:.1f} MB",
-        "Put the folder on any web server, or push it to GitHub (its workflow does the rest); archive data-package.zip for a DOI.",
+        "Copy the folder to a web server, or push it to GitHub (its workflow publishes it); archive data-package.zip for a DOI.",
     ]
 
 
@@ -149,7 +149,7 @@ def _copy_sources(stage: Path) -> None:
 
 
 def _copy_study(results: Path, name: str, target: Path) -> int:
-    """Copy a study's files and its cells; returns how many cells."""
+    """Copy a study's files and its cells; returns the number of cells."""
     shutil.copytree(results / name, target / name, ignore=shutil.ignore_patterns(".*", "pending.txt"))
     files = _cell_files(results, name)
     for path in files:
@@ -165,7 +165,7 @@ def _cell_files(results: Path, study: str) -> list[Path]:
 
 
 def _copy_licences(inputs: Mapping[str, list[Path]], target: Path) -> None:
-    """Licences that are beside imported data: some ask that they go with them."""
+    """Licences stored beside imported data: some must be distributed with the data."""
     for folder in {path.parent for paths in inputs.values() for path in paths}:
         for path in folder.glob("LICEN[CS]E*"):
             _copy(path, target / folder.name / path.name)
@@ -182,7 +182,7 @@ def _write_json(path: Path, document: Any) -> None:
 
 
 def _zip(stage: Path, archive: Path) -> None:
-    """The same content, the same bytes: fixed times and order."""
+    """Reproducible archive: fixed times and order."""
     temporary = archive.with_suffix(".tmp")
     with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as stream:
         for path in sorted(p for p in stage.rglob("*") if p.is_file() or p.is_symlink()):
@@ -198,7 +198,7 @@ def _zip(stage: Path, archive: Path) -> None:
 
 
 def measured_seconds(results: Path, study: str) -> float:
-    """Wall time of the launches that a study's cells were made of."""
+    """Wall time of the launches of a study's cells."""
     total = 0.0
     for path in _cell_files(results, study):
         launches = json.loads(path.read_text(encoding="utf-8"))["launches"]

@@ -34,7 +34,7 @@ SINGLE_FILE = "report.html"
 
 @dataclass(frozen=True)
 class Renderer:
-    """Which program renders, with the versions that the report's provenance names."""
+    """The rendering program, with the versions named in the report's provenance."""
 
     name: str
     version: str
@@ -45,7 +45,7 @@ class Renderer:
 
 @dataclass(frozen=True)
 class Job:
-    """One report: where everything is."""
+    """One report: its folders and studies."""
 
     results: Path
     studies: tuple[str, ...]
@@ -61,12 +61,12 @@ class Job:
 
 
 def say(text: str) -> None:
-    """One line of progress, at once (the caller may write to a log)."""
+    """Print one line of progress, unbuffered (the caller may write to a log)."""
     print(f"report: {text}", flush=True)
 
 
 def run(command: Sequence[str | Path], cwd: Path, what: str) -> str:
-    """Run a program; return all that it wrote. Raises StudyError with its last lines when it fails."""
+    """Run a program and return its output. Raises StudyError with the last lines if it fails."""
     environment = {**os.environ, "LC_ALL": "C.UTF-8", "NO_COLOR": "1"}
     try:
         done = subprocess.run(
@@ -87,7 +87,7 @@ def failure(what: str, how: str, log: str) -> StudyError:
 
 
 def timed(what: str, step: Callable[[], object]) -> None:
-    """Do one step and say how long it took."""
+    """Run one step and report its duration."""
     start = time.monotonic()
     step()
     say(f"{what} ({time.monotonic() - start:.1f} s)")
@@ -102,7 +102,7 @@ def version_of(executable: str, *arguments: str) -> str:
         done = subprocess.run([executable, *arguments], check=False, capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    # `quarto typst` hands typst's output on to the error stream.
+    # `quarto typst` writes typst's output to the error stream.
     found = None if done.returncode else re.search(r"\d+(\.\d+)+", done.stdout or done.stderr)
     return found.group() if found else ""
 
@@ -174,7 +174,7 @@ def choose_renderer(wanted: str) -> Renderer:
 
 
 def prepare(job: Job, renderer: Renderer) -> None:
-    """Fill the build folder with a fresh copy of the project and with what the .qmd files need to know."""
+    """Fill the build folder with a fresh copy of the project and with the data for the .qmd files."""
     if not (job.source / "index.qmd").is_file():
         raise StudyError(f"report: {job.source} has no index.qmd")
     if job.build.exists():
@@ -253,7 +253,7 @@ def render_quarto(job: Job, renderer: Renderer) -> tuple[Path, dict[str, Path]]:
         command = [renderer.executable, "render", "index.qmd", "--to", target, "--execute-dir", str(job.build)]
         start = time.monotonic()
         log = run(command, job.build, f"quarto {target}")
-        # PyPI's quarto-cli drops the exit status of Quarto: only the file says whether it was made.
+        # PyPI's quarto-cli drops the exit status of Quarto: only the output file shows success.
         if not (job.build / "_output" / file).is_file():
             raise failure(f"quarto {target}", f"no {file}", log)
         # Set aside at once: rendering the other format may clean the output folder.
@@ -265,7 +265,7 @@ def render_quarto(job: Job, renderer: Renderer) -> tuple[Path, dict[str, Path]]:
 
 
 def refuse_bad_references(log: str, page: Path) -> None:
-    """Raise StudyError when Quarto's log or page shows a cross-reference without a target, or with two."""
+    """Raise StudyError if Quarto's log or page has a cross-reference without a target, or with two."""
     twice = set(re.findall(r"Duplicate identifier '([^']+)'", log))
     if twice:
         raise StudyError("report: identifier used twice: " + ", ".join(sorted(twice)))
@@ -288,7 +288,8 @@ def pandoc_command(renderer: Renderer, target: str, output: str) -> list[str]:
     common = [
         renderer.executable, "index.md", "--from", "markdown", "--standalone", "--fail-if-warnings", "--toc",
         "--number-sections", "--lua-filter", "filters/common.lua", "--lua-filter", "filters/crossref.lua",
-        "--output", output, "--metadata", "lang=en",
+        "--output", output, "--metadata", "lang=en", "--metadata", "bibliography=references.bib",
+        "--metadata", "link-citations=true",
     ]  # fmt: skip
     if target == PAPER:
         return [*common, "--to", "typst", "--toc-depth", "2", "--template", "theme/fallback.typst"]

@@ -1,4 +1,4 @@
-"""What will be used, with versions: `./study info`, and versions.json of a data package."""
+"""Software that will be used, with versions: `./study info`, and versions.json of a data package."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collstudy.publish.render import choose_renderer
 
 
 def renderer() -> tuple[str, str, str]:
-    """Name, version (of pandoc, where it is not Quarto) and path of what renders the report."""
+    """Name, version (of pandoc, if Quarto is not used) and path of the renderer."""
     try:
         found = choose_renderer("auto")
     except StudyError:
@@ -19,7 +19,7 @@ def renderer() -> tuple[str, str, str]:
 
 
 def info() -> dict[str, str]:
-    """What `./study info` prints: everything that will be used, with versions; empty where it is missing."""
+    """The output of `./study info`: all software that will be used, with versions; empty if missing."""
     mpi = mpis().get("openmpi")
     real, simulated, simgrid = suite("openmpi"), suite(SIMULATED), simulator_version()
     name, version, path = renderer()

@@ -1,4 +1,4 @@
-"""What a study gets its numbers from: one file for each kind of source."""
+"""Sources of a study's numbers: one file per kind."""
 
 import importlib
 import pkgutil
@@ -8,7 +8,7 @@ from collstudy.study.config import Study
 
 
 def source_of(study: Study, context: Context) -> Source:
-    """The source of a study: the kind, of all in this folder, that its description is for."""
+    """The source of a study: the kind in this folder that belongs to its description."""
     for module in pkgutil.iter_modules(__path__):
         importlib.import_module(f"{__name__}.{module.name}")
     (kind,) = (kind for kind in _kinds(Source) if kind.described_by is type(study.source))

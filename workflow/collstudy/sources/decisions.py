@@ -1,4 +1,4 @@
-"""What the simulated Open MPI's default runs."""
+"""Decision tables of the simulated Open MPI's default."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from collstudy.store.measurements import whole
 
 
 def decisions(collective: str) -> list[dict[str, Any]]:
-    """What the simulated Open MPI's default runs, as its table says: {ranks, bytes, algorithm, parameters}; the first row with
-    more ranks and more bytes than asked for decides. None stands for any number. A chain there is one (fan-out 1).
+    """The decision table of the simulated Open MPI's default: {ranks, bytes, algorithm, parameters}; the first row with
+    more ranks and more bytes than the call decides. None stands for any number. A chain has fan-out 1 there.
     """
-    # osu_reduce adds elements, which commutes.
+    # osu_reduce sums, a commutative operation.
     table = collective + ("_commuting" if collective in ("reduce", "allreduce") else "")
     rows = read_csv(ROOT / "workflow" / "native" / "coll" / "algorithms" / "ompi_decisions.csv")
     return [

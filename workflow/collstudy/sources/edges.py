@@ -1,7 +1,7 @@
-"""What the analysis must know of every launch beside its numbers: where each rank runs, and to whom it sends.
+"""Placement and communication tree of every launch, for the analysis.
 
-Two tables, `ranks.csv` and `edges.csv` (columns: docs/architecture.md), from what launches the cells (`Cell.place`) and what proves
-them (`patterns.py`), so that the analysis derives neither again.
+Two tables, `ranks.csv` and `edges.csv` (columns: docs/files.md), from the placement of launches (`Cell.place`) and the
+verification patterns (`patterns.py`), so that the analysis does not derive them again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Parameters = Mapping[str, int]
 
 #: Patterns in which every rank but 0 has one parent.
 TREE_PATTERNS = ("linear", "chain", "pipeline", "binary", "binomial", "kary", "mpich_binomial")
-#: What Open MPI calls its trees, of the algorithms whose messages no pattern proves.
+#: Open MPI's names of trees for algorithms without a verification pattern.
 OPENMPI_TREES = {
     "linear": PATTERNS["linear"],
     "pipeline": PATTERNS["pipeline"],
@@ -42,15 +42,15 @@ OPENMPI_TREES = {
     "binomial": PATTERNS["binomial"],
     "knomial": knomial,
 }
-#: MPI libraries with other trees; imported rows may name any other library, and say Open MPI's names.
+#: MPI libraries with other trees; imported rows of any other library use Open MPI's names.
 FOREIGN = ("mpich", "impi", "smpi-mpich", "smpi-impi")
-#: What stands for an algorithm that is no tree (or whose shape is not known) where the analysis counts hops.
+#: Stand-in for an algorithm that is not a tree (or of unknown shape) in the hop model.
 STAND_INS = {"default": "linear", "linear": "linear", "pipeline": "pipeline", "chain": "chain", "binary_tree": "binary"}
 
 
 @dataclass(frozen=True)
 class Launched:
-    """What the tables are about: which algorithm of which MPI library ran in which place."""
+    """One entry of the tables: algorithm, MPI library and placement."""
 
     mpi: str
     collective: str
@@ -65,7 +65,7 @@ class Launched:
 
 
 def of_cells(cells: Iterable[Cell]) -> list[Launched]:
-    """What the cells of a study launch."""
+    """The launches of a study's cells."""
     return [
         Launched(
             cell.mpi["name"], cell.collective, cell.algorithm, cell.parameters, cell.mapping, cell.cycle, cell.nodes,
@@ -76,7 +76,7 @@ def of_cells(cells: Iterable[Cell]) -> list[Launched]:
 
 
 def of_rows(rows: Iterable[Mapping[str, Any]], mpi: str, catalogue: Catalogue) -> list[Launched]:
-    """What imported rows say was launched; no number of ranks per node is known of them."""
+    """The launches of imported rows, whose number of ranks per node is unknown."""
     told = {
         (row["collective"], row["algorithm"], row["mapping"], int(row["nodes"]), int(row["processes"])): None
         for row in rows
@@ -90,7 +90,7 @@ def of_rows(rows: Iterable[Mapping[str, Any]], mpi: str, catalogue: Catalogue) -
 
 
 def write(study: Study, launched: Sequence[Launched], catalogue: Catalogue, folder: Path) -> None:
-    """Write `ranks.csv` and `edges.csv` of a study to its folder, if they say something new."""
+    """Write `ranks.csv` and `edges.csv` of a study to its folder, if they have changed."""
     levels = study.machine.levels
     write_if_changed(folder / "ranks.csv", to_csv([*RANK_COLUMNS, *_level_names(levels)], ranks(study, launched)))
     write_if_changed(folder / "edges.csv", to_csv(EDGE_COLUMNS, edges(launched, catalogue)))
@@ -99,8 +99,8 @@ def write(study: Study, launched: Sequence[Launched], catalogue: Catalogue, fold
 def ranks(study: Study, launched: Iterable[Launched]) -> list[dict[str, Any]]:
     """Rows of ranks.csv: the unit of each level that each rank is in, numbered over the whole machine.
 
-    Of the process counts of one mapping those share rows whose ranks are the first of a longer placement. What does not fit
-    the machine (imported rows may not) is left out.
+    Process counts of one mapping share rows if their ranks are the first of a longer placement. Placements that do not fit
+    the machine (possible for imported rows) are left out.
     """
     shapes: dict[tuple, dict[int, Launched]] = {}
     for one in launched:
@@ -117,9 +117,9 @@ def ranks(study: Study, launched: Iterable[Launched]) -> list[dict[str, Any]]:
 
 
 def edges(launched: Sequence[Launched], catalogue: Catalogue) -> list[dict[str, Any]]:
-    """Rows of edges.csv: the tree of each algorithm, down which a broadcast goes and up which a reduction comes.
+    """Rows of edges.csv: the tree of each algorithm, used downwards by a broadcast and upwards by a reduction.
 
-    Beside the algorithms of the study: what a default decides for (`decisions`), and what others are made of (an allreduce
+    Includes algorithms selected by a default (`decisions`) and parts of others (an allreduce
     may be a reduce and a broadcast; a reduce of few elements is linear).
     """
     own: set[tuple] = set()
@@ -149,7 +149,7 @@ def edges(launched: Sequence[Launched], catalogue: Catalogue) -> list[dict[str, 
 def tree_of(
     catalogue: Catalogue, mpi: str, collective: str, algorithm: str, parameters: Parameters, processes: int
 ) -> Tree | None:
-    """The tree of an algorithm with root 0; None for one that is no tree, or whose shape is not known."""
+    """The tree of an algorithm with root 0; None if it is not a tree or its shape is unknown."""
     openmpi = mpi not in FOREIGN
     entry = catalogue.algorithms.get(collective, {}).get(algorithm, {})
     told = {**entry.get("openmpi" if openmpi else mpi, {}), **parameters}
@@ -210,7 +210,7 @@ def _level_names(levels: tuple[Level, ...]) -> list[str]:
 
 
 def _units(study: Study, one: Launched) -> tuple[dict[str, int], ...] | None:
-    """The unit of each level that each rank is in; None where the ranks do not fit the machine."""
+    """The unit of each level of each rank; None if the ranks do not fit the machine."""
     machine = study.machine
     if not machine.levels:
         return tuple({"core": rank} for rank in range(one.processes))
@@ -232,7 +232,7 @@ def _numbered(levels: tuple[Level, ...], core: Core) -> dict[str, int]:
 def _shared(found: Mapping[int, tuple]) -> list[tuple[int, int, tuple]]:
     """(first count, last count, content for the last): a count shares the content of a larger one that begins like its own.
 
-    Entries of a count P are about its ranks 0 to P - 1, so what a smaller count lacks of it are entries of higher ranks.
+    Entries of a count P are for ranks 0 to P - 1, so a smaller count lacks only entries of higher ranks.
     """
     groups: list[tuple[int, int, tuple]] = []
     for count in sorted(found, reverse=True):
@@ -245,7 +245,7 @@ def _shared(found: Mapping[int, tuple]) -> list[tuple[int, int, tuple]]:
 
 
 def _first_ranks(content: tuple, count: int) -> tuple:
-    """What of a placement (one entry a rank) or a tree (entries name their rank) is about the ranks below *count*."""
+    """The part of a placement (one entry per rank) or a tree (entries name their rank) for ranks below *count*."""
     if content and isinstance(content[0], tuple):
         return tuple(entry for entry in content if entry[0] < count)
     return content[:count]

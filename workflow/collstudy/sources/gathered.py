@@ -13,16 +13,16 @@ from collstudy.study.work import Work, canonical
 
 
 class GatheredSource(Source):
-    """Rows of other studies' measurements.csv, each with its study and machine; nothing is to be done for them but the studies."""
+    """Rows of other studies' measurements.csv with study and machine; the only work is that of the studies."""
 
     described_by = Gathered
 
     def work(self) -> list[Work]:
-        """None: that of the studies is theirs."""
+        """None: the studies have their own work."""
         return []
 
     def members(self) -> list[str]:
-        """The studies that can be had on this computer; a run leaves the others out and says so."""
+        """The studies available on this computer; a run leaves the others out and reports them."""
         # Imported here: the package finds the kinds of sources by importing this module.
         from collstudy.sources import source_of
 
@@ -31,7 +31,7 @@ class GatheredSource(Source):
         return [study.name for study in found if not source_of(study, self.context).absent()]
 
     def describe(self) -> dict[str, Any]:
-        """The studies that are gathered."""
+        """The gathered studies."""
         return {
             "collectives": {},
             "decisions": {},
@@ -53,5 +53,5 @@ class GatheredSource(Source):
         return rows
 
     def absent(self) -> str:
-        """Without any study there is nothing to gather."""
-        return "" if self.members() else "none of the studies that it gathers can be had"
+        """Unavailable if no gathered study is available."""
+        return "" if self.members() else "none of the studies that it gathers is available"

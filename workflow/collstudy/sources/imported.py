@@ -1,7 +1,7 @@
-"""Read somebody's measurements: CSV files with a column mapping, raw standard output of OMB, result archives of PICO.
+"""Import measurements: CSV files with a column mapping, raw standard output of OMB, result archives of PICO.
 
-Nothing is hidden: duplicates, rows that are not used and why, columns that a file lacks, rows that the study leaves out, and gaps
-in the grid are counted. A file that is not what it should be ends the import with its name, line and reason.
+Everything is counted: duplicates, unused rows by reason, missing columns, rows that the study leaves out, and gaps
+in the grid. An invalid file stops the import with its name, line and reason.
 """
 
 from __future__ import annotations
@@ -33,29 +33,29 @@ from collstudy.study.work import Work, canonical
 
 np = lazy("numpy")
 
-#: Of a ladder: which two cores, by their number on their node.
+#: Of a ladder: the two cores, by their number on their node.
 PLACES = ("from_core", "to_core", "from_node", "to_node")
 TIMES = ("latency_us", "min_latency_us", "max_latency_us")
-#: Formats whose rows say their collective and statistic themselves, with times in us.
+#: Formats whose rows contain collective and statistic, with times in us.
 OWN = ("pico", "compact")
 
 
 class ImportedSource(Source):
-    """Rows of somebody's files: nothing is to be done for them."""
+    """Rows of imported files, without work to be done."""
 
     described_by = Imported
 
     @functools.cached_property
     def every(self) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-        """All rows, those that the study leaves out too, and the account of them.
+        """All rows, including those that the study leaves out, and their account.
 
-        Raises StudyError for files that are not there or do not say what they should.
+        Raises StudyError for missing or invalid files.
         """
         return read_all(self.study, self.context.catalogue, self.context.results / "imports")
 
     @functools.cached_property
     def found(self) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-        """The rows that the study uses, and the account of them with the grid that they span."""
+        """The rows that the study uses, and their account with the grid that they span."""
         rows, account = used_of(self.study, *self.every)
         collectives = grid_of(rows, self.context.catalogue, self.study)
         self.context.configuration.check_imported(self.study, collectives)
@@ -100,14 +100,14 @@ class ImportedSource(Source):
         return [path for _, path in files_of(self.study)]
 
     def others(self) -> list[Study]:
-        """The other imported studies whose data are here; those that show a publication under its own names take no part."""
+        """The other available imported studies, except those with the printed names of a publication."""
         found = []
         configuration = self.context.configuration
         for name in configuration.imported_names():
             try:
                 other = configuration.study(name) if name != self.study.name else None
             except StudyError:
-                continue  # what is wrong with it is said when it is asked for itself
+                continue  # its errors are reported when it is run itself
             source = other.source if other else None
             if isinstance(source, Imported) and not source.printed and not missing_files(other):
                 found.append(other)
@@ -130,7 +130,7 @@ class ImportedSource(Source):
         return found
 
     def import_checks(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """Findings of all checks, and how far sources of one machine agree."""
+        """Findings of all checks, and the agreement of sources of one machine."""
         rows, account = self.every
         findings = checks.check(rows, account["problems"], self.study.machine, self._compared(rows))
         used = [row for row in rows if "left_out" not in row]
@@ -138,7 +138,7 @@ class ImportedSource(Source):
         return checks.rows_of(findings), agreeing
 
     def launched(self) -> list[Launched]:
-        """What the rows say."""
+        """The launches of the rows."""
         assert isinstance(self.study.source, Imported)
         return of_rows(self.found[0], self.study.source.mpi, self.context.catalogue)
 
@@ -150,7 +150,7 @@ class ImportedSource(Source):
         return own if "tuning" in self.study.analysis or not judged else ["tables/tuning-regret.csv", *own]
 
     def products(self) -> list[str]:
-        """Judgements are made where no tuning files are."""
+        """Decisions are judged on held-out cells, because there are no tuning files."""
         found = super().products()
         return found if "tuning" in self.study.analysis else [*self.judged(), *found]
 
@@ -187,7 +187,7 @@ def missing_files(study: Study) -> list[str]:
 
 
 def _from_name(path: Path, entry: dict[str, Any]) -> dict[str, str]:
-    """Fields that the file's name tells by {algorithm}, {processes}, ... in the path of the entry."""
+    """Fields in the file's name, by {algorithm}, {processes}, ... in the path of the entry."""
     pattern = re.escape(_resolve(entry["path"])).replace(r"\*", ".*")
     pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^/]+)", pattern)
     found = re.fullmatch(pattern, str(path))
@@ -198,11 +198,11 @@ def read_study(
     study: Study, catalogue: Catalogue, cache: Path | None = None
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Return the rows that the study uses (one dict a row: collective, algorithm, mapping, nodes, processes, size_bytes, launch,
-    latency_us, ...) and the account of what was found.
+    latency_us, ...) and their account.
 
     *cache* is a folder for what was read of large archives. Exact duplicates are dropped; repeated cells with other values become
-    launches 1, 2, ... in the order of the files. Raises StudyError for missing files, files that are not what they should be,
-    names that the study does not map, and where no row is left.
+    launches 1, 2, ... in the order of the files. Raises StudyError for missing or invalid files,
+    names that the study does not map, and if no row is left.
     """
     return used_of(study, *read_all(study, catalogue, cache))
 
@@ -220,7 +220,7 @@ def used_of(
 def read_all(
     study: Study, catalogue: Catalogue, cache: Path | None = None
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """As read_study(), with the rows that the study leaves out: they have the reason in `left_out`."""
+    """As read_study(), including rows that the study leaves out, with the reason in `left_out`."""
     if cache is None or missing_files(study):
         return _read(study, catalogue, cache)
     digest = _digest(study, catalogue)
@@ -255,7 +255,7 @@ def _may_share(entry: dict[str, Any], path: Path, study: Study, nodes: dict[str,
 
 
 def _digest(study: Study, catalogue: Catalogue) -> str:
-    """Of everything that decides what an import gives: the files, what the study says of them, the catalogue, and this reader."""
+    """Digest of everything that determines an import: files, the study's settings, the catalogue, and this reader."""
     total = hashlib.sha256()
     says = [
         study.name,
@@ -309,10 +309,10 @@ def _read(study: Study, catalogue: Catalogue, cache: Path | None) -> tuple[list[
     _note_short_outputs(rows, study, problems)
     for entry in study.source.files:
         if not glob.glob(_glob_of(entry)):
-            problems.note("kinds of files that are not here and are optional", entry["path"])
+            problems.note("kinds of optional files that are missing", entry["path"])
     if not rows:
         told = "; ".join(f"{count} {text}" for text, count in problems.told().items()) or "the files have none"
-        raise StudyError(f"config/studies/{study.name}.yaml: import: no row of {read} can be used: {told}")
+        raise StudyError(f"config/studies/{study.name}.yaml: import: none of {read} rows can be used: {told}")
     distinct, duplicates = _number_launches(rows)
     _check_statistics(distinct, study)
     left_out = _leave_out(distinct, study)
@@ -335,7 +335,7 @@ def _read(study: Study, catalogue: Catalogue, cache: Path | None) -> tuple[list[
 def _raw_rows(
     entry: dict[str, Any], path: Path, study: Study, catalogue: Catalogue, problems: Problems, cache: Path | None
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Line and fields of each row of a file, with what its name, its place and the entry's constants say."""
+    """Line and fields of each row of a file, with fields from its name, its position and the entry's constants."""
     known = {**entry.get("constants", {}), **_from_name(path, entry)}
     kind = entry.get("format", "csv")
     if kind == "pico":
@@ -356,7 +356,7 @@ def _raw_rows(
         for name, ours in entry.get("values", {}).items():
             if row.get(name) not in ours:
                 raise StudyError(
-                    f"{path}: line {line}: {name} is {row.get(name)!r}, which `values` does not name{allowed(ours)}"
+                    f"{path}: line {line}: {name} is {row.get(name)!r}, which is not in `values`{allowed(ours)}"
                 )
             row[name] = ours[row[name]]
         yield line, row
@@ -372,7 +372,7 @@ def _metadata_beside(path: Path) -> Path:
 
 
 def _by_row(rule: dict[str, int], index: int) -> int:
-    """What a row's number (from 0) says: every `every` rows the next value, from the first again after `count` values."""
+    """Fields from a row's number (from 0): the next value every `every` rows, cyclically after `count` values."""
     step = index // rule.get("every", 1)
     if "count" in rule:
         step %= rule["count"]
@@ -380,13 +380,13 @@ def _by_row(rule: dict[str, int], index: int) -> int:
 
 
 def _check_entry(entry: dict[str, Any], path: Path, study: Study) -> None:
-    """Raise StudyError where nothing says a field that every row needs."""
+    """Raise StudyError if a required field has no source."""
     kind, collective = entry.get("format", "csv"), entry.get("collective")
     if kind in OWN:
         return
     where = f"config/studies/{study.name}.yaml: import.files: {entry['path']}"
     if collective is None:
-        raise StudyError(f"{where}: collective is missing; only the formats {' and '.join(OWN)} say it themselves")
+        raise StudyError(f"{where}: collective is missing; only the formats {' and '.join(OWN)} contain it")
     told = {*entry.get("columns", {}), *entry.get("constants", {}), *entry.get("by_row", {}), *_from_name(path, entry)}
     needed = [] if collective in POINT_TO_POINT else ["processes"]
     if kind == "csv":
@@ -394,7 +394,7 @@ def _check_entry(entry: dict[str, Any], path: Path, study: Study) -> None:
         needed += ["latency_us"] if "bandwidth_mb_s" not in told else []
     lacking = [name for name in needed if name not in told]
     if lacking:
-        raise StudyError(f"{where}: no column, constant or part of the file's name is {', '.join(lacking)}")
+        raise StudyError(f"{where}: no column, constant or part of the file's name gives {', '.join(lacking)}")
 
 
 def _convert(
@@ -405,7 +405,7 @@ def _convert(
     catalogue: Catalogue,
     names: dict[tuple, dict[str, str]],
 ) -> dict[str, Any]:
-    """One row with checked names and numbers; *names* keeps the file's names that are known already.
+    """One row with checked names and numbers; *names* caches names of the file.
 
     Raises Refused for a row that is not used, StudyError for an unknown name.
     """
@@ -470,7 +470,7 @@ def _given(raw: dict[str, Any], name: str) -> bool:
 def _named(
     raw: dict[str, Any], entry: dict[str, Any], collective: str, study: Study, catalogue: Catalogue, where: str
 ) -> dict[str, str]:
-    """Algorithm, parameters and mapping of a row, in the catalogue's words."""
+    """Algorithm, parameters and mapping of a row, as names of the catalogue."""
     algorithm, mapping = str(raw.get("algorithm", "default")), str(raw.get("mapping", ""))
     names = entry.get("algorithms", {})
     if names == "numbers":
@@ -509,7 +509,7 @@ def _summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _note_short_outputs(rows: list[dict[str, Any]], study: Study, problems: Problems) -> None:
-    """Raw outputs that end before the largest size of the others of their entry: of a run that crashed, perhaps."""
+    """Raw outputs that end before the largest size of the others of their entry, possibly of crashed runs."""
     for entry in study.source.files:
         if entry.get("format") != "omb" or entry.get("collective") not in SIZED:
             continue
@@ -527,7 +527,7 @@ def _ranks_of(raw: dict[str, Any], machine: Machine, where: str) -> dict[str, in
     """The ranks of a pair of cores, mapped by core: all cores of a node, then those of the next."""
     for name in ("from_core", "to_core"):
         if name not in raw:
-            raise StudyError(f"{where}: pairs need the column that is {name}")
+            raise StudyError(f"{where}: pairs need a column for {name}")
     at = {name: whole(str(raw.get(name, 0)), name, smallest=0) for name in PLACES}
     for name, count in (("core", machine.cores_per_node), ("node", machine.nodes)):
         for end in ("from", "to"):
@@ -540,7 +540,7 @@ def _ranks_of(raw: dict[str, Any], machine: Machine, where: str) -> dict[str, in
 
 
 def _check_statistics(rows: list[dict[str, Any]], study: Study) -> None:
-    """The mean over ranks and the slowest rank are other numbers: one study has one of them for a collective."""
+    """Check that a study has only one statistic per collective: mean over ranks or slowest rank."""
     found: dict[str, set[str]] = {}
     for row in rows:
         found.setdefault(row["collective"], set()).add(row["statistic"])
@@ -553,7 +553,7 @@ def _check_statistics(rows: list[dict[str, Any]], study: Study) -> None:
 
 
 def _leave_out(rows: list[dict[str, Any]], study: Study) -> list[dict[str, Any]]:
-    """Mark the rows that `analysis.leave_out` names with its reason; what each entry left out, for the account."""
+    """Mark rows selected by `analysis.leave_out` with its reason; returns the counts for the account."""
     told = []
     for entry in study.analysis.get("leave_out", ()):
         wanted = {
@@ -580,7 +580,7 @@ def _key(row: dict[str, Any]) -> tuple:
 
 
 def _number_launches(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int]:
-    """Drop exact duplicates and number what is left of each cell and size from 1; several sources follow each other."""
+    """Drop exact duplicates and number the remaining launches of each cell and size from 1, source after source."""
     seen: set[tuple] = set()
     count: Counter = Counter()
     distinct = []

@@ -10,7 +10,7 @@ from collstudy.study.config import Catalogue, Imported, Study
 
 
 def rows_of_import(study: Study, rows: list[dict[str, Any]], account: dict[str, Any]) -> Rows:
-    """Rows of both files, of the rows that the study uses; cells that the grid has and the data lack are `missing`."""
+    """Rows of both files from the rows that the study uses; cells of the grid without data are `missing`."""
     assert isinstance(study.source, Imported)
     order = {name: index for index, name in enumerate(account["collectives"])}
     algorithms = {
@@ -33,7 +33,7 @@ def rows_of_import(study: Study, rows: list[dict[str, Any]], account: dict[str, 
 
 
 def _imported_cells(rows: list[dict[str, Any]], account: dict[str, Any]) -> list[dict[str, Any]]:
-    """One row per cell of each algorithm's grid (all mappings x the processes it was measured with), with what is there."""
+    """One row per cell of each algorithm's grid (all mappings x the processes it was measured with), with their status."""
     sizes: dict[tuple, set] = {}
     launches: Counter = Counter()
     nodes: dict[tuple, int] = {}
@@ -72,7 +72,7 @@ def _imported_cells(rows: list[dict[str, Any]], account: dict[str, Any]) -> list
 def grid_of(rows: list[dict[str, Any]], catalogue: Catalogue, study: Study) -> dict[str, Any]:
     """The grid that imported rows span, in the form of study.json's `collectives`; the catalogue gives the order.
 
-    A label is the catalogue's, or the name that the study says was printed (`import.printed`).
+    A label is the catalogue's, or the printed name (`import.printed`).
     """
     found: dict[str, Any] = {}
     for collective in dict.fromkeys(row["collective"] for row in rows):

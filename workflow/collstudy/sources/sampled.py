@@ -1,6 +1,6 @@
-"""A study that is sampled: from the points that a round asks for to cells, blocks and measurements.
+"""A sampled study: from the points that a round selects to cells, blocks and measurements.
 
-The analysis chooses points (algorithm, processes, message size; `workflow/analysis/R/sampling.R`) from those of the study's sweeps,
+The analysis selects points (algorithm, processes, message size; `workflow/analysis/R/sampling.R`) from those of the study's sweeps,
 which `results/<study>/sampling/grid.csv` lists. Neighbouring sizes of one algorithm and number of processes are one cell, so one
 launch sweeps them.
 """
@@ -20,13 +20,13 @@ from collstudy.study.cells import Cell
 from collstudy.study.config import Choice, Sampled, Study
 from collstudy.study.work import Work
 
-#: What tells a point from all others, and what its calls cost.
+#: Key of a point, and the cost of its calls.
 POINT = ["collective", "algorithm", "parameters", "mapping", "nodes", "processes", "size_bytes"]
 GRID_COLUMNS = [*POINT, "mpi", "iterations", "warmup"]
 
 
 class SampledSource(SweptSource):
-    """The cells that rounds have asked for, of those of the sweeps."""
+    """The cells of the sweeps that rounds have selected."""
 
     described_by = Sampled
 
@@ -36,7 +36,7 @@ class SampledSource(SweptSource):
         self.sampling = study.source.sampling
 
     def needs(self) -> set[str]:
-        """R as well: it chooses what a round asks for."""
+        """Includes R, which selects the points of a round."""
         return super().needs() | {"r"}
 
     @property
@@ -49,19 +49,19 @@ class SampledSource(SweptSource):
         return self.folder / "sampling" / f"round-{number}"
 
     def cells(self) -> list[Cell]:
-        """Those of all rounds that asked."""
+        """The cells of all rounds so far."""
         return self.cells_until(self.sampling.rounds)
 
     def cells_until(self, number: int) -> list[Cell]:
-        """Those of all rounds until one, each once."""
+        """The cells of all rounds up to one, each once."""
         return list({cell.digest: cell for one in range(1, number + 1) for cell in self.asked(one)}.values())
 
     def rounds(self) -> dict[int, list[Work]]:
-        """The cells of each round that asked."""
+        """The cells of each round so far."""
         return {number: list(self.asked(number)) for number in self.numbers}
 
     def asked(self, number: int) -> list[Cell]:
-        """The cells of a round; none where it has not asked yet. Points that the sweeps no longer have are left out."""
+        """The cells of a round; empty before its selection. Points that are no longer in the sweeps are left out."""
         rows = read_csv(self.folder_of(number) / "asked.csv")
         if not rows:
             return []
@@ -78,7 +78,7 @@ class SampledSource(SweptSource):
         return [_part(cell, indices) for cell, indices in launches]
 
     def node_hours_ahead(self) -> float:
-        """What rounds to come may spend: the budget until the last one has asked, infinite without one."""
+        """The budget of future rounds, until the last one has selected its points; infinite without a budget."""
         if self.study.machine.kind != "slurm" or (self.folder_of(self.sampling.rounds) / "asked.csv").exists():
             return 0.0
         budget = self.sampling.budget_node_minutes
@@ -90,15 +90,15 @@ class SampledSource(SweptSource):
         return super().describe() | {"sampling": rules}
 
     def files(self) -> dict[str, bytes]:
-        """Also the points that there are."""
+        """Includes the list of all points."""
         return super().files() | {"sampling/grid.csv": grid(self.grid)}
 
     def rows(self) -> Rows:
-        """What the store has of all rounds."""
+        """The stored measurements of all rounds."""
         return self.rows_until(self.sampling.rounds)
 
     def rows_until(self, number: int) -> Rows:
-        """The same until the end of a round."""
+        """The same up to the end of a round."""
         return self.rows_of(self.cells_until(number), timed=True)
 
 
@@ -125,7 +125,7 @@ def grid(cells: list[Cell]) -> bytes:
 
 
 def _part(cell: Cell, indices: list[int]) -> Cell:
-    """The cell with those of its sizes alone, which are neighbours."""
+    """The cell with a range of its sizes."""
     if cell.sizes is None:
         return cell
     sizes = cell.size_list

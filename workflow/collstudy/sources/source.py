@@ -1,4 +1,4 @@
-"""What a study gets its numbers from: the protocol of all kinds of sources, one file each in this folder."""
+"""The protocol of all kinds of sources of a study's numbers, one file each in this folder."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ MEASUREMENT_COLUMNS = [
     "size_bytes", "launch", "latency_us", "min_latency_us", "max_latency_us", "bandwidth_mb_s", "iterations", "proved", "cell",
     "setup_us", "left_pct",
 ]  # fmt: skip
-#: Columns that only some studies have: the ranks of a pair, what an application says of its run, and of a sampled study
-#: how long the launch took (s), where that is time of the machine; of real launches the round of their block;
-#: of imported data what the latency is, quartiles of single calls, whose they are, and what an import check flags.
+#: Columns of some studies only: ranks of a pair; results of an application; for a sampled study
+#: the duration of the launch (s) on a real machine; for real launches the round of their block;
+#: for imported data the statistic, quartiles of single calls, the source, and flags of import checks.
 FURTHER_COLUMNS = [
     "from_rank", "to_rank", "comm_us", "sweeps", "flops", "residual", "seconds", "round", "statistic", "q1_us",
     "q3_us", "source", "flag",
 ]  # fmt: skip
-#: What checks of an import found (import-checks.csv).
+#: Findings of import checks (import-checks.csv).
 CHECK_COLUMNS = ["check", "where", "found", "how_sure", "done"]
-#: How far sources of one machine agree (agreement.csv).
+#: Agreement of sources of one machine (agreement.csv).
 AGREEMENT_COLUMNS = [
     "machine", "collective", "algorithm", "mapping", "sources", "cells", "median_abs_difference_pct", "p90_abs_difference_pct",
 ]  # fmt: skip
@@ -44,7 +44,7 @@ CELL_COLUMNS = [
 
 
 class Context:
-    """Where a source is: the configuration, the results folder with its store, and the versions of what runs here."""
+    """Context of a source: configuration, results folder with its store, and versions of installed software."""
 
     def __init__(self, configuration: Configuration, results: Path):
         self.configuration = configuration
@@ -58,11 +58,11 @@ class Context:
 
     @functools.cached_property
     def versions(self) -> Versions:
-        """Versions of what runs here."""
+        """Versions of installed software."""
         return toolchain.versions()
 
     def read(self, work: Work) -> Record:
-        """What is stored; an empty record where nothing is, or what is there is damaged."""
+        """The stored record; empty if there is none or it is damaged."""
         try:
             return self.store.read(work)
         except Damaged:
@@ -84,12 +84,12 @@ class Rows:
 
 
 class Source(ABC):
-    """What one study gets its numbers from. A kind of source is a subclass in a file of its own in this folder."""
+    """The source of one study's numbers. Each kind is a subclass in a file of its own in this folder."""
 
-    #: The class of the description in the study's configuration (`Study.source`) that this kind of source is made of; None for
-    #: one that no study names.
+    #: The class of the description in the study's configuration (`Study.source`) for this kind of source; None for
+    #: kinds that are not configured by studies.
     described_by: ClassVar[type | None] = None
-    #: How often work is done: once, unless a kind of source says otherwise.
+    #: Number of launches: one, unless a kind of source overrides it.
     policy = Policy(1, 1)
 
     def __init__(self, study: Study, context: Context):
@@ -101,25 +101,25 @@ class Source(ABC):
         """The study's results."""
         return self.context.results / self.study.name
 
-    # What work it wants done
+    # Its work
 
     @abstractmethod
     def work(self) -> list[Work]:
-        """All that it wants done, as far as it is known now. Raises StudyError where something could not run."""
+        """All work known so far. Raises StudyError if some of it cannot run."""
 
     def rounds(self) -> dict[int, list[Work]]:
-        """The same by round, where one round follows from what another one measured; round 0 needs no other."""
+        """The same by round, if rounds depend on measurements of earlier ones; round 0 depends on none."""
         return {0: self.work()}
 
     def machine_of(self, work: Work) -> Machine:
-        """Where a piece of work is done."""
+        """The machine of a piece of work."""
         return self.study.machine
 
     def node_hours_ahead(self) -> float:
-        """What work that is not known yet may cost at most."""
+        """Upper limit of the cost of work that is not known yet."""
         return 0.0
 
-    # How it describes itself
+    # Its description
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
@@ -155,28 +155,28 @@ class Source(ABC):
         return json.dumps(document | own, indent=1, ensure_ascii=False).encode() + b"\n"
 
     def files(self) -> dict[str, bytes]:
-        """What is written before anything runs: path in the study's folder -> content."""
+        """Files written before anything runs: path in the study's folder -> content."""
         return {"study.json": self.study_json()}
 
-    # Which rows it has
+    # Its rows
 
     @abstractmethod
     def rows(self) -> Rows:
-        """What is known at this moment, of all work."""
+        """The current rows of all work."""
 
     def launched(self) -> list[Launched]:
-        """What its rows are launches of, for ranks.csv and edges.csv; nothing where that is not known."""
+        """The launches of its rows, for ranks.csv and edges.csv; empty if unknown."""
         return []
 
     def import_checks(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """What checks of rows that others measured found, and how far sources of one machine agree; nothing of own rows."""
+        """Findings of import checks and agreement of sources; empty for own measurements."""
         return [], []
 
     def collect(self) -> None:
         """Write cells.csv and measurements.csv, and before them ranks.csv, edges.csv, import-checks.csv and agreement.csv."""
         edges.write(self.study, self.launched(), self.context.catalogue, self.folder)
         if lock := toolchain.spack_lock():
-            # What was measured with, beside what was measured.
+            # The Spack lock in use, beside the measurements.
             write_if_changed(self.context.results / "spack.lock", lock.read_bytes())
         # Checks flag rows, so they come first.
         findings, agreeing = self.import_checks()
@@ -184,39 +184,39 @@ class Source(ABC):
         write_if_changed(self.folder / "agreement.csv", to_csv(AGREEMENT_COLUMNS, agreeing))
         self.rows().write(self.folder)
 
-    # What it needs, and what it makes possible
+    # Its requirements and products
 
     def absent(self) -> str:
-        """Why it cannot be had on this computer; empty where it can."""
+        """Why it is not available on this computer; empty if it is."""
         return ""
 
     def inputs(self) -> list[Path]:
-        """Files that its rows and their checks are made of, and that no run makes."""
+        """Input files of its rows and checks that are not made by a run."""
         return []
 
     def data(self) -> list[Path]:
-        """Those of them that are the study's own: somebody's measurements, with a source and a licence."""
+        """The study's own input files: measurements of other authors, with source and licence."""
         return []
 
     def needs(self) -> set[str]:
-        """The parts that it needs until it is measured: MPI libraries by name, and those of project/needs.py."""
+        """The parts required for measuring: MPI libraries by name, and those of project/needs.py."""
         return set()
 
     def products(self) -> list[str]:
-        """What a run makes of its measurements besides tables, models and figures: paths in the study's folder."""
+        """Products of a run besides tables, models and figures: paths in the study's folder."""
         found = ["tuning/README.md"] if "tuning" in self.study.analysis else []
         found += ["tables/sampling.csv"] if "replay_sampling" in self.study.analysis else []
         return found + (["tuning/sentences.csv"] if self.judged() else [])
 
     def judged(self) -> list[str]:
-        """The tables that tell how good its decisions are; none where nothing is decided."""
+        """The tables that judge its decisions; none if nothing is decided."""
         found = (
             ["tables/tuning-regret.csv", "tables/tuning-verification.csv"] if "tuning" in self.study.analysis else []
         )
         return found + (["tables/sampling.csv"] if "replay_sampling" in self.study.analysis else [])
 
     def check(self) -> None:
-        """Raise StudyError for anything that would stop a run of it."""
+        """Raise StudyError for any problem that would stop a run of it."""
         if reason := self.absent():
             raise StudyError(f"study {self.study.name}: {reason}")
         self.files()

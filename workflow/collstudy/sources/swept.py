@@ -1,4 +1,4 @@
-"""A study that sweeps: every point of its parameter space is a cell, measured or simulated."""
+"""A swept study: every point of its grid is measured or simulated."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SweptSource(Source):
 
     @functools.cached_property
     def grid(self) -> list[Cell]:
-        """All cells of the sweeps. Raises StudyError for one that cannot run, such as one whose ranks do not fit."""
+        """All cells of the sweeps. Raises StudyError for a cell that cannot run, for example if its ranks do not fit."""
         cells = expand(self.study, self.context.catalogue, self.context.versions)
         shapes = {(cell.mapping, cell.cycle, cell.nodes, cell.processes, cell.per_node): cell for cell in cells}
         for cell in shapes.values():
@@ -50,7 +50,7 @@ class SweptSource(Source):
         return {"compiler", *(mpi for sweep in self.study.sweeps for mpi in sweep.mpis)}
 
     def describe(self) -> dict[str, Any]:
-        """The grid, and how it is measured."""
+        """The grid and its settings."""
         return {
             "collectives": _collectives(self.study, self.context.catalogue),
             "decisions": _decisions(self.study, self.context.catalogue),
@@ -70,7 +70,7 @@ class SweptSource(Source):
             "simulator_version": (simulator_version() or "") if simulated else "",
             "iterations": sorted({cell.iterations for cell in cells if cell.collective not in APPLICATIONS}),
             "warmup": sorted({cell.warmup for cell in cells if cell.collective not in APPLICATIONS}),
-            # Those that a study chose instead of the library's default.
+            # Barriers set by a study instead of the library's default.
             "barriers": sorted({sweep.barrier for sweep in sweeps} - {"default"}),
             "launches": {"min": 1, "max": 1} if simulated else {"min": policy.minimum, "max": policy.maximum},
             "ci_width_pct": None if simulated else policy.ci_width_pct,
@@ -81,7 +81,7 @@ class SweptSource(Source):
         return of_cells(self.grid)
 
     def rows(self) -> Rows:
-        """What the store has of each cell."""
+        """The stored measurements of each cell."""
         return self.rows_of(self.cells())
 
     def rows_of(self, cells: list[Cell], timed: bool = False) -> Rows:
@@ -119,7 +119,7 @@ class SweptSource(Source):
 
 
 def label_of(choice: Choice, catalogue: Catalogue, collective: str) -> str:
-    """What a reader sees: the catalogue's label with the parameters, if any."""
+    """Display name: the catalogue's label with the parameters, if any."""
     label = catalogue.algorithms[collective][choice.name]["label"]
     return f"{label} ({choice.parameter_text})" if choice.parameters else label
 
@@ -147,7 +147,7 @@ def _collectives(study: Study, catalogue: Catalogue) -> dict[str, Any]:
 
 
 def _decisions(study: Study, catalogue: Catalogue) -> dict[str, list[dict[str, Any]]]:
-    """decisions() of each collective that a study of the simulated Open MPI has, and of those that it is made of."""
+    """decisions() of each collective of a study of the simulated Open MPI, and of their parts."""
     names = [sweep.collective for sweep in study.sweeps if sweep.mpis == ("smpi-openmpi",)]
     names += ["reduce", "bcast"] * ("allreduce" in names)
     default = {name: catalogue.algorithms[name]["default"].get("simulated", {}) for name in names}
@@ -159,7 +159,7 @@ def _extend(target: list, values: list) -> None:
 
 
 def _largest(record: Record, key: str) -> float | None:
-    """The largest of what the launches' provenance says; launches of an earlier version may not say it."""
+    """The largest value in the launches' provenance; launches of earlier versions may lack it."""
     return max(
         (value for launch in record.launches if (value := launch["provenance"].get(key)) is not None), default=None
     )

@@ -19,7 +19,7 @@ from collstudy.study.config import Application, Catalogue, Machine, ReplayPlan, 
 from collstudy.study.traces import REPLAY_IDENTITY, TRACE_IDENTITY, Replay, Trace
 from collstudy.study.work import Work, canonical
 
-#: Name of the replay that is compared with.
+#: Name of the base case of replays.
 DEFAULT = "default"
 
 
@@ -35,7 +35,7 @@ class TracedSource(Source):
 
     @functools.cached_property
     def found(self) -> tuple[list[Trace | Replay], list[dict[str, str]]]:
-        """All traces and replays, and what is left out with the reason. Raises StudyError where a program is missing."""
+        """All traces and replays, and those left out with the reason. Raises StudyError if a program is missing."""
         return jobs(self.study, self.asked, self.context.catalogue, self.context.versions)
 
     def work(self) -> list[Work]:
@@ -43,7 +43,7 @@ class TracedSource(Source):
         return list(self.found[0])
 
     def machine_of(self, work: Work) -> Machine:
-        """Replays have machines of their own."""
+        """Replays run on their own machines."""
         assert isinstance(work, Trace | Replay)
         return work.machine
 
@@ -52,7 +52,7 @@ class TracedSource(Source):
         return {"compiler", "applications", self.study.machine.mpi, *(["simulator"] if self.asked.replay else [])}
 
     def describe(self) -> dict[str, Any]:
-        """What study.json says of applications: where their traces and replays are, and how they are replayed."""
+        """Entry of study.json for applications: places of traces and replays, and settings of replays."""
         plan, (found, left_out) = self.asked.replay, self.found
         replay = (
             {"ranks": plan.ranks, "mapping": plan.mapping, "machines": [m.name for m in plan.machines]}
@@ -135,7 +135,7 @@ def _trace(application: Application, machine: Machine, versions: Versions) -> Tr
 def chosen_algorithms(catalogue: Catalogue, algorithms: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     """Variables of the collectives library, and SimGrid's own algorithms, that make a replay use *algorithms*.
 
-    What is not named is Open MPI's default: by the collectives library where it has it, else SimGrid's copy of the tables.
+    Other collectives use Open MPI's default: of the collectives library if it has it, otherwise SimGrid's copy of the tables.
     """
     environment, smpi = {}, {}
     for collective, entries in catalogue.algorithms.items():
@@ -156,7 +156,7 @@ def _replays(trace: Trace, plan: ReplayPlan, catalogue: Catalogue, versions: Ver
         if trace.application.name in entry.get("applications", [trace.application.name])
     ]
     for number, machine in enumerate(plan.machines):
-        # Alternatives are tried on the first machine; the others show what another network does.
+        # Alternatives are tried on the first machine; the others show the effect of another network.
         for entry in tried if number == 0 else tried[:1]:
             mapping = entry.get("mapping", plan.mapping)
             algorithms = entry.get("algorithms", {})
@@ -181,13 +181,13 @@ def _replays(trace: Trace, plan: ReplayPlan, catalogue: Catalogue, versions: Ver
 def jobs(
     study: Study, asked: Traced, catalogue: Catalogue, versions: Versions
 ) -> tuple[list[Trace | Replay], list[dict[str, str]]]:
-    """All traces and replays of a study, and what is left out with the reason. Raises StudyError where a program is missing."""
+    """All traces and replays of a study, and those left out with the reason. Raises StudyError if a program is missing."""
     if "openmpi" not in versions.mpi:
         raise StudyError("no Open MPI to run the applications with; ./study setup installs one")
     found: list[Trace | Replay] = []
     left_out = []
     for application in asked.applications:
-        # On a cluster the program may be on its nodes only.
+        # On a cluster the program may be installed on compute nodes only.
         if study.machine.kind == "local" and program_of(application) is None:
             program = command_words(application)[0]
             if not application.optional:

@@ -1,4 +1,4 @@
-"""What verifies a study's tuning files: the library's default and the rules file, on fresh launches of the same cells."""
+"""Verification of a study's tuning files: default and rules file on fresh launches of the same cells."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from collstudy.study.selection import Library, Rules
 from collstudy.tuning import emission, rules
 from collstudy.tuning.rules import Placement, Rule, selected
 
-#: Verified process counts of a placement: so many that decided, and so many between them, spread over the range.
+#: Verified process counts of a placement: number of deciding ones, and of ones between them, spread over the range.
 ON_GRID, OFF_GRID = 4, 3
 
 
@@ -90,7 +90,7 @@ def arms(cell: Cell, texts: dict[str, str], number: int) -> tuple[Cell, Cell]:
     """The default and the tuned cell of a verification; *number* makes them cells of their own, so launches are fresh."""
     default = replace(cell, selection=cell.selection.verified(number))
     if cell.deterministic:
-        # The barriers between the timed calls stay what they were; a barrier itself follows the rules.
+        # The barriers between the timed calls stay the same; a measured barrier follows the rules.
         assert isinstance(cell.selection, Library)
         kept = {
             k: v for k, v in cell.selection.variables.items() if k == "COLL_BARRIER" and cell.collective != "barrier"
@@ -102,7 +102,7 @@ def arms(cell: Cell, texts: dict[str, str], number: int) -> tuple[Cell, Cell]:
 
 
 class VerifyingSource(SweptSource):
-    """The cells that verify the files of *placements*: nothing of an imported study, or where no default was measured."""
+    """The cells that verify the files of *placements*; empty for imported studies and without a measured default."""
 
     described_by = None
 
@@ -118,11 +118,11 @@ class VerifyingSource(SweptSource):
         return [cell for pair in self.pairs() for cell in (pair.default, pair.tuned)]
 
     def rows(self) -> Rows:
-        """What the store has of both."""
+        """The stored measurements of both."""
         return self.rows_of(self.cells())
 
     def pairs(self) -> list[Pair]:
-        """What is compared."""
+        """The grid of the comparison."""
         cells = [cell for cell in self.grid if cell.algorithm == "default"]
         pairs = []
         for placement in self.placements:
@@ -143,7 +143,7 @@ class VerifyingSource(SweptSource):
 
     def _texts(self, placement: Placement) -> dict[str, str]:
         folder = self.folder / "tuning"
-        # Comments name a day and expected gains: they must not make another cell of the same rules.
+        # Comments contain a date and expected gains, which must not change the identity of the rules.
         own = emission.rules_path(folder, self.mpi, placement)
         if self.document["simulated"]:
             return {"library": self._library_text(placement)}
@@ -169,7 +169,7 @@ class VerifyingSource(SweptSource):
         return "".join(line.split(" #")[0] + "\n" for line in text.splitlines())
 
     def verified(self, pair: Pair) -> Iterable[Verified]:
-        """What the launches of a pair say, for each size; nothing where one of the two has none."""
+        """Comparison of a pair by size; empty if one of the two has no launches."""
         records = [self.context.store.read(cell) for cell in (pair.default, pair.tuned)]
         for record, cell in zip(records, (pair.default, pair.tuned), strict=True):
             if record.failure:

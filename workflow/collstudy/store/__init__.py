@@ -1,1 +1,1 @@
-"""What is known: one file for each cell."""
+"""The store of measurements: one file per cell."""

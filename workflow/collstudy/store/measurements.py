@@ -11,7 +11,7 @@ from collstudy.base.files import read_csv
 
 @dataclass(frozen=True)
 class Measurement:
-    """One row: what was measured, in which launch; *value* is the latency (us), or the bandwidth (MB/s) where there is none."""
+    """One row: point, launch and *value*, the latency (us) or, if there is none, the bandwidth (MB/s)."""
 
     collective: str
     algorithm: str
@@ -22,7 +22,7 @@ class Measurement:
     size: int | None
     launch: int
     value: float
-    #: The ranks of a pair, where the row is of one.
+    #: The ranks of a pair, for rows of pairs.
     pair: tuple[int, int] | None
 
     @property
@@ -32,7 +32,7 @@ class Measurement:
 
     @property
     def point(self) -> tuple:
-        """What all launches of one point have in common."""
+        """The fields that all launches of one point share."""
         where = (self.collective, self.algorithm, self.parameters, self.mapping, self.nodes, self.processes, self.size)
         return (*where, *(self.pair or ()))
 

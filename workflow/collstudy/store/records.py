@@ -27,13 +27,13 @@ from collstudy.study.work import Work, canonical
 
 
 class Damaged(Exception):
-    """A cell file that is not what was written, or not about the cell that its name says."""
+    """A cell file that differs from what was written, or belongs to another cell than its name states."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What planning needs to know of a cell: launches, the widest interval, whether the newest attempt failed, mean seconds,
-    and whether the proof says that something else was measured.
+    """Summary of a cell for planning: launches, the widest interval, whether the newest attempt failed, mean seconds,
+    and whether the verification found that something else was measured.
     """
 
     count: int = 0
@@ -44,13 +44,13 @@ class Summary:
 
     @property
     def status(self) -> str:
-        """In one word: failed, missing, unproved or measured."""
+        """failed, missing, unproved or measured."""
         if self.failed or not self.count:
             return "failed" if self.failed else "missing"
         return "unproved" if self.unproved else "measured"
 
     def stop(self, work: Work, policy: Policy) -> str | None:
-        """Why no further launch is needed: deterministic, narrow, limit; None when one is."""
+        """Why no further launch is needed: deterministic, narrow, limit; None if one is needed."""
         if work.deterministic:
             return "deterministic" if self.count else None
         if self.count >= policy.maximum:
@@ -62,10 +62,10 @@ class Summary:
 
 @dataclass(frozen=True)
 class Record:
-    """What the store has about a cell, a trace or a replay.
+    """The stored data of a cell, a trace or a replay.
 
     `launches`: list of {launch, samples: [{size_bytes, latency_us, ...}], provenance}; `proof`: see proof.py, or None;
-    `failure`: {reason, log, time} of the newest attempt, or None; `about`: all that the `about.json` of a trace or a replay says.
+    `failure`: {reason, log, time} of the newest attempt, or None; `about`: the content of `about.json` of a trace or a replay.
     """
 
     launches: tuple[dict[str, Any], ...] = ()
@@ -85,14 +85,14 @@ class Record:
         return None if not widths or None in widths else max(widths)
 
     def stop(self, work: Work, policy: Policy) -> str | None:
-        """Why no further launch is needed: deterministic, narrow, limit; None when one is."""
+        """Why no further launch is needed: deterministic, narrow, limit; None if one is needed."""
         count = len(self.launches)
-        # The interval takes long to compute and matters only in between.
+        # The interval is expensive to compute and matters only between the two limits.
         width = self.interval_width_pct() if policy.minimum <= count < policy.maximum else None
         return Summary(count, width).stop(work, policy)
 
     def proved(self) -> bool | None:
-        """Whether the forced algorithm ran and the ranks landed as asked; None where there was nothing to prove."""
+        """Whether the forced algorithm ran and the ranks were placed as requested; None if there was nothing to verify."""
         if self.proof is None:
             return None
         return False if self.proof["placed"] is False else self.proof["used"]
@@ -105,11 +105,11 @@ class Record:
             return "missing", "not measured yet"
         if self.proved() is False:
             detail = self.proof["detail"] if self.proof else ""
-            return "unproved", detail or "the ranks did not land on cores of their own"
+            return "unproved", detail or "the ranks were not placed on cores of their own"
         return "measured", ""
 
     def content(self) -> dict[str, Any]:
-        """What was measured of a cell, as plain JSON values: all of the cell's file that its digest is of."""
+        """The measurements of a cell as plain JSON values: the part of the file that its digest covers."""
         return {"proof": self.proof, "failure": self.failure, "launches": list(self.launches)}
 
     def summary(self) -> Summary:
@@ -122,7 +122,7 @@ class Record:
 
 
 def content_digest(content: dict[str, Any]) -> str:
-    """SHA-256 of what was measured (Record.content), in hexadecimal."""
+    """SHA-256 of the measurements (Record.content), in hexadecimal."""
     return hashlib.sha256(canonical(content)).hexdigest()
 
 
@@ -141,7 +141,7 @@ def _files_of(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def check_record(record: Record, cell: Cell) -> None:
-    """Raise ValueError, with what is wrong, for launches that no measurement of *cell* can have left."""
+    """Raise ValueError, with the problem, for launches that cannot be measurements of *cell*."""
     numbers = [launch["launch"] for launch in record.launches]
     if numbers != list(range(1, len(numbers) + 1)):
         raise ValueError(f"its launches are numbered {numbers}, not from 1 on")
@@ -154,7 +154,7 @@ def check_record(record: Record, cell: Cell) -> None:
             if "latency_us" not in sample and "bandwidth_mb_s" not in sample:
                 raise ValueError(f"{where} has neither a latency nor a bandwidth at size {sample.get('size_bytes')}")
             for name, value in sample.items():
-                # A pipeline of operations is complete without a size; whatever else there is, is a number.
+                # A pipeline of operations is complete without a size; every other value is a number.
                 if value is not None or name in ("latency_us", "bandwidth_mb_s"):
                     _check_number(value, f"{where}: {name}")
         for part in ("library", "provenance"):
@@ -169,9 +169,9 @@ def check_record(record: Record, cell: Cell) -> None:
             if record.proof[key] not in (True, False, None):
                 raise ValueError(f"proof.{key} is {_short(record.proof[key])}")
         if not isinstance(record.proof["detail"], str):
-            raise ValueError("proof.detail is no text")
+            raise ValueError("proof.detail is not a text")
     if record.failure is not None and not isinstance(record.failure["reason"], str):
-        raise ValueError("failure.reason is no text")
+        raise ValueError("failure.reason is not a text")
 
 
 def _check_number(value: Any, where: str) -> None:
@@ -185,12 +185,12 @@ def _short(value: Any) -> str:
     return text if len(text) <= 100 else f"{text[:80]}..."
 
 
-#: What `.summaries.json` remembers of a cell: size, mtime, inode and ctime of its file, and the fields of its Summary.
+#: Entry of a cell in `.summaries.json`: size, mtime, inode and ctime of its file, and the fields of its Summary.
 _REMEMBERED = (int, int, int, int, int, (int, float, type(None)), bool, (int, float, type(None)), bool)
 
 
 def _remembered(path: Path) -> dict[str, list[Any]]:
-    """The entries of `.summaries.json` that have their form; those of other versions, and of another file, are forgotten."""
+    """The valid entries of `.summaries.json`; entries of other versions or other files are dropped."""
     try:
         known = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
@@ -209,15 +209,15 @@ class Store:
 
     def __init__(self, results: Path):
         self.results = results
-        #: Where `summaries` remembers; may be deleted at any time.
+        #: The cache of `summaries`; may be deleted at any time.
         self.memory = results / ".summaries.json"
 
     def file(self, work: Work) -> Path:
-        """The file that says what is kept."""
+        """The file with the stored data."""
         return self.results / work.path_text
 
     def read(self, work: Work) -> Record:
-        """Return what is stored; an empty record where nothing is. Raises Damaged."""
+        """Return the stored data, or an empty record if there are none. Raises Damaged."""
         path = self.file(work)
         try:
             content = path.read_bytes()
@@ -230,22 +230,22 @@ class Store:
         return self.checked(content, work)[0]
 
     def checked(self, content: bytes, work: Work) -> tuple[Record, bool]:
-        """The record in the file of a piece of work, and whether it has a digest of what was measured. Raises Damaged."""
+        """The record in the file of a piece of work, and whether it has a digest. Raises Damaged."""
         path = self.file(work)
         try:
             document = json.loads(content)
             identity = document["identity" if work.in_folder else "cell"]
             if document["digest"] != work.digest or canonical(identity) != canonical(work.identity()):
-                raise Damaged(f"{path}: its content is not about the {type(work).__name__.lower()} of its name")
+                raise Damaged(f"{path}: its content belongs to another {type(work).__name__.lower()} than its name")
             if work.in_folder:
                 sealed = self._check_folder(path, document)
                 return self._record_of(work, document), sealed
             assert isinstance(work, Cell)
             record = Record(tuple(document["launches"]), document["proof"], document["failure"])
-            # Files of earlier versions have no digest of what was measured; they get one when they are written again.
+            # Files of earlier versions have no digest; they get one when they are written again.
             sealed = "content" in document
             if sealed and document["content"] != content_digest(record.content()):
-                raise Damaged(f"{path}: what it holds is not what was written (the digest of its content does not fit)")
+                raise Damaged(f"{path}: its content was changed after it was written (the digest differs)")
             check_record(record, work)
             return record, sealed
         except RecursionError:
@@ -254,15 +254,15 @@ class Store:
             raise Damaged(f"{path}: {error}") from None
         except (AttributeError, KeyError, TypeError) as error:
             kind = type(work).__name__.lower()
-            raise Damaged(f"{path}: it has not the form of a {kind}: {type(error).__name__}: {error}") from None
+            raise Damaged(f"{path}: it is not a valid {kind} file: {type(error).__name__}: {error}") from None
 
     def _record_of(self, work: Work, about: dict[str, Any]) -> Record:
-        """What a folder says, as a record of one launch or of a failure; nothing where a part that it needs is gone or another."""
+        """The content of a folder as a record of one launch or of a failure; empty if a required part is missing or has changed."""
         if about["failure"]:
             return Record(failure={"reason": about["failure"]}, about=about)
         if isinstance(work, Replay):
             if self.about(work.trace).get("calls_sha256") != about["calls_sha256"]:
-                return Record()  # of a trace that is gone
+                return Record()  # of a deleted trace
             took = about["makespan_us"]
         else:
             if not (self.file(work).parent / "calls.csv.gz").exists():
@@ -292,7 +292,7 @@ class Store:
                 raise Damaged(f"{path}: it is not what was written (its digest does not fit)")
 
     def about(self, work: Work) -> dict[str, Any]:
-        """What the `about.json` of a trace or a replay says; empty where nothing is kept, or nothing that counts."""
+        """The content of `about.json` of a trace or a replay; empty if nothing valid is stored."""
         try:
             return self.read(work).about or {}
         except Damaged:
@@ -317,7 +317,7 @@ class Store:
     def summaries(self, works: Sequence[Work]) -> list[tuple[Summary, int]]:
         """Summary and time stamp (ns; 0 without a file) of many cells, traces and replays. A damaged file counts as none.
 
-        A file that has not changed since it was last looked at is not read again: `memory` remembers.
+        A file that has not changed since it was last read is not read again (cache: `memory`).
         """
         known: dict[str, list[Any]] = {}
         for path in dict.fromkeys((self.results / ".summaries.json", self.memory)):
@@ -336,10 +336,10 @@ class Store:
                     raise
                 found.append((Summary(), 0))
                 continue
-            # A file that was changed in place and got its old time stamp back has another ctime.
+            # A file that was changed in place and whose time stamp was restored has another ctime.
             key = [state.st_size, state.st_mtime_ns, state.st_ino, state.st_ctime_ns]
             entry = known.get(name)
-            # What a replay is worth depends on its trace.
+            # The validity of a replay depends on its trace.
             if entry and not work.needs and entry[: len(key)] == key:
                 summary = Summary(*entry[len(key) :])
             else:
@@ -351,7 +351,7 @@ class Store:
                 fresh[name] = [*key, *dataclasses.astuple(summary)]
             found.append((summary, state.st_mtime_ns if summary.count or summary.failed else 0))
         if fresh:
-            # Only a memory: a full disk, or a folder in its place, is for somebody else to complain about.
+            # Only a cache: a full disk, or a folder in its place, is reported elsewhere.
             with contextlib.suppress(OSError):
                 write_atomically(self.memory, json.dumps(known | fresh, separators=(",", ":")).encode())
         return found
@@ -369,7 +369,7 @@ class Store:
         return aside
 
     def write(self, cell: Cell, record: Record, stop: str | None) -> None:
-        """Keep a record; the caller holds the cell's lock. Raises ValueError for one that could not be read again."""
+        """Store a record; the caller holds the cell's lock. Raises ValueError for a record that could not be read back."""
         check_record(record, cell)
         document = {
             "digest": cell.digest,
@@ -381,11 +381,11 @@ class Store:
         write_atomically(self.file(cell), json.dumps(document, indent=1).encode() + b"\n")
 
     def block_lock(self, name: str) -> contextlib.AbstractContextManager[None]:
-        """Lock against another runner of the same block; `block_runs` asks for it."""
+        """Lock against another runner of the same block; `block_runs` tests it."""
         return locked(self.results / ".locks" / f"{name}.lock")
 
     def block_runs(self, name: str) -> bool:
-        """Whether somebody holds the lock of a block at this moment."""
+        """Whether the lock of a block is held at this moment."""
         try:
             with open(self.results / ".locks" / f"{name}.lock") as stream:
                 fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -1,1 +1,1 @@
-"""What is asked: configuration, cells and their identity, placement of ranks."""
+"""What is to be measured: configuration, cells and their identity, placement of ranks."""

@@ -1,4 +1,4 @@
-"""Expand a study to cells; a cell's identity is the digest of all that decides its number."""
+"""Expand a study to cells; a cell's identity is the digest of everything that determines its numbers."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from collstudy.study.placement import Core, nodes_of_pairs, place
 from collstudy.study.selection import Default, Library, Rate, Selection, Switch
 from collstudy.study.work import Work
 
-#: Raise it when the meaning of a cell's fields changes: old files then no longer count as measured.
+#: Raise it when the meaning of a cell's fields changes: old files are then no longer used.
 IDENTITY_VERSION = 1
-#: The same for simulated machines with `core_gb_s`. 2: lazy updates no longer meet FATPIPE links.
+#: The same for simulated machines with `core_gb_s`. 2: no lazy updates with FATPIPE links.
 CORE_LINKS_VERSION = 2
 #: The same for calibrated ones. 3: a sender's next message, the turn of another sender, shares of a core, two eager limits.
 MESSAGES_VERSION = 3
@@ -23,7 +23,7 @@ MESSAGES_VERSION = 3
 
 @dataclass(frozen=True)
 class Cell(Work):
-    """One fully resolved point. `identity()` is what its digest is made of."""
+    """One fully resolved point; its digest is computed from `identity()`."""
 
     machine: dict[str, Any]
     suite: dict[str, str]
@@ -44,16 +44,16 @@ class Cell(Work):
     pattern: str | None = field(default=None, compare=False)
 
     def identity(self) -> dict[str, Any]:
-        """All that can change the number, as plain JSON values."""
+        """Everything that can change the result, as plain JSON values."""
         # Not asdict, which copies everything: studies have tens of thousands of cells.
         found = {"identity_version": IDENTITY_VERSION, **{name: getattr(self, name) for name in IDENTITY_FIELDS}}
         found["selection"] = self.selection.to_json()
         if self.hosts is None:
-            del found["hosts"]  # as in cells that were measured before mappings could have an order of hosts
+            del found["hosts"]  # as in cells measured before mappings had an order of hosts
         return found
 
     def place(self, machine: Machine) -> list[Core]:
-        """The core of each rank. Raises StudyError when they do not fit."""
+        """The core of each rank. Raises StudyError if they do not fit."""
         return place(machine, self.cycle, self.nodes, self.processes, self.per_node, self.hosts)
 
     @property
@@ -65,12 +65,12 @@ class Cell(Work):
 
     @property
     def deterministic(self) -> bool:
-        """Whether every launch gives the same number, so that one is enough."""
+        """Whether every launch gives the same result, so that one suffices."""
         return self.machine["kind"] == "simulated"
 
     @property
     def proved(self) -> bool:
-        """A simulator does what it is told."""
+        """A simulator always runs the selected algorithm."""
         return not self.deterministic
 
     @property
@@ -79,7 +79,7 @@ class Cell(Work):
         return self.collective, self.mapping, self.processes, self.per_node
 
     def document(self) -> dict[str, Any]:
-        """Its identity, and the messages that prove it."""
+        """Its identity, and the message pattern that verifies it."""
         return {"cell": self.identity(), "pattern": self.pattern}
 
     @property
@@ -89,7 +89,7 @@ class Cell(Work):
 
     @property
     def row_sizes(self) -> list[int | None]:
-        """The size of each row that one launch prints: every size, for `pairs` once for each two ranks."""
+        """The size of each row of a launch's output: every size, for `pairs` once for each pair of ranks."""
         if self.collective != "pairs":
             return self.size_list
         return [size for size in self.size_list for _ in range(self.processes * (self.processes - 1) // 2)]
@@ -102,14 +102,14 @@ class Cell(Work):
         return f"{self.collective} {text} mapping {self.mapping} nodes {self.nodes} processes {self.processes} on {self.machine['name']}"
 
 
-#: How a cell is proved (`pattern`) cannot change its number.
+#: The verification of a cell (`pattern`) cannot change its numbers.
 IDENTITY_FIELDS = tuple(f.name for f in fields(Cell) if f.name != "pattern")
 
 
 def machine_identity(machine: Machine, host: dict[str, str]) -> dict[str, Any]:
-    """The part of a machine that decides numbers; *host* describes this computer and counts for a local machine only."""
+    """The part of a machine that affects results; *host* describes this computer and is used for a local machine only."""
     if machine.kind == "slurm":
-        # Latencies and bandwidths in the file describe the simulation of a machine; a real one has its own.
+        # Latencies and bandwidths in the file describe a simulated machine; a real one has its own.
         levels = [{"name": level.name, "count": level.count} for level in machine.levels]
     else:
         levels = [{k: v for k, v in asdict(level).items() if v is not None} for level in machine.levels]
@@ -132,11 +132,11 @@ def machine_identity(machine: Machine, host: dict[str, str]) -> dict[str, Any]:
 def selected_by(
     catalogue: Catalogue, collective: str, choice: Choice, mpi: str, library: str, barrier: str = "default"
 ) -> Selection:
-    """How the MPI library *mpi* is told to use an algorithm.
+    """The selection that makes the MPI library *mpi* use an algorithm.
 
-    The simulator runs Open MPI's algorithms by the collectives library, the barriers between timed calls included (they leak
-    into the number, Open MPI issue 11022).
-    Raises StudyError when the catalogue does not say how.
+    The simulator runs Open MPI's algorithms through the collectives library, including the barriers between timed calls (their exit
+    skew biases the measured latency, Open MPI issue 11022).
+    Raises StudyError if the catalogue has no entry for it.
     """
     entry, parameters = catalogue.algorithms[collective][choice.name], dict(choice.parameters)
     if choice.name == "default" and parameters:
@@ -168,7 +168,7 @@ def _simulated_selection(
         return Default() if entry["parameters"] else Switch("smpi", entry["smpi"])
     texts = {variable(collective): library_text({**own, **entry["parameters"]})} if own else {}
     if own and "simulated" not in entry:
-        # On each level of a hierarchy the same collectives as those that the simulated default runs.
+        # On each level of a hierarchy the same collectives as those of the simulated default.
         texts["COLL_BASE"] = "ompi"
     if collective != "barrier":
         texts["COLL_BARRIER"] = library_text(catalogue.algorithms["barrier"][barrier]["simulated"])
@@ -178,7 +178,7 @@ def _simulated_selection(
 def _inside(
     catalogue: Catalogue, collective: str, entry: dict[str, Any], choice: Choice, mpi: str
 ) -> dict[str, Any] | None:
-    """How the non-blocking collective inside of a pipelined one is chosen: {collective, algorithm}; None where there is none."""
+    """The selection of the non-blocking collective inside of a pipelined one: {collective, algorithm}; None if there is none."""
     if "inside" not in entry:
         return None
     chosen = catalogue.algorithms[f"i{collective}"].get(entry["inside"], {})
@@ -191,15 +191,13 @@ def variable(collective: str) -> str:
 
 
 def library_text(chosen: dict[str, Any]) -> str:
-    """`algorithm[:key=value...]` as the collectives library reads it."""
+    """`algorithm[:key=value...]` in the syntax of the collectives library."""
     return chosen["algorithm"] + "".join(f":{k}={v}" for k, v in sorted(chosen.items()) if k != "algorithm")
 
 
 def _unknown(choice: Choice, collective: str, mpi: str) -> NoReturn:
     extra = f" with {choice.parameter_text}" if choice.parameters else ""
-    raise StudyError(
-        f"config/algorithms.yaml: {collective} {choice.name}{extra} has no entry that tells {mpi} to use it"
-    )
+    raise StudyError(f"config/algorithms.yaml: {collective} {choice.name}{extra} has no entry for {mpi}")
 
 
 def cell_from(identity: dict[str, Any], pattern: str | None = None) -> Cell:
@@ -224,18 +222,18 @@ def expand(study: Study, catalogue: Catalogue, versions: Versions) -> list[Cell]
 
 @dataclass(frozen=True)
 class Versions:
-    """What the toolchain found: versions by name, and this computer (see toolchain.py)."""
+    """The toolchain's findings: versions by name, and this computer (see toolchain.py)."""
 
     suite: dict[str, dict[str, str]]
     mpi: dict[str, dict[str, str]]
     library: str
     host: dict[str, str]
-    #: Name and version of the program that measures what no suite does, by `collective`.
+    #: Name and version of the program for tests that no suite has, by `collective`.
     own: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
 def _orders(sweep: Sweep, catalogue: Catalogue) -> list[tuple[str, tuple[str, ...], dict[str, Any] | None]]:
-    """The mappings of a sweep with their cycles and orders of hosts. Two ranks that cycle over a level differ at it and at no outer one."""
+    """The mappings of a sweep with cycles and orders of hosts. Two ranks that cycle over a level differ at it, not at an outer one."""
     if sweep.levels:
         return [(mapping, (level,), None) for mapping, level in zip(sweep.mappings, sweep.levels, strict=True)]
     entries = {mapping: catalogue.mappings[mapping] for mapping in sweep.mappings}
@@ -248,14 +246,16 @@ def _expand_sweep(
     for mpi in sweep.mpis:
         known = versions.mpi.get(mpi)
         if known is None:
-            hint = "; ./study run installs mpich and impi for the studies that it is given by name"
+            hint = "; ./study run STUDY installs mpich and impi for the studies that it names"
             raise StudyError(f"machine {machine.name}: MPI {mpi!r} is not installed" + allowed(versions.mpi) + hint)
         suite = versions.own.get(sweep.collective) or versions.suite[mpi]
         if len(sweep.sizes or ()) == 3 and suite["name"] != "collbench":
-            raise StudyError(f"{sweep.collective}: sizes.factor is known to collbench only; {suite['name']} doubles")
+            raise StudyError(
+                f"{sweep.collective}: only collbench supports sizes.factor; {suite['name']} doubles the sizes"
+            )
         for choice in sweep.algorithms:
             if sweep.collective in APPLICATIONS:
-                # The rate decides the numbers of these cells only, so it is theirs and not part of the machine's identity.
+                # The rate affects these cells only, so it is part of their identity and not of the machine's.
                 chosen: Selection = Rate(machine.core_gflops) if machine.kind == "simulated" else Default()
             else:
                 chosen = selected_by(catalogue, sweep.collective, choice, mpi, versions.library, sweep.barrier)

@@ -1,4 +1,4 @@
-"""What a schema cannot say of the configuration: checks across keys, files and what is installed. Each raises StudyError."""
+"""Checks of the configuration beyond its schema: across keys, files and installed software. Each raises StudyError."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 #: The most cores of a machine: placements list them one by one.
 MOST_CORES = 2**20
-#: Keys of a machine that belong to one kind of it.
+#: Keys of a machine that are allowed for one kind only.
 KEYS_OF_KIND = {"simulation": "simulated", "calibration": "simulated", "slurm": "slurm"}
 
 
 def check_kind(raw: dict[str, Any], at: Callable[[str], Place]) -> None:
-    """A machine's keys and MPI library are those of its kind."""
+    """Check that a machine's keys and MPI library are allowed for its kind."""
     kind = raw["kind"]
     for key, wanted in KEYS_OF_KIND.items():
         if key in raw and kind != wanted:
@@ -39,7 +39,7 @@ def check_kind(raw: dict[str, Any], at: Callable[[str], Place]) -> None:
 
 
 def check_levels(names: Sequence[str], counts: Sequence[int], where: Place) -> None:
-    """Each level once, from the outermost to core, and not more cores than can be listed."""
+    """Check that each level appears once, from the outermost to core, and that there are not too many cores."""
     if names[-1] != "core":
         raise StudyError(f"{where}: the last (innermost) of the levels must be core, not {names[-1]}")
     for index, name in enumerate(names):
@@ -48,14 +48,14 @@ def check_levels(names: Sequence[str], counts: Sequence[int], where: Place) -> N
     for index, (outer, inner) in enumerate(itertools.pairwise(names)):
         if LEVELS.index(outer) > LEVELS.index(inner):
             raise StudyError(
-                f"{where / (index + 1)}: {inner} is inside of {outer}; allowed is the order " + ", ".join(LEVELS)
+                f"{where / (index + 1)}: {inner} cannot be inside of {outer}; allowed is the order " + ", ".join(LEVELS)
             )
     if math.prod(counts) > MOST_CORES:
         raise StudyError(f"{where}: {math.prod(counts)} cores in all; allowed are at most {MOST_CORES}")
 
 
 def check_simulation(simulation: dict[str, Any], levels: Sequence[str], where: Place) -> None:
-    """Cost tables ascend and are of levels that the machine has; SimGrid takes the options that are meant for it."""
+    """Check that cost tables ascend and name existing levels, and that SimGrid accepts its options."""
     tables = {(key,): simulation[key] for key in ("send_us", "receive_us") if key in simulation}
     tables |= {("delay_us", name): points for name, points in simulation.get("delay_us", {}).items()}
     for keys, points in tables.items():
@@ -70,18 +70,18 @@ def check_simulation(simulation: dict[str, Any], levels: Sequence[str], where: P
             if name not in levels:
                 raise StudyError(f"{where / key / name}: the machine has no level {name!r}{allowed(levels)}")
     if "delay_us" in simulation and levels[-1] not in simulation["delay_us"]:
-        raise StudyError(f"{where / 'delay_us'} lacks the level {levels[-1]!r}, from which the others go on")
+        raise StudyError(f"{where / 'delay_us'} lacks the level {levels[-1]!r}, which the others extend")
     if simulation.get("smpi"):
         problem = refused_by_simgrid(tuple(simulation["smpi"].items()))
         if problem:
-            raise StudyError(f"{where / 'smpi'}: SimGrid refuses it: {problem}")
+            raise StudyError(f"{where / 'smpi'}: SimGrid rejects it: {problem}")
 
 
 @functools.cache
 def refused_by_simgrid(options: tuple[tuple[str, Any], ...]) -> str:
-    """Why the installed SimGrid does not start with these options; empty where it does, or where there is none to ask.
+    """Why the installed SimGrid does not start with these options; empty if it does, or if it is not installed.
 
-    A broadcast between two ranks is simulated with them: SimGrid reads some options only when it uses them.
+    A broadcast between two ranks is simulated: SimGrid reads some options only when it uses them.
     """
     program = SETUP / "build" / "simulated" / "bench" / "collbench_bcast"
     if not shutil.which("smpirun") or not program.exists():
@@ -103,7 +103,7 @@ def refused_by_simgrid(options: tuple[tuple[str, Any], ...]) -> str:
                     [*command, *settings, *sweep], capture_output=True, text=True, timeout=60, check=False, cwd=folder
                 )
             except (OSError, subprocess.TimeoutExpired):
-                return None  # it says nothing about the options
+                return None  # this does not concern the options
 
         done, plain = run([f"--cfg={key}:{value}" for key, value in options]), None
         if done is not None and done.returncode:
@@ -124,7 +124,7 @@ def refused_by_simgrid(options: tuple[tuple[str, Any], ...]) -> str:
 
 
 def check_catalogue(catalogue: dict[str, dict[str, dict[str, Any]]], where: Place) -> None:
-    """Collectives, patterns and algorithms of the collectives library that the catalogue names exist."""
+    """Check that collectives, patterns and algorithms of the collectives library named by the catalogue exist."""
     known = (*SIZED, *UNSIZED, *APPLICATIONS)
     own = library_algorithms()
     for collective, entries in catalogue.items():
@@ -152,7 +152,7 @@ def check_catalogue(catalogue: dict[str, dict[str, dict[str, Any]]], where: Plac
 
 @functools.cache
 def library_algorithms() -> dict[str, tuple[str, ...]]:
-    """The algorithms of the collectives library by collective, from its source; empty in a data package, which has none."""
+    """The algorithms of the collectives library by collective, from its source; empty in a data package without sources."""
     found: dict[str, tuple[str, ...]] = {}
     for path in sorted((ROOT / "workflow" / "native" / "coll" / "algorithms").glob("*.c")):
         text = path.read_text(encoding="utf-8")
@@ -164,7 +164,7 @@ def library_algorithms() -> dict[str, tuple[str, ...]]:
 
 
 def check_analysis(analysis: dict[str, Any], catalogue: dict[str, dict[str, Any]], where: Place) -> None:
-    """Classes are ranges beside each other, and every name is one of the catalogue."""
+    """Check that classes do not overlap, and that every name is in the catalogue."""
     for key in ("size_classes", "process_classes"):
         _check_classes(analysis.get(key, []), where / key)
     knots = analysis.get("barrier_tree_knots", [])
@@ -199,14 +199,14 @@ def _check_classes(classes: list[dict[str, Any]], where: Place) -> None:
 
 
 def check_grid(analysis: dict[str, Any], collectives: dict[str, Any], where: Place) -> None:
-    """What the analysis names is measured. *collectives*: {algorithms: [{name}], processes, sizes} by collective, as in study.json."""
+    """Check that the analysis refers to the grid: *collectives* = {algorithms: [{name}], processes, sizes} by collective."""
     mine = {name: entry for name, entry in collectives.items() if name not in POINT_TO_POINT}
     processes = sorted({count for entry in mine.values() for count in entry["processes"]})
     fit = analysis.get("extrapolation", {}).get("fit_up_to")
     if fit is not None and not (processes and processes[0] <= fit < processes[-1]):
         measured = f"{processes[0]} to {processes[-1]}" if processes else "none of a collective"
         raise StudyError(
-            f"{where / 'extrapolation' / 'fit_up_to'} is {fit}, and nothing is left on one side; the study's numbers of processes are "
+            f"{where / 'extrapolation' / 'fit_up_to'} is {fit}, which leaves one side empty; the study's numbers of processes are "
             f"{measured}"
         )
     sizes = {size for entry in mine.values() for size in entry["sizes"]}
@@ -225,7 +225,7 @@ def check_grid(analysis: dict[str, Any], collectives: dict[str, Any], where: Pla
 
 
 def check_chapter(raw: dict[str, Any], sweeps: Sequence[Sweep], where: Place) -> None:
-    """A chapter answers the question that the study asks: it finds in it what it shows."""
+    """Check that the study has the data that its chapter shows."""
     named = [sweep.collective for sweep in sweeps]
     named += [entry.get("collective") for entry in raw.get("import", {}).get("files", ())]
     collective = any(name not in (*POINT_TO_POINT, *APPLICATIONS) for name in named)
@@ -251,6 +251,6 @@ def check_chapter(raw: dict[str, Any], sweeps: Sequence[Sweep], where: Place) ->
     if not there:
         fitting = [name for name, (_, fits) in needs.items() if fits]
         raise StudyError(
-            f"{where}: the chapter {raw['chapter']} needs {what}, which this study has not; chapters that fit it: "
+            f"{where}: the chapter {raw['chapter']} needs {what}, which this study does not have; suitable chapters: "
             + (", ".join(fitting) or "none")
         )

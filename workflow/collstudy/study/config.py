@@ -17,7 +17,7 @@ from collstudy.study.document import Place, read_document, read_yaml, shown
 from collstudy.study.names import APPLICATIONS, IMPORTED_ONLY, MPIS, POINT_TO_POINT, SIZED, check_name
 from collstudy.study.names import NON_BLOCKING as NON_BLOCKING
 
-#: What fitted costs by level and size replace of a machine's `simulation`.
+#: Keys of a machine's `simulation` that fitted costs by level and size replace.
 REPLACED_BY_FIT = (
     "send_overhead_us", "receive_overhead_us", "async_small_bytes", "latency_factor", "bandwidth_factor",
     "bandwidth_by_level",
@@ -30,7 +30,7 @@ class Level:
 
     Latency (us) and bandwidth (GB/s) are those of a message whose end points differ at this level and agree outside of it;
     `shared_gb_s` is what all messages that cross one unit of this level share (a socket's memory bus, a node's NIC); with
-    `full_duplex` each direction has it. None stands for what a file does not say, so that identities do not change.
+    `full_duplex` each direction has it. None stands for keys that a file omits, so that identities do not change.
     """
 
     name: str
@@ -87,7 +87,7 @@ class Choice:
 
     @property
     def parameter_text(self) -> str:
-        """`key=value;...` in alphabetical order; empty when there are none."""
+        """`key=value;...` in alphabetical order; empty if there are none."""
         return ";".join(f"{k}={v}" for k, v in sorted(self.parameters))
 
 
@@ -114,7 +114,7 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Policy:
-    """How many launches a cell gets: at least `minimum`, then until the interval is narrow enough or `maximum` is reached.
+    """Number of launches of a cell: at least `minimum`, then until the interval is narrow enough or `maximum` is reached.
 
     `ci_width_pct` is the width of the confidence interval of the median, in percent of the median.
     """
@@ -126,7 +126,7 @@ class Policy:
 
 @dataclass(frozen=True)
 class Sampling:
-    """How a study measures only a part of its grid, in rounds; see config/README.md. Budgets in node-minutes, start-up in s."""
+    """Settings of a sampled study (config/README.md). Budgets in node-minutes, start-up in s."""
 
     rounds: int = 5
     first_pct: float = 1.0
@@ -139,9 +139,9 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Application:
-    """A program that is traced: `mpirun -n ranks command`, in a folder of its own in which `prepare` (a shell command) was run.
+    """A program to be traced: `mpirun -n ranks command`, in a folder of its own after `prepare` (a shell command).
 
-    One that is `optional` is left out where its program is not installed.
+    An `optional` one is left out if its program is not installed.
     """
 
     name: str
@@ -155,9 +155,9 @@ class Application:
 
 @dataclass(frozen=True)
 class ReplayPlan:
-    """How the traces of a study are replayed: on which simulated machines, with how many ranks, and what is tried instead.
+    """Replays of a study's traces: simulated machines, number of ranks, and alternatives.
 
-    An alternative is {label, algorithms: {collective: name}, mapping, applications}; what it does not say is as in the plan.
+    An alternative is {label, algorithms: {collective: name}, mapping, applications}; omitted keys are those of the plan.
     """
 
     machines: tuple[Machine, ...]
@@ -168,7 +168,7 @@ class ReplayPlan:
 
 @dataclass(frozen=True)
 class Swept:
-    """A study that gets its numbers from every point of its sweeps."""
+    """Source of numbers: every point of the sweeps."""
 
     sweeps: tuple[Sweep, ...]
     policy: Policy
@@ -176,34 +176,34 @@ class Swept:
 
 @dataclass(frozen=True)
 class Sampled(Swept):
-    """A study that gets its numbers from the points that rounds ask for."""
+    """Source of numbers: the points selected by rounds."""
 
     sampling: Sampling
 
 
 @dataclass(frozen=True)
 class Imported:
-    """A study that gets its numbers from files: entries of the study's YAML, and what is said of the suite and the MPI library."""
+    """Source of numbers: files (entries of the study's YAML), with their suite and MPI library."""
 
     files: tuple[dict[str, Any], ...]
     suite: str = "unknown"
     suite_version: str = "unknown"
     mpi: str = "unknown"
     mpi_version: str = "unknown"
-    #: By collective and algorithm: the name that a publication printed, where it is not the true one.
+    #: By collective and algorithm: the name printed in a publication, if it is not the true one.
     printed: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Gathered:
-    """A study of the measurements that other studies have."""
+    """Source of numbers: the measurements of other studies."""
 
     gather: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Traced:
-    """A study that gets its numbers from traces of applications, and from replays of these."""
+    """Source of numbers: traces of applications and their replays."""
 
     applications: tuple[Application, ...]
     replay: ReplayPlan | None = None
@@ -224,7 +224,7 @@ class Study:
 
     @property
     def sweeps(self) -> tuple[Sweep, ...]:
-        """The sweeps of a study that has some."""
+        """The sweeps of the study, if any."""
         return self.source.sweeps if isinstance(self.source, Swept) else ()
 
 
@@ -273,27 +273,27 @@ def expand_integers(spec: list[int] | dict[str, int], where: Place | str) -> tup
 
 @dataclass(frozen=True)
 class Catalogue:
-    """Algorithms by collective, and mappings, as their files say."""
+    """Algorithms by collective, and mappings, as in their files."""
 
     algorithms: dict[str, dict[str, dict[str, Any]]]
     mappings: dict[str, dict[str, Any]]
 
     def pattern(self, collective: str, algorithm: str, mpi: str) -> str | None:
-        """The messages that prove an algorithm of the MPI library *mpi*; None where they are not known."""
+        """The message pattern of an algorithm of the MPI library *mpi*; None if it is not known."""
         known = self.algorithms[collective][algorithm].get("pattern", {})
         return ({"openmpi": known} if isinstance(known, str) else known).get(mpi)
 
     def told(self, collective: str, algorithm: str, parameters: dict[str, int], mpi: str) -> dict[str, Any] | None:
-        """How the MPI library *mpi* is told to use an algorithm with these parameters; None where it cannot be."""
+        """The settings of the MPI library *mpi* for an algorithm with these parameters; None if it does not support them."""
         entry = self.algorithms[collective][algorithm].get(mpi)
-        # Open MPI's algorithms all take segments or ignore them; of the others the catalogue names what each takes.
+        # Open MPI's algorithms accept or ignore segments; for other libraries the catalogue lists the parameters of each.
         if entry is None or not (mpi == "openmpi" or set(parameters) <= set(entry)):
             return None
         return {**entry, **parameters}
 
 
 class Configuration:
-    """The folder `config/` of one checkout, or of another workflow, which takes catalogue and machines that it lacks from here."""
+    """The folder `config/` of a checkout or of another workflow; a missing catalogue or machine is taken from the checkout."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -306,7 +306,7 @@ class Configuration:
         return Catalogue(algorithms, read_yaml(self._file("mappings.yaml"), "mappings"))
 
     def _file(self, name: str) -> Path:
-        """A file of this folder, or of the checkout's own where that alone has it."""
+        """A file of this folder, or the checkout's if only that exists."""
         own, ours = self.folder / name, ROOT / "config" / name
         return ours if ours.exists() and not own.exists() else own
 
@@ -324,14 +324,14 @@ class Configuration:
         return found
 
     def machine_path(self, name: str) -> Path:
-        """The file of a machine. Raises StudyError for a name that no machine can have."""
+        """The file of a machine. Raises StudyError for an invalid name."""
         check_name(name, "a machine")
         return self._file(f"machines/{name}.yaml")
 
     def machine(self, name: str, fitting: bool = False) -> Machine:
         """Read `machines/<name>.yaml`; a local machine's levels are those of this computer.
 
-        *fitting*: without what `./study calibrate` wrote beside it; the costs of its levels may then be missing.
+        *fitting*: without the fitted costs of `./study calibrate`; costs of levels may then be missing.
         """
         path = self.machine_path(name)
         raw, at = self._like(*read_document(path, "machine"))
@@ -386,16 +386,18 @@ class Configuration:
         )
 
     def _like(self, raw: dict[str, Any], where: Place) -> tuple[dict[str, Any], Callable[[str], Place]]:
-        """Add what the machine named by `like` says and this file does not; MPI and simulation belong to its kind, slurm to a cluster.
+        """Add keys of the machine named by `like` that this file omits; `mpi`, `simulation` and `slurm` only between equal kinds.
 
-        Levels that both name get this file's values; levels that only this file names are outside of the other's. Also
+        Levels in both files get this file's values; levels in this file only are outside of the other's. Also
         returned: the place of each key, which may be in the other file.
         """
         if "like" not in raw:
             return raw, where.__truediv__
         other, there = read_document(self.machine_path(raw["like"]), "machine")
         if "like" in other:
-            raise StudyError(f"{where / 'like'}: machine {raw['like']} has a `like` of its own; name the last one")
+            raise StudyError(
+                f"{where / 'like'}: machine {raw['like']} has a `like` itself; name the last machine of the chain"
+            )
         other, known_at = _with_fit(other, there.__truediv__)
         same = other["kind"] == raw["kind"]
         own = ("kind", "label") if same else ("kind", "label", "mpi", "simulation", "slurm", "calibration")
@@ -438,12 +440,12 @@ class Configuration:
         tuned = dict.fromkeys(mpi for sweep in sweeps for mpi in sweep.mpis) if "tuning" in analysis else {}
         if len(tuned) > 1:
             raise StudyError(
-                f"{where / 'analysis' / 'tuning'}: files are for one MPI library, the sweeps have {', '.join(tuned)}; make a study of each"
+                f"{where / 'analysis' / 'tuning'}: tuning needs one MPI library, the sweeps have {', '.join(tuned)}; split the study"
             )
         return study
 
     def check_imported(self, study: Study, collectives: dict[str, Any]) -> None:
-        """Check what an imported study's analysis says against the grid of its data (as in study.json)."""
+        """Check an imported study's `analysis` against the grid of its data (as in study.json)."""
         _, where = read_document(self.study_path(study.name), "study")
         checks.check_grid(study.analysis, collectives, where / "analysis")
 
@@ -452,9 +454,9 @@ class Configuration:
         return self.folder / "studies" / f"{name}.yaml"
 
     def _companions(self, name: str, raw: dict[str, Any], where: Place) -> tuple[str, ...]:
-        """The studies that `with`, `gather` and `analysis.compare` name."""
+        """The studies that `companions`, `gather` and `analysis.compare` name."""
         compared = raw.get("analysis", {}).get("compare", {}).get("study")
-        companions = {other: where / "with" / index for index, other in enumerate(raw.get("with", ()))}
+        companions = {other: where / "companions" / index for index, other in enumerate(raw.get("companions", ()))}
         for index, other in enumerate(raw.get("gather", ())):
             companions.setdefault(other, where / "gather" / index)
         if compared:
@@ -512,7 +514,7 @@ class Configuration:
         for machine in machines:
             if machine.kind != "simulated" or "fat_tree" not in machine.simulation:
                 raise StudyError(
-                    f"{where / 'machines'}: {machine.name} is no simulated fat tree (simulation.fat_tree), whose ports a replay watches"
+                    f"{where / 'machines'}: {machine.name} is not a simulated fat tree (simulation.fat_tree), which replays require"
                 )
             if machine.nodes < raw["ranks"]:
                 raise StudyError(
@@ -521,7 +523,7 @@ class Configuration:
         for application in applications:
             if raw["ranks"] % application.ranks:
                 raise StudyError(
-                    f"{where / 'ranks'}: {raw['ranks']} is no multiple of the {application.ranks} ranks of {application.name}"
+                    f"{where / 'ranks'}: {raw['ranks']} is not a multiple of the {application.ranks} ranks of {application.name}"
                 )
         plan = ReplayPlan(machines, raw["ranks"], raw.get("mapping", "core"), tuple(raw.get("alternatives", ())))
         for mapping in [plan.mapping, *(entry["mapping"] for entry in plan.alternatives if "mapping" in entry)]:
@@ -547,9 +549,7 @@ class Configuration:
         if collective not in self.catalogue.algorithms:
             raise StudyError(f"{where / 'collective'}: unknown {collective!r}" + allowed(self.catalogue.algorithms))
         if collective in IMPORTED_ONLY:
-            raise StudyError(
-                f"{where / 'collective'}: {collective} can only be imported; no benchmark here measures it"
-            )
+            raise StudyError(f"{where / 'collective'}: {collective} can only be imported; no benchmark measures it")
         if raw.get("levels") == "all-pairs":
             raw = _all_pairs(raw, machine, where)
             collective = raw["collective"]
@@ -581,7 +581,7 @@ class Configuration:
                         f"{where / 'mappings'}: {mapping} needs level {level!r}, machine {machine.name} has none{allowed(levels)}"
                     )
         if ("processes" in raw) == ("processes_per_node" in raw):
-            raise StudyError(f"{where}: needs processes or processes_per_node, and not both")
+            raise StudyError(f"{where}: needs either processes or processes_per_node")
         nodes = expand_integers(raw.get("nodes", [machine.nodes]), where / "nodes")
         if nodes[-1] > machine.nodes:
             raise StudyError(
@@ -602,7 +602,7 @@ class Configuration:
             if "sizes" not in raw:
                 raise StudyError(f"{where}: {collective} needs sizes: {{from, to}} in bytes")
             factor = raw["sizes"].get("factor", 2)
-            # Doubling is what every suite does and is not said.
+            # Doubling is the default of every suite and is omitted.
             sizes = (raw["sizes"]["from"], raw["sizes"]["to"], *([factor] if factor != 2 else []))
             if sizes[0] > sizes[1]:
                 raise StudyError(f"{where / 'sizes'} is empty: from {sizes[0]} to {sizes[1]}")
@@ -622,11 +622,11 @@ class Configuration:
         )  # fmt: skip
 
     def _barrier(self, raw: dict[str, Any], machine: Machine, where: Place) -> str:
-        """The algorithm of the barriers around the timed calls; only the simulator can be told to use another one."""
+        """The algorithm of the barriers around the timed calls; only the simulator supports others than the default."""
         name = raw.get("barrier", "default")
         if name != "default" and machine.mpi != "smpi-openmpi":
             raise StudyError(
-                f"{where / 'barrier'}: only simulated Open MPI (smpi-openmpi) takes another barrier than its default"
+                f"{where / 'barrier'}: only simulated Open MPI (smpi-openmpi) supports another barrier than its default"
             )
         if name not in self.catalogue.algorithms["barrier"]:
             raise StudyError(
@@ -636,7 +636,7 @@ class Configuration:
 
 
 def _policy(launches: dict[str, Any], where: Place) -> Policy:
-    """How many launches each cell gets."""
+    """The number of launches of each cell."""
     policy = Policy(
         launches.get("min", Policy.minimum), launches.get("max", max(launches.get("min", 1), Policy.maximum)),
         launches.get("ci_width_pct", Policy.ci_width_pct),
@@ -647,7 +647,7 @@ def _policy(launches: dict[str, Any], where: Place) -> Policy:
 
 
 def _with_fit(raw: dict[str, Any], at: Callable[[str], Place]) -> tuple[dict[str, Any], Callable[[str], Place]]:
-    """A machine's file with the costs of the file that its `fitted` names; both keys of calibration go.
+    """A machine's file merged with the costs of its `fitted` file; the two keys of calibration are removed.
 
     Also returned: the place of each key, which may be in the file of costs.
     """
@@ -672,7 +672,7 @@ def _with_fit(raw: dict[str, Any], at: Callable[[str], Place]) -> tuple[dict[str
 
 
 def _chapter(raw: dict[str, Any], sweeps: tuple[Sweep, ...]) -> str:
-    """The chapter of a study that names none; empty for that of collectives."""
+    """The default chapter of a study; empty for that of collectives."""
     if "applications" in raw:
         return "congestion"
     if any(sweep.collective in APPLICATIONS for sweep in sweeps):
@@ -681,7 +681,7 @@ def _chapter(raw: dict[str, Any], sweeps: tuple[Sweep, ...]) -> str:
 
 
 def _grid(sweeps: tuple[Sweep, ...]) -> dict[str, Any]:
-    """What is measured, by collective: names of algorithms, numbers of processes and sizes (bytes)."""
+    """The grid by collective: names of algorithms, numbers of processes and sizes (bytes)."""
     grid: dict[str, Any] = {}
     for sweep in sweeps:
         entry = grid.setdefault(sweep.collective, {"algorithms": [], "processes": [], "sizes": []})
@@ -694,7 +694,7 @@ def _grid(sweeps: tuple[Sweep, ...]) -> dict[str, Any]:
 
 
 def swept(sizes: tuple[int, ...]) -> Iterator[int]:
-    """The message sizes (bytes) of (from, to) or (from, to, factor); the factor is 2 where it is not said."""
+    """The message sizes (bytes) of (from, to) or (from, to, factor); the factor defaults to 2."""
     size, last, factor = (*sizes, 2)[:3]
     while size <= last:
         yield size
@@ -702,15 +702,15 @@ def swept(sizes: tuple[int, ...]) -> Iterator[int]:
 
 
 def _sampling(raw: dict[str, Any], sweeps: tuple[Sweep, ...], where: Place) -> Sampling | None:
-    """How a study is sampled: it needs a decision that its points could change, and points of one kind."""
+    """Settings of a sampled study, which needs decisions that its points could change."""
     if "sampling" not in raw:
         return None
     if "tuning" not in raw.get("analysis", {}):
         raise StudyError(
-            f"{where / 'sampling'}: sampling asks for what could change a decision: it needs analysis: {{tuning: {{}}}}"
+            f"{where / 'sampling'}: sampling selects points that could change a decision and therefore needs analysis: {{tuning: {{}}}}"
         )
     if not sweeps:
-        raise StudyError(f"{where / 'sampling'}: sampling needs sweeps, whose points it chooses from")
+        raise StudyError(f"{where / 'sampling'}: sampling needs sweeps from which to select points")
     for index, sweep in enumerate(sweeps):
         if sweep.collective in (*POINT_TO_POINT, *APPLICATIONS):
             raise StudyError(
@@ -722,7 +722,7 @@ def _sampling(raw: dict[str, Any], sweeps: tuple[Sweep, ...], where: Place) -> S
 
 
 def _check_fat_tree(simulation: dict[str, Any], levels: tuple[Level, ...], where: Place) -> None:
-    """The levels of a fat tree name what its first stage of switches joins: groups of `arity` nodes with one core."""
+    """Check the levels of a fat tree: groups (first stage of switches) of `arity` nodes with one core."""
     if "fat_tree" not in simulation:
         return
     arity, stages = simulation["fat_tree"]["arity"], simulation["fat_tree"]["stages"]
@@ -735,13 +735,13 @@ def _check_fat_tree(simulation: dict[str, Any], levels: tuple[Level, ...], where
 
 
 def _ladder(raw: dict[str, Any], machine: Machine, where: Place) -> dict[str, Any]:
-    """A sweep over levels as one over mappings and processes: what is not named there, two ranks a pair."""
+    """A sweep over levels as one over mappings and processes, with two ranks per pair."""
     collective = raw["collective"]
     if collective not in POINT_TO_POINT:
-        raise StudyError(f"{where / 'levels'}: {collective} is not between pairs of ranks" + allowed(POINT_TO_POINT))
+        raise StudyError(f"{where / 'levels'}: {collective} is not a test of pairs of ranks" + allowed(POINT_TO_POINT))
     for key in ("mappings", "processes", "processes_per_node", "nodes"):
         if key in raw:
-            raise StudyError(f"{where}: levels say where the ranks are; remove {key}")
+            raise StudyError(f"{where}: levels determine the placement; remove {key}")
     known = [level.name for level in machine.levels]
     for name in raw["levels"]:
         if name not in known:
@@ -755,7 +755,7 @@ def _ladder(raw: dict[str, Any], machine: Machine, where: Place) -> dict[str, An
 
 
 def _all_pairs(raw: dict[str, Any], machine: Machine, where: Place) -> dict[str, Any]:
-    """The whole core x core matrix: one cell with a rank on every core, which measures one pair after the other."""
+    """The core x core matrix: one cell with a rank on every core, which measures one pair after the other."""
     if raw["collective"] != "latency":
         raise StudyError(f"{where / 'levels'}: all-pairs are measured by latency, not by {raw['collective']}")
     for key in ("mappings", "processes", "processes_per_node", "pairs"):
@@ -763,7 +763,7 @@ def _all_pairs(raw: dict[str, Any], machine: Machine, where: Place) -> dict[str,
             raise StudyError(f"{where}: all-pairs has a rank on every core; remove {key}")
     nodes = expand_integers(raw.get("nodes", [machine.nodes]), where / "nodes")
     if machine.cores_per_node * nodes[0] < 2:
-        raise StudyError(f"{where / 'levels'}: machine {machine.name} has one core only, and so no pair")
+        raise StudyError(f"{where / 'levels'}: machine {machine.name} has only one core and therefore no pair")
     rest = {key: value for key, value in raw.items() if key != "levels"}
     every = {"mappings": ["core"], "processes_per_node": [machine.cores_per_node]}
     return {"algorithms": ["default"], **rest, **every, "collective": "pairs"}
@@ -776,7 +776,7 @@ def _application(raw: dict[str, Any], machine: Machine, where: Place) -> dict[st
         raise StudyError(f"{where}: {collective} needs problem_sizes, such as [256, 512]")
     for key in ("algorithms", "sizes", "iterations", "warmup"):
         if key in raw:
-            raise StudyError(f"{where}: {collective} runs once a launch, for each of its problem_sizes; remove {key}")
+            raise StudyError(f"{where}: {collective} runs once per launch for each of its problem_sizes; remove {key}")
     if machine.kind == "simulated" and machine.core_gflops is None:
         raise StudyError(
             f"{where}: machine {machine.name} has no core_gflops, the rate that the arithmetic of a simulated {collective} "
@@ -788,7 +788,7 @@ def _application(raw: dict[str, Any], machine: Machine, where: Place) -> dict[st
 
 @functools.cache
 def local_levels() -> tuple[Level, ...]:
-    """Sockets and cores of this computer from /sys, as far as this process may run on them (one hardware thread a core)."""
+    """Sockets and cores of this computer available to this process, from /sys (one hardware thread per core)."""
     cores: dict[int, set[int]] = {}
     for cpu in os.sched_getaffinity(0):
         topology = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology")
@@ -798,5 +798,5 @@ def local_levels() -> tuple[Level, ...]:
         except (OSError, ValueError):
             socket, core = 0, cpu
         cores.setdefault(socket, set()).add(core)
-    # Sockets of which this process may use different numbers of cores would not form a rectangle: the smallest counts.
+    # Sockets with different numbers of available cores would not form a rectangle: use the smallest number.
     return (Level("node", 1), Level("socket", len(cores)), Level("core", min(len(c) for c in cores.values())))

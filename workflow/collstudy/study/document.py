@@ -1,4 +1,4 @@
-"""Read a YAML file strictly: YAML 1.2, no key twice, finite numbers, checked against its schema; every message has its place."""
+"""Read a YAML file strictly: YAML 1.2, unique keys, finite numbers, checked against its schema; messages name the place."""
 
 from __future__ import annotations
 
@@ -17,7 +17,15 @@ from collstudy.base.paths import ROOT, SETUP
 
 SCHEMAS = ROOT / "workflow" / "schemas"
 
-#: What the file of a machine's fitted costs ends with.
+#: By schema: keys of earlier versions and what to do about them.
+FORMER_KEYS = {
+    "study": {
+        "with": "the key is now called `companions`; rename it",
+        "seed": "the key had no effect and was removed; delete the line",
+    }
+}
+
+#: Suffix of the file of a machine's fitted costs.
 FITTED_SUFFIX = ".fitted.yaml"
 #: Texts that were parsed and checked before, by their digest: every job reads the same files, and parsing and checking
 #: takes it longer than what it is there for. A file of this folder may always be missing.
@@ -27,7 +35,7 @@ MOST_PARSED = 500
 
 
 def shown(path: Path) -> str:
-    """Return *path* relative to the working directory where that is shorter."""
+    """Return *path* relative to the working directory if that is shorter."""
     relative = os.path.relpath(path)
     return relative if len(relative) < len(str(path)) else str(path)
 
@@ -46,7 +54,7 @@ class Place:
     def __str__(self) -> str:
         if not self.keys:
             return shown(self.file)
-        # A key that is not there (or comes from elsewhere) is where the nearest one around it is.
+        # A missing key (or one of another file) has the line of the nearest enclosing key.
         known = (self.keys[:end] for end in range(len(self.keys), 0, -1))
         line = next((self.lines[keys] for keys in known if keys in self.lines), None)
         at = f", line {line}" if line else ""

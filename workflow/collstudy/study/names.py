@@ -1,4 +1,4 @@
-"""Words of the configuration that the code knows: collectives, levels, MPI libraries by kind of machine, and what a name may be."""
+"""Fixed names of the configuration: collectives, levels, MPI libraries by kind of machine; rules for names."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import re
 
 from collstudy.base.errors import StudyError
 
-#: Benchmarks and what they need: collectives that sweep message sizes, and those without a size.
+#: Collectives that sweep message sizes, and those without a size.
 SIZED = (
     "bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall", "alltoallv", "ibcast",
     "iallreduce", "reduce_scatter", "ireduce_scatter", "allgatherv", "reduce_scatter_block", "exscan", "scan", "latency", "bw",
     "multi_lat", "pairs",
 )  # fmt: skip
-#: In the catalogue for imported data only: no suite that is used here measures them.
+#: In the catalogue for imported data only: no supported suite measures them.
 IMPORTED_ONLY = ("allgatherv", "reduce_scatter_block", "exscan", "scan")
 UNSIZED = ("barrier",)
 NON_BLOCKING = ("ibcast", "iallreduce", "ireduce_scatter")
-#: Between two ranks; `pairs`, between each two of all ranks in turn, is in no suite but this project's.
+#: Between two ranks; `pairs`, between each two ranks in turn, is in this project's suite only.
 POINT_TO_POINT = ("latency", "bw", "multi_lat", "pairs")
 #: Programs of `workflow/native/apps/` whose time to solution is measured, for each number of processes and problem size.
 APPLICATIONS = ("svd",)
@@ -40,7 +40,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 def check_name(name: str, what: str) -> None:
-    """Raise StudyError for a name that cannot be a file's: *what* says whose it is ("a study", "a machine")."""
+    """Raise StudyError for a name that is unsuitable as a file name; *what* is its owner ("a study", "a machine")."""
     if not NAME.fullmatch(name):
         shown = repr(name) if len(name) <= 80 else f"{name[:60]!r}... ({len(name)} characters)"
         raise StudyError(

@@ -1,7 +1,7 @@
 """coll/tuned's numbers of its algorithms in Open MPI 4.1 and 5.0, by collective.
 
-From `ompi/mca/coll/tuned/coll_tuned_<collective>_decision.c` of v4.1.6 and v5.0.7, for data and machines where no Open MPI can be
-asked (`ompi_info --param coll tuned --level 9`). Names are Open MPI's own; the catalogue's entries name them.
+From `ompi/mca/coll/tuned/coll_tuned_<collective>_decision.c` of v4.1.6 and v5.0.7, for data and machines without an installed
+Open MPI (`ompi_info --param coll tuned --level 9`). Names are Open MPI's own; the catalogue's entries refer to them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NAMES = {
     "scan": "linear recursive_doubling",
     "scatter": "basic_linear binomial linear_nb",
 }
-#: What 5.0 has and 4.1 lacks.
+#: Algorithms of 5.0 that 4.1 lacks.
 _SINCE_5 = {("allgather", "sparbit"), ("allgatherv", "sparbit")}
 VERSIONS = ("4.1", "5.0")
 

@@ -1,6 +1,6 @@
 """Which rank sends to which in each algorithm of Open MPI's coll/tuned and of MPICH, root 0.
 
-Used to prove that a forced algorithm really ran: a launch under Open MPI's monitoring component, or under libmessages.so for
+Used to verify that a forced algorithm ran: a launch under Open MPI's monitoring component, or under libmessages.so for
 MPICH, records the pairs of ranks that exchanged messages. Tree shapes: Open MPI's ompi/mca/coll/base/coll_base_topo.c (4.1
 and 5.0), MPICH's src/mpi/coll (5.0).
 """
@@ -80,7 +80,7 @@ def barrier_linear(p: int, _: Mapping[str, int]) -> Edges:
 
 
 def recursive_doubling(p: int, _: Mapping[str, int]) -> Edges:
-    """Exchange with rank XOR 2^k below the largest power of two; the ranks above it hang on to rank - that power."""
+    """Exchange with rank XOR 2^k below the largest power of two; ranks above it exchange with rank - that power."""
     power = 1 << (p.bit_length() - 1)
     edges = set()
     mask = 1
@@ -139,7 +139,7 @@ def mpich_binomial_reduce(p: int, _: Mapping[str, int]) -> Edges:
 
 
 def mpich_recursive_doubling(p: int, _: Mapping[str, int]) -> Edges:
-    """Of the first 2 (P - 2^k) ranks the even ones hand their data to the next rank, sit out, and get the result from it."""
+    """Of the first 2 (P - 2^k) ranks the even ones send their data to the next rank and receive the result from it."""
     power = 1 << (p.bit_length() - 1)
     extra = p - power
     edges = {edge for rank in range(0, 2 * extra, 2) for edge in ((rank, rank + 1), (rank + 1, rank))}
@@ -151,12 +151,12 @@ def mpich_recursive_doubling(p: int, _: Mapping[str, int]) -> Edges:
     return frozenset(edges)
 
 
-#: Patterns along whose edges a message goes in segments where the algorithm has some.
+#: Patterns along whose edges segmented algorithms send segments.
 SEGMENTED = ("chain", "pipeline", "binary", "binomial", "kary")
 
 
 def messages_an_edge(pattern: str, parameters: Mapping[str, int], size: int) -> int | None:
-    """How many messages of *size* bytes' broadcast take each edge of a segmented pattern; None where it is not known."""
+    """Number of messages per edge of a segmented pattern for a broadcast of *size* bytes; None if it is not known."""
     segment = parameters.get("segment_bytes", 0)
     return -(-size // segment) if segment > 0 and pattern in SEGMENTED else None
 

@@ -1,4 +1,4 @@
-"""Where each rank goes: from a machine's levels and a mapping's cycle to one core per rank."""
+"""Placement of ranks: from a machine's levels and a mapping's cycle to one core per rank."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _ordered(levels: tuple[tuple[str, int], ...], cycle: tuple[str, ...]) -> tup
     """cores_in_order(): a large machine has 100 000 cores, and a study places ranks on them many times."""
     names = [name for name, _ in levels]
     fastest_first = list(cycle) + [name for name in reversed(names) if name not in cycle]
-    # Cycling over a level inside of a node goes on within the node: the node itself stays the slowest unless it is named.
+    # Cycling over a level inside of a node stays within the node: the node varies slowest unless it is named.
     slowest_first = list(reversed(fastest_first))
     counts = dict(levels)
     outside = [name in ("group", "node") for name in names]
@@ -70,7 +70,7 @@ def place(
 ) -> list[Core]:
     """Return the core of each rank on the first *nodes* nodes, at most *per_node* ranks on each, in the order of *hosts*.
 
-    With `oversubscribe` the order starts again when the cores are used up. Raises StudyError when there are not enough.
+    With `oversubscribe` the order starts again when the cores are used up. Raises StudyError if there are not enough.
     """
     if hosts and "ranks" in hosts:
         return _place_as_listed(machine, hosts["ranks"], nodes, processes)
@@ -106,7 +106,7 @@ def _place_as_listed(machine: Machine, listed: list[int], nodes: int, processes:
     """Rank r is on node listed[r], on the first core there that no lower rank has."""
     if processes > len(listed) or max(listed[:processes]) >= nodes:
         raise StudyError(
-            f"a mapping lists {len(listed)} ranks on {max(listed) + 1} nodes; {processes} processes on {nodes} nodes do not fit it"
+            f"the mapping lists {len(listed)} ranks on {max(listed) + 1} nodes; it does not fit {processes} processes on {nodes} nodes"
         )
     free: dict[int, list[Core]] = {}
     for core in cores_in_order(machine.levels, []):
@@ -115,7 +115,7 @@ def _place_as_listed(machine: Machine, listed: list[int], nodes: int, processes:
         return [free[node].pop(0) for node in listed[:processes]]
     except IndexError:
         raise StudyError(
-            f"a mapping lists more ranks on a node than the {machine.cores_per_node} cores of machine {machine.name}"
+            f"the mapping lists more ranks on a node than the {machine.cores_per_node} cores of machine {machine.name}"
         ) from None
 
 
@@ -126,21 +126,23 @@ def first_difference(levels: tuple[Level, ...], one: Core, other: Core) -> str |
 
 
 def nodes_of_pairs(machine: Machine, level: str, pairs: int) -> int:
-    """How many nodes the pairs of a ladder's step need: rank r and rank r + *pairs* differ first at *level*.
+    """Number of nodes for the pairs of a ladder's level: rank r and rank r + *pairs* differ first at *level*.
 
-    They are the ranks that the multi-pair benchmarks let talk to each other. Raises StudyError where the machine cannot
+    These are the communicating ranks of the multi-pair benchmarks. Raises StudyError if the machine cannot
     have such pairs.
     """
     where = f"machine {machine.name}: {pairs} pair{'s' * (pairs > 1)} across level {level}"
     count = next(entry.count for entry in machine.levels if entry.name == level)
     if count < 2:
-        raise StudyError(f"{where}: there is only one {level} in each unit outside of it, so no two cores differ there")
+        raise StudyError(
+            f"{where}: there is only one {level} in each enclosing unit, so no two cores differ at this level"
+        )
     nodes = 1 + cores_in_order(machine.levels, [level])[1].node
     cores = place(machine, [level], nodes, 2 * pairs, None)
     for rank in range(pairs):
         found = first_difference(machine.levels, cores[rank], cores[rank + pairs])
         if found != level:
             raise StudyError(
-                f"{where}: ranks {rank} and {rank + pairs} would differ at level {found or 'none'}; take another number of pairs"
+                f"{where}: ranks {rank} and {rank + pairs} would differ at level {found or 'none'}; choose another number of pairs"
             )
     return nodes

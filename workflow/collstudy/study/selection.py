@@ -1,6 +1,6 @@
-"""How the MPI library is told which algorithm a cell runs: by its own switch, by the collectives library, or by a rules file.
+"""The selection of a cell's algorithm: the MPI library's own switch, the collectives library, or a rules file.
 
-`to_json()` is part of the cell's identity, so it never changes for what was measured already; `read()` is its inverse.
+`to_json()` is part of the cell's identity, so it never changes for existing selections; `read()` is its inverse.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Default:
-    """Nothing is chosen: the library decides, or nothing is there to be chosen. The base of all others.
+    """No selection: the library decides, or there is only one algorithm. The base of all others.
 
-    *verification* makes cells of their own, whose launches are fresh ones.
+    *verification* makes separate cells with fresh launches.
     """
 
     verification: int | None = field(default=None, kw_only=True)
 
     @property
     def library(self) -> dict[str, str]:
-        """Variables of the collectives library; empty where it takes no part."""
+        """Variables of the collectives library; empty if it is not used."""
         return {}
 
     @property
@@ -30,11 +30,11 @@ class Default:
         return False
 
     def told(self, mpi: str) -> dict[str, Any] | None:
-        """The catalogue's entry that the library *mpi* is told for the cell's own collective; None where it is told nothing."""
+        """The catalogue's entry with the settings of the library *mpi* for the cell's own collective; None without settings."""
         return None
 
     def forced(self, mpi: str, collective: str) -> tuple[str, dict[str, Any]] | None:
-        """The collective for which *mpi* is told an algorithm, and the entry: also of the one inside of a pipelined one."""
+        """The collective with settings of *mpi*, and the entry; includes the collective inside of a pipelined one."""
         told = self.told(mpi)
         return (collective, told) if told else None
 
@@ -43,7 +43,7 @@ class Default:
         return replace(self, verification=number)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, as identities have them."""
+        """Plain values, as in identities."""
         return {**self._own(), **({} if self.verification is None else {"verification": self.verification})}
 
     def _own(self) -> dict[str, Any]:
@@ -52,7 +52,7 @@ class Default:
 
 @dataclass(frozen=True)
 class Rate(Default):
-    """Of a simulated application: the GFlop/s of a core, which decide these numbers only."""
+    """Of a simulated application: the GFlop/s of a core, which affect these cells only."""
 
     core_gflops: float
 
@@ -68,7 +68,7 @@ class Switch(Default):
     entry: dict[str, Any]
 
     def told(self, mpi: str) -> dict[str, Any] | None:
-        """The entry, where it is for *mpi*."""
+        """The entry, if it is for *mpi*."""
         return self.entry if mpi == self.word else None
 
     def _own(self) -> dict[str, Any]:
@@ -77,8 +77,8 @@ class Switch(Default):
 
 @dataclass(frozen=True)
 class Library(Default):
-    """The collectives library: its *variables* (COLL_<OP>: text) and version; *inside* is {collective, algorithm} of the
-    non-blocking collective of the MPI library that a pipelined algorithm is made of.
+    """The collectives library: *variables* (COLL_<OP>: text) and version; *inside* is {collective, algorithm} of the
+    MPI library's non-blocking collective used by a pipelined algorithm.
     """
 
     variables: dict[str, str]
@@ -96,7 +96,7 @@ class Library(Default):
         return True
 
     def forced(self, mpi: str, collective: str) -> tuple[str, dict[str, Any]] | None:
-        """What is forced inside, if anything."""
+        """The inner selection, if any."""
         return (self.inside["collective"], self.inside) if self.inside else None
 
     def _own(self) -> dict[str, Any]:
@@ -106,9 +106,9 @@ class Library(Default):
 
 @dataclass(frozen=True)
 class Rules(Default):
-    """A rules file, by its content, and *han*, that of Open MPI's coll/han, where there is one.
+    """A rules file, by its content, and *han*, that of Open MPI's coll/han, if there is one.
 
-    With *variables* and *version* the collectives library follows the file, else the MPI library does.
+    With *variables* and *version* the collectives library uses the file, otherwise the MPI library does.
     """
 
     text: str
@@ -123,7 +123,7 @@ class Rules(Default):
 
     @property
     def by_library(self) -> bool:
-        """Whether the collectives library is what follows the file."""
+        """Whether the collectives library uses the file."""
         return bool(self.variables)
 
     def _own(self) -> dict[str, Any]:
@@ -133,7 +133,7 @@ class Rules(Default):
         return own | ({"library": self.variables} if self.variables else {})
 
 
-#: What a cell's `selection` is.
+#: The possible types of a cell's `selection`.
 Selection = Default | Rate | Switch | Library | Rules
 
 

@@ -9,17 +9,17 @@ from typing import Any
 from collstudy.study.config import Application, Level, Machine
 from collstudy.study.work import Work
 
-#: Raise it when the meaning of a trace's or a replay's identity changes: stored ones then no longer count.
+#: Raise it when the meaning of a trace's or a replay's identity changes: stored ones are then no longer used.
 TRACE_IDENTITY, REPLAY_IDENTITY = 1, 1
 
 
 def machine_from(raw: dict[str, Any]) -> Machine:
-    """A machine from what `asdict` made of it."""
+    """A machine from the output of `asdict`."""
     return Machine(**{**raw, "levels": tuple(Level(**level) for level in raw["levels"])})
 
 
 class _Kept(Work):
-    """What a trace and a replay have in common."""
+    """Common base of traces and replays."""
 
     in_folder = True
     machine: Machine
@@ -47,14 +47,14 @@ class _Kept(Work):
 
 @dataclass(frozen=True)
 class Trace(_Kept):
-    """One application on one machine, to be traced; *decides* is its identity."""
+    """One application to be traced on one machine; *decides* is its identity."""
 
     application: Application
     machine: Machine
     decides: dict[str, Any]
 
     def identity(self) -> dict[str, Any]:
-        """All that decides what comes out."""
+        """Everything that determines the result."""
         return self.decides
 
     @property
@@ -75,7 +75,7 @@ class Trace(_Kept):
 
     @property
     def nodes(self) -> int:
-        """As few nodes as have enough cores."""
+        """The smallest sufficient number of nodes."""
         return min(self.machine.nodes, math.ceil(self.processes / self.machine.cores_per_node))
 
     def document(self) -> dict[str, Any]:
@@ -102,7 +102,7 @@ class Replay(_Kept):
     memory_mb = 4000
 
     def identity(self) -> dict[str, Any]:
-        """All that decides what comes out."""
+        """Everything that determines the result."""
         return self.decides
 
     @property

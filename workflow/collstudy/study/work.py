@@ -1,4 +1,4 @@
-"""What can be asked for: a cell, a trace or a replay. All have an identity, a digest of it, and a place in the store."""
+"""Units of work: cells, traces and replays. Each has an identity, its digest, and a place in the store."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ def canonical(value: Any) -> bytes:
 
 
 class Work(ABC):
-    """One thing to be done once, or as often as a policy says, and kept."""
+    """A unit of work, done once or as often as its policy requires, and stored."""
 
     #: Name and version of the MPI library.
     mpi: dict[str, str]
-    #: How many nodes and processes it takes; MB of memory where it is a simulation.
+    #: Numbers of nodes and processes; MB of memory of a simulation.
     nodes: int
     processes: int
     memory_mb = 2000
-    #: Whether every run gives the same, so that one is enough; whether an untimed launch proves it first.
+    #: Whether every run gives the same result, so that one suffices; whether an untimed launch verifies it first.
     deterministic = False
     proved = False
-    #: Whether it is kept as a folder with `about.json`, which replaces a failed one as a whole, and not as one file.
+    #: Whether it is stored as a folder with `about.json`, which replaces a failed one as a whole, instead of one file.
     in_folder = False
-    #: What has to be done before.
+    #: Work that has to be done before.
     needs: tuple[Work, ...] = ()
 
     @abstractmethod
     def identity(self) -> dict[str, Any]:
-        """All that can change the number, as plain JSON values."""
+        """Everything that can change the result, as plain JSON values."""
 
     @cached_property
     def digest(self) -> str:
@@ -53,8 +53,8 @@ class Work(ABC):
     @property
     @abstractmethod
     def point(self) -> tuple[Any, ...]:
-        """What is compared with each other has the same, and meets in one block."""
+        """Key of work to be compared, which shares a block."""
 
     @abstractmethod
     def document(self) -> dict[str, Any]:
-        """What a block's file has of it."""
+        """Its description in a block's file."""

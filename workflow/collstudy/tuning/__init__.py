@@ -1,1 +1,1 @@
-"""Decisions to files that MPI libraries read, and what these files gain."""
+"""From decisions to files of MPI libraries, and their verification."""

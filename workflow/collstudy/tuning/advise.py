@@ -1,4 +1,4 @@
-"""`./study advise`: which algorithm to use, from the results at hand; or that they do not tell, and which cells would."""
+"""`./study advise`: recommend an algorithm from the results at hand, or name the cells that would decide."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def parse_size(text: str) -> int:
     """`64KiB`, `64k`, `65536` to bytes. Raises argparse's error."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-zA-Z]*)", text)
     if not found or found.group(2).lower() not in UNITS:
-        raise argparse.ArgumentTypeError(f"{text!r} is no size; such as 65536, 64KiB, 1MiB")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size; allowed: 65536, 64KiB, 1MiB and the like")
     return int(float(found.group(1)) * UNITS[found.group(2).lower()])
 
 
 def answer(folder: Path, question: Question) -> tuple[bool, list[str]]:
-    """What one study says: whether it knows, and the lines to print."""
+    """The answer of one study: whether it has a decision, and the lines to print."""
     document = json.loads((folder / "study.json").read_text(encoding="utf-8"))
     kind = "simulated" if document["simulated"] else "measured"
     head = f"Study {document['name']} ({document['machine']['label']}, {kind}):"
@@ -73,12 +73,12 @@ def answer(folder: Path, question: Question) -> tuple[bool, list[str]]:
         lines.append(f"  {_typical_error(folder.parent, document['machine']['name'], question)}")
     if row["algorithm"] != "default":
         file = rules_path(folder / "tuning", document["how"]["mpi"], Placement(question.mapping, question.nodes, {}))
-        lines.append(f"  rules file: {file} (README.md beside it says how to use it)")
+        lines.append(f"  rules file: {file} (usage: README.md beside it)")
     return True, lines
 
 
 def _typical_error(results: Path, machine: str, question: Question) -> str:
-    """How far the simulated machine is off, from the table of the study that compares it with the real one."""
+    """Error of the simulated machine, from the study that compares it with the real one."""
     for table in sorted(results.glob("*/tables/accuracy.csv")):
         document = json.loads((table.parent.parent / "study.json").read_text(encoding="utf-8"))
         asked = (question.collective, "all")
@@ -88,14 +88,14 @@ def _typical_error(results: Path, machine: str, question: Question) -> str:
             held_out = "held-out " if row["held_out"] == "TRUE" else ""
             return (
                 f"simulated, typically off by {float(row['median_abs_error_pct']):.0f} % (median of {int(float(row['cells']))} "
-                f"{held_out}cells, mapping {row['mapping']}; one of ten by more than "
+                f"{held_out}cells, mapping {row['mapping']}; one in ten by more than "
                 f"{float(row['p90_abs_error_pct']):.0f} %; study {document['name']})"
             )
-    return "simulated; no study here compares the machine with a real one"
+    return "simulated; no study compares the machine with a real one"
 
 
 def _after_verification(folder: Path, row: dict[str, str]) -> dict[str, str]:
-    """A decision whose rule was withdrawn is the default again."""
+    """A decision, or the default if its rule was withdrawn."""
     for gone in read_csv(folder / "tables" / "tuning-withdrawn.csv"):
         keys = ("collective", "mapping", "nodes", "processes", "size_bytes")
         if all(whole(gone[k]) == whole(row[k]) if k not in keys[:2] else gone[k] == row[k] for k in keys):
@@ -106,7 +106,7 @@ def _after_verification(folder: Path, row: dict[str, str]) -> dict[str, str]:
 def _expectation(
     folder: Path, question: Question, row: dict[str, str], size: int | None, kind: str, sampled: bool
 ) -> list[str]:
-    """Expected latency with its interval, gain, and the cells behind both; of a sampled study all of them, through its model."""
+    """Expected latency with its interval, gain, and the underlying cells (for a sampled study all, through its model)."""
     name, _, parameters = row["algorithm"].partition(" [")
     samples: dict[str, dict[int, list[float]]] = {}
     points = set()
@@ -146,7 +146,7 @@ def _expectation(
         f"{kind}, at {' and '.join(map(str, basis))} processes" + (f", {size} B" if size is not None else "")
     )
     if question.size is not None and size != question.size:
-        lines.append(f"  {question.size} B was not {kind}: the rule of {size} B and more is used")
+        lines.append(f"  {question.size} B was not {kind}: the rule for {size} B and more applies")
     return lines
 
 
@@ -169,32 +169,32 @@ def _verified(folder: Path, question: Question, size: int | None) -> list[str]:
                 f"  verified on fresh launches: {row['verdict']}, speed-up {float(row['speedup']):.3f} "
                 f"[{float(row['speedup_low']):.3f}, {float(row['speedup_high']):.3f}]"
             ]
-    return ["  not verified at this very cell"]
+    return ["  not verified at this cell"]
 
 
 def _unknown(document: dict[str, Any], question: Question, decided: list[dict[str, str]]) -> list[str]:
-    """Which cells would tell: the default and every algorithm of the study, at the place that was asked for."""
+    """The cells that would decide: the default and every algorithm of the study at this placement and size."""
     if question.collective not in document["collectives"]:
-        return [f"  does not know: no {question.collective} in this study"]
+        return [f"  no decision: no {question.collective} in this study"]
     entry = document["collectives"][question.collective]
-    lines = [f"  does not know: {question.label} is outside of what it decided"]
+    lines = [f"  no decision: {question.label} is outside of the decided range"]
     if decided:
         counts = sorted({int(float(row["processes"])) for row in decided})
         sizes = sorted({whole(row["size_bytes"]) for row in decided if row["size_bytes"]})
         reach = f", {sizes[0]} to {sizes[-1]} B" if sizes else ""
-        lines.append(f"  it decided for {counts[0]} to {counts[-1]} processes{reach}")
+        lines.append(f"  decided: {counts[0]} to {counts[-1]} processes{reach}")
     names = ", ".join(dict.fromkeys(one["name"] for one in entry["algorithms"]))
     size = f", sizes around {question.size} B" if question.size is not None else ""
     lines.append(
-        f"  cells that would tell: {question.collective} with {names}; mapping {question.mapping}, {question.nodes} nodes, "
-        f"{question.processes} processes{size}; three launches or more each"
+        f"  cells to measure: {question.collective} with {names}; mapping {question.mapping}, {question.nodes} nodes, "
+        f"{question.processes} processes{size}; at least three launches each"
     )
     return lines
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What of a machine decides which algorithm is fast: how many cores a node has, and in how many sockets."""
+    """Shape of a machine's nodes: cores and sockets."""
 
     cores: int
     sockets: int
@@ -202,11 +202,11 @@ class Shape:
     @property
     def text(self) -> str:
         """Words."""
-        return f"{self.cores} cores a node in {self.sockets} socket{'s' * (self.sockets != 1)}"
+        return f"{self.cores} cores per node in {self.sockets} socket{'s' * (self.sockets != 1)}"
 
 
 def shape_of(levels: Sequence[tuple[str, int]]) -> Shape | None:
-    """The shape of a machine with these levels (name, count), outermost first; None where no node is among them."""
+    """The shape of a machine with these levels (name, count), outermost first; None without a node level."""
     names = [name for name, _ in levels]
     if "node" not in names:
         return None
@@ -216,13 +216,13 @@ def shape_of(levels: Sequence[tuple[str, int]]) -> Shape | None:
 
 
 def likeness(asker: Shape | None, other: Shape | None) -> tuple[float, str]:
-    """How unlike two machines are (0: the same shape; infinite: not known), and the words for it."""
+    """Distance of two machines (0: the same shape; infinite: unknown) and its description."""
     if asker is None or other is None:
-        return math.inf, "how like the asker's machine it is cannot be said: the nodes of one of them are not described"
+        return math.inf, "similarity to the requested machine unknown: the nodes of one of them are not described"
     if asker == other:
-        return 0.0, f"the same shape as the asker's machine: {other.text}"
+        return 0.0, f"the same shape as the requested machine: {other.text}"
     distance = abs(math.log2(other.cores / asker.cores)) + abs(math.log2(other.sockets / asker.sockets))
-    return distance, f"unlike the asker's machine: {other.text}, the asker's has {asker.text}"
+    return distance, f"differs from the requested machine: {other.text}; the requested one has {asker.text}"
 
 
 def _levels_of(document: dict[str, Any]) -> list[tuple[str, int]]:
@@ -232,17 +232,17 @@ def _levels_of(document: dict[str, Any]) -> list[tuple[str, int]]:
 def advise(
     results: Path, question: Question, study: str | None, asker: Sequence[tuple[str, int]] | None = None
 ) -> tuple[bool, list[str]]:
-    """Ask every study with decisions, or one: whether one knows, and the lines to print.
+    """Look up the decisions of every study, or of one: whether one applies, and the lines to print.
 
-    With *asker* (the levels of the machine that the question is for) the studies of the machines that are most like it come first,
-    and each says how like it is.
+    With *asker* (the levels of the requested machine) studies of the most similar machines come first,
+    each with its similarity.
     """
     if question.size is None and question.collective != "barrier":
         raise StudyError(f"{question.collective} needs --size")
     folders = sorted(path.parent.parent for path in results.glob(f"{study or '*'}/tuning/decisions.csv"))
     if not folders:
         raise StudyError(
-            "nothing is decided yet: ./study run tuning, or for a study that is there: "
+            "no decisions yet: ./study run tuning, or for an existing study: "
             "snakemake results/STUDY/tuning/decisions.csv"
         )
     answers = []

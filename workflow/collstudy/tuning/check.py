@@ -1,9 +1,9 @@
-"""Do Open MPI and MPICH do what a rules file says? Ask the installed library, at every rule's boundary.
+"""Check that the installed Open MPI or MPICH follows a rules file, at every rule's boundary.
 
-Release builds do not tell which algorithm they picked, so each size is broadcast (reduced, ...) once while the messages are
-watched (Open MPI's monitoring component, libmessages.so for MPICH), and the pairs of ranks that exchanged messages are compared
-with those of the algorithm that the file names; where their shape is not known, with those of a launch that forces the
-algorithm; and where the file leaves it to the library, with those of a launch without a rules file.
+Release builds do not report the selected algorithm, so each size is broadcast (reduced, ...) once while the messages are
+counted (Open MPI's monitoring component, libmessages.so for MPICH), and the pairs of ranks that exchanged messages are compared
+with those of the algorithm in the file; if its pattern is unknown, with those of a launch that forces the
+algorithm; and if the file leaves the choice to the library, with those of a launch without a rules file.
 """
 
 from __future__ import annotations
@@ -38,25 +38,25 @@ from collstudy.tuning.rules import (
     told,
 )
 
-#: The default of Open MPI's coll/tuned, whose rules a file has.
+#: The default of Open MPI's coll/tuned, to which the rules of a file belong.
 ONLY_TUNED = ["--mca", "coll", "tuned,basic,libnbc,self,monitoring"]
-#: Starts a command as if on another node of this computer.
+#: Starts a command as on another emulated node of this computer.
 AS_NODE = ROOT / "workflow" / "scripts" / "as_node.sh"
-#: As many ranks as are started, on few cores: enough to tell chain, trees and linear apart.
+#: Maximum number of started ranks, on few cores: enough to distinguish chain, trees and linear.
 MOST_RANKS = 8
 LAUNCH_LIMIT_S = 60
 
 Pairs = frozenset[tuple[int, int]]
-#: How many messages each pair of ranks (sender, receiver) exchanged.
+#: Number of messages per pair of ranks (sender, receiver).
 Messages = dict[tuple[int, int], int]
-#: Starts the probe: (what chooses the algorithm, collective, processes, bytes) -> messages. What chooses is a rules file, a rule
-#: that is forced, or None: the library.
+#: Starts the probe: (selection, collective, processes, bytes) -> messages. The selection is a rules file, a rule
+#: to be forced, or None for the library's own choice.
 Probe = Callable[[Path | Rule | None, str, int, int], Messages]
 
 
 @dataclass(frozen=True)
 class Library:
-    """An installed library that is asked: its label, its word in the catalogue, its probe, and how it wants its files."""
+    """An installed library to be checked: label, name in the catalogue, probe, and format of its files."""
 
     label: str
     mpi: str
@@ -66,7 +66,7 @@ class Library:
 
 @dataclass(frozen=True)
 class Finding:
-    """One size at one number of processes: what the file says and whether the library's messages are those."""
+    """One size at one number of processes: the rule of the file, and whether the library's messages match it."""
 
     mpi: str
     file: str
@@ -86,7 +86,7 @@ def boundaries(rules: tuple[Rule, ...]) -> list[int]:
 
 
 def library(mpi: Mpi, catalogue: Catalogue, numbers: dict[str, dict[str, int]]) -> Library:
-    """How the installed Open MPI or MPICH is asked; *numbers* are those of Open MPI's algorithms."""
+    """The check of the installed Open MPI or MPICH; *numbers* are those of Open MPI's algorithms."""
     if mpi.name == "mpich":
         own = trees.own_trees(mpi.shared_library)
 
@@ -148,7 +148,7 @@ def _mpich_probe(mpi: Mpi, catalogue: Catalogue) -> Probe:
 
 def _messages_of(command: list[Any], environment: dict[str, str], folder: Path) -> Messages:
     words = [str(word) for word in command]
-    for _ in range(2):  # a launch that hangs (seen once in 600, on a busy computer) says nothing of the file
+    for _ in range(2):  # a hanging launch (seen once in 600 on a busy computer) is no evidence against the file
         try:
             done = subprocess.run(
                 words, capture_output=True, text=True, timeout=LAUNCH_LIMIT_S, env=environment, cwd=folder, check=False
@@ -158,11 +158,11 @@ def _messages_of(command: list[Any], environment: dict[str, str], folder: Path) 
         if done.returncode != 0:
             raise StudyError(f"{' '.join(words)} failed:\n{(done.stdout + done.stderr)[-1000:]}")
         return messages(folder)
-    raise StudyError(f"{' '.join(words)}: no end after {LAUNCH_LIMIT_S} s, twice")
+    raise StudyError(f"{' '.join(words)}: not finished after {LAUNCH_LIMIT_S} s, twice")
 
 
 def expected_pairs(catalogue: Catalogue, collective: str, rule: Rule, processes: int, mpi: str) -> Pairs | None:
-    """The messages of a rule's algorithm; None for the library's own decision and for shapes that are not known."""
+    """The messages of a rule's algorithm; None for the library's own decision and for unknown patterns."""
     pattern = catalogue.pattern(collective, rule.algorithm, mpi)
     if rule.algorithm == "default" or pattern is None:
         return None
@@ -170,7 +170,7 @@ def expected_pairs(catalogue: Catalogue, collective: str, rule: Rule, processes:
 
 
 def expected_number(catalogue: Catalogue, collective: str, rule: Rule, size: int, mpi: str) -> int | None:
-    """How many messages a rule's segments make of one between each of its pairs; None where that is not known."""
+    """Number of segments per message of a rule between each of its pairs; None if unknown."""
     pattern = catalogue.pattern(collective, rule.algorithm, mpi)
     return messages_an_edge(pattern, told(catalogue, collective, rule, mpi), size) if pattern else None
 
@@ -185,8 +185,8 @@ def check_placement(
     """Check every entry of a placement's rules file.
 
     Entries for more than MOST_RANKS processes are checked in a copy of the file in which the entry holds for MOST_RANKS
-    processes: sizes, algorithm and parameters are proved, the number of processes is what could not be started here.
-    Entries that *before*, which was checked already, has word for word are left out.
+    processes: this checks sizes, algorithm and parameters, but not the number of processes.
+    Entries identical in *before*, which was checked already, are skipped.
     """
     findings = []
     references: dict[tuple[str, int, int, str], Pairs] = {}
@@ -204,7 +204,7 @@ def check_placement(
                 file, seen_table = path, table
                 if moved:
                     seen_table = {0: rules}
-                    # Sizes in the file are those of `entry` processes; the copy says the same bytes for fewer ranks.
+                    # Sizes in the file are for `entry` processes; the copy has the same bytes for fewer ranks.
                     copy = replace(placement, tables={collective: seen_table})
                     file = Path(folder) / f"{collective}-{entry}{path.suffix}"
                     library.write(copy, file)
@@ -237,7 +237,7 @@ def check_placement(
 
 
 def emulates_nodes(mpi: Mpi) -> bool:
-    """Whether this computer can start *mpi* as if on two nodes: Open MPI 5, and a host name of its own for each."""
+    """Whether *mpi* can be started on two emulated nodes: Open MPI 5, and a separate host name for each."""
     if mpi.name != "openmpi" or int(mpi.version.split(".")[0]) < 5:
         return False
     done = subprocess.run([AS_NODE, "node", "true"], capture_output=True, timeout=LAUNCH_LIMIT_S, check=False)
@@ -245,10 +245,10 @@ def emulates_nodes(mpi: Mpi) -> bool:
 
 
 def on_two_nodes(mpi: Mpi, arguments: list[Any], collective: str, processes: int, size: int) -> Messages:
-    """The same with the ranks on two emulated nodes, in blocks; no component is left out unless *arguments* say so."""
+    """The same with the ranks on two emulated nodes, in blocks; *arguments* may exclude components."""
     hosts = f"nodea:{(processes + 1) // 2},nodeb:{processes // 2}"
     with tempfile.TemporaryDirectory(prefix="rulescheck-") as folder:
-        agent = Path(folder) / AS_NODE.name  # Open MPI cuts the agent's path at blanks
+        agent = Path(folder) / AS_NODE.name  # Open MPI splits the agent's path at blanks
         agent.symlink_to(AS_NODE)
         where = ["--prtemca", "plm_ssh_agent", agent, "--host", hosts, "--map-by", "slot"]
         return _monitored(mpi, [*where, *arguments], collective, processes, size)
@@ -260,7 +260,7 @@ def check_han(
 ) -> list[Finding]:  # fmt: skip
     """Check that on several nodes coll/han and coll/tuned together do what their two files say.
 
-    Only the sizes at which the component changes are looked at: what coll/tuned does is `check_placement`'s. Two emulated
+    Only sizes at which the component changes are checked; `check_placement` checks coll/tuned. Two emulated
     nodes of at most MOST_RANKS ranks stand for those of the placement.
     """
     findings, done = [], set()
@@ -303,8 +303,8 @@ def check_han(
 def complain(findings: list[Finding]) -> None:
     """Raise StudyError naming file, rule and size of every mismatch."""
     wrong = [
-        f"{one.file}: {one.collective}, entry for {one.entry} processes, {one.size_bytes} B: the file says {one.rule}, "
-        f"{one.mpi} with {one.processes} ranks sends other messages"
+        f"{one.file}: {one.collective}, entry for {one.entry} processes, {one.size_bytes} B: the file has {one.rule}, "
+        f"but {one.mpi} with {one.processes} ranks sends other messages"
         for one in findings
         if not one.agrees
     ]
@@ -323,7 +323,7 @@ def to_csv(findings: list[Finding]) -> bytes:
 
 
 def read_csv(path: Path) -> list[Finding]:
-    """Read what to_csv wrote."""
+    """Read the output of to_csv."""
     with open(path, newline="", encoding="utf-8") as stream:
         return [
             Finding(

@@ -1,4 +1,4 @@
-"""The folder `results/<study>/tuning/`: which files are written for which MPI library, and how to use them (README.md)."""
+"""The folder `results/<study>/tuning/`: files for each MPI library, and their usage (README.md)."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from collstudy.tuning.rules import (
     openmpi_rules,
 )
 
-BUILT = "where ./study setup built it; on another machine build it there"
+BUILT = "built by ./study setup; on another machine, build it there"
 
 
 def rules_path(folder: Path, mpi: str, placement: Placement) -> Path:
-    """The file that a study's own MPI library follows, and that is checked and verified."""
+    """The file of a study's own MPI library, which is checked and verified."""
     names = {"mpich": "mpich-{}.json", "impi": "intel-{}.sh"}
     return folder / names.get(mpi, "openmpi-{}.rules").format(placement.name)
 
 
 def han_path(folder: Path, placement: Placement) -> Path:
-    """The file of Open MPI's coll/han, of a placement that has one."""
+    """The file of Open MPI's coll/han for a placement that needs one."""
     return folder / f"openmpi-han-{placement.name}.rules"
 
 
@@ -43,7 +43,7 @@ def _library_path(folder: Path, placement: Placement) -> Path:
 
 
 def header_of(study: dict[str, Any], placement: Placement) -> list[str]:
-    """Comment lines of every file that can have some: what it is for, what it rests on."""
+    """Comment lines of files that support them: purpose and data."""
     how = study["how"]
     kind = "simulated" if study["simulated"] else "measured"
     return [
@@ -51,8 +51,8 @@ def header_of(study: dict[str, Any], placement: Placement) -> list[str]:
         f"For: {study['machine']['label']}, mapping {placement.mapping}, {placement.nodes} nodes; no other placement.",
         f"Decided {datetime.now(UTC).date()} from {kind} latencies: {how['suite']} {how['suite_version']}, "
         f"{how['mpi']} {how['mpi_version']} {how['simulator']} {how['simulator_version']}".rstrip(),
-        "Gains are those expected from the data that decided; tables/tuning-verification.csv has what fresh launches gave.",
-        "Beyond the measured sizes and processes the library decides.",
+        "Gains are those expected from the deciding data; tables/tuning-verification.csv has those of fresh launches.",
+        "Outside of the measured sizes and processes the library decides.",
     ]
 
 
@@ -72,7 +72,7 @@ def emit(
         header = header_of(study, placement)
         foreign = [
             *header,
-            "Another library than the one that was measured: its algorithms of the same name are other code.",
+            "For another library than the measured one, whose algorithms of the same name are different implementations.",
         ]
         own = rules_path(folder, mpi, placement)
         counts = {name: sorted(study["collectives"][name]["processes"]) for name in placement.tables}
@@ -111,7 +111,7 @@ def readme(study: dict[str, Any], found: list[Placement], catalogue: Catalogue, 
         f"{study['title']}. " + ("**Simulated**, not measured. " if study["simulated"] else "")
         + "One file for each placement: the formats cannot tell placements apart (Open MPI issue 8435).",
         "",
-        "In this folder, or in a copy of it that all nodes see:",
+        "In this folder, or in a copy of it that is visible on all nodes:",
         "",
         '    export TUNING="$PWD"',
         *([f'    export COLLSTUDY="{library}"  # {BUILT}'] if any(ours.values()) else []),
@@ -145,9 +145,9 @@ def _commands(study: dict[str, Any], placement: Placement) -> list[str]:
     own = rules_path(here, mpi, placement)
     if mpi == "mpich":
         words = [f'-genv {name} "{path}"' for name, path in mpich.environment(own).items()]
-        return ["MPICH, of the version that was measured:", "", f"    mpirun {' '.join(words)} ./program", ""]
+        return ["MPICH, in the measured version:", "", f"    mpirun {' '.join(words)} ./program", ""]
     if mpi == "impi":
-        return ["Intel MPI, which does not tell what it does with it:", "", f'    . "{own}" && mpirun ./program', ""]
+        return ["Intel MPI, whose choices cannot be checked:", "", f'    . "{own}" && mpirun ./program', ""]
 
     def command(han: Path | None = None) -> list[str]:
         words = [f'"{word}"' if word.startswith("$") else word for word in rules_arguments(own, han=han)]
@@ -155,13 +155,13 @@ def _commands(study: dict[str, Any], placement: Placement) -> list[str]:
 
     component = han_default(study, placement)
     lines = [
-        f"Open MPI 4.1{'' if component else ' and 5.0'} (from 5.0.7 `openmpi-5.0.7-*` says the same; 6.0 reads the JSON file as well):"
+        f"Open MPI 4.1{'' if component else ' and 5.0'} (from 5.0.7, `openmpi-5.0.7-*` is equivalent; 6.0 also reads the JSON file):"
     ]
     lines += command()
     if component:
-        meaning = {"han": "what was measured", "tuned": "coll/tuned's, as it was for this study"}[component]
+        meaning = {"han": "the measured one", "tuned": "coll/tuned's, as in this study"}[component]
         lines += [
-            "Open MPI 5.0, where coll/han goes before coll/tuned on several nodes, and has to be told to give way; the default"
+            "Open MPI 5.0, where coll/han takes precedence over coll/tuned on several nodes and needs rules to yield; the default"
             f" is {meaning}:"
         ]
         lines += command(han_path(here, placement))
@@ -169,7 +169,7 @@ def _commands(study: dict[str, Any], placement: Placement) -> list[str]:
     return [
         *lines,
         f'Intel MPI: `. "$TUNING/intel-{name}.sh"`; MPICH: `. "$TUNING/mpich-{name}.sh"`. Neither was checked or verified',
-        "here: their algorithms of the same name are other code.",
+        "here: their algorithms of the same name are different implementations.",
         "",
     ]
 

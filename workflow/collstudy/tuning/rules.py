@@ -1,9 +1,9 @@
-"""Decisions (`results/<study>/tuning/decisions.csv`, made in R) to files that MPI libraries read.
+"""From decisions (`results/<study>/tuning/decisions.csv`, made in R) to files of MPI libraries.
 
 Open MPI: classic rules (version 1, every release), version 2 (from 5.0.7), JSON (from 6.0), and coll_han's rules for placements
 of several nodes. Intel MPI: `I_MPI_ADJUST_*`. MPICH: selection trees (mpich.py) of studies that measured it, CVARs of others.
 This project's collectives library: `COLL_RULES`. One file for each placement (mapping, nodes); sizes in each library's own
-unit. Where nothing was decided a file says "the library's default": beyond the measured sizes and processes.
+unit. Outside of the measured sizes and processes a file selects the library's default.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ INTEL = {
     "allreduce": {"recursive_doubling": 1, "rabenseifner": 2},
     "reduce": {"binomial": 2, "rabenseifner": 5},
 }
-#: Collectives that Open MPI's coll/han can hand to another component (coll_han_dynamic.c, 5.0).
+#: Collectives that Open MPI's coll/han can delegate to another component (coll_han_dynamic.c, 5.0).
 HAN = ("allgather", "allreduce", "barrier", "bcast", "gather", "reduce", "scatter")
 
 
@@ -47,7 +47,7 @@ LIBRARY = ("bcast", "barrier", "reduce", "allreduce", "gather", "alltoallv", "re
 
 @dataclass(frozen=True)
 class Decision:
-    """One row of decisions.csv: what to use for a collective at a placement, a number of processes and a message size."""
+    """One row of decisions.csv: the algorithm of a collective at a placement, a number of processes and a message size."""
 
     collective: str
     mapping: str
@@ -67,7 +67,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class Rule:
-    """From a message size (bytes of one rank, as the benchmark counts) on: an algorithm; `default` is the library's own.
+    """An algorithm from a message size on (bytes of one rank, as in the benchmark); `default` is the library's own.
 
     *beyond*: for sizes or processes that were not measured.
     """
@@ -90,7 +90,7 @@ Table = dict[int, tuple[Rule, ...]]
 
 @dataclass(frozen=True)
 class Placement:
-    """What one file is for, with its rules by collective."""
+    """The placement of one file, with its rules by collective."""
 
     mapping: str
     nodes: int
@@ -109,7 +109,7 @@ def parse_parameters(text: str) -> tuple[tuple[str, int], ...]:
 
 
 def read_decisions(path: Path) -> list[Decision]:
-    """Read decisions.csv. Raises StudyError where there is none."""
+    """Read decisions.csv. Raises StudyError if there is none."""
     if not path.exists():
         raise StudyError(f"{path}: no decisions yet; ./study run decides for studies with analysis.tuning")
     rows = []
@@ -126,7 +126,7 @@ def read_decisions(path: Path) -> list[Decision]:
 
 
 def placements(decisions: Iterable[Decision], withdrawn: set[tuple] = frozenset()) -> list[Placement]:
-    """Merge decisions to rules: neighbouring sizes, then neighbouring process counts, that say the same become one.
+    """Merge decisions to rules: neighbouring sizes, then neighbouring process counts, with the same rules are merged.
 
     *withdrawn* holds (collective, mapping, nodes, processes, size) that go back to the default.
     """
@@ -187,7 +187,7 @@ def selected_rules(table: Table, processes: int) -> tuple[Rule, ...]:
 
 
 def selected(table: Table, processes: int, size: int) -> Rule:
-    """What a library that reads these rules uses: the last entry not above, for processes and then for size."""
+    """The rule that a library applies: the last entry not above, for processes and then for size."""
     return [rule for rule in selected_rules(table, processes) if rule.size <= size][-1]
 
 
@@ -213,10 +213,10 @@ def in_unit(collective: str, size: int, processes: int) -> int:
 
 
 def told(catalogue: Catalogue, collective: str, rule: Rule, mpi: str) -> dict[str, Any]:
-    """How the MPI library *mpi* is told to use a rule's algorithm. Raises StudyError where it cannot be."""
+    """The settings of the MPI library *mpi* for a rule's algorithm. Raises StudyError if it has none."""
     found = catalogue.told(collective, rule.algorithm, dict(rule.parameters), mpi)
     if found is None:
-        raise StudyError(f"config/algorithms.yaml: {collective} {rule.text} has no entry that tells {mpi} to use it")
+        raise StudyError(f"config/algorithms.yaml: {collective} {rule.text} has no entry for {mpi}")
     return found
 
 
@@ -255,9 +255,9 @@ def openmpi_rules(
 
 
 def han_default(study: dict[str, Any], placement: Placement) -> str | None:
-    """The component of Open MPI 5 that a rule "default" means at a placement; None where coll/han takes no part.
+    """The component of Open MPI 5 that a rule "default" refers to at a placement; None if coll/han is not involved.
 
-    On several nodes coll/han goes before coll/tuned from Open MPI 5.0 on. Only a study that measured such an Open MPI has
+    On several nodes coll/han takes precedence over coll/tuned from Open MPI 5.0 on. Only a study of such an Open MPI has
     measured coll/han as the default; the default of others (4.1, the simulator's copy of it) is coll/tuned's.
     """
     how = study["how"]
@@ -268,14 +268,14 @@ def han_default(study: dict[str, Any], placement: Placement) -> str | None:
 
 
 def han_rules(placement: Placement, default: str, header: list[str]) -> str:
-    """Which component does a collective on a communicator of several nodes; see coll_han_dynamic_file.h.
+    """The component of a collective on a communicator of several nodes; see coll_han_dynamic_file.h.
 
     Only the topologic level of the whole communicator has rules. Sizes are those of one rank.
     """
     tables = {collective: table for collective, table in placement.tables.items() if collective in HAN}
     lines = [f"# {text}" for text in header] + [f"{len(tables)} # collectives"]
     for collective, table in tables.items():
-        # The smallest number that the format knows is 1: from there on an entry for 1 process holds, not that for 0.
+        # The smallest number of the format is 1: there the entry for 1 process holds, not that for 0.
         by_count = {max(count, 1): components_of(rules, default) for count, rules in sorted(table.items())}
         configurations = _merge_counts(by_count, "")
         lines += [
@@ -291,7 +291,7 @@ def han_rules(placement: Placement, default: str, header: list[str]) -> str:
 
 
 def components_of(rules: tuple[Rule, ...], default: str) -> tuple[Rule, ...]:
-    """The rules with a component in place of each algorithm, neighbours that say the same merged."""
+    """The rules with a component in place of each algorithm; equal neighbours are merged."""
     found: list[Rule] = []
     for rule in rules:
         component = default if rule.algorithm == "default" else "tuned"
@@ -328,7 +328,7 @@ def openmpi_json(placement: Placement, catalogue: Catalogue, numbers: dict[str, 
 
 
 def _intel_number(catalogue: Catalogue, collective: str, rule: Rule) -> str | None:
-    """Intel MPI's number of a rule's algorithm: the catalogue's, or that of the same algorithm; None where it has none."""
+    """Intel MPI's number of a rule's algorithm: the catalogue's, or that of the same algorithm; None if it has none."""
     own = catalogue.told(collective, rule.algorithm, dict(rule.parameters), "impi")
     if own:
         return own["algorithm"]
@@ -370,7 +370,7 @@ def library_rules(
 ) -> str:
     """COLL_RULES of the collectives library: nodes and ranks per node as the placement puts them; see its README.md.
 
-    *own_default* is what a simulation runs as the default. Process counts that look alike to the library (same nodes, same
+    *own_default* is the default of a simulation. Process counts that the library cannot distinguish (same nodes, same
     ranks per node rounded up) share the rules of the first.
     """
     cycle = list(catalogue.mappings[placement.mapping]["cycle"])

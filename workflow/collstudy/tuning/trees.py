@@ -1,8 +1,8 @@
-"""How MPICH is told its algorithms: one by variables, or decisions as trees of conditions that an MPICH 4 or 5 reads in place of its own.
+"""MPICH's tuning files: variables for one algorithm, or decisions as selection trees that MPICH 4 or 5 reads instead of its own.
 
-Two trees act together. The device (ch4) decides first whether a collective is split by node
+Two trees act together. The device (ch4) first decides whether a collective is split by node
 (MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE), then each part chooses its algorithm (MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE).
-A file replaces the library's own tree whole, so what is not decided is taken from that tree, which is in the library as text.
+A file replaces the library's whole tree, so undecided parts are copied from that tree, which the library contains as text.
 Source: src/mpi/coll/src/csel.c, csel_container.c and coll_algorithms.txt of MPICH 5.0.1.
 """
 
@@ -19,20 +19,20 @@ from collstudy.launch.mpich import Tree, forcing_environment, write_both
 from collstudy.study.config import Catalogue
 from collstudy.tuning.rules import Placement, Rule, Table, told
 
-#: The device's choice that leaves a collective unsplit, for those that it may split.
+#: The device's choice that does not split a collective, for those that it can split.
 UNSPLIT = {"bcast": "gamma", "allreduce": "beta", "reduce": "gamma", "barrier": "beta"}
 #: Algorithms that need a built-in operation and at least as many elements as the largest power of two of processes.
 SCATTERING = ("reduce_scatter_allgather", "reduce_scatter_gather", "sched_reduce_scatter_allgather")
 #: Those of a reduction that keep the order of the ranks.
 ORDERED = ("recursive_doubling", "binomial", "sched_recursive_doubling")
-#: More ranks of one node than any machine has: true of every communicator but those that MPICH makes for itself.
+#: More ranks per node than any machine has: excludes the communicators that MPICH creates internally.
 ANY_PPN = 65536
 
 
 def variables(placement: Placement, catalogue: Catalogue, header: list[str]) -> str:
-    """Without an MPICH at hand: CVARs, which hold for every size and number of processes.
+    """Without an installed MPICH: CVARs, which hold for every size and number of processes.
 
-    Set is only what was decided for all measured sizes of the largest measured number of processes: full nodes.
+    Only algorithms decided for all measured sizes of the largest measured number of processes (full nodes) are set.
     """
     lines = [f"# {text}" for text in header]
     lines.append(
@@ -40,7 +40,7 @@ def variables(placement: Placement, catalogue: Catalogue, header: list[str]) -> 
     )
     for collective, table in placement.tables.items():
         measured = {count: [rule for rule in rules if not rule.beyond] for count, rules in table.items()}
-        # Where all that was decided is the default, it is one with what was not measured.
+        # If only the default was decided, unmeasured cells have the same entry.
         largest = max((count for count, rules in measured.items() if rules), default=0)
         used = {rule.text for rule in measured[largest] or table[0]}
         rule = table[largest][0]
@@ -67,7 +67,7 @@ def own_trees(library: Path) -> tuple[Tree, Tree]:
             if kind.encode() in text:
                 found[kind] = json.loads(text, object_pairs_hook=_pairs)
     if len(found) != 2:
-        raise StudyError(f"{library}: MPICH's own selection trees are not in it; its tuning files cannot be written")
+        raise StudyError(f"{library}: contains no selection trees of MPICH; tuning files cannot be written")
     return found["algorithm=MPIR_"], found["composition=MPIDI_"]
 
 
@@ -97,7 +97,7 @@ def trees(placement: Placement, catalogue: Catalogue, own: tuple[Tree, Tree]) ->
 def _decided(
     table: Table, collective: str, own: Tree, catalogue: Catalogue, leaf: Callable[[Rule], Tree]
 ) -> dict[str, Any]:
-    """One collective: by number of processes, then by size; the library's own tree where nothing is decided."""
+    """One collective: by number of processes, then by size; the library's own tree for undecided parts."""
     default = own["comm_type=intra"]
 
     def by_size(rules: tuple[Rule, ...]) -> Tree:
@@ -118,7 +118,7 @@ def _algorithm(catalogue: Catalogue, collective: str, rule: Rule) -> Tree:
     chosen = told(catalogue, collective, rule, "mpich")
     parameters = {}
     if "fanout" in chosen:
-        # What a file leaves out is not initialised.
+        # MPICH crashes on missing entries: it does not initialise what a file omits.
         values = {
             "tree_type": "kary", "k": chosen["fanout"], "is_non_blocking": 1, "chunk_size": chosen["segment_bytes"],
             "recv_pre_posted": 0,
@@ -128,7 +128,7 @@ def _algorithm(catalogue: Catalogue, collective: str, rule: Rule) -> Tree:
 
 
 def _guarded(collective: str, catalogue: Catalogue, rule: Rule, leaf: Tree, default: Tree) -> Tree:
-    """A leaf of a reduction, with the library's own tree for the calls that the algorithm cannot do."""
+    """A leaf of a reduction, with the library's own tree for calls that the algorithm does not support."""
     if "reduce" not in collective:
         return leaf
     algorithm = told(catalogue, collective, rule, "mpich")["algorithm"]

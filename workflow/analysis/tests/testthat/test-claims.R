@@ -19,17 +19,17 @@ laws <- list(
 )
 
 test_that("each statement is counted over the cells that it speaks of", {
-  judged <- judge_seed003(epyc(laws), "bcast")
+  judged <- judge_published_claims(epyc(laws), "bcast")
   of <- function(words) judged[grepl(words, judged$statement), ]
   expect_equal(of("Default consistently")[c("cells", "holds_pct")], tibble::tibble(cells = 3L, holds_pct = 100))
   expect_equal(of("From 32")$cells, 6)
   expect_true(all(judged$holds_pct[!grepl("[Mm]odel", judged$statement)] == 100))
   slow <- utils::modifyList(laws, list(default = function(p, m) ifelse(p > 16 & m > 1024, 9, 1)))
-  expect_equal(judge_seed003(epyc(slow), "bcast")$verdict[1], "not here")
+  expect_equal(judge_published_claims(epyc(slow), "bcast")$verdict[1], "not here")
   expect_match(describe_claims(epyc(slow), "bcast"), "in fewer: \u201cDefault consistently.*cannot be said")
 })
 
 test_that("other machines are not judged, nor a study that lacks an algorithm", {
-  expect_equal(nrow(judge_seed003(epyc(laws, name = "other"), "bcast")), 0)
-  expect_equal(nrow(judge_seed003(epyc(laws[-1]), "bcast")), 0)
+  expect_equal(nrow(judge_published_claims(epyc(laws, name = "other"), "bcast")), 0)
+  expect_equal(nrow(judge_published_claims(epyc(laws[-1]), "bcast")), 0)
 })

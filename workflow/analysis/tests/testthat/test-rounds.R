@@ -119,7 +119,7 @@ test_that("where nothing can be decided nothing is measured, and the default sta
     expect_equal(nrow(read_asked(folder, 1)), 0)
     found <- decide_all(results)
     expect_equal(unique(found$algorithm), "default")
-    why <- if ("default" %in% names(algorithms)) "only the default" else "no default arm"
+    why <- if ("default" %in% names(algorithms)) "only the default" else "no measurements of the default"
     expect_match(found$reason, why, all = TRUE)
     write_analysis(results)
     expect_match(describe_rounds(results), "nothing to decide")

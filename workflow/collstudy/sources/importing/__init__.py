@@ -1,1 +1,1 @@
-"""Readers of measurements that others made, one module a format, and the checks of what they read."""
+"""Readers of other authors' measurements, one module per format, and import checks."""

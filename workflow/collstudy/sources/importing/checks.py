@@ -1,8 +1,8 @@
-"""What imported data say against themselves: `import-checks.csv`, one finding a row, with its evidence. Nothing is repaired.
+"""Consistency checks of imported data: `import-checks.csv`, one finding per row, with its evidence. Data are never repaired.
 
-A *series* is what one source measured of one algorithm at one mapping; its values are medians over launches, by nodes, processes
-and size. Thresholds were set on the data of six authors (docs/methodology.md, Import checks), in which they find what is known to be
-wrong and nothing else.
+A *series* has the data of one source, algorithm and mapping; its values are medians over launches, by nodes, processes
+and size. Thresholds were set on the data of six authors (docs/methodology.md, section 7), in which they find the known errors
+and no others.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ np = lazy("numpy")
 #: Two algorithms of one source whose times are closer than this (median, 90th percentile) are one algorithm: other pairs of algorithms
 #: with trees of their own differ by 5 % and more, with a wide spread; one algorithm measured twice by 1.4 to 3 %, 5 to 11 %.
 SAME_MEDIAN, SAME_P90 = 0.035, 0.13
-#: Below, trees of few ranks send the same messages.
+#: With fewer ranks, different trees send the same messages.
 FROM_RANKS = 8
 #: Exponent of the time in the number of ranks, 1 to 8 KiB, within one node: where one rank sends every message, or one message
 #: passes every rank, it is 0.79 to 1.4 by all authors; of trees 0.34 to 0.97.
@@ -30,13 +30,13 @@ LEAST_GROWTH = 0.65
 GROWS_WITH_RANKS = ("linear", "pipeline")
 #: Two ranks on two nodes take at least this many times as long as two on one socket (measured: 2.8 to 5), for small messages.
 LEAST_NETWORK = 1.5
-#: A launch is an outlier when it is so many times slower than its neighbours in size and processes.
+#: A launch is an outlier if it is slower than its neighbours in size and processes by this factor.
 OUTLIER = 500.0
 #: A series is noisy when so large a part of its cells, and so many, take five times as long as their neighbours (sound ones: 0.6 %, none).
 NOISY, NOISY_CELLS, NOISE_FACTOR = 0.015, 10, 5.0
 #: Values that two decimals print to better than 0.3 %.
 TOLD_WELL_US = 2.0
-#: Independent measurements never keep a ratio to half a percent.
+#: Independent measurements never have a constant ratio within half a percent.
 SAME_RATIO = 0.005
 #: Fewer common cells tell nothing about copies.
 LEAST_COPIED = 10
@@ -104,7 +104,7 @@ def _percent(value: float) -> str:
 
 
 def _with_done(findings: list[Finding], everything: Launches) -> list[Finding]:
-    """What became of the rows that each finding is about: left out, where the study says so for all of the series."""
+    """Action for the rows of each finding: left out, if the study does so for the whole series."""
     rows = everything.rows
     if not any(row.get("left_out") for row in rows):
         return findings
@@ -139,7 +139,7 @@ def _unused(problems: dict[str, int]) -> Iterator[Finding]:
         elif text.startswith("tests whose allocation"):
             yield Finding("processes", place.rstrip(")"), f"{count} {reason}", "certain", "not used")
         elif "last sizes are missing" in text:
-            yield Finding("sizes", place.rstrip(")"), f"{count} {reason}", "likely", "what is there is used")
+            yield Finding("sizes", place.rstrip(")"), f"{count} {reason}", "likely", "the available sizes are used")
 
 
 # --- algorithms
@@ -155,9 +155,9 @@ def _compared(a: np.ndarray, b: np.ndarray) -> tuple[int, float, float]:
 
 
 def _same_as_another(table: Table) -> Iterator[Finding]:
-    """Times that are another algorithm's: of the same source, or nearer to another's of a second source than to their own name's.
+    """Times equal to another algorithm's of the same source, or closer to another's of a second source than to its own.
 
-    The library's default takes no part: it is another's by right.
+    The library's default is excluded: it legitimately equals another algorithm.
     """
     many = table.processes >= FROM_RANKS
     named = [name for name in table.series if name[2] != "default"]
@@ -180,7 +180,7 @@ def _same_as_another(table: Table) -> Iterator[Finding]:
     for (one, two), (cells, middle, high) in pairs.items():
         if one[2] == two[2] or cells < 20 or not (middle < SAME_MEDIAN and high < SAME_P90):
             continue
-        # Which of the two is not what it says: that which a second source contradicts.
+        # The mislabelled one of the two is that which a second source contradicts.
         for suspect, model in ((one, two), (two, one)):
             own = [
                 (key, value) for pair, value in pairs.items() if suspect in pair
@@ -206,13 +206,13 @@ def _same_as_another(table: Table) -> Iterator[Finding]:
             yield Finding(
                 "algorithm is another", f"{_whole(*one)} and {two[2]}",
                 f"the times of both are equal within {_percent(middle)} in the median ({_percent(high)} at the 90th percentile, {cells} "
-                f"cells of {FROM_RANKS} ranks and more){compared}: one of the two names is wrong",
+                f"cells of {FROM_RANKS} ranks and more){compared}: one of the two labels is wrong",
                 "likely",
             )  # fmt: skip
 
 
 def _growth(table: Table, machine: Machine) -> Iterator[Finding]:
-    """Broadcasts whose time grows slower with the ranks than the pattern that they are named after allows."""
+    """Broadcasts whose time grows more slowly with the ranks than their named pattern allows."""
     found: dict[tuple, list[tuple[str, float]]] = {}
     for series, times in table.columns():
         source, collective, algorithm, _, mapping = series
@@ -259,7 +259,7 @@ def agreement_of(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def agreement(table: Table) -> list[dict[str, Any]]:
-    """How far the sources of one machine are apart, in the cells that both have: |a / b - 1| in percent."""
+    """Differences between sources of one machine in common cells: |a / b - 1| in percent."""
     found = []
     groups: dict[tuple, list[Series]] = {}
     for series in table.series:
@@ -328,7 +328,7 @@ def _stayed_on_the_node(table: Table, machine: Machine) -> Iterator[Finding]:
                 f"two ranks take {np.median(small):.2f} us where others over nodes take {np.median(peers):.2f}"
             )
         if not evidence and len(small) and inside not in table.number and not peers and np.median(small) < 0.35:
-            evidence.append(f"two ranks take {np.median(small):.2f} us, less than a message needs through a network")
+            evidence.append(f"two ranks take {np.median(small):.2f} us, less than the latency of any network")
             sure = "possible"
         if evidence:
             sure = "certain" if len(evidence) > 1 else sure
@@ -336,7 +336,7 @@ def _stayed_on_the_node(table: Table, machine: Machine) -> Iterator[Finding]:
 
 
 def _pairs(pairs: Launches, machine: Machine) -> Iterator[Finding]:
-    """Of a ladder, pairs on two nodes that are as fast as those inside of one."""
+    """Pairs of a ladder on two nodes that are as fast as those within a node."""
     if not len(pairs):
         return
     per_node = machine.cores_per_node
@@ -359,7 +359,7 @@ def _pairs(pairs: Launches, machine: Machine) -> Iterator[Finding]:
 
 
 def _outside(timed: Launches) -> Iterator[Finding]:
-    """Means that no P values between the minimum and the maximum have."""
+    """Means that P values between the minimum and the maximum cannot have."""
     known = timed.part(~(np.isnan(timed.low) | np.isnan(timed.high)))
     if not len(known):
         return
@@ -486,7 +486,7 @@ def _copies(mine: Firsts, others: Mapping[str, list[dict[str, Any]] | Firsts]) -
             yield Finding(
                 "equal digit by digit", f"{one_name}" + ("" if name else f" and {two_name}"),
                 f"{_percent(share)} and more of {sum(cells for _, _, cells in where)} values are those of {two_name}"
-                + (f" of study {name}" if name else "") + f" (by {mappings}); which is the copy the values do not say",
+                + (f" of study {name}" if name else "") + f" (by {mappings}); the values do not show which is the copy",
                 "certain",
             )  # fmt: skip
 
@@ -575,7 +575,7 @@ def _sizes(timed: Launches) -> Iterator[Finding]:
                 unit = f"; times {factors[0]:g} they are the sizes of the others" if factors else ""
                 yield Finding(
                     "sizes", (f"{source}: " if source else "") + f"{collective} {key[0]}, by {key[1]}",
-                    f"{len(odd)} of its {len(sizes)} sizes no other series has ({shown}, ...){unit}", "likely",
+                    f"{len(odd)} of its {len(sizes)} sizes occur in no other series ({shown}, ...){unit}", "likely",
                 )  # fmt: skip
 
 
@@ -592,7 +592,7 @@ def _noise(table: Table) -> Iterator[Finding]:
         if slow >= NOISY_CELLS and slow >= NOISY * len(above):
             yield Finding(
                 "noise", _named(series),
-                f"{slow} of {len(above)} cells take more than {NOISE_FACTOR:g} times what their neighbours take", "certain",
+                f"{slow} of {len(above)} cells take more than {NOISE_FACTOR:g} times as long as their neighbours", "certain",
             )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Compact tables of others' data, in `data/`: a gzipped CSV of what an import read, one row a launch of a cell and size."""
+"""Compact tables of other authors' data in `data/`: a gzipped CSV of an import, one row per launch of a cell and size."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def write(path: Path, rows: list[dict[str, Any]], cores_per_node: int) -> None:
 
 
 def _short(value: float | None) -> float | None:
-    """Seven significant digits: nobody measures more."""
+    """Seven significant digits, more than any measurement has."""
     return None if value is None else float(f"{value:.7g}")
 
 
 def rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
-    """Line and fields of each row. Raises StudyError for what is no such table."""
+    """Line and fields of each row. Raises StudyError for an invalid table."""
     try:
         text = read_text(path, gzip.decompress(path.read_bytes()))
     except (OSError, EOFError) as error:

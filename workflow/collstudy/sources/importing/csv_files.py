@@ -1,4 +1,4 @@
-"""CSV files: a header, a mapping of columns, one row a measurement."""
+"""CSV files: a header, a mapping of columns, one row per measurement."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Any
 from collstudy.base.errors import StudyError, allowed
 from collstudy.sources.importing.strict import Problems, read_text
 
-#: Columns that a file may lack.
+#: Optional columns.
 OPTIONAL = ("min_latency_us", "max_latency_us", "iterations", "nodes", "launch")
 
 
 def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tuple[int, dict[str, str]]]:
-    """Line and fields of each row, by the names of `columns`. Rows of another number of fields than the header are counted.
+    """Line and fields of each row, by the names of `columns`. Rows whose number of fields differs from the header are counted.
 
-    Raises StudyError for a file that is no text, has no row, whose header lacks a column or has one twice, and for a quote that
-    nobody closes.
+    Raises StudyError for a file that is not text or has no rows, a header with missing or duplicate columns, and unclosed
+    quotes.
     """
     stream = csv.reader(read_text(path).splitlines(keepends=True), strict=True)
     header: list[str] = []
@@ -64,7 +64,7 @@ def _records(stream: Any, path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _columns(path: Path, header: list[str], columns: dict[str, Any], problems: Problems) -> dict[str, str]:
-    """Field -> the name of its column in this file; of several names the first that is there."""
+    """Field -> the name of its column in this file; of several names the first existing one."""
     twice = [name for name, count in Counter(header).items() if count > 1 and name]
     if twice:
         raise StudyError(f"{path}: line 1: the header names the column {twice[0]!r} twice")

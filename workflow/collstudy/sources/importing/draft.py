@@ -1,4 +1,4 @@
-"""Draft the study of a folder of somebody's results: which files it has, what their columns and names seem to mean, what is not told."""
+"""Draft a study that imports a folder of results: its files, the likely meaning of columns and names, and open questions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def plain(text: str) -> str:
 
 
 def draft(folder: Path, name: str, machine: str | None, configuration: Configuration) -> tuple[str, list[str]]:
-    """The text of the study's YAML, and what could not be told. Raises StudyError for a folder without anything to import."""
+    """The text of the study's YAML and open questions. Raises StudyError for a folder without anything to import."""
     if not folder.is_dir():
         raise StudyError(f"{folder}: no such folder")
     questions: list[str] = []
@@ -52,16 +52,16 @@ def draft(folder: Path, name: str, machine: str | None, configuration: Configura
     ]
     if machine is None:
         machine = "?"
-        questions.append("machine: which machine it was; a file of kind imported" + allowed(imported))
+        questions.append("machine: the machine of the measurements; a file of kind imported" + allowed(imported))
     entries = [*_pico(folder), *_grouped(folder, configuration.catalogue, questions)]
     if not entries:
-        raise StudyError(f"{folder}: no CSV file, no output of OSU Micro-Benchmarks and no archive of PICO in it")
-    questions.append("mpi, mpi_version, suite_version: what made the data")
+        raise StudyError(f"{folder}: contains no CSV file, no output of OSU Micro-Benchmarks and no archive of PICO")
+    questions.append("mpi, mpi_version, suite_version: the software of the measurements")
     document = {
         "title": f"Measurements of {name}", "question": "?", "machine": machine,
         "import": {"suite": "OSU Micro-Benchmarks", "mpi": "Open MPI", "files": entries},
     }  # fmt: skip
-    head = [f"# Drafted by ./study import from {folder}. Check every line; what could not be told:"]
+    head = [f"# Drafted by ./study import from {folder}. Check every line; not determined:"]
     head += [f"# - {question}" for question in questions]
     return "\n".join(head) + "\n" + yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120), questions
 
@@ -88,7 +88,7 @@ def _pico(folder: Path) -> list[dict[str, Any]]:
 
 
 def _grouped(folder: Path, catalogue: Catalogue, questions: list[str]) -> list[dict[str, Any]]:
-    """An entry for each kind of file: the same header and the same pattern of the name."""
+    """One entry per kind of file: the same header and the same pattern of the name."""
     groups: dict[tuple, list[Path]] = defaultdict(list)
     for path in sorted(folder.rglob("*")):
         if (
@@ -113,7 +113,7 @@ def _grouped(folder: Path, catalogue: Catalogue, questions: list[str]) -> list[d
 
 
 def _pattern(path: Path, catalogue: Catalogue) -> str:
-    """The file's path with {algorithm}, {mapping} and {processes} where its name tells them."""
+    """The file's path with {algorithm}, {mapping} and {processes} if its name contains them."""
     collective = _collective(path.stem, catalogue) or ""
     parts = []
     told: set[str] = set()
@@ -152,7 +152,7 @@ def _entry(
         entry["format"] = "omb"
         for field in ("algorithm", "mapping", "processes"):
             if f"{{{field}}}" not in pattern:
-                questions.append(f"{where}: {field}; `constants` can say it")
+                questions.append(f"{where}: {field}; it can be set in `constants`")
         return entry
     columns, units = {}, set()
     for name in header:
@@ -163,7 +163,7 @@ def _entry(
             if unit and field.endswith("latency_us"):
                 units.add(_UNITS.get(unit.group(1).lower(), unit.group(1).lower()))
         else:
-            questions.append(f"{where}: what the column {name!r} is")
+            questions.append(f"{where}: the meaning of the column {name!r}")
     entry["columns"] = columns
     if len(units) == 1 and units != {"us"}:
         entry["unit"] = units.pop()
@@ -191,7 +191,7 @@ def _entry(
         questions.append(f"{where}: the mappings {', '.join(strange)}" + allowed(catalogue.mappings))
     for field in ("algorithm", "mapping", "processes", "latency_us"):
         if field not in columns and f"{{{field}}}" not in pattern:
-            questions.append(f"{where}: {field}; `constants` or `by_row` can say it")
+            questions.append(f"{where}: {field}; it can be set in `constants` or `by_row`")
     return entry
 
 

@@ -1,4 +1,4 @@
-"""What was read of files that do not change: a JSON file with the digest of what it was made of and one of what it holds."""
+"""Cache of data read from unchanging files: a JSON file with digests of its origin and of its content."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def write(path: Path, made_of: str, content: Any) -> None:
 
 
 def read(path: Path, made_of: str) -> Any:
-    """What was kept, if it is whole and was made of the same; else None."""
+    """The cached content if it is intact and has the same origin, otherwise None."""
     try:
         first, second, text = path.read_text(encoding="utf-8").removesuffix("\n").split("\n", 2)
         if first != made_of or hashlib.sha256(text.encode()).hexdigest() != second:

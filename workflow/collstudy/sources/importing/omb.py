@@ -12,7 +12,7 @@ from collstudy.launch.output import parse
 from collstudy.sources.importing.strict import Problems, read_text
 from collstudy.study.config import SIZED
 
-#: What launchers and libraries print when a run ends before its time.
+#: Output of launchers and libraries when a run ends prematurely.
 CRASHED = re.compile(
     r"MPI_ABORT|Primary job\s+terminated|mpirun (noticed|has exited)|exited on signal|Segmentation fault|CANCELLED AT"
     r"|DUE TO TIME LIMIT|srun: error|prterun noticed|BAD TERMINATION|Killed"
@@ -21,20 +21,20 @@ _ROW = re.compile(r"^\s*(\d+)\s+[\d.]+", re.ASCII)
 
 
 def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tuple[int, dict[str, str]]]:
-    """Line and fields of each message size. Raises StudyError for output that is cut, of a run that crashed, or of none."""
+    """Line and fields of each message size. Raises StudyError for truncated output, crashed runs, and files without output."""
     text = read_text(path)
     lines = text.splitlines()
     for number, line in enumerate(lines, 1):
         found = CRASHED.search(line)
         if found:
             raise StudyError(
-                f"{path}: line {number}: the run did not end well ({found.group(0)!r}); its last sizes may be missing"
+                f"{path}: line {number}: the run ended abnormally ({found.group(0)!r}); its last sizes may be missing"
             )
     numbered = [(number, found.group(1)) for number, line in enumerate(lines, 1) if (found := _ROW.match(line))]
     sized = entry["collective"] in SIZED
     sizes: list[int | None] = [int(size) for _, size in numbered] if sized else [None]
     if not numbered and (sized or not re.search(r"^\s*[\d.]+\s*$", text, re.MULTILINE)):
-        raise StudyError(f"{path}: no measurement in it; is it the standard output of an OSU micro-benchmark?")
+        raise StudyError(f"{path}: contains no measurement; is it the standard output of an OSU micro-benchmark?")
     if not text.endswith("\n"):
         raise StudyError(f"{path}: line {len(lines)}: the output ends in the middle of a line")
     try:

@@ -1,8 +1,8 @@
-"""PICO's result archives (HLC-Lab/pico): a folder or a .tar.gz a run, `<test>/<count>_<algorithm>_<type>.csv`, one time a call.
+"""PICO's result archives [pico-leonardo]: a folder or a .tar.gz per run, `<test>/<count>_<algorithm>_<type>.csv`, one time a call.
 
 `highest` is the time of the slowest rank in ns. The count is that of the whole buffer (pico_core/pico_core_utils.c): a rank of an
-allgather, alltoall, gather or scatter has count / ranks elements. The first fifth of the calls is warm-up. Which test measured
-what is in `<system>_metadata.csv`, beside the archives. Algorithms that end in `_ompi` are Open MPI's of that name; all others are
+allgather, alltoall, gather or scatter has count / ranks elements. The first fifth of the calls is warm-up. Tests are described
+in `<system>_metadata.csv`, beside the archives. Algorithms that end in `_ompi` are Open MPI's of that name; all others are
 PICO's own and are not imported.
 """
 
@@ -27,11 +27,11 @@ from collstudy.study.openmpi_numbers import algorithm_of
 
 np = lazy("numpy")
 
-#: Goes up when what a cached summary holds changes.
+#: Raised when the content of a cached summary changes.
 VERSION = 2
 #: The first fifth of the calls is warm-up, as in the authors' own analysis (plot/summarize_data.py).
 WARM_UP = 0.2
-#: PICO's words for Open MPI's algorithms, in the order of coll/tuned's numbers (config/algorithms/MPI/Open-MPI/*.json).
+#: PICO's names of Open MPI's algorithms, in the order of coll/tuned's numbers (config/algorithms/MPI/Open-MPI/*.json).
 WORDS = {
     "allgather": "linear k_bruck recursive_doubling ring neighbor two_proc sparbit",
     "allreduce": "linear non_overlapping recursive_doubling ring ring_segmented rabenseifner",
@@ -43,14 +43,14 @@ WORDS = {
     "scatter": "linear binomial linear_nb",
 }
 TYPE_BYTES = {"int8": 1, "char": 1, "int16": 2, "int32": 4, "int": 4, "float": 4, "int64": 8, "double": 8}
-#: There a rank has its part of the buffer.
+#: Collectives in which a rank has its part of the buffer.
 DIVIDED = ("allgather", "alltoall", "gather", "scatter")
 _RESULT = re.compile(r"(?P<count>\d+)_(?P<algorithm>.+)_(?P<type>[a-z]+\d*)\.csv", re.ASCII)
 
 
 @dataclass(frozen=True)
 class Result:
-    """What is kept of one file: count, algorithm and type of its name; median, quartiles (ns) and count of its calls."""
+    """Summary of one file: count, algorithm and type of its name; median, quartiles (ns) and count of its calls."""
 
     test: str
     count: int
@@ -72,10 +72,10 @@ def rows(
     version: str,
     cache: Path | None,
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Fields of each file of a run that the study asks for, times in us.
+    """Fields of each file of a run selected by the study, times in us.
 
     *metadata* is the CSV that names the tests; the study's `where` keeps the tests whose metadata have these values. *version* is
-    that of Open MPI where the metadata do not say. *cache* keeps what was read, by the archive's content.
+    that of Open MPI if the metadata lack it. *cache* stores summaries by the archive's content.
     """
     run = path.name.removesuffix(".tar.gz")
     results, allocations = _summary(path, cache)
@@ -86,9 +86,9 @@ def rows(
     for test in sorted({result.test for result in results}):
         about = tests.get(test)
         if about is None:
-            problems.note("tests that the metadata do not name", f"{path.name}, {test}/")
+            problems.note("tests that are not in the metadata", f"{path.name}, {test}/")
         elif not _asked(about, entry.get("where", {})):
-            problems.note("tests that the study does not ask for (where)", f"{path.name}, {test}/")
+            problems.note("tests that the study does not select (where)", f"{path.name}, {test}/")
         else:
             chosen[test] = _shape(path, test, about, allocations, entry.get("ranks", "metadata"), problems)
     for result in results:
@@ -117,7 +117,7 @@ def rows(
 
 
 def read_metadata(path: Path) -> list[dict[str, str]]:
-    """The rows of PICO's metadata. Raises StudyError where it is not that."""
+    """The rows of PICO's metadata. Raises StudyError if the file is invalid."""
     if not path.exists():
         raise StudyError(f"{path}: no such file; `metadata` names PICO's <system>_metadata.csv")
     found = list(csv.DictReader(io.StringIO(read_text(path))))
@@ -139,7 +139,7 @@ def _asked(about: dict[str, str], where: dict[str, Any]) -> bool:
 def _shape(
     path: Path, test: str, about: dict[str, str], allocations: dict[str, list[str]], believed: str, problems: Problems
 ) -> tuple[int, int, str] | None:
-    """Nodes, ranks and mapping of a test; None where metadata and allocation do not agree and the study believes neither."""
+    """Nodes, ranks and mapping of a test; None if metadata and allocation contradict and the study does not choose one."""
     nodes = int(about["nnodes"])
     ranks = nodes * int(about["tasks_per_node"])
     fitting = [hosts for hosts in allocations.values() if len(hosts) == ranks]
@@ -147,7 +147,7 @@ def _shape(
     if not fitting and only and len(set(only)) == nodes:
         if believed != "allocation":
             problems.note(
-                "tests whose allocation has another number of ranks than the metadata say (the study may say ranks: allocation)",
+                "tests whose allocation has another number of ranks than the metadata (set ranks: allocation to use the former)",
                 f"{path.name}, {test}/: {len(only)} instead of {ranks}",
             )
             return None
@@ -158,7 +158,7 @@ def _shape(
 
 
 def _algorithm(name: str, collective: str, version: str, catalogue: Catalogue) -> tuple[str | None, str]:
-    """The catalogue's name and parameters of PICO's algorithm; None where it is not this Open MPI's."""
+    """The catalogue's name and parameters of PICO's algorithm; None if this Open MPI does not have it."""
     found = re.fullmatch(r"(?P<word>.+)_ompi(_(?P<segment>\d+))?", name)
     if not found:
         return None, ""
@@ -175,7 +175,7 @@ def _algorithm(name: str, collective: str, version: str, catalogue: Catalogue) -
 
 
 def _summary(path: Path, cache: Path | None) -> tuple[list[Result], dict[str, list[str]]]:
-    """What is kept of a run, from the cache where that has it for this very content."""
+    """The summaries of a run, from the cache if it has them for this content."""
     digest = digest_of(path)
     stored = cache / f"pico-{digest[:32]}.json" if cache else None
     found = kept.read(stored, f"{digest} {VERSION}") if stored else None
@@ -193,7 +193,7 @@ def _summary(path: Path, cache: Path | None) -> tuple[list[Result], dict[str, li
             results.append(_result(path, name, folder, parts, content))
     results.sort(key=lambda result: (result.test, result.algorithm, result.count))
     if not results:
-        raise StudyError(f"{path}: no results of PICO in it (<test>/<count>_<algorithm>_<type>.csv)")
+        raise StudyError(f"{path}: contains no results of PICO (<test>/<count>_<algorithm>_<type>.csv)")
     if stored:
         kept.write(stored, f"{digest} {VERSION}", [[list(vars(result).values()) for result in results], allocations])
     return results, allocations
@@ -236,11 +236,11 @@ def _result(path: Path, name: str, test: str, parts: re.Match, content: bytes) -
     refused: dict[str, int] = {}
     if body and not body.endswith(b"\n"):
         body = body[: body.rfind(b"\n") + 1]
-        refused["line is cut"] = 1
+        refused["line is truncated"] = 1
     if len(columns) == 1 and not body.translate(None, b"0123456789\r\n"):
         values = np.fromstring(body, dtype=np.int64, sep="\n") if body.strip() else np.empty(0)
         values = values[int(len(values) * WARM_UP) :].astype(float)
-        for reason, wrong in (("time is zero", values <= 0), ("time is enormous", values > 1e12)):
+        for reason, wrong in (("time is zero", values <= 0), ("time is too large", values > 1e12)):
             if wrong.any():
                 refused[reason] = int(wrong.sum())
                 values = values[~wrong]

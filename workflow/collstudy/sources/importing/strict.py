@@ -1,4 +1,4 @@
-"""Text and numbers of files that others made: what is not plainly a number, in a file that is plainly text, is refused."""
+"""Strict reading of text and numbers in other authors' files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from collstudy.base.errors import StudyError
 
-#: No call of a collective takes a quarter of an hour (us), and no message of one rank is a tebibyte (bytes).
+#: Upper limits: a quarter of an hour per call (us), a tebibyte per message (bytes).
 LONGEST_US = 1e9
 LARGEST = 2**40
 #: A time in microseconds.
@@ -25,18 +25,18 @@ _ODD = (
 
 
 class Refused(Exception):
-    """Why a row is not used."""
+    """A row that is not used; the text is the reason."""
 
 
 @dataclass
 class Problems:
-    """What was not used, and what is odd: counted by reason, with the first place of each."""
+    """Unused rows and oddities, counted by reason, with the first place of each."""
 
     counts: dict[str, int] = field(default_factory=dict)
     first: dict[str, str] = field(default_factory=dict)
 
     def note(self, reason: str, where: str = "", count: int = 1) -> None:
-        """Count a reason; *where* is remembered the first time."""
+        """Count a reason; the first *where* is stored."""
         self.counts[reason] = self.counts.get(reason, 0) + count
         self.first.setdefault(reason, where)
 
@@ -49,7 +49,7 @@ class Problems:
 
 
 def read_text(path: Path, content: bytes | None = None) -> str:
-    """The UTF-8 text of a file, with a mark of its byte order or without. Raises StudyError naming file, line and reason."""
+    """The UTF-8 text of a file, with or without a byte order mark. Raises StudyError naming file, line and reason."""
     content = path.read_bytes() if content is None else content
     if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise StudyError(f"{path}: line 1: the file is UTF-16; convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)")
@@ -62,7 +62,7 @@ def read_text(path: Path, content: bytes | None = None) -> str:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise StudyError(
-            f"{path}: line {line}: the byte 0x{content[error.start]:02x} is no UTF-8; Latin-1 perhaps: convert the file "
+            f"{path}: line {line}: the byte 0x{content[error.start]:02x} is not UTF-8, possibly Latin-1: convert the file "
             "(iconv -f LATIN1 -t UTF-8)"
         ) from None
 
@@ -78,10 +78,10 @@ def decimal(text: str, what: str) -> float:
                 raise Refused(f"{what} {reason}")
         if any(letter.isdigit() and not letter.isascii() for letter in text):
             raise Refused(f"{what} has digits other than 0 to 9")
-        raise Refused(f"{what} is no number")
+        raise Refused(f"{what} is not a number")
     value = float(text)
     if value in (float("inf"), float("-inf")):
-        raise Refused(f"{what} is enormous")
+        raise Refused(f"{what} is too large")
     return value
 
 
@@ -93,21 +93,21 @@ def positive(text: str, what: str, largest: float) -> float:
     if value == 0:
         raise Refused(f"{what} is zero")
     if value > largest:
-        raise Refused(f"{what} is enormous (above {largest:.3g})")
+        raise Refused(f"{what} is too large (above {largest:.3g})")
     return value
 
 
 # Files say the same few numbers of processes and sizes in thousands of rows.
 @functools.lru_cache(maxsize=4096)
 def whole(text: str, what: str, largest: float = LARGEST, smallest: int = 1) -> int:
-    """A whole number; 1.0 is one, 1.5 is none. Raises Refused."""
+    """A whole number: 1.0 is accepted, 1.5 is not. Raises Refused."""
     value = decimal(text, what)
     if value != int(value):
-        raise Refused(f"{what} is no whole number")
+        raise Refused(f"{what} is not a whole number")
     if value < 0:
         raise Refused(f"{what} is negative")
     if value < smallest:
         raise Refused(f"{what} is {int(value)}")
     if value > largest:
-        raise Refused(f"{what} is enormous (above {largest:.3g})")
+        raise Refused(f"{what} is too large (above {largest:.3g})")
     return int(value)

@@ -1,5 +1,5 @@
 /*
- * Seed 001: alltoallv by way of leaders. Ranks of one unit (a node or a group) hand their data to the unit's leader,
+ * [bijlani2021]: alltoallv by way of leaders. Ranks of one unit (a node or a group) hand their data to the unit's leader,
  * the leaders exchange, and each leader hands out what came for its unit. Data travel as packed bytes, in the order of
  * positions: the ranks sorted by unit.
  */
@@ -608,7 +608,7 @@ static int alltoallv_reorder(struct call *call) {
     return rc;
 }
 
-/* The seed's rule; the ranks agree on the number of elements, the most that one sends. */
+/* The rule of [bijlani2021]; the ranks agree on the number of elements, the most that one sends. */
 static int alltoallv_seed001(struct call *call) {
     long mine = 0, most;
     TRY(coll_placement(call->cache));

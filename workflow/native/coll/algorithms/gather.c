@@ -1,4 +1,4 @@
-/* Seed 001: gather level by level; the root puts the blocks into the order of the caller's ranks. */
+/* [bijlani2021]: gather level by level; the root puts the blocks into the order of the caller's ranks. */
 #include "core/counters.h"
 #include "core/hierarchy.h"
 #include "core/message.h"
@@ -165,7 +165,7 @@ static int gather_reorder(struct call *call) {
     return gather(call, HIERARCHY_REORDER);
 }
 
-/* The seed's rule. */
+/* The rule of [bijlani2021]. */
 static int gather_seed001(struct call *call) {
     TRY(coll_placement(call->cache));
     return gather(call, call->cache->placement.nodes > 13 ? HIERARCHY_GROUP : HIERARCHY_REORDER);

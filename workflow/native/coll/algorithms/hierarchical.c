@@ -1,4 +1,4 @@
-/* Seed 001: broadcast and reduce level by level. The MPI library's own algorithm runs on each level. */
+/* [bijlani2021]: broadcast and reduce level by level. The MPI library's own algorithm runs on each level. */
 #include "algorithms/base.h"
 #include "core/counters.h"
 #include "core/hierarchy.h"
@@ -33,7 +33,7 @@ static int bcast_reorder(struct call *call) {
     return bcast(call, HIERARCHY_REORDER);
 }
 
-/* ---- broadcast in chunks that overlap between the levels (seed 001, section 2, item 5) ---- */
+/* ---- broadcast in chunks that overlap between the levels ([bijlani2021], section 2, item 5) ---- */
 
 struct pipeline {
     struct call *call;
@@ -203,7 +203,7 @@ static int reduce_chain(struct call *call) {
     return coll_reduce_tree(call, &tree, call->root);
 }
 
-/* ---- the seed's rules ---- */
+/* ---- the rules of [bijlani2021] ---- */
 
 enum { LARGE = 2048 * 1024, MANY_NODES = 13 };
 

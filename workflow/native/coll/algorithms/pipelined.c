@@ -1,4 +1,4 @@
-/* Seed 002, section 3.2.2: one call becomes many non-blocking ones, each on a segment, and a wait for all. */
+/* [duro-redsea], section 3.2.2: one call becomes many non-blocking ones, each on a segment, and a wait for all. */
 #include "algorithms/libnbc.h"
 #include "core/counters.h"
 #include "core/segment.h"

@@ -11,7 +11,7 @@ static int leads(MPI_Comm comm) {
     return comm != MPI_COMM_NULL && PMPI_Comm_rank(comm, &rank) == MPI_SUCCESS && rank == 0;
 }
 
-/* The root's key is the lowest, so that it is rank 0 wherever it is (seed 001, section 1.2). */
+/* The root's key is the lowest, so that it is rank 0 wherever it is ([bijlani2021], section 1.2). */
 static int split(const struct cache *cache, int root, int color, MPI_Comm *part) {
     return PMPI_Comm_split(cache->comm, color, cache->rank == root ? -1 : cache->rank, part);
 }

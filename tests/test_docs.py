@@ -1,0 +1,93 @@
+"""Documentation: line lengths, the works that are cited, links, and one version number."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+KEYS = set(re.findall(r"^@\w+\{([^,]+),", (ROOT / "report" / "references.bib").read_text(encoding="utf-8"), re.M))
+#: What a key looks like: a name and a year, or a name and a word of those without a year.
+KEY = r"[a-z]+(?:(?:19|20)\d\d|-(?:redsea|svd|orfeo|leonardo))"
+
+
+def files(*patterns: str) -> list[Path]:
+    """Files of the repository, or of an unpacked archive of it, that match."""
+    found = subprocess.run(["git", "ls-files", *patterns], cwd=ROOT, capture_output=True, text=True)
+    if found.returncode:
+        pytest.skip("not a git checkout")
+    return [path for name in found.stdout.splitlines() if (path := ROOT / name).is_file()]
+
+
+def prose(path: Path) -> list[tuple[int, str]]:
+    """Lines of a Markdown file outside of code and tables, with their numbers."""
+    found, code = [], False
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            code = not code
+        elif not code and not line.startswith(("|", "    ")):
+            found.append((number, line))
+    return found
+
+
+def test_prose_wraps_at_100() -> None:
+    long = [f"{path.relative_to(ROOT)}:{n}" for path in files("*.md") for n, line in prose(path) if len(line) > 100]
+    assert not long
+
+
+def test_the_readme_is_short() -> None:
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 80 and max(map(len, lines)) <= 100
+
+
+def test_cited_works_are_in_the_bibliography() -> None:
+    unknown = []
+    for path in files("*.md", "*.py", "*.R", "*.qmd", "*.c", "*.h", "*.cpp", "*.yaml", "*.smk"):
+        text = path.read_text(encoding="utf-8", errors="replace")
+        cited = re.findall(rf"\[({KEY}(?:; {KEY})*)\]", text)
+        keys = {key for group in cited for key in group.split("; ")} | set(re.findall(rf"(?<![\w.])@({KEY})\b", text))
+        unknown += [f"{path.relative_to(ROOT)}: {key}" for key in sorted(keys - KEYS)]
+    assert not unknown
+    # The search above finds something.
+    assert len(KEYS) > 20
+
+
+def test_works_are_not_called_seeds() -> None:
+    called = re.compile(r"\bseed[- ]00[0-4]\b|\bthe seed's\b", re.IGNORECASE)
+    # What was renamed is told under its former name.
+    told = {ROOT / "CHANGELOG.md", Path(__file__)}
+    found = [str(path.relative_to(ROOT)) for path in files() if path.suffix not in (".svg", ".gz") and path not in told
+             and called.search(path.read_text(encoding="utf-8", errors="replace"))]  # fmt: skip
+    assert not found
+
+
+@pytest.mark.parametrize("path", files("*.md"), ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_to_files_and_headings(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if "://" in target or target.startswith("mailto:"):
+            continue
+        name, _, anchor = target.partition("#")
+        there = (path.parent / name).resolve() if name else path
+        assert there.exists(), target
+        if anchor:
+            headings = re.findall(r"^#+ (.+)$", there.read_text(encoding="utf-8"), re.M)
+            assert anchor in {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}, (
+                target
+            )
+
+
+def test_one_version() -> None:
+    def found(path: str, pattern: str) -> str:
+        return re.search(pattern, (ROOT / path).read_text(encoding="utf-8"), re.M).group(1)
+
+    assert {
+        found("CITATION.cff", r"^version: (\S+)"),
+        found("workflow/collstudy/__init__.py", r'__version__ = "(.+)"'),
+        found("workflow/analysis/DESCRIPTION", r"^Version: (\S+)"),
+        found("CHANGELOG.md", r"^## \[(\d[^\]]*)\]"),
+    } == {found("CITATION.cff", r"^version: (\S+)")}
+    assert found("CITATION.cff", r"^date-released: (\S+)") == found("CHANGELOG.md", r"^## \[\d[^\]]*\] - (\S+)")
