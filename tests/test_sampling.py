@@ -87,7 +87,8 @@ def test_rounds_killed_and_started_again(sampled: Checkout) -> None:
     # Rounds were judged on the complete study, decisions verified on fresh cells.
     rounds = rows(sampled, "results/tiny/tables/sampling-rounds.csv")
     assert [row["round"] for row in rounds] == [str(n + 1) for n in range(len(rounds))]
-    assert all(float(row["node_minutes"]) > 0 and float(row["mean_regret_pct"]) >= float(row["geometric_mean_regret_pct"]) >= 0 for row in rounds)
+    assert all(float(row["node_minutes"]) > 0 for row in rounds)
+    assert all(float(row["mean_regret_pct"]) >= float(row["geometric_mean_regret_pct"]) >= 0 for row in rounds)
     assert float(rounds[-1]["points_pct"]) == pytest.approx(100 * len(set(asked)) / len(grid))
     assert {row["verdict"] for row in rows(sampled, "results/tiny/tables/tuning-verification.csv")} <= {
         "faster", "tie", "slower"
@@ -129,7 +130,9 @@ def test_where_nothing_can_be_decided_nothing_is_measured_and_the_default_stays(
     run(sampled, "results/tiny/tuning/README.md")
     assert rows(sampled, "results/tiny/cells.csv") == rows(sampled, "results/tiny/tables/tuning-verification.csv") == []
     decided = rows(sampled, "results/tiny/tuning/decisions.csv")
-    assert {(row["algorithm"], row["reason"].partition(":")[0]) for row in decided} == {("default", "no measurements of the default")}
+    assert {(row["algorithm"], row["reason"].partition(":")[0]) for row in decided} == {
+        ("default", "no measurements of the default")
+    }
     assert "0 of them other than the default" in (sampled.folder / "results/tiny/tuning/README.md").read_text()
 
 

@@ -63,7 +63,7 @@ tables_of_answer <- function(results) {
   list(listed("answer", NULL, summarise_answer(results), paste(
     "How often the library's default is the fastest or tied with it, and its regret over all cells, tied ones",
     "included.",
-    slowdown_note, "Beside it the one algorithm that would do best if it were used for every cell."
+    slowdown_note, "Best single: the algorithm with the smallest mean slow-down if used for every cell."
   )), listed("answer", "collectives", summarise_by_collective(results), paste(
     "The default's regret by collective; slower: the share of the cells in which it is more than 5 % slower than the",
     "best measured algorithm.", slowdown_note

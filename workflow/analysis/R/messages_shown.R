@@ -237,8 +237,8 @@ describe_selection <- function(results) {
         ), "."
       ),
       paste0(
-        "Following ", word(best$model), " costs ", format_pct(best$regret), " over the best algorithm in ",
-        "the geometric mean (right in ", format_pct(best$right), " of the cells)",
+        "Selecting by ", word(best$model), " has a regret of ", format_pct(best$regret), " in ",
+        "the geometric mean (correct in ", format_pct(best$right), " of the cells)",
         if (nrow(physical) > 0) paste0(
           ", by ", word(physical$model[1]), ", which needs the ladder only, ", format_pct(physical$regret[1])
         ),

@@ -205,7 +205,7 @@ tables_of_rounds <- function(results) {
 
 regret_note <- function(results) {
   name <- results$study$analysis$compare$study
-  if (is.null(read_compared(results))) return("nobody measured the whole grid, so the true one is not known.")
+  if (is.null(read_compared(results))) return("the true one is unknown, because the whole grid was not measured.")
   paste0("the others are those of the model's choice over all cells of the complete ", name,
     " (geometric mean, arithmetic mean, largest), and the geometric mean of the default's.")
 }
@@ -215,7 +215,7 @@ figures_of_rounds <- function(results) {
   if (nrow(rounds) == 0) return(list())
   list(figure(
     "sampling", "regret", plot_rounds(results, rounds), paste(
-      "Regret after each round against the share of the grid's cost that was spent. Dotted: the target.",
+      "Regret after each round against the spent share of the grid's cost. Dotted: the target.",
       "Expected regret is the model's own,", regret_note(results)
     ), width = 7, height = 4
   ))

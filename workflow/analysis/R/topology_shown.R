@@ -110,7 +110,7 @@ figures_topology <- function(results) {
         "nodes and processes of each collective. ", slowest_note
       ), NA, 9.5, 1.6 + 2.1 * length(found)),
       figure("choice", "regret", plot_policies(results), paste0(
-        "Regret of ways to choose the algorithm, over all cells and orders of hosts: geometric mean."
+        "Regret (geometric mean) of selection policies, over all cells and orders of hosts."
       ), NA, 9, 1.8 + 1.6 * ceiling(length(found) / 2))
     ),
     if (nrow(placement_table(results)) > 0) list(figure(
@@ -314,8 +314,8 @@ describe_choice <- function(results) {
   })]
   if (length(complete) == 0) return(character())
   paste0(
-    "Regret (geometric mean) of the default, of the seed's hand-made rules, and of a learned tree on numbers of nodes that ",
-    "it has not seen: ", paste(map_chr(complete, function(x) {
+    "Regret (geometric mean) of the default, of the hand-made rules of @bijlani2021, and of a learned tree on numbers of ",
+    "nodes that it has not seen: ", paste(map_chr(complete, function(x) {
       paste0(collective_word(x), " ", of(x, "default"), ", ", of(x, "seed001"), " and ", of(x, "tree_held_out"))
     }), collapse = "; "), "."
   )

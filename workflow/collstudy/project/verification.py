@@ -31,7 +31,9 @@ def of_study(source: Source) -> tuple[list[str], list[str]]:
             problems.append(f"{name}: damaged: {damage}")
             continue
         found[
-            "intact, with a digest of the measurements" if sealed else "intact, written by an earlier version without a digest"
+            "intact, with a digest of the measurements"
+            if sealed
+            else "intact, written by an earlier version without a digest"
         ] += 1
     parts = [f"{count} {what}" for what, count in found.items()] + ([f"{len(problems)} damaged"] if problems else [])
     lines = [f"{name}: {len(work)} requested: " + ", ".join(parts)] if work else [f"{name}: nothing is requested"]
