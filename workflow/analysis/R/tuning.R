@@ -174,7 +174,7 @@ roughness <- function(grid) {
   along <- if (length(grid$sizes) >= 5) 3 else if (length(grid$counts) >= 5) 2 else return(numeric())
   x <- if (along == 3) log(pmax(grid$sizes, 1)) else log(grid$counts)
   raw <- list(latency = grid$raw, names = grid$names)
-  relative <- grid$raw - rep(reference(raw), each = length(grid$names))
+  relative <- grid$raw - rep(reference(raw, along), each = length(grid$names))
   unlist(apply(relative, setdiff(1:3, along), function(values) {
     known <- which(is.finite(values))
     if (length(known) < 3) return(NULL)
@@ -187,12 +187,25 @@ roughness <- function(grid) {
   }, simplify = FALSE))
 }
 
-#' Median over the algorithms (those without gaps, if any) of each count and size
+#' Median over the algorithms of each count and size: those without gaps, if any; else, for each size, those that every
+#' count has, if any. A median over now these, now those algorithms would move with what happens to be measured.
+#'
+#' @param along 2: the same algorithms at all counts; 3: the same at all sizes of a count.
 #' @noRd
-reference <- function(grid) {
+reference <- function(grid, along = 2) {
+  middle <- function(x) if (all(is.na(x))) NA_real_ else median(x, na.rm = TRUE)
   complete <- apply(grid$latency, 1, function(x) !anyNA(x))
-  use <- if (any(complete)) grid$latency[complete, , , drop = FALSE] else grid$latency
-  apply(use, 2:3, function(x) if (all(is.na(x))) NA_real_ else median(x, na.rm = TRUE))
+  if (any(complete)) return(apply(grid$latency[complete, , , drop = FALSE], 2:3, middle))
+  other <- setdiff(2:3, along)
+  slices <- lapply(seq_len(dim(grid$latency)[other]), function(i) {
+    slice <- if (other == 3) grid$latency[, , i] else grid$latency[, i, ]
+    slice <- matrix(slice, dim(grid$latency)[1])
+    told <- colSums(is.finite(slice)) > 0
+    everywhere <- rowSums(is.finite(slice[, told, drop = FALSE])) == sum(told)
+    apply(if (any(everywhere)) slice[everywhere, , drop = FALSE] else slice, 2, middle)
+  })
+  found <- matrix(unlist(slices), dim(grid$latency)[along])
+  if (along == 2) found else t(found)
 }
 
 #' Log latency relative to the reference at each count of `at`; NA where an algorithm is no candidate
@@ -206,11 +219,22 @@ predict_relative <- function(grid, at, study) {
       known <- which(is.finite(relative[a, , s]))
       if (length(known) == 0) next
       found[a, , s] <- along_depth(grid$variants[[a]], grid$counts[known], relative[a, known, s], at, bounds)
-      gone <- at > max(grid$counts[known]) & max(grid$counts[known]) < max(grid$counts)
-      found[a, gone, s] <- NA
+      found[a, not_offered(grid$counts, known, at), s] <- NA
     }
   }
   found
+}
+
+#' Counts at which an algorithm is no candidate, because others were measured there or beyond and it was not: those above
+#' its largest one; and where it was measured at powers of two only, but others elsewhere too, all that are no power of
+#' two (libraries define some algorithms there only, and run another one elsewhere without saying so)
+#'
+#' @param known Positions of the counts that it was measured at.
+#' @noRd
+not_offered <- function(counts, known, at) {
+  power <- function(p) log2(p) == round(log2(p))
+  beyond <- at > max(counts[known]) & max(counts[known]) < max(counts)
+  beyond | (!power(at) & !at %in% counts[known] & length(known) > 2 & all(power(counts[known])) & !all(power(counts)))
 }
 
 along_depth <- function(variant, counts, values, at, bounds) {
