@@ -54,6 +54,24 @@ def test_info_prints_one_key_a_line(checkout: Checkout) -> None:
     assert (Path(values["suite_dir_simulated"]) / "collbench_bcast").exists()
 
 
+def test_set_up_is_looked_at_again_only_where_something_changed(checkout: Checkout) -> None:
+    def looks() -> bool:
+        command = ["bash", "-x", checkout.folder / "study", "run", "tiny", "--", "--dry-run"]
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=600, check=False, cwd=checkout.folder,
+            env={**os.environ, **checkout.environment},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr[-2000:]
+        return "+ read_needs" in done.stderr
+
+    looks()
+    assert not looks()
+    with open(checkout.folder / "config" / "studies" / "tiny.yaml", "a") as stream:
+        stream.write("# changed\n")
+    assert looks()
+    assert not looks()
+
+
 #: What a computer may lack: compilers, R, a simulator, MPI libraries, Slurm; and apt-get, with which root would install them.
 LACKING = re.compile(
     r"(gcc|g\+\+|cc|c\+\+|make|R|Rscript|apt-get|apt|quarto|spack|id|lmp|python.*|pip.*)$|smpi|mpi|orte|ompi|opal|srun|s(batch|acct|queue|info)"

@@ -1,4 +1,5 @@
 # Shared by the rules: the studies of this run, their missing work, and the environment of every job.
+import functools
 import os
 import sys
 from pathlib import Path
@@ -78,7 +79,7 @@ wildcard_constraints:
 
 def project():
     """The project that `./study run` has checked in this process, where it is this one."""
-    checked, mine = opened(), Project(results=RESULTS)
+    checked, mine = opened(None), Project(results=RESULTS)
     same = (checked.results, checked.configuration.folder) == (
         mine.results,
         mine.configuration.folder,
@@ -295,12 +296,18 @@ def get_before(wildcards):
     return PLAN.before.get(wildcards.block, [])
 
 
+@functools.cache
+def resources_of(block, attempt):
+    """What a block asks Slurm for in an attempt: worked out once, for all that Snakemake asks of it one by one."""
+    content = read_block(STAGE.find(f"blocks/{block}.json"))
+    return slurm_resources(content, Store(RESULTS), attempt)
+
+
 def get_resource(name):
     """A function that tells what a block asks Slurm for; what is not set there, and everything elsewhere, is None."""
 
     def get_block_resource(wildcards, attempt):
-        block = read_block(STAGE.find(f"blocks/{wildcards.block}.json"))
-        return slurm_resources(block, Store(RESULTS), attempt).get(name)
+        return resources_of(wildcards.block, attempt).get(name)
 
     return get_block_resource
 

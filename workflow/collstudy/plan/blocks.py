@@ -140,8 +140,10 @@ def pack(tasks: Iterable[tuple[Machine, Task]]) -> list[Block]:
 
 
 def block_bytes(block: Block) -> bytes:
-    """The content of the block's file."""
-    return json.dumps(block.document(), indent=1).encode() + b"\n"
+    """The content of the block's file: a line for each task, because indenting all of it takes ten times as long."""
+    document = block.document()
+    tasks = ",\n".join(json.dumps(task) for task in document.pop("tasks"))
+    return f'{json.dumps(document)[:-1]}, "tasks": [\n{tasks}\n]}}\n'.encode()
 
 
 def marker(block: Block, folder: Path) -> Path:

@@ -147,7 +147,7 @@ class Project:
 
 
 @functools.cache
-def opened(results: Path | None = None) -> Project:
+def opened(results: Path | None) -> Project:
     """The project of this process: what `./study run` checks and the Snakefile then plans is read once."""
     return Project(results=results)
 

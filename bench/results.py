@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+"""All benchmarks that have a baseline, as one table: `./study bench` writes bench/results.md.
+
+Every figure is a ratio against a baseline that runs just before or after it on the same computer, because seconds of two
+computers, or of a busy and a quiet one, say little beside each other. Takes some minutes; the machine should be quiet, and the
+table says how busy it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import os
+import platform
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+OUTPUT = ROOT / "bench" / "results.md"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table: seconds of what is measured and of its baseline; `target` is of the seconds or of the ratio."""
+
+    what: str
+    seconds: float
+    baseline: str
+    baseline_seconds: float
+    target: str
+
+    @property
+    def line(self) -> str:
+        """As Markdown."""
+        ratio = self.seconds / self.baseline_seconds
+        return f"| {self.what} | {self.seconds:.2f} | {self.baseline} | {self.baseline_seconds:.2f} | {ratio:.2f} | {self.target} |"
+
+
+class Skipped(Exception):
+    """Why a benchmark cannot run here."""
+
+
+def run(command: list[str], folder: Path, environment: dict[str, str] | None = None) -> tuple[float, float, str]:
+    """Wall time and processor time of a command (s), and what it printed; one that fails is skipped with its last line."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    started = time.monotonic()
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, check=False, env={**os.environ, **(environment or {})}
+    )
+    wall = time.monotonic() - started
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode != 0:
+        last = (done.stderr or done.stdout).strip().splitlines()[-1:] or ["no output"]
+        raise Skipped(f"`{' '.join(command)}` failed: {last[0]}")
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return wall, cpu, done.stdout
+
+
+def fastest(command: list[str], folder: Path, times: int = 3) -> float:
+    """The smallest wall time of some runs (s): what else the computer does only adds to it."""
+    return min(run(command, folder)[0] for _ in range(times))
+
+
+def empty_workflow(folder: Path) -> float:
+    """`snakemake -n` of a workflow without anything to do."""
+    folder.mkdir()
+    (folder / "Snakefile").write_text("rule all:\n    input: []\n")
+    return fastest(["snakemake", "--dry-run", "--cores", "1"], folder)
+
+
+def start(folder: Path) -> Iterator[Row]:
+    """The start of every job."""
+    plain = fastest([sys.executable, "-c", "import argparse, json, pathlib, subprocess"], folder)
+    loaded = fastest([sys.executable, "-c", "import collstudy.cli.main"], ROOT / "workflow")
+    yield Row("loading `collstudy`, as every job does", loaded, "Python with a few standard modules", plain, "")
+
+
+def plan(folder: Path) -> Iterator[Row]:
+    """What a run costs before its first job."""
+    empty = empty_workflow(folder / "empty")
+    run(["./study", "run", "--", "--dry-run"], ROOT)  # sets up what is missing
+    planned = fastest(["./study", "run", "--", "--dry-run", "--quiet", "all"], ROOT)
+    yield Row("`./study run -- --dry-run`, default studies", planned, "`snakemake -n`, empty workflow", empty, "1.5 s")
+
+
+def analysis_rows(_: Path) -> Iterator[Row]:
+    """Tables of a million rows."""
+    _, _, said = run(["Rscript", "bench/analysis_rows.R"], ROOT)
+    found = dict(line.split("=") for line in said.splitlines() if re.fullmatch(r"\w+=[\d.]+", line))
+    yield Row(
+        "reading and tables of 1 000 000 rows (processor time)", float(found["total_cpu_s"]),
+        "`readr` and one `group_by`", float(found["plain_cpu_s"]), "10 s",
+    )  # fmt: skip
+
+
+def analysis_shape(folder: Path) -> Iterator[Row]:
+    """Tables, models and figures of a real data set with many process counts."""
+    study = ROOT / "results" / "orfeo-epyc"
+    if not (study / "measurements.csv").exists():
+        raise Skipped(
+            "results/orfeo-epyc/measurements.csv is not here: `./study run orfeo-epyc` makes it of data/README.md's files"
+        )
+    copy = folder / "orfeo-epyc"
+    copy.mkdir()
+    for name in ("study.json", "measurements.csv", "cells.csv", "ranks.csv", "edges.csv"):
+        (copy / name).write_bytes((study / name).read_bytes())
+    _, cpu, _ = run(["Rscript", "workflow/scripts/analyse.R", str(copy)], ROOT)
+    plain = (
+        "suppressPackageStartupMessages(library(dplyr)); rows <- readr::read_csv(commandArgs(TRUE)[1], show_col_types = FALSE);"
+        "invisible(summarise(group_by(rows, collective, algorithm, mapping, processes, size_bytes), median(latency_us)))"
+    )
+    _, base, _ = run(["Rscript", "-e", plain, str(copy / "measurements.csv")], ROOT)
+    rows = (copy / "measurements.csv").read_bytes().count(b"\n") - 1
+    yield Row(
+        f"analysis of `orfeo-epyc`: {rows} rows, tables, models, figures (processor time)", cpu,
+        "`readr` and one `group_by`", base, "20 s",
+    )  # fmt: skip
+
+
+def pipeline(_: Path) -> Iterator[Row]:
+    """The workflow against the loop that somebody would write, its no-op against an empty workflow."""
+    _, _, said = run([sys.executable, "bench/study"], ROOT)
+    number = {key: float(value) for key, value in re.findall(r"^(.*?): ([\d.]+) s", said, re.MULTILINE)}
+    of = {
+        part: value
+        for part in ("shell loop", "./study run", "no-op")
+        for key, value in number.items()
+        if key.startswith(part)
+    }
+    yield Row(
+        "576 simulated cells, two jobs at a time",
+        of["./study run"],
+        "shell loop of the same launches",
+        of["shell loop"],
+        "ratio 0.52",
+    )
+    with tempfile.TemporaryDirectory() as name:
+        empty = empty_workflow(Path(name) / "empty")
+    yield Row("`./study run thin` with nothing to do", of["no-op"], "`snakemake -n`, empty workflow", empty, "1.5 s")
+
+
+PARTS: dict[str, Callable[[Path], Iterator[Row]]] = {
+    "start": start, "plan": plan, "analysis-rows": analysis_rows, "analysis-shape": analysis_shape, "pipeline": pipeline,
+}  # fmt: skip
+
+
+def machine() -> str:
+    """What ran this: processor, cores that may be used, kernel."""
+    model = re.search(r"^model name\s*: (.*)", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    return (
+        f"{model[1] if model else platform.machine()}, {len(os.sched_getaffinity(0))} cores, Linux {platform.release()}"
+    )
+
+
+def main() -> None:
+    """Run the parts and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", choices=[[], *PARTS], help="default: all")
+    arguments = parser.parse_args()
+    os.environ["PATH"] = f"{ROOT / '.study/venv/bin'}:{os.environ['PATH']}"
+    os.environ["PYTHONPATH"], os.environ["R_LIBS"] = str(ROOT / "workflow"), str(ROOT / ".study" / "R")
+    busy = [os.getloadavg()[0]]
+    lines, skipped = [], []
+    with tempfile.TemporaryDirectory(prefix="collstudy-bench-") as name:
+        for part in arguments.parts or PARTS:
+            folder = Path(name) / part
+            folder.mkdir()
+            try:
+                for row in PARTS[part](folder):
+                    lines.append(row.line)
+                    print(row.line, flush=True)
+            except Skipped as reason:
+                skipped.append(f"- {part}: {reason}")
+                print(skipped[-1], file=sys.stderr, flush=True)
+            busy.append(os.getloadavg()[0])
+    cores = len(os.sched_getaffinity(0))
+    verdict = (
+        "others used the machine, too: times are too long, ratios rough" if busy[0] > cores / 2 else "it was quiet"
+    )
+    text = [
+        "# Results of the benchmarks",
+        "",
+        f"`./study bench` on {datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC: {machine()}.",
+        f"Load before the first one {busy[0]:.1f}, in the end {busy[-1]:.1f} ({verdict}).",
+        "",
+        "| what | s | baseline in the same run | s | ratio | target |",
+        "|---|---|---|---|---|---|",
+        *lines,
+        *(["", "Not run:", "", *skipped] if skipped else []),
+        "",
+    ]
+    OUTPUT.write_text("\n".join(text), encoding="utf-8")
+    print(OUTPUT)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""What was parsed and checked before is not parsed again, and nothing else is believed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from collstudy.base.errors import StudyError
+from collstudy.study import document
+from conftest import ROOT
+
+CONFIG = """# Comment
+studies: [a, b]
+results: results
+"""
+
+
+@pytest.fixture
+def parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(document, "PARSED", tmp_path / "documents")
+    return tmp_path / "documents"
+
+
+def test_the_same_text_has_the_same_content_and_places(tmp_path: Path, parsed: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(CONFIG)
+    first, where = document.read_document(path, "config")
+    assert len(list(parsed.iterdir())) == 1
+    again, there = document.read_document(path, "config")
+    assert again == first == {"studies": ["a", "b"], "results": "results"}
+    assert str(there / "results") == str(where / "results") and "line 3" in str(there / "results")
+
+
+def test_a_changed_text_is_checked(tmp_path: Path, parsed: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(CONFIG)
+    document.read_yaml(path, "config")
+    path.write_text(CONFIG + "resluts: 1\n")
+    for _ in range(2):
+        with pytest.raises(StudyError, match="line 4: unknown key 'resluts'"):
+            document.read_document(path, "config")
+
+
+def test_what_is_remembered_of_another_schema_does_not_count(tmp_path: Path, parsed: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(CONFIG)
+    document.read_yaml(path, "config")
+    with pytest.raises(StudyError):
+        document.read_yaml(path, "machine")
+
+
+def test_half_a_file_is_parsed_again(tmp_path: Path, parsed: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(CONFIG)
+    document.read_yaml(path, "config")
+    (kept,) = parsed.iterdir()
+    kept.write_bytes(kept.read_bytes()[:20])
+    assert document.read_yaml(path, "config")["results"] == "results"
+    assert document.read_yaml(path, "config")["results"] == "results"
+
+
+def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(document, "PARSED", tmp_path / "file" / "documents")
+    path = tmp_path / "config.yaml"
+    path.write_text(CONFIG)
+    assert document.read_yaml(path, "config")["results"] == "results"
+
+
+def test_a_lazy_module_is_loaded_by_use_and_not_by_import() -> None:
+    code = (
+        "import sys; from collstudy.base.lazy import lazy; np = lazy('numpy'); import numpy;"
+        "assert numpy is np and 'numpy._core' not in sys.modules;"
+        "from numpy import array; assert array([1, 2]).sum() == 3 and np.array is array"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT / "workflow")
