@@ -205,7 +205,7 @@ onstart:
 onsuccess:
     PLAN.progress.end()
     print(
-        "\n".join(last_words(PLAN.sources.values(), succeeded=True)),
+        "\n".join(run_summary(PLAN.sources.values(), succeeded=True)),
         file=sys.stderr,
     )
 
