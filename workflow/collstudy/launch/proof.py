@@ -31,13 +31,14 @@ def other_messages(
     return [f"segments: {sum(segments)} messages between two ranks expected, {wrong[0]} counted"] if wrong else []
 
 
-def messages(folder: Path) -> dict[tuple[int, int], int]:
+def messages(folder: Path, name: str = "messages") -> dict[tuple[int, int], int]:
     """Number of messages per pair (sender, receiver), from the files of Open MPI's monitoring component or libmessages.so.
 
+    The files are `<name>.<rank>.prof`; `collprobe -p` names them `messages-<bytes>`.
     Lines `I sender receiver bytes bytes messages msgs sent`; other lines are not of the collective on MPI_COMM_WORLD.
     """
     seen: dict[tuple[int, int], int] = {}
-    for path in folder.glob("messages.*.prof"):
+    for path in folder.glob(f"{name}.*.prof"):
         for line in path.read_text().splitlines():
             fields = line.split()
             if fields[:1] == ["I"] and int(fields[5]) > 0:

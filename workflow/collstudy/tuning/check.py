@@ -12,7 +12,7 @@ import csv
 import io
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -52,16 +52,30 @@ Messages = dict[tuple[int, int], int]
 #: Starts the probe: (selection, collective, processes, bytes) -> messages. The selection is a rules file, a rule
 #: to be forced, or None for the library's own choice.
 Probe = Callable[[Path | Rule | None, str, int, int], Messages]
+#: The same for several sizes in one launch.
+ProbeOfSizes = Callable[[Path | Rule | None, str, int, Sequence[int]], dict[int, Messages]]
 
 
 @dataclass(frozen=True)
 class Library:
-    """An installed library to be checked: label, name in the catalogue, probe, and format of its files."""
+    """An installed library to be checked: label, name in the catalogue, probe, and format of its files.
+
+    A second probe measures several sizes in one launch: starting the processes takes nearly all the time.
+    """
 
     label: str
     mpi: str
     probe: Probe
     write: Callable[[Placement, Path], None]
+    probe_sizes: ProbeOfSizes | None = None
+
+    def seen(
+        self, choice: Path | Rule | None, collective: str, processes: int, sizes: Sequence[int]
+    ) -> dict[int, Messages]:
+        """The messages of a call of each size."""
+        if self.probe_sizes and sizes:
+            return self.probe_sizes(choice, collective, processes, sizes)
+        return {size: self.probe(choice, collective, processes, size) for size in sizes}
 
 
 @dataclass(frozen=True)
@@ -98,17 +112,22 @@ def library(mpi: Mpi, catalogue: Catalogue, numbers: dict[str, dict[str, int]]) 
     def write_classic(placement: Placement, path: Path) -> None:
         path.write_text(openmpi_rules(placement, catalogue, [], numbers), encoding="utf-8")
 
-    return Library(f"Open MPI {mpi.version}", "openmpi", _openmpi_probe(mpi, catalogue), write_classic)
+    probe_sizes = _openmpi_probe(mpi, catalogue)
 
-
-def _openmpi_probe(mpi: Mpi, catalogue: Catalogue) -> Probe:
     def probe(choice: Path | Rule | None, collective: str, processes: int, size: int) -> Messages:
+        return probe_sizes(choice, collective, processes, [size])[size]
+
+    return Library(f"Open MPI {mpi.version}", "openmpi", probe, write_classic, probe_sizes)
+
+
+def _openmpi_probe(mpi: Mpi, catalogue: Catalogue) -> ProbeOfSizes:
+    def probe(choice: Path | Rule | None, collective: str, processes: int, sizes: Sequence[int]) -> dict[int, Messages]:
         arguments = ONLY_TUNED
         if isinstance(choice, Path):
             arguments = rules_arguments(choice, monitored=True)
         elif choice:
             arguments = _forcing(mpi, catalogue, collective, choice)
-        return _monitored(mpi, ["--map-by", "core:OVERSUBSCRIBE", *arguments], collective, processes, size)
+        return _monitored(mpi, ["--map-by", "core:OVERSUBSCRIBE", *arguments], collective, processes, sizes)
 
     return probe
 
@@ -118,15 +137,19 @@ def _forcing(mpi: Mpi, catalogue: Catalogue, collective: str, rule: Rule) -> lis
     return openmpi.forcing_arguments(collective, chosen, mpi, rule.text, monitored=True)
 
 
-def _monitored(mpi: Mpi, arguments: list[Any], collective: str, processes: int, size: int) -> Messages:
-    """The messages of one call under Open MPI's monitoring component."""
+def _monitored(
+    mpi: Mpi, arguments: list[Any], collective: str, processes: int, sizes: Sequence[int]
+) -> dict[int, Messages]:
+    """The messages of one call of each size under Open MPI's monitoring component, in one launch."""
     with tempfile.TemporaryDirectory(prefix="rulescheck-") as folder:
         command = [
             mpi.mpirun, "-n", processes, *arguments, "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1",
             "--mca", "pml_monitoring_enable", "2", "--mca", "pml_monitoring_enable_output", "3",
-            "--mca", "pml_monitoring_filename", f"{folder}/messages", mpi.build / "probe" / "collprobe", collective, size,
+            "--mca", "pml_monitoring_filename", f"{folder}/messages",
+            mpi.build / "probe" / "collprobe", "-p", f"{folder}/messages", collective, *sizes,
         ]  # fmt: skip
-        return _messages_of(command, mpi.environment(), Path(folder))
+        _launch(command, mpi.environment(), Path(folder))
+        return {size: messages(Path(folder), f"messages-{size}") for size in sizes}
 
 
 def _mpich_probe(mpi: Mpi, catalogue: Catalogue) -> Probe:
@@ -141,12 +164,13 @@ def _mpich_probe(mpi: Mpi, catalogue: Catalogue) -> Probe:
                 mpi.mpirun, "-n", processes, *hydra.watching(mpi.build / "probe", Path(folder)),
                 mpi.build / "probe" / "collprobe", collective, size,
             ]  # fmt: skip
-            return _messages_of(command, environment, Path(folder))
+            _launch(command, environment, Path(folder))
+            return messages(Path(folder))
 
     return probe
 
 
-def _messages_of(command: list[Any], environment: dict[str, str], folder: Path) -> Messages:
+def _launch(command: list[Any], environment: dict[str, str], folder: Path) -> None:
     words = [str(word) for word in command]
     for _ in range(2):  # a hanging launch (seen once in 600 on a busy computer) is no evidence against the file
         try:
@@ -157,7 +181,7 @@ def _messages_of(command: list[Any], environment: dict[str, str], folder: Path) 
             continue
         if done.returncode != 0:
             raise StudyError(f"{' '.join(words)} failed:\n{(done.stdout + done.stderr)[-1000:]}")
-        return messages(folder)
+        return
     raise StudyError(f"{' '.join(words)}: not finished after {LAUNCH_LIMIT_S} s, twice")
 
 
@@ -208,16 +232,15 @@ def check_placement(
                     copy = replace(placement, tables={collective: seen_table})
                     file = Path(folder) / f"{collective}-{entry}{path.suffix}"
                     library.write(copy, file)
-                for size in [1] if collective == "barrier" else boundaries(rules) or [1]:
-                    rule = selected(seen_table, processes, size)
+                sizes = [1] if collective == "barrier" else boundaries(rules) or [1]
+                chosen = {size: selected(seen_table, processes, size) for size in sizes}
+                _add_references(references, chosen, collective, processes, catalogue, library)
+                all_seen = library.seen(file, collective, processes, sizes)
+                for size, rule in chosen.items():
                     expected = expected_pairs(catalogue, collective, rule, processes, library.mpi)
                     if expected is None:
-                        key = (collective, processes, size, rule.text)
-                        if key not in references:
-                            forced = None if rule.algorithm == "default" else rule
-                            references[key] = frozenset(library.probe(forced, collective, processes, size))
-                        expected = references[key]
-                    seen = library.probe(file, collective, processes, size)
+                        expected = references[collective, processes, size, rule.text]
+                    seen = all_seen[size]
                     number = expected_number(catalogue, collective, rule, size, library.mpi)
                     others = [
                         (
@@ -236,6 +259,22 @@ def check_placement(
     return findings
 
 
+def _add_references(
+    references: dict[tuple[str, int, int, str], Pairs], chosen: dict[int, Rule], collective: str, processes: int,
+    catalogue: Catalogue, library: Library,
+) -> None:  # fmt: skip
+    """Ask the library for what it sends where that is not known from the rule: one launch for all sizes of a rule."""
+    lacking: dict[str, tuple[Rule, list[int]]] = {}
+    for size, rule in chosen.items():
+        unknown = expected_pairs(catalogue, collective, rule, processes, library.mpi) is None
+        if unknown and (collective, processes, size, rule.text) not in references:
+            lacking.setdefault(rule.text, (rule, []))[1].append(size)
+    for text, (rule, sizes) in lacking.items():
+        forced = None if rule.algorithm == "default" else rule
+        for size, seen in library.seen(forced, collective, processes, sizes).items():
+            references[collective, processes, size, text] = frozenset(seen)
+
+
 def emulates_nodes(mpi: Mpi) -> bool:
     """Whether *mpi* can be started on two emulated nodes: Open MPI 5, and a separate host name for each."""
     if mpi.name != "openmpi" or int(mpi.version.split(".")[0]) < 5:
@@ -251,7 +290,8 @@ def on_two_nodes(mpi: Mpi, arguments: list[Any], collective: str, processes: int
         agent = Path(folder) / AS_NODE.name  # Open MPI splits the agent's path at blanks
         agent.symlink_to(AS_NODE)
         where = ["--prtemca", "plm_ssh_agent", agent, "--host", hosts, "--map-by", "slot"]
-        return _monitored(mpi, [*where, *arguments], collective, processes, size)
+        # One size a launch: the first call makes the communicators of coll/han, with messages of their own.
+        return _monitored(mpi, [*where, *arguments], collective, processes, [size])[size]
 
 
 def check_han(

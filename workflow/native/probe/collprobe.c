@@ -1,5 +1,8 @@
 /*
- * collprobe COLLECTIVE BYTES... : call one collective once for each message size and nothing else.
+ * collprobe [-p PREFIX] COLLECTIVE BYTES... : call one collective once for each message size and nothing else.
+ *
+ * With -p (Open MPI only) its monitoring component writes the messages of each size to files of their own,
+ * PREFIX-BYTES.RANK.prof, so that one launch tells of all sizes.
  *
  * Run under the MPI library's monitoring it shows which ranks exchange messages in that collective alone: the proof of
  * which algorithm really ran. Every rank prints one line, "rank R of P host H cpus LIST", so that the same launch tells
@@ -124,19 +127,68 @@ static void call(const char *collective, int bytes, char *send, char *receive) {
     }
 }
 
+#ifdef OPEN_MPI
+/* Open MPI's monitoring writes what it saw, to the file that was named, whenever this variable is stopped. */
+static MPI_T_pvar_session session;
+static MPI_T_pvar_handle flush;
+
+static void begin_parts(void) {
+    MPI_Comm world = MPI_COMM_WORLD;
+    int provided, index, count;
+
+    CHECK(MPI_T_init_thread(MPI_THREAD_SINGLE, &provided));
+    if (MPI_T_pvar_get_index("pml_monitoring_flush", MPI_T_PVAR_CLASS_GENERIC, &index) != MPI_SUCCESS) {
+        fprintf(stderr, "collprobe: -p needs Open MPI's pml/monitoring (--mca pml_monitoring_enable 2)\n");
+        MPI_Abort(MPI_COMM_WORLD, 4);
+    }
+    CHECK(MPI_T_pvar_session_create(&session));
+    CHECK(MPI_T_pvar_handle_alloc(session, index, &world, &flush, &count));
+    CHECK(MPI_T_pvar_start(session, flush));
+}
+
+/* A rank counts what it sends, all of which it has sent when its call returns: nothing gets into another size's part.
+ */
+static void end_part(const char *prefix, const char *bytes) {
+    char name[4096];
+
+    snprintf(name, sizeof name, "%s-%s", prefix, bytes);
+    CHECK(MPI_T_pvar_write(session, flush, name));
+    CHECK(MPI_T_pvar_stop(session, flush));
+    CHECK(MPI_T_pvar_start(session, flush));
+}
+#else
+static void begin_parts(void) {
+    fprintf(stderr, "collprobe: -p needs Open MPI\n");
+    MPI_Abort(MPI_COMM_WORLD, 4);
+}
+
+static void end_part(const char *prefix, const char *bytes) {
+    (void)prefix;
+    (void)bytes;
+}
+#endif
+
 int main(int argc, char **argv) {
     int rank, processes;
+    const char *prefix = NULL;
 
     CHECK(MPI_Init(&argc, &argv));
+    if (argc > 2 && strcmp(argv[1], "-p") == 0) {
+        prefix = argv[2];
+        argv += 2;
+        argc -= 2;
+    }
     CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
     CHECK(MPI_Comm_size(MPI_COMM_WORLD, &processes));
     if (argc < 3) {
         if (rank == 0) {
-            fprintf(stderr, "usage: collprobe COLLECTIVE BYTES...\n");
+            fprintf(stderr, "usage: collprobe [-p PREFIX] COLLECTIVE BYTES...\n");
         }
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
     print_place(rank, processes);
+    if (prefix != NULL)
+        begin_parts();
     CHECK(MPI_Pcontrol(1)); /* libmessages.so watches from here */
     for (int i = 2; i < argc; i++) {
         int bytes = atoi(argv[i]);
@@ -149,6 +201,8 @@ int main(int argc, char **argv) {
         call(argv[1], bytes, send, receive);
         free(send);
         free(receive);
+        if (prefix != NULL)
+            end_part(prefix, argv[i]);
     }
     CHECK(MPI_Pcontrol(0));
     CHECK(MPI_Finalize());
