@@ -313,8 +313,8 @@ describe_choice <- function(results) {
   })]
   if (length(complete) == 0) return(character())
   paste0(
-    "Regret (geometric mean) of the default, of the seed's hand-made rules, and of a learned tree on numbers of nodes that ",
-    "it has not seen: ", paste(map_chr(complete, function(x) {
+    "Regret (geometric mean) of the default, of the seed's hand-made rules, and of a learned tree on numbers of nodes ",
+    "that it has not seen: ", paste(map_chr(complete, function(x) {
       paste0(collective_word(x), " ", of(x, "default"), ", ", of(x, "seed001"), " and ", of(x, "tree_held_out"))
     }), collapse = "; "), "."
   )
