@@ -17,6 +17,25 @@ read_import <- function(results) {
   )
 }
 
+#' The findings of the studies that an atlas gathers, each with its study; those without any are counted in the caption
+#' @noRd
+tables_of_gathered <- function(results) {
+  studies <- unlist(results$study$gathered)
+  files <- file.path(dirname(results$study$folder), studies, "import-checks.csv")
+  here <- file.exists(files)
+  if (!any(here)) return(list())
+  found <- map(setNames(files[here], studies[here]), function(file) {
+    readr::read_csv(file, col_types = readr::cols(.default = "c"), progress = FALSE)
+  })
+  none <- tibble(study = character(), check = character(), where = character(), found = character())
+  checks <- bind_rows(none, imap(found, function(rows, study) mutate(rows, study = study, .before = 1)))
+  sound <- setdiff(names(found), checks$study)
+  list(listed("atlas", "import-checks", checks, paste0(
+    "What the checks of the imported data found, by study, with the evidence. A finding is a warning: nothing is ",
+    "repaired.", if (length(sound) > 0) paste0(" Nothing was found in ", and_list(sound), ".")
+  )))
+}
+
 tables_of_import <- function(results) {
   import <- read_import(results)
   if (is.null(import)) return(NULL)
@@ -80,7 +99,7 @@ plot_agreement <- function(results, agreement) {
     scale_fill_brewer(palette = "YlOrRd", drop = FALSE) +
     scale_x_discrete(breaks = function(x) x[seq(1, length(x), by = max(1, length(x) %/% 6))]) +
     scale_y_discrete(
-      breaks = function(x) x[seq(1, length(x), by = 4)], labels = function(x) label_size(as.numeric(x))
+      breaks = function(x) x[seq(1, length(x), by = 4)], labels = function(x) label_bytes(as.numeric(x))
     ) +
     labs(
       title = "How far authors of the same machine are apart", x = "Processes", y = "Message size", fill = "difference"
