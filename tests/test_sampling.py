@@ -87,7 +87,10 @@ def test_rounds_killed_and_started_again(sampled: Checkout) -> None:
     # Rounds were judged on the complete study, decisions verified on fresh cells.
     rounds = rows(sampled, "results/tiny/tables/sampling-rounds.csv")
     assert [row["round"] for row in rounds] == [str(n + 1) for n in range(len(rounds))]
-    assert all(float(row["node_minutes"]) > 0 and float(row["mean_regret_pct"]) >= float(row["geometric_mean_regret_pct"]) >= 0 for row in rounds)
+    assert all(
+        float(row["node_minutes"]) > 0 and float(row["mean_regret_pct"]) >= float(row["geometric_mean_regret_pct"]) >= 0
+        for row in rounds
+    )
     assert float(rounds[-1]["points_pct"]) == pytest.approx(100 * len(set(asked)) / len(grid))
     assert {row["verdict"] for row in rows(sampled, "results/tiny/tables/tuning-verification.csv")} <= {
         "faster", "tie", "slower"

@@ -28,7 +28,7 @@ tables_of_gathered <- function(results) {
     readr::read_csv(file, col_types = readr::cols(.default = "c"), progress = FALSE)
   })
   none <- tibble(study = character(), check = character(), where = character(), found = character())
-  checks <- bind_rows(none, imap(found, function(rows, study) mutate(rows, study = study, .before = 1)))
+  checks <- bind_rows(none, unname(imap(found, function(rows, study) mutate(rows, study = .env$study, .before = 1))))
   sound <- setdiff(names(found), checks$study)
   list(listed("atlas", "import-checks", checks, paste0(
     "What the checks of the imported data found, by study, with the evidence. A finding is a warning: nothing is ",

@@ -226,8 +226,8 @@ predict_relative <- function(grid, at, study) {
 }
 
 #' Counts at which an algorithm is no candidate, because others were measured there or beyond and it was not: those
-#' above its largest one; and where it was measured at powers of two only, but others elsewhere too, all that are no power of
-#' two (libraries define some algorithms there only, and run another one elsewhere without saying so)
+#' above its largest one; and where it was measured at powers of two only, but others elsewhere too, all that are no
+#' power of two (libraries define some algorithms there only, and run another one elsewhere without saying so)
 #'
 #' @param known Positions of the counts that it was measured at.
 #' @noRd
