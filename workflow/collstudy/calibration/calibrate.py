@@ -36,6 +36,7 @@ from typing import Any
 
 import yaml
 
+from collstudy.base.digests import file_digest
 from collstudy.base.errors import StudyError, allowed
 from collstudy.base.files import write_atomically
 from collstudy.launch import output
@@ -402,7 +403,7 @@ def calibrate(configuration: Configuration, name: str, results: Path, say: Calla
         "ladder_sha256": hashlib.sha256(content).hexdigest()[:16],
     }
     if "study" in block:
-        about["study_sha256"] = hashlib.sha256(measured.read_bytes()).hexdigest()[:16]
+        about["study_sha256"] = file_digest(measured)[:16]
         data = Data(ladder, cells)
         fitted, requests = fit_study(machine, data, block, simulator, say)
         known, not_fitted = data.cells, list(FIXED)
