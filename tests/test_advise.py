@@ -5,8 +5,10 @@ import json
 import shutil
 
 import pytest
+from collstudy.store.measurements import Measurement
 from collstudy.tuning import advise
-from collstudy.tuning.advise import Question, Shape, answer, likeness, parse_size, shape_of
+from collstudy.tuning.advise import Measured, Question, Shape, answer, atlas_answer, likeness, parse_size, shape_of
+from conftest import Checkout
 
 HEADER = "collective,mapping,nodes,processes,size_bytes,algorithm,reason,basis,expected_us,default_us,gain_pct,noise_pct,noise_from\n"
 
@@ -143,3 +145,65 @@ def test_a_machine_without_nodes_is_like_none():
     assert shape_of([("switch", 2), ("node", 4), ("core", 8)]) == Shape(8, 1)
     assert shape_of([("core", 8)]) is None
     assert likeness(None, Shape(8, 1))[0] == float("inf")
+
+
+def atlas_of(*cells: tuple[str, str, int, int, int, float]) -> Measured:
+    """A measured machine of two nodes of 16 cores: algorithm, mapping, nodes, processes, size, latency of each cell."""
+    rows = [Measurement("bcast", cell[0], "", *cell[1:5], 1, cell[5], None) for cell in cells]
+    return Measured("there", "A machine", [("node", 2), ("socket", 2), ("core", 8)], rows)
+
+
+def pair(default: float, chain: float, mapping="core", processes=32, size=1024, nodes=2):
+    """Cells of the default and of a chain at one place."""
+    place = (mapping, nodes, processes, size)
+    return [("default", *place, default), ("chain", *place, chain)]
+
+
+def test_the_atlas_answers_from_the_nearest_measured_cell():
+    question = Question("bcast", "core", 2, 32, 1024)
+    far = pair(9, 1, size=4096) + pair(9, 1, processes=20) + pair(9, 1, mapping="node")
+    known, lines = atlas_answer(atlas_of(*pair(3, 2), *far), question)
+    assert known and lines[0] == "Atlas: A machine, measured (study there):"
+    assert lines[1] == "  use: chain, 2 us; the default takes 3 us (50 % more)"
+    assert "2 algorithms in this very cell; 1 launch or more" in lines[2]
+    _, lines = atlas_answer(atlas_of(*pair(2, 3, size=2048), *far), question)
+    assert lines[1] == "  use: default (the fastest there)"
+    assert "nearest measured cell: 32 processes on 2 nodes, mapping core, 2048 B" in lines[2]
+    _, lines = atlas_answer(atlas_of(*pair(1.04, 1)), question)
+    assert lines[1] == "  use: default (within 4.0 % of the fastest, chain)"
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pair(3, 2, processes=16),  # one node of two
+        pair(3, 2, size=1 << 16),
+        pair(3, 2)[:1],  # the default alone
+        pair(3, 2)[1:],  # no default
+    ],
+)
+def test_the_atlas_does_not_guess(cells):
+    assert atlas_answer(atlas_of(*cells), Question("bcast", "core", 2, 32, 1024)) == (False, [])
+
+
+def test_a_study_that_has_decided_goes_before_its_cells(tmp_path, folder):
+    study = tmp_path / "there"
+    study.mkdir()
+    for name in ("study.json", "measurements.csv", "tuning", "tables"):
+        (tmp_path / name).rename(study / name)
+    atlas = [atlas_of(*pair(3, 2, processes=8))]
+    _, lines = advise.advise(tmp_path, Question("bcast", "core", 2, 8, 1024), None, None, atlas)
+    assert "Study toy (Toy, measured):" in lines and not any(line.startswith("Atlas") for line in lines)
+
+
+def test_a_fresh_checkout_answers_from_the_measured_machines_that_come_with_it(checkout: Checkout):
+    asked = ("--collective", "allreduce", "--nodes", "512", "--ppn", "1", "--mapping", "node")
+    done = checkout.collstudy("advise", *asked, "--size", "16KiB", "--machine", "thin")
+    assert done.returncode == 0, done.stderr
+    assert "Atlas: Leonardo (Booster), measured (study leonardo):" in done.stdout
+    assert "unlike the asker's machine: 32 cores a node in 1 socket, the asker's has 24 cores" in done.stdout
+    assert "in this very cell" in done.stdout
+    done = checkout.collstudy("advise", *asked, "--size", "1GiB", "--machine", "thin")
+    assert done.returncode == 0 and "nearest measured cell: 512 processes on 512 nodes" in done.stdout
+    done = checkout.collstudy("advise", *asked[:2], "--nodes", "2", *asked[4:], "--size", "8")
+    assert done.returncode == 1 and "no machine of the atlas has a measured cell near this one" in done.stdout

@@ -26,6 +26,7 @@ from collstudy.calibration.calibrate import (
     search,
 )
 from collstudy.launch.simulator import line
+from collstudy.sources.source import MEASUREMENT_COLUMNS
 from collstudy.study.cells import machine_identity
 from collstudy.study.config import Configuration, Level, Machine
 from conftest import ROOT, Checkout
@@ -425,6 +426,26 @@ def test_a_calibration_without_a_file_for_the_fit_is_refused(checkout: Checkout)
     checkout.write("config/machines/plain.yaml", PLAIN.replace("fitted: plain.fitted.yaml\n", ""))
     with pytest.raises(StudyError, match="'fitted' is a dependency of 'calibration'"):
         Configuration(checkout.folder / "config").machine("plain")
+
+
+def test_what_the_study_lacks_is_named_with_the_files_that_have_it(checkout: Checkout) -> None:
+    """Without fantuzzi's files, which may not be redistributed, `orfeo-thin` has no barrier."""
+    row = {
+        "study": "orfeo-thin",
+        "machine": "orfeo-thin",
+        "simulated": "FALSE",
+        "collective": "bcast",
+        "mapping": "core",
+    }
+    row |= {"nodes": "2", "processes": "8", "size_bytes": "1", "launch": "1", "latency_us": "1.5"}
+    lines = [",".join(MEASUREMENT_COLUMNS)]
+    for algorithm in ("linear", "chain"):
+        lines.append(",".join({**row, "algorithm": algorithm}.get(name, "") for name in MEASUREMENT_COLUMNS))
+    checkout.write("results/orfeo-thin/measurements.csv", "\n".join(lines) + "\n")
+    done = checkout.collstudy("--results", "results", "calibrate", "thin")
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "study orfeo-thin" not in done.stdout and "orfeo-thin has no barrier default mapped by core" in done.stderr
+    assert "orfeo-thin-fantuzzi/barrier_*.csv (set STUDY_REFERENCE_DATA, or ./study fetch)" in done.stderr
 
 
 def test_a_machine_takes_the_fit_of_the_one_it_is_like(checkout: Checkout) -> None:

@@ -154,7 +154,7 @@ summarise_winner_agreement <- function(rows) {
 
 tables_atlas <- function(results) {
   rows <- atlas_rows(results)
-  list(
+  made <- list(
     listed("atlas", "default", summarise_atlas(rows), paste(
       "Regret of the library's default by machine and collective; slower: the share of the cells in which it is more",
       "than 5 % slower than the best measured algorithm.", slowdown_note
@@ -170,6 +170,7 @@ tables_atlas <- function(results) {
       "means over the best algorithm of the machine: of the other machine's winner, and of the default."
     ))
   )
+  c(made, tables_of_gathered(results))
 }
 
 #' The default's regret on every machine, one line for each collective

@@ -24,7 +24,8 @@ figures_of <- function(results) {
     figures_of_ladder(results),
     figures_of_messages(results),
     figures_of_scaling(results),
-    figures_accuracy(results)
+    figures_accuracy(results),
+    figures_of_import(results)
   )
 }
 

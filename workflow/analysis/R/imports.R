@@ -17,6 +17,25 @@ read_import <- function(results) {
   )
 }
 
+#' The findings of the studies that an atlas gathers, each with its study; those without any are counted in the caption
+#' @noRd
+tables_of_gathered <- function(results) {
+  studies <- unlist(results$study$gathered)
+  files <- file.path(dirname(results$study$folder), studies, "import-checks.csv")
+  here <- file.exists(files)
+  if (!any(here)) return(list())
+  found <- map(setNames(files[here], studies[here]), function(file) {
+    readr::read_csv(file, col_types = readr::cols(.default = "c"), progress = FALSE)
+  })
+  none <- tibble(study = character(), check = character(), where = character(), found = character())
+  checks <- bind_rows(none, unname(imap(found, function(rows, study) mutate(rows, study = .env$study, .before = 1))))
+  sound <- setdiff(names(found), checks$study)
+  list(listed("atlas", "import-checks", checks, paste0(
+    "What the checks of the imported data found, by study, with the evidence. A finding is a warning: nothing is ",
+    "repaired.", if (length(sound) > 0) paste0(" Nothing was found in ", and_list(sound), ".")
+  )))
+}
+
 tables_of_import <- function(results) {
   import <- read_import(results)
   if (is.null(import)) return(NULL)
@@ -30,6 +49,74 @@ tables_of_import <- function(results) {
       "median and 90th percentile. This is the noise floor of every statement about the machine."
     )))
   )
+}
+
+#' How far two sources are apart in each cell that both measured
+#'
+#' @param results List from [read_results()].
+#' @return Tibble: collective, mapping, processes, size_bytes, difference_pct (largest |a / b - 1| of the median over
+#'   algorithms, over pairs of sources), algorithms (that two sources have there). Flagged rows take no part.
+#' @noRd
+summarise_agreement_by_cell <- function(results) {
+  rows <- results$rows
+  none <- tibble(
+    collective = character(), mapping = character(), processes = numeric(), size_bytes = numeric(),
+    difference_pct = numeric(), algorithms = integer()
+  )
+  if (is.null(rows$source)) return(none)
+  rows <- rows_in_place(rows[!is.na(rows$source) & !rows$collective %in% point_to_point, ])
+  cells <- c("collective", "mapping", "processes", "size_bytes")
+  medians <- rows |>
+    group_by(across(all_of(c(cells, "algorithm", "source")))) |>
+    summarise(latency_us = median(.data$latency_us), .groups = "drop")
+  inner_join(medians, medians, by = c(cells, "algorithm"), suffix = c("", "_other"), relationship = "many-to-many") |>
+    filter(.data$source < .data$source_other) |>
+    mutate(difference_pct = 100 * abs(.data$latency_us / .data$latency_us_other - 1)) |>
+    group_by(across(all_of(c(cells, "source", "source_other")))) |>
+    summarise(difference_pct = median(.data$difference_pct), algorithms = n(), .groups = "drop") |>
+    group_by(across(all_of(cells))) |>
+    summarise(difference_pct = max(.data$difference_pct), algorithms = max(.data$algorithms), .groups = "drop") |>
+    bind_rows(none)
+}
+
+#' The noise floor between authors, cell by cell
+#'
+#' @param results List from [read_results()].
+#' @param agreement Tibble from [summarise_agreement_by_cell()] with sizes.
+#' @return A ggplot: a tile for each number of processes and size, coloured by the difference.
+#' @noRd
+plot_agreement <- function(results, agreement) {
+  mapping <- function(name) mapping_label(results$study, name)
+  agreement <- mutate(agreement,
+    panel = paste0(capitalised(collective_word(.data$collective)), ", ", mapping(.data$mapping)),
+    shown = cut(.data$difference_pct, c(-Inf, 2, 5, 10, 20, 50, Inf), c(
+      "up to 2 %", "2 to 5 %", "5 to 10 %", "10 to 20 %", "20 to 50 %", "more"
+    ))
+  )
+  ggplot(agreement, aes(factor(.data$processes), factor(.data$size_bytes), fill = .data$shown)) +
+    geom_tile() +
+    facet_wrap(vars(.data$panel), ncol = 3, scales = "free_x") +
+    scale_fill_brewer(palette = "YlOrRd", drop = FALSE) +
+    scale_x_discrete(breaks = function(x) x[seq(1, length(x), by = max(1, length(x) %/% 6))]) +
+    scale_y_discrete(
+      breaks = function(x) x[seq(1, length(x), by = 4)], labels = function(x) label_bytes(as.numeric(x))
+    ) +
+    labs(
+      title = "How far authors of the same machine are apart", x = "Processes", y = "Message size", fill = "difference"
+    ) +
+    theme_study()
+}
+
+figures_of_import <- function(results) {
+  if (is.null(read_import(results))) return(list())
+  agreement <- filter(summarise_agreement_by_cell(results), !is.na(.data$size_bytes))
+  if (nrow(agreement) == 0) return(list())
+  panels <- nrow(distinct(agreement, .data$collective, .data$mapping))
+  list(figure("import", "agreement", plot_agreement(results, agreement), paste(
+    "The noise floor between authors: |a / b - 1| of two sources in the same cell, in the median over the algorithms",
+    "that both measured; of more than two sources, those that are farthest apart. Differences between algorithms that",
+    "are smaller were not shown by two people."
+  ), width = 9.5, height = 1.5 + 2.6 * ceiling(panels / 3)))
 }
 
 #' What was found and how far sources agree, in sentences

@@ -405,7 +405,8 @@ summarise_comparison <- function(predictions, others = NULL) {
 #' @param medians Tibble from [summarise_launches()].
 #' @param tie_pct Picks that are this close to the best count as right.
 #' @return Tibble: collective, mapping, model, cells, algorithms (that it covers, at most), pick_accuracy_pct,
-#'   geometric_mean_regret_pct, mean_regret_pct, max_regret_pct; the model `library_default` is the library's own choice.
+#'   geometric_mean_regret_pct, mean_regret_pct, max_regret_pct; the model `library_default` is the library's own
+#'   choice.
 #' @noRd
 summarise_selection <- function(predictions, medians, tie_pct = 2) {
   none <- tibble(

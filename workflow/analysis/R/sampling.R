@@ -256,8 +256,8 @@ true_regret_pct <- function(parts, truths, tie) {
 #' @param seed Seed of the first points.
 #' @param rounds,first_pct,round_pct,target_regret_pct,startup_s As the keys of `sampling` in config/README.md.
 #' @return Tibble, one row per round: seed, share_of_time_pct (of the grid's measurement time), cells_pct (of its
-#'   points), expected_regret_pct, geometric_mean_regret_pct and mean_regret_pct (over all cells of the grid, measured or
-#'   not), max_regret_pct.
+#'   points), expected_regret_pct, geometric_mean_regret_pct and mean_regret_pct (over all cells of the grid, measured
+#'   or not), max_regret_pct.
 #' @noRd
 replay_sampling <- function(results, collective, seed, rounds = 5, first_pct = 1, round_pct = 2, target_regret_pct = 0,
                             startup_s = 0) {
@@ -329,7 +329,8 @@ summarise_sampling <- function(results, collective, seeds = 1:20, startups_s = c
       summarise(
         collective = .env$collective, startup_s = startup, share_of_time_pct = mean(.data$share_of_time_pct),
         cells_pct = mean(.data$cells_pct), seeds = n(), sd_over_seeds = stats::sd(.data$geometric_mean_regret_pct),
-        geometric_mean_regret_pct = mean(.data$geometric_mean_regret_pct), mean_regret_pct = mean(.data$mean_regret_pct), max_regret_pct = max(.data$max_regret_pct),
+        geometric_mean_regret_pct = mean(.data$geometric_mean_regret_pct),
+        mean_regret_pct = mean(.data$mean_regret_pct), max_regret_pct = max(.data$max_regret_pct),
         expected_regret_pct = mean(.data$expected_regret_pct)
       ) |>
       select(-"round")
@@ -350,7 +351,9 @@ plot_sampling <- function(results, sampling) {
   )
   regret <- summarise_regret(results, sampling$collective[1], 1)
   default <- regret$geometric_mean_pct[regret$policy == "default" & regret$mapping == "all"]
-  ggplot(sampling, aes(.data$share_of_time_pct, .data$geometric_mean_regret_pct, colour = .data$cost, fill = .data$cost)) +
+  ggplot(
+    sampling, aes(.data$share_of_time_pct, .data$geometric_mean_regret_pct, colour = .data$cost, fill = .data$cost)
+  ) +
     geom_hline(yintercept = default, linetype = "dashed", colour = "grey40") +
     geom_hline(yintercept = 2.5, linetype = "dotted", colour = "grey40") +
     geom_ribbon(

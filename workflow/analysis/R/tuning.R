@@ -35,7 +35,9 @@ tuning_counts <- function(medians, collective) {
 #'    noise comes from the launches; with a single launch from how rough latency is over neighbouring sizes (or process
 #'    counts); where there are too few of those, nothing is decided and the default stays. A run of one or two sizes has
 #'    to be seen at a neighbouring process count as well ([supported()]), and a count that was not measured needs
-#'    measured counts on both sides, or one below it in the default's own range ([reached()]).
+#'    measured counts on both sides, or one below it in the default's own range ([reached()]). Neighbours are counts
+#'    at which the algorithm was measured; where a run is not sure, the next best algorithm is looked at
+#'    ([pick_sure()]).
 #' 5. The choice of the next lower process count is kept where it is predicted to cost less than a quarter of the tie
 #'    width more.
 #'
@@ -225,9 +227,9 @@ predict_relative <- function(grid, at, study) {
   found
 }
 
-#' Counts at which an algorithm is no candidate, because others were measured there or beyond and it was not: those above
-#' its largest one; and where it was measured at powers of two only, but others elsewhere too, all that are no power of
-#' two (libraries define some algorithms there only, and run another one elsewhere without saying so)
+#' Counts at which an algorithm is no candidate, because others were measured there or beyond and it was not: those
+#' above its largest one; and where it was measured at powers of two only, but others elsewhere too, all that are no
+#' power of two (libraries define some algorithms there only, and run another one elsewhere without saying so)
 #'
 #' @param known Positions of the counts that it was measured at.
 #' @noRd

@@ -94,8 +94,8 @@ describe_sampling <- function(folder) {
     ifelse(
       last$startup_s == 0, " in the benchmark's loops", paste0(", ", last$startup_s, " s for each launch included,")
     ),
-    " leaves a regret of ", format_number(last$geometric_mean_regret_pct), " % (geometric mean over the cells; standard ",
-    "deviation over ", last$seeds, " seeds ", format_number(last$sd_over_seeds), " %)."
+    " leaves a regret of ", format_number(last$geometric_mean_regret_pct), " % (geometric mean over the cells; ",
+    "standard deviation over ", last$seeds, " seeds ", format_number(last$sd_over_seeds), " %)."
   )
 }
 

@@ -393,6 +393,10 @@ def calibrate(configuration: Configuration, name: str, results: Path, say: Calla
     machine = configuration.machine(name, fitting=True)
     if machine.kind != "simulated" or "fat_tree" in machine.simulation:
         raise StudyError(f"{shown(path)}: only a simulated machine of levels can be calibrated")
+    if "study" in block:
+        measured = _existing(path, results / block["study"] / "measurements.csv")
+        cells = read_cells(measured)
+        check_data(path, configuration, block, cells)
     simulator = Simulator(configuration, max(1, (os.cpu_count() or 2)))
     ladder, content = read_ladder(block["ladder"], machine, path, results)
     about = {
@@ -400,9 +404,8 @@ def calibrate(configuration: Configuration, name: str, results: Path, say: Calla
         "ladder_sha256": hashlib.sha256(content).hexdigest()[:16],
     }
     if "study" in block:
-        measured = _existing(path, results / block["study"] / "measurements.csv")
         about["study_sha256"] = file_digest(measured)[:16]
-        data = Data(ladder, read_cells(measured))
+        data = Data(ladder, cells)
         fitted, requests = fit_study(machine, data, block, simulator, say)
         known, not_fitted = data.cells, list(FIXED)
         if not block.get("search", True):
@@ -416,6 +419,27 @@ def calibrate(configuration: Configuration, name: str, results: Path, say: Calla
     write_pairs(results / "calibration" / f"{name}.csv", both)
     about |= summary(both) | ({"not_fitted": not_fitted} if not_fitted else {})
     write_fit(path.with_name(document["fitted"]), machine, fitted, about)
+
+
+def check_data(path: Path, configuration: Configuration, block: dict[str, Any], cells: Iterable[Key]) -> None:
+    """Raise StudyError where the study lacks an algorithm that the `calibration` block names: nothing is fitted without it."""
+    wanted = [("bcast", name) for name in block["algorithms"]] + [("barrier", name) for name in block["barriers"]]
+    have = {key[:2] for key in cells if key[2] in block["mappings"] and key[3] in block["processes"]}
+    lacking = [key for key in wanted if key not in have]
+    if not lacking:
+        return
+    study = configuration.study(block["study"])
+    collectives = {collective for collective, _ in lacking}
+    files = [
+        entry["path"] for entry in getattr(study.source, "files", ()) if entry.get("collective") in collectives
+    ]  # fmt: skip
+    where = (
+        f"; it reads {' and '.join(dict.fromkeys(files))} (set STUDY_REFERENCE_DATA, or ./study fetch)" if files else ""
+    )
+    raise StudyError(
+        f"{shown(path)}: calibration.study: {study.name} has no {' and no '.join(map(' '.join, lacking))} "
+        f"mapped by {' or '.join(block['mappings'])} with {', '.join(map(str, block['processes']))} processes{where}"
+    )
 
 
 def read_ladder(

@@ -5,11 +5,15 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from collstudy.base.errors import StudyError
+from collstudy.base.files import read_csv
 from collstudy.calibration.calibrate import calibrate as fit
 from collstudy.cli.commands import add
 from collstudy.project import tuner
 from collstudy.project.studies import Project
-from collstudy.tuning.advise import Question, parse_size
+from collstudy.store.measurements import measurement
+from collstudy.study.config import Gathered, Imported
+from collstudy.tuning.advise import Measured, Question, parse_size
 from collstudy.tuning.advise import advise as answers
 
 
@@ -45,9 +49,39 @@ def advise(arguments: argparse.Namespace) -> int:
     asker = None
     if arguments.machine:
         asker = [(level.name, level.count) for level in project.configuration.machine(arguments.machine).levels]
-    known, lines = answers(project.results, question, arguments.study, asker)
+    atlas = [] if arguments.study else _atlas(project, question.collective)
+    known, lines = answers(project.results, question, arguments.study, asker, atlas)
     print("\n".join(lines))
     return 0 if known else 1
+
+
+def _atlas(project: Project, collective: str) -> list[Measured]:
+    """The machines that were really measured: from the results of their studies, or from the files of others that are here."""
+    found = []
+    for name in project.configuration.study_names():
+        try:
+            study = project.study(name)
+            file = project.folder(name) / "measurements.csv"
+            imported = isinstance(study.source, Imported)
+            if (
+                study.machine.kind == "simulated"
+                or isinstance(study.source, Gathered)
+                or not (imported or file.exists())
+            ):
+                continue
+            if imported and (study.source.printed or project.source(name).absent()):
+                continue
+            rows = read_csv(file) if file.exists() else project.source(name).rows().measurements
+        except StudyError:
+            continue  # what is wrong with it is said when it is asked for itself
+        used = [
+            row for row in rows
+            if row["collective"] == collective and not row.get("flag") and row.get("proved") != "FALSE" and row["latency_us"]
+        ]  # fmt: skip
+        if used:
+            levels = [(level.name, level.count) for level in study.machine.levels]
+            found.append(Measured(name, study.machine.label, levels, [measurement(row) for row in used]))
+    return found
 
 
 def calibrate(arguments: argparse.Namespace) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from collstudy.base.files import read_csv
 
@@ -37,19 +38,21 @@ class Measurement:
         return (*where, *(self.pair or ()))
 
 
-def whole(text: str) -> int | None:
+def whole(text: str | int | None) -> int | None:
     """A whole number; None for an empty field. R writes large ones as 1e+05."""
-    return int(float(text)) if text else None
+    return None if text is None or text == "" else int(float(text))
+
+
+def measurement(row: Mapping[str, Any]) -> Measurement:
+    """A row of measurements.csv that has a value, as it was read, or before it is written."""
+    ends = whole(row.get("from_rank")), whole(row.get("to_rank"))
+    return Measurement(
+        row["collective"], row["algorithm"], row["parameters"], row["mapping"], int(row["nodes"]), int(row["processes"]),
+        whole(row["size_bytes"]), int(row["launch"]), float(row["latency_us"] or row.get("bandwidth_mb_s")),
+        None if None in ends else ends,
+    )  # fmt: skip
 
 
 def read_measurements(path: Path) -> Iterator[Measurement]:
     """The rows of a measurements.csv that have a value."""
-    for row in read_csv(path):
-        value = row["latency_us"] or row.get("bandwidth_mb_s")
-        if value:
-            ends = whole(row.get("from_rank", "")), whole(row.get("to_rank", ""))
-            yield Measurement(
-                row["collective"], row["algorithm"], row["parameters"], row["mapping"], int(row["nodes"]),
-                int(row["processes"]), whole(row["size_bytes"]), int(row["launch"]), float(value),
-                None if None in ends else ends,
-            )  # fmt: skip
+    return (measurement(row) for row in read_csv(path) if row["latency_us"] or row.get("bandwidth_mb_s"))

@@ -14,7 +14,7 @@ from typing import Any
 from collstudy.base.errors import StudyError
 from collstudy.base.files import read_csv
 from collstudy.base.statistics import median, median_interval
-from collstudy.store.measurements import read_measurements, whole
+from collstudy.store.measurements import Measurement, read_measurements, whole
 from collstudy.tuning.emission import rules_path
 from collstudy.tuning.rules import Placement
 
@@ -229,18 +229,94 @@ def _levels_of(document: dict[str, Any]) -> list[tuple[str, int]]:
     return [(level["name"], level.get("count", 1)) for level in document["machine"].get("levels", ())]
 
 
+#: A default that is at most so much slower than the fastest is as good: two people who measure one machine differ by more.
+AS_GOOD = 1.05
+#: Cells farther away than this many doublings of processes and half-doublings of size say nothing about a question.
+FARTHEST = 2.0
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A machine that was really measured, and its measurements: one of the atlas."""
+
+    study: str
+    label: str
+    levels: Sequence[tuple[str, int]]
+    rows: Sequence[Measurement]
+
+
+def atlas_answer(measured: Measured, question: Question) -> tuple[bool, list[str]]:
+    """What the nearest measured cell of one machine says: whether there is one, and the lines to print.
+
+    A cell is near by its numbers of processes and nodes and by its size; another mapping is as far as a doubling of the processes. One
+    node is no answer for several, nor the other way.
+    """
+    cells: dict[tuple, dict[str, list[float]]] = {}
+    for row in measured.rows:
+        if row.collective == question.collective:
+            key = (row.mapping, row.nodes, row.processes, row.size)
+            cells.setdefault(key, {}).setdefault(row.name, []).append(row.value)
+    per_node = math.prod(count for name, count in measured.levels if name not in ("group", "node"))
+    near = {
+        key: distance for key, values in cells.items()
+        if "default" in values and len(values) > 1 and (distance := _distance(question, key, per_node)) <= FARTHEST
+    }  # fmt: skip
+    if not near:
+        return False, []
+    key = min(near, key=lambda one: (near[one], -one[2], one[0]))
+    mapping, nodes, processes, size = key
+    latency = {name: median(values) for name, values in cells[key].items()}
+    best = min(latency, key=lambda name: latency[name])
+    slower = latency["default"] / latency[best]
+    exact = (mapping, nodes, processes, size) == (
+        question.mapping, question.nodes, question.processes, question.size,
+    )  # fmt: skip
+    where = f"{processes} processes on {nodes} nodes, mapping {mapping}" + ("" if size is None else f", {size} B")
+    if best == "default":
+        use = "default (the fastest there)"
+    elif slower <= AS_GOOD:
+        use = f"default (within {100 * (slower - 1):.1f} % of the fastest, {best})"
+    else:
+        use = f"{best}, {latency[best]:.4g} us; the default takes {latency['default']:.4g} us ({100 * (slower - 1):.0f} % more)"
+    launches = min(len(values) for values in cells[key].values())
+    return True, [
+        f"Atlas: {measured.label}, measured (study {measured.study}):",
+        f"  use: {use}",
+        f"  rests on: {len(latency)} algorithms {'in this very cell' if exact else 'in the nearest measured cell: ' + where}; "
+        f"{launches} launch{'es' * (launches != 1)} or more each",
+    ]
+
+
+def _distance(question: Question, cell: tuple, per_node: int) -> float:
+    mapping, nodes, processes, size = cell
+    if (size is None) != (question.size is None):
+        return math.inf
+    # Ranks of a fixed allocation need not be on all of its nodes.
+    used = -(-processes // per_node) if mapping in ("core", "socket") else min(nodes, processes)
+    if (used > 1) != (question.nodes > 1 and question.processes > 1):
+        return math.inf
+    distance = abs(math.log2(processes / question.processes)) + abs(math.log2(used / question.nodes)) / 2
+    if size is not None and question.size:
+        distance += abs(math.log2(size / question.size)) / 2
+    return distance + (mapping != question.mapping)
+
+
 def advise(
-    results: Path, question: Question, study: str | None, asker: Sequence[tuple[str, int]] | None = None
+    results: Path,
+    question: Question,
+    study: str | None,
+    asker: Sequence[tuple[str, int]] | None = None,
+    atlas: Sequence[Measured] = (),
 ) -> tuple[bool, list[str]]:
-    """Look up the decisions of every study, or of one: whether one applies, and the lines to print.
+    """Look up the decisions of every study, or of one, then the machines of the *atlas*: whether one applies, and the lines to print.
 
     With *asker* (the levels of the requested machine) studies of the most similar machines come first,
-    each with its similarity.
+    each with its similarity. A machine of the atlas whose study has decisions is answered by that study.
     """
     if question.size is None and question.collective != "barrier":
         raise StudyError(f"{question.collective} needs --size")
     folders = sorted(path.parent.parent for path in results.glob(f"{study or '*'}/tuning/decisions.csv"))
-    if not folders:
+    if not folders and not atlas:
         raise StudyError(
             "no decisions yet: ./study run tuning, or for an existing study: "
             "snakemake results/STUDY/tuning/decisions.csv"
@@ -254,8 +330,18 @@ def advise(
             distance, words = likeness(shape_of(asker), shape_of(_levels_of(document)))
             lines.insert(1, f"  {words}")
         answers.append((known, distance, lines))
+    decided = {folder.name for folder, (known, *_) in zip(folders, answers, strict=True) if known}
+    for measured in atlas:
+        known, lines = atlas_answer(measured, question)
+        if known and measured.study not in decided:
+            distance, words = likeness(shape_of(asker), shape_of(measured.levels)) if asker is not None else (0.0, "")
+            answers.append((True, distance, [lines[0], *([f"  {words}"] if words else []), *lines[1:]]))
     ordered = sorted(answers, key=lambda one: (not one[0], one[1]))
-    return any(known for known, _, _ in answers), [
+    if not ordered:
+        ordered = [
+            (False, 0.0, ["No study has decided, and no machine of the atlas has a measured cell near this one."])
+        ]
+    return any(known for known, _, _ in ordered), [
         f"{question.label}:",
         *(line for *_, mine in ordered for line in mine),
     ]

@@ -89,6 +89,48 @@ test_that("what the default does beyond the measured counts, in another range of
   expect_equal(as.character(chosen[c("16", "64", "200")]), rep("linear", 3))
 })
 
+bcasts <- function(...) {
+  rows <- lawful(...)
+  rows[rows$collective == "bcast", ]
+}
+chosen_at <- function(rows, at) {
+  found <- decide_tuning(with_rows(rows), "bcast", at = at)
+  tapply(found$algorithm, found$processes, function(x) paste(unique(x), collapse = " "))
+}
+
+test_that("the neighbours of a count are those at which the algorithm was measured", {
+  rows <- bcasts(c(default = 1.3, linear = 1, chain = 1.4), counts = c(4, 8, 32))
+  rows <- rows[!(rows$algorithm == "linear" & rows$processes == 8), ]
+  expect_equal(chosen_at(rows, 16)[["16"]], "linear")
+})
+
+test_that("an algorithm that was not measured beside does not hide one that was", {
+  rows <- bcasts(c(default = 1.3, linear = 1, chain = 0.9), counts = c(4, 8, 32, 64))
+  rows <- rows[!(rows$algorithm == "chain" & rows$processes < 32), ]
+  expect_equal(as.character(chosen_at(rows, c(16, 32))), c("linear", "chain"))
+})
+
+test_that("slow algorithms that one count alone has do not move the comparison at it", {
+  rows <- bcasts(
+    c(default = 1.3, linear = 1, ring = 20, segmented_ring = 20), counts = c(128, 512, 1024), sizes = 2^(0:10)
+  )
+  rows <- rows[!(grepl("ring", rows$algorithm) & rows$processes > 128), ]
+  # No algorithm has all cells.
+  rows <- rows[!(rows$algorithm == "default" & rows$processes == 128 & rows$size_bytes == 1024), ]
+  rows <- rows[!(rows$algorithm == "linear" & rows$processes == 512 & rows$size_bytes == 1), ]
+  found <- decide_tuning(with_rows(rows), "bcast", at = 200)
+  inner <- found[found$size_bytes > 1 & found$size_bytes < 1024, ]
+  expect_equal(unique(inner$algorithm), "linear")
+  expect_equal(inner$gain_pct, rep(30, nrow(inner)))
+})
+
+test_that("an algorithm that others leave to powers of two is none for other counts", {
+  rows <- bcasts(c(default = 1.3, linear = 1, chain = 1.4), counts = c(4, 8, 12, 16, 24, 32))
+  rows <- rows[!(rows$algorithm == "linear" & rows$processes %in% c(12, 24)), ]
+  chosen <- chosen_at(rows, c(8, 16, 20, 24, 28, 32))
+  expect_equal(as.character(chosen), c("linear", "linear", "default", "default", "default", "linear"))
+})
+
 test_that("a barrier that is better at one process count alone is no rule", {
   rows <- lawful(c(default = 1, linear = 1.05, chain = 1.3))
   rows <- rows[rows$collective == "barrier", ]

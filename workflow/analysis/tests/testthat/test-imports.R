@@ -1,0 +1,87 @@
+imported_study <- function(rows, checks, agreement = NULL) {
+  folder <- make_study(rows)
+  path <- file.path(folder, "study.json")
+  study <- jsonlite::read_json(path)
+  study$import <- list(files = list("a.csv"))
+  jsonlite::write_json(study, path, auto_unbox = TRUE)
+  readr::write_csv(checks, file.path(folder, "import-checks.csv"))
+  none <- tibble::tibble(
+    machine = character(), collective = character(), algorithm = character(), mapping = character(),
+    sources = character(), cells = integer(), median_abs_difference_pct = numeric(),
+    p90_abs_difference_pct = numeric()
+  )
+  readr::write_csv(dplyr::bind_rows(none, agreement), file.path(folder, "agreement.csv"))
+  read_results(folder)
+}
+
+nothing <- tibble::tibble(
+  check = character(), where = character(), found = character(), how_sure = character(), done = character()
+)
+finding <- function(check, how_sure) {
+  tibble::tibble(check = check, where = "bcast chain, by core", found = "3 of 9", how_sure = how_sure, done = "kept")
+}
+two_authors <- function(factor) {
+  rows <- lawful(c(default = 1.3, linear = 1, chain = 1.1))
+  other <- dplyr::mutate(rows, latency_us = .data$latency_us * factor, source = "two", launch = 2L)
+  dplyr::bind_rows(dplyr::mutate(rows, source = "one"), other)
+}
+
+test_that("a study that imports nothing has no table, figure or sentence of it", {
+  results <- read_results(make_study(lawful(c(default = 1.3, linear = 1))))
+  expect_null(tables_of_import(results))
+  expect_equal(figures_of_import(results), list())
+  expect_equal(describe_import(results), character())
+})
+
+test_that("findings are listed as they are, and counted in a sentence", {
+  checks <- dplyr::bind_rows(finding("noise", "certain"), finding("noise", "likely"), finding("outlier", "certain"))
+  results <- imported_study(two_authors(1.02), checks)
+  tables <- tables_of_import(results)
+  expect_length(tables, 1)
+  expect_equal(as.data.frame(tables[[1]]$data), as.data.frame(checks))
+  expect_equal(describe_import(results), paste(
+    "The checks of the imported data found 2 of \u201cnoise\u201d and 1 of \u201coutlier\u201d;",
+    "2 of these findings are certain."
+  ))
+  expect_equal(describe_import(imported_study(two_authors(1.02), nothing)), paste(
+    "The checks of the imported data found nothing."
+  ))
+})
+
+test_that("agreement of sources: table, sentence and the figure by cell", {
+  agreement <- tibble::tibble(
+    machine = "m", collective = "bcast", algorithm = c("default", "chain"), mapping = "core",
+    sources = "one and two", cells = 84L, median_abs_difference_pct = c(2, 4), p90_abs_difference_pct = c(5, 9)
+  )
+  results <- imported_study(two_authors(1.2), nothing, agreement)
+  expect_equal(purrr::map_chr(tables_of_import(results), "id"), c("import-checks", "agreement"))
+  expect_match(describe_import(results)[2], "differ by 2 to 4 % in the median, by algorithm and mapping (3 % in the",
+               fixed = TRUE)
+  cells <- summarise_agreement_by_cell(results)
+  expect_equal(cells$difference_pct, rep(100 / 6, nrow(cells)))
+  expect_equal(unique(cells$algorithms), 3L)
+  figures <- figures_of_import(results)
+  expect_equal(purrr::map_chr(figures, "section"), "import")
+  expect_true(all(ggplot2::ggplot_build(figures[[1]]$plot)$data[[1]]$fill == "#FD8D3C"))
+})
+
+test_that("flagged launches and cells of one author alone are in no difference", {
+  rows <- dplyr::mutate(two_authors(1.25), flag = "")
+  rows$flag[rows$source == "two" & rows$processes == 8] <- "outlier"
+  rows <- rows[!(rows$source == "one" & rows$processes == 12), ]
+  cells <- summarise_agreement_by_cell(imported_study(rows, nothing))
+  expect_false(any(c(8, 12) %in% cells$processes))
+  expect_gt(nrow(cells), 0)
+})
+
+test_that("an atlas shows the findings of the studies that it gathers", {
+  found <- imported_study(two_authors(1.02), finding("noise", "certain"))$study$folder
+  sound <- imported_study(two_authors(1.02), nothing)$study$folder
+  results <- list(study = list(
+    folder = file.path(dirname(found), "atlas"), gathered = list(basename(found), basename(sound), "not-here")
+  ))
+  table <- tables_of_gathered(results)[[1]]
+  expect_equal(table$data$study, basename(found))
+  expect_equal(table$data$check, "noise")
+  expect_match(table$caption, paste("Nothing was found in", basename(sound)), fixed = TRUE)
+})
