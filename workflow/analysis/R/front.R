@@ -83,6 +83,8 @@ front_numbers <- function(study) {
 
 front_table <- function(rows) {
   rows |>
+    # Whole percents: two authors of one machine differ by more than that.
+    mutate(across(c("slower_pct", "geometric_mean_pct", "p90_pct", "best_other_geometric_mean_pct"), round)) |>
     mutate(collective = collective_word(.data$collective)) |>
     select(
       "machine", "study", "numbers", "collective", "cells", "slower_pct", "geometric_mean_pct", "p90_pct",
@@ -140,10 +142,14 @@ front_overall <- function(rows) {
 front_extremes <- function(rows) {
   if (nrow(rows) < 2) return(NULL)
   say <- function(row) paste(collective_word(row$collective), "on", row$machine)
+  # A handful of cells is no extreme of a machine, where others have many.
+  many <- rows$cells >= 30
+  if (sum(many) > 1) rows <- rows[many, ]
   worst <- rows[which.max(rows$geometric_mean_pct), ]
   best <- rows[which.min(rows$geometric_mean_pct), ]
   paste0(
-    "It is furthest from the fastest for ", say(worst), ": ", format_pct(worst$geometric_mean_pct),
+    "It is furthest from the fastest", if (sum(many) > 1) " (of the combinations with at least 30 cells)", " for ",
+    say(worst), ": ", format_pct(worst$geometric_mean_pct),
     " slower, and more than ", format_pct(worst$p90_pct), " in one cell of ten; it is closest for ", say(best), ": ",
     format_pct(best$geometric_mean_pct), "."
   )
