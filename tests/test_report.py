@@ -527,7 +527,9 @@ def test_broken_study_file_is_named_not_fatal(made, tmp_path):
     shutil.copytree(made["results"] / "measured-one", results / "measured-one")
     (results / "measured-one" / "study.json").write_text("{broken", encoding="utf-8")
     assert main(["--results", str(results), "render", "--studies", "measured-one", "--renderer", "fallback"]) == 0
-    assert "measured-one/study.json cannot be read" in (results / "report" / "sec-appendix.html").read_text(encoding="utf-8")
+    assert "measured-one/study.json cannot be read" in (results / "report" / "sec-appendix.html").read_text(
+        encoding="utf-8"
+    )
 
 
 # Choice of the renderer, errors -------------------------------------------------------------------------------------

@@ -118,8 +118,9 @@ show_part <- function(study, part) {
     if (any(notes)) paragraph(paste(md(part$sentences$text[notes]), collapse = " "))
     if (any(!notes)) paragraph(paste(md(part$sentences$text[!notes]), collapse = " "))
   }
-  # On paper the first figure of a part stands for all, and tables that fill pages are left to the data package.
-  models <- grepl("models$", part$key %||% "")
+  # On paper one figure stands for a collective, the map of the fastest where there is one, and tables that fill pages are
+  # left to the data package.
+  models <- part$depth == 3 && grepl("-(models|latency)$", part$key %||% "")
   long <- vapply(part$tables$file, function(file) NROW(read_table(file.path(study$folder, file))) > paper_rows, TRUE)
   on_paper <- seq_len(nrow(part$figures)) == 1 & !models
   tables_on_paper <- !long & !models

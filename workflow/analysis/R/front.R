@@ -48,8 +48,10 @@ read_front_study <- function(folder) {
     agreement = "agreement", accuracy = "accuracy", one_rule = "atlas-one-rule"
   )
   c(
-    list(name = about$name, folder = folder, about = about, simulated = isTRUE(about$simulated),
-         cells = read("cells.csv"), answers = answers$text[answers$section %in% "answer"]),
+    list(
+      name = about$name, folder = folder, about = about, simulated = isTRUE(about$simulated), cells = read("cells.csv"),
+      decisions = read("tuning/decisions.csv"), answers = answers$text[answers$section %in% "answer"]
+    ),
     map(tables, function(table) read(file.path("tables", paste0(table, ".csv"))))
   )
 }
@@ -311,18 +313,22 @@ front_verified <- function(studies) {
   )
 }
 
-#' The command that says which algorithm to use, for a cell that the study has
+#' The command that says which algorithm to use, for the decision with the largest gain at the most processes
 #' @noRd
 advise_command <- function(study, collective) {
-  cells <- study$cells[study$cells$collective == collective & study$cells$status == "measured", ]
-  if (NROW(cells) == 0) return(NULL)
-  cell <- cells[which.max(cells$processes), ]
-  sizes <- as.numeric(unlist(study$about$collectives[[collective]]$sizes))
-  nodes <- if (is.na(cell$nodes)) 1 else cell$nodes
+  found <- study$decisions
+  if (is.null(found)) return(NULL)
+  found <- filter(found,
+    .data$collective == .env$collective, .data$algorithm != "default", .data$basis == "measured",
+    .data$processes %% .data$nodes == 0
+  ) |>
+    arrange(desc(.data$processes), desc(.data$gain_pct))
+  if (nrow(found) == 0) return(NULL)
+  cell <- found[1, ]
   paste0(
-    "./study advise --study ", study$name, " --collective ", collective, " --nodes ", nodes, " --ppn ",
-    ceiling(cell$processes / nodes), " --mapping ", cell$mapping,
-    if (length(sizes) > 0) paste0(" --size ", sizes[ceiling(length(sizes) / 2)])
+    "./study advise --study ", study$name, " --collective ", collective, " --nodes ", cell$nodes, " --ppn ",
+    cell$processes / cell$nodes, " --mapping ", cell$mapping,
+    if (!is.na(cell$size_bytes)) paste0(" --size ", cell$size_bytes)
   )
 }
 

@@ -56,9 +56,15 @@ test_that("two ranks are a sentence and no row", {
 })
 
 test_that("advice has the gain with its interval, and a command for a cell that was measured", {
-  front <- describe_front(front_study("real"))
+  folder <- front_study("real")
+  decided <- tibble::tibble(
+    collective = "bcast", mapping = "core", nodes = 2, processes = c(8, 24, 24), size_bytes = c(4, 4, 16),
+    algorithm = c("linear", "linear", "default"), basis = "measured", gain_pct = c(20, 10, 0)
+  )
+  write_table(decided, file.path(folder, "tuning", "decisions.csv"))
+  front <- describe_front(folder)
   expect_match(front$advice$sentence, "the default takes 1?[0-9.]+ % \\(95 % interval [0-9.]+ to [0-9.]+ %\\) longer")
-  expect_match(front$advice$ask, "--nodes 1 --ppn 24 --mapping core")
+  expect_match(front$advice$ask, "--collective bcast --nodes 2 --ppn 12 --mapping core --size 4$")
   expect_equal(front$advice$files, character())
 })
 
