@@ -155,7 +155,7 @@ def test_what_is_merged_in_may_be_overridden(config: Path) -> None:
         ("title: x\n".encode("utf-16"), "is not UTF-8"),
         (b"\x00\x01\x02", "not valid YAML"),
         (b"", "the file"),
-        (b"[" * 60 + b"]" * 60, "levels of lists and mappings"),
+        (b"[" * 60 + b"]" * 60, "50 levels"),
         (b"- - - - [a, b", "not valid YAML"),
         (b"just a text\n", "is not of type 'object'"),
     ],

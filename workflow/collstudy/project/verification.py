@@ -25,13 +25,13 @@ def of_study(source: Source) -> tuple[list[str], list[str]]:
             continue
         try:
             _, sealed = store.checked(content, item)
+            if item.in_folder:
+                store.check_files(item, content)
         except Damaged as damage:
             problems.append(f"{name}: damaged: {damage}")
             continue
         found[
-            "right, with a digest of what was measured"
-            if sealed or item.in_folder
-            else "right, of an earlier version without one"
+            "right, with a digest of what was measured" if sealed else "right, of an earlier version without one"
         ] += 1
     parts = [f"{count} {what}" for what, count in found.items()] + ([f"{len(problems)} damaged"] if problems else [])
     lines = [f"{name}: {len(work)} asked for: " + ", ".join(parts)] if work else [f"{name}: nothing is asked for"]
