@@ -191,7 +191,10 @@ onstart:
 
 onsuccess:
     PLAN.progress.end()
-    print("\n".join(last_words(PLAN.sources.values(), succeeded=True)), file=sys.stderr)
+    print(
+        "\n".join(last_words(PLAN.sources.values(), succeeded=True)),
+        file=sys.stderr,
+    )
 
 
 onerror:

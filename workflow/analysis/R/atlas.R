@@ -198,7 +198,10 @@ plot_atlas <- function(results) {
     geom_point(aes(times(.data$geometric_mean_pct)), size = 2.6, colour = "#D55E00") +
     facet_grid(rows = vars(.data$where), scales = "free_y", space = "free_y") +
     scale_y_discrete(labels = words) +
-    scale_x_log10(breaks = c(1, 1.5, 2, 3, 5, 10, 20, 50, 100), labels = function(x) paste0(format(x, trim = TRUE, drop0trailing = TRUE), "\u00d7")) +
+    scale_x_log10(
+      breaks = c(1, 1.5, 2, 3, 5, 10, 20, 50, 100),
+      labels = function(x) paste0(format(x, trim = TRUE, drop0trailing = TRUE), "\u00d7")
+    ) +
     labs(
       title = "How much slower than the best algorithm the library's default is",
       x = "Latency of the default / latency of the fastest measured algorithm of the cell", y = NULL

@@ -28,7 +28,8 @@ describe_front <- function(folders) {
   list(
     question = front_question(studies), answer = front_answer(rows, studies), table = front_table(shown),
     left_out = nrow(rows) - nrow(shown), advice = advise_front(studies, rows), trust = front_trust(studies, rows),
-    silent = purrr::compact(setNames(map(studies, describe_two_ranks), map_chr(studies, "name"))), order = front_order(studies, rows)
+    silent = purrr::compact(setNames(map(studies, describe_two_ranks), map_chr(studies, "name"))),
+    order = front_order(studies, rows)
   )
 }
 
@@ -100,8 +101,8 @@ front_question <- function(studies) {
   if (length(studies) == 1 && !is.null(studies[[1]]$about$question)) return(studies[[1]]$about$question)
   if (any(map_lgl(studies, function(study) !is.null(study$by_collective)))) {
     return(paste(
-      "Where does an MPI library's default choose a slower algorithm for a collective operation than it could, how much",
-      "does that cost, and what helps?"
+      "Where does an MPI library's default choose a slower algorithm for a collective operation than it could, how",
+      "much does that cost, and what helps?"
     ))
   }
   studies[[1]]$about$question %||% ""
@@ -136,8 +137,8 @@ front_overall <- function(rows) {
     if (length(machines) > 1) paste0("On ", length(machines), " machines (", and_list(machines), ")") else
       paste("On", machines),
     " the default is more than 5 % slower than the fastest measured algorithm in ", format_pct(pooled$slower_pct),
-    " of ", format_number(pooled$cells, 6), " cells (collective, mapping, processes, message size); over all cells it is ",
-    format_pct(pooled$geometric_mean_pct), " slower (geometric mean)."
+    " of ", format_number(pooled$cells, 6), " cells (collective, mapping, processes, message size); over all cells it ",
+    "is ", format_pct(pooled$geometric_mean_pct), " slower (geometric mean)."
   )
 }
 
@@ -229,7 +230,8 @@ pool_gains <- function(halves) {
 front_transfer <- function(studies) {
   found <- bind_rows(map(studies, "one_rule"))
   if (nrow(found) == 0) return(NULL)
-  labels <- setNames(map_chr(studies, front_machine), map_chr(studies, function(study) study$about$machine$name %||% ""))
+  names <- map_chr(studies, function(study) study$about$machine$name %||% "")
+  labels <- setNames(map_chr(studies, front_machine), names)
   wide <- found |>
     filter(.data$policy %in% c("default", "rule of the other machines")) |>
     select("machine", "policy", "geometric_mean_pct") |>
@@ -240,8 +242,11 @@ front_transfer <- function(studies) {
   paste0(
     "A rule learned on the other machines is closer to the fastest than the default on ", better, " of ", nrow(wide),
     " machines", if (worse > 0) paste0(" and further from it on ", worse), " (",
-    paste0(coalesce(labels[wide$machine], wide$machine), ": ", format_pct(rule), " slower than the fastest, the default ",
-           format_pct(wide$default), collapse = "; "), ")."
+    paste0(
+      coalesce(labels[wide$machine], wide$machine), ": ", format_pct(rule), " slower than the fastest, the default ",
+      format_pct(wide$default),
+      collapse = "; "
+    ), ")."
   )
 }
 
@@ -296,8 +301,11 @@ front_verified <- function(studies) {
     rows <- study$verified
     rows <- rows[rows$rule != "default" & !is.na(rows$speedup), ]
     if (NROW(rows) == 0) return(NULL)
-    groups <- rows |> group_by(.data$mapping, .data$processes) |> summarise(gain = mean(log(.data$speedup)), .groups = "drop")
-    half <- if (nrow(groups) > 1) stats::qt(0.975, nrow(groups) - 1) * stats::sd(groups$gain) / sqrt(nrow(groups)) else NA
+    groups <- rows |>
+      group_by(.data$mapping, .data$processes) |>
+      summarise(gain = mean(log(.data$speedup)), .groups = "drop")
+    n <- nrow(groups)
+    half <- if (n > 1) stats::qt(0.975, n - 1) * stats::sd(groups$gain) / sqrt(n) else NA_real_
     tibble(
       machine = front_machine(study), simulated = study$simulated, cells = nrow(rows),
       gain_pct = 100 * expm1(mean(groups$gain)), gain_low_pct = 100 * expm1(mean(groups$gain) - half),
@@ -366,7 +374,10 @@ front_trust <- function(studies, rows) {
       format_number(sum(lacking), 6), " of ", format_number(sum(asked), 6),
       " cells have no number that can be used; the appendix says why."
     ),
-    "The fastest algorithm is the fastest of those that were measured, in the library's version that is named in each chapter."
+    paste(
+      "The fastest algorithm is the fastest of those that were measured, in the library's version that is named in",
+      "each chapter."
+    )
   )
 }
 
@@ -381,8 +392,8 @@ describe_two_ranks <- function(study) {
   counts <- as.numeric(unlist(map(collectives, "processes")))
   if (length(counts) == 0 || max(counts) > 2 || !is.null(study$about$chapter)) return(NULL)
   paste0(
-    study$about$title %||% study$name, ": two ranks cannot tell algorithms apart (between two ranks all of them send the ",
-    "same messages), so this study decides nothing."
+    study$about$title %||% study$name, ": two ranks cannot tell algorithms apart (between two ranks all of them send ",
+    "the same messages), so this study decides nothing."
   )
 }
 

@@ -18,7 +18,9 @@ front_study <- function(name, simulated = FALSE, counts = seq(4, 24, 2), label =
   ), file.path(folder, "cells.csv"))
   results <- read_results(folder)
   # Of the analysis only what the front page reads: models take long.
-  tables <- list(`answer-collectives` = summarise_by_collective(results), `tuning-regret` = summarise_regret(results, "bcast"))
+  tables <- list(
+    `answer-collectives` = summarise_by_collective(results), `tuning-regret` = summarise_regret(results, "bcast")
+  )
   purrr::iwalk(tables, function(data, name) write_table(data, file.path(folder, "tables", paste0(name, ".csv"))))
   folder
 }
