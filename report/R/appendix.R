@@ -42,7 +42,10 @@ show_claims <- function(studies) {
   rows <- do.call(rbind, lapply(Filter(has_results, studies), claims_of))
   if (NROW(rows) == 0) return(paragraph("This report makes no claims: no study has results."))
   caption <- "Each sentence that states a result, where it can be seen, and the command that makes it again."
-  emit_table("tbl-claims", rows, caption, raw = names(rows), whole = 300)
+  screen_only(TRUE, emit_table("tbl-claims", rows, caption, raw = names(rows), whole = 300))
+  paper_only(paragraph(
+    "The pages of this report list ", count_of(nrow(rows), "claim"), ", each with the figure that shows it and the command that makes it."
+  ))
 }
 
 #' The claims of a study with references to what the report shows of them.
@@ -78,10 +81,14 @@ show_cells <- function(studies) {
   emit_table("tbl-cells", cbind(study = rownames(counts), counts), "Cells by status.")
   bad <- cells[cells$status != "measured", ]
   if (nrow(bad) == 0) return(paragraph("Every cell has its number."))
-  emit_table("tbl-cells-without", group_cells(bad), paste(
+  groups <- group_cells(bad)
+  if (nrow(groups) > paper_rows) {
+    paper_only(paragraph(count_of(nrow(bad), "cell"), " without a number that can be used; the pages list them with reasons."))
+  }
+  screen_only(nrow(groups) > paper_rows, emit_table("tbl-cells-without", groups, paste(
     "Every cell without a number that can be used, or without one at every size, and why. One row stands for all the",
     "process counts of the same reason; each study's", code("cells.csv"), "has a row for each."
-  ), labels = do.call(c, lapply(studies, algorithm_labels)), whole = 300)
+  ), labels = do.call(c, lapply(studies, algorithm_labels)), whole = 300))
 }
 
 cell_columns <- c("study", "collective", "algorithm", "mapping", "processes", "status", "reason")
@@ -115,7 +122,8 @@ show_files <- function(report) {
   }))
   if (is.null(rows)) return(paragraph("There are no files yet."))
   headers <- c("File", "Size (kB)")
-  emit_table("tbl-files", rows, "Every file of the studies.", raw = "file", headers = headers, whole = 2000)
+  screen_only(TRUE, emit_table("tbl-files", rows, "Every file of the studies.", raw = "file", headers = headers, whole = 2000))
+  paper_only(paragraph("The studies have ", count_of(nrow(rows), "file"), " in ", code(report$results_label), "; the pages list them."))
   stored <- length(list.files(file.path(report$results, "cells"), "[.]json$", recursive = TRUE))
   if (stored == 0) return(invisible(NULL))
   paragraph(
@@ -133,5 +141,6 @@ show_problems <- function(studies) {
 
 show_session <- function() {
   text <- utils::capture.output(print(utils::sessionInfo(), locale = FALSE))
-  emit("```{.session}\n", paste(text, collapse = "\n"), "\n```")
+  screen_only(TRUE, emit("```{.session}\n", paste(text, collapse = "\n"), "\n```"))
+  paper_only(paragraph(md(text[1]), ", with the packages that the pages list."))
 }

@@ -91,6 +91,11 @@ show_studies <- function(report) {
 study_line <- function(study) {
   facts <- c(paste0("@sec-", study$id), kind_of_numbers(study), if (NROW(study$cells) > 0) cells_words(study))
   answer <- study$silent %||% study$sentences$text[study$sentences$section %in% "answer"][1]
+  # The title stands before it already.
+  if (length(answer) == 1 && !is.na(answer) && startsWith(answer, study_title(study))) {
+    answer <- sub("^[,:] *", "", substring(answer, nchar(study_title(study)) + 1))
+    answer <- paste0(toupper(substr(answer, 1, 1)), substring(answer, 2))
+  }
   paste0(
     "- **", md(study_title(study)), "** (", paste(facts, collapse = "; "), ")",
     if (length(answer) == 1 && !is.na(answer)) paste0(": ", md(answer)) else "."

@@ -49,7 +49,8 @@ show_own <- function(study, own) {
 own_lack <- function(study, ...) {
   message <- paste0("config/studies/", study$name, ".qmd: ", ...)
   own_text$problems <- c(own_text$problems, message)
-  message("report: ", message)
+  # Not message(): knitr keeps that from the log.
+  cat("report: ", message, "\n", sep = "", file = stderr())
   message
 }
 
@@ -68,7 +69,7 @@ own_data <- function(study, table) {
 own_number <- function(study, table, column, ..., digits = 3) {
   data <- own_data(study, table)
   lack <- function(...) paste0("**", md(own_lack(study, ...)), "**")
-  if (is.null(data)) return(lack("no table ", table, "; there are ", and_list(sort(study$tables$id))))
+  if (is.null(data)) return(lack("no table ", table, "; ", or_none(study$tables$id)))
   where <- list(...)
   unknown <- setdiff(c(column, names(where)), names(data))
   if (length(unknown)) return(lack("table ", table, " has no column ", unknown[1], "; it has ", and_list(names(data))))
@@ -95,7 +96,7 @@ with_unit <- function(value, column, digits = 3) {
 own_figure <- function(study, id, caption = NULL) {
   row <- study$figures[study$figures$id %in% id, ]
   if (nrow(row) == 0) {
-    lost <- own_lack(study, "no figure ", id, "; there are ", and_list(sort(study$figures$id)))
+    lost <- own_lack(study, "no figure ", id, "; ", or_none(study$figures$id))
     return(callout("warning", "Missing figure", md(lost)))
   }
   show_figure(study, row[1, ], caption = if (is.null(caption)) caption_of(study, row$caption[1]) else caption_of(study, caption))
@@ -107,7 +108,7 @@ own_table <- function(study, id, ..., columns = NULL, caption = NULL) {
   row <- study$tables[study$tables$id %in% id, ]
   data <- if (nrow(row) > 0) own_data(study, id)
   lack <- function(...) callout("warning", "Missing table", md(own_lack(study, ...)))
-  if (is.null(data)) return(lack("no table ", id, "; there are ", and_list(sort(study$tables$id))))
+  if (is.null(data)) return(lack("no table ", id, "; ", or_none(study$tables$id)))
   where <- list(...)
   unknown <- setdiff(c(columns, names(where)), names(data))
   if (length(unknown)) return(lack("table ", id, " has no column ", unknown[1], "; it has ", and_list(names(data))))
@@ -122,6 +123,9 @@ own_table <- function(study, id, ..., columns = NULL, caption = NULL) {
 }
 
 #' "@fig-..." or "@tbl-...", for a reference in the text.
+#' "a, b and c", or that there is none.
+or_none <- function(names) if (length(names) == 0) "there are none" else paste("there are", and_list(sort(names)))
+
 own_reference <- function(study, id) {
   if (id %in% study$figures$id) return(paste0("@", label_of("fig", study, id)))
   if (id %in% study$tables$id) return(paste0("@", label_of("tbl", study, id)))

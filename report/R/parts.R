@@ -118,6 +118,32 @@ show_part <- function(study, part) {
     if (any(notes)) paragraph(paste(md(part$sentences$text[notes]), collapse = " "))
     if (any(!notes)) paragraph(paste(md(part$sentences$text[!notes]), collapse = " "))
   }
-  for (i in seq_len(nrow(part$figures))) show_figure(study, part$figures[i, ])
-  for (i in seq_len(nrow(part$tables))) show_table(study, part$tables[i, ])
+  # On paper one figure stands for a collective, the map of the fastest where there is one, and tables that fill pages are
+  # left to the data package.
+  models <- part$depth == 3 && grepl("-(models|latency)$", part$key %||% "")
+  long <- vapply(part$tables$file, function(file) NROW(read_table(file.path(study$folder, file))) > paper_rows, TRUE)
+  on_paper <- seq_len(nrow(part$figures)) == 1 & !models
+  tables_on_paper <- !long & !models
+  for (i in seq_len(nrow(part$figures))) screen_only(!on_paper[i], show_figure(study, part$figures[i, ]))
+  for (i in seq_len(nrow(part$tables))) screen_only(!tables_on_paper[i], show_table(study, part$tables[i, ]))
+  left <- c(
+    if (any(!on_paper)) count_of(sum(!on_paper), "figure"), if (any(!tables_on_paper)) count_of(sum(!tables_on_paper), "table")
+  )
+  if (length(left)) paper_only(paragraph("On the pages and in the data package: ", and_list(left), " more."))
+}
+
+#' The most rows of a table that is printed.
+paper_rows <- 15
+
+#' What is on the pages alone, where `only` says so.
+screen_only <- function(only, shown) {
+  if (only) emit("::: {.content-visible when-format=\"html\"}")
+  force(shown)
+  if (only) emit(":::")
+}
+
+paper_only <- function(shown) {
+  emit("::: {.content-hidden when-format=\"html\"}")
+  force(shown)
+  emit(":::")
 }

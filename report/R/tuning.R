@@ -8,10 +8,10 @@ show_regret <- function(study) {
     "collective", "split", "mapping", "policy", "geometric_mean_pct", "mean_pct", "median_pct", "p90_pct", "p99_pct",
     "max_pct", "cells"
   )]
-  emit_table(paste0("tbl-", study$id, "-tuning-regret"), table, caption_of(study, paste(
+  screen_only(nrow(table) > paper_rows, emit_table(paste0("tbl-", study$id, "-tuning-regret"), table, caption_of(study, paste(
     "Regret of each policy against the best measured algorithm, on process counts not used to decide.",
     "best-single: the algorithm other than the default that is best on average on the deciding counts."
-  )))
+  ))))
 }
 
 #' What was decided, and how good it is; `key` makes the label of the heading.

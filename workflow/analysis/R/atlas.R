@@ -12,23 +12,26 @@
 #'   are nearest: what a rule for all machines can tell apart).
 #' @noRd
 atlas_rows <- function(results) {
+  if (!is.null(results$atlas)) return(results$atlas)
   rows <- results$rows
   # Two ranks send one message whatever the algorithm is called.
   rows <- rows[!rows$collective %in% c(point_to_point, applications) & rows$processes > 2, ]
   rows <- bind_rows(rows[0, ], map(unname(split(rows, rows$machine)), rows_in_place))
   if (nrow(rows) == 0) return(mutate(rows, slowdown = numeric(), gain = numeric()))
-  rows |>
-    group_by(
-      .data$machine, .data$simulated, .data$collective, .data$mapping, .data$processes, .data$size_bytes,
-      .data$algorithm
-    ) |>
-    summarise(latency_us = median(.data$latency_us), .groups = "drop_last") |>
-    filter("default" %in% .data$algorithm, n() > 1) |>
-    mutate(
-      slowdown = .data$latency_us / min(.data$latency_us),
-      gain = log(.data$latency_us[.data$algorithm == "default"] / .data$latency_us)
-    ) |>
-    ungroup() |>
+  place <- c("machine", "simulated", "collective", "mapping", "processes", "size_bytes")
+  # Without a loop over groups: there are tens of thousands of them.
+  id <- vctrs::vec_group_id(rows[c(place, "algorithm")])
+  cells <- rows[!duplicated(id), c(place, "algorithm")]
+  cells$latency_us <- group_median(rows$latency_us, id, max(0L, attr(id, "n")))
+  at <- vctrs::vec_group_id(cells[place])
+  best <- default <- rep(Inf, max(0L, attr(at, "n")))
+  is_default <- cells$algorithm == "default"
+  default[at[is_default]] <- cells$latency_us[is_default]
+  slowest_first <- order(-cells$latency_us)
+  best[at[slowest_first]] <- cells$latency_us[slowest_first]
+  compared <- is.finite(default)[at] & tabulate(at, length(best))[at] > 1
+  mutate(cells, slowdown = .data$latency_us / best[at], gain = log(default[at] / .data$latency_us)) |>
+    filter(compared) |>
     mutate(
       rank_class = 2^round(log2(.data$processes)), size_class = 4^round(log2(pmax(.data$size_bytes, 1)) / 2)
     )
@@ -179,23 +182,33 @@ tables_atlas <- function(results) {
 #' @return ggplot: point = geometric mean, thick line from the median to the 90th, thin line to the 99th percentile.
 #' @noRd
 plot_atlas <- function(results) {
-  rows <- mutate(summarise_atlas(atlas_rows(results)),
+  rows <- summarise_atlas(atlas_rows(results))
+  rows <- mutate(rows,
     where = ifelse(.data$simulated %in% TRUE, paste0(.data$machine, " (simulated)"), .data$machine),
-    collective = factor(.data$collective, rev(unique(.data$collective)))
+    collective = collective_word(.data$collective)
   )
+  # Within each machine the worst on top.
+  rows$line <- factor(seq_len(nrow(rows)), rev(seq_len(nrow(rows))))
+  words <- setNames(rows$collective, rows$line)
   times <- function(pct) 1 + pct / 100
-  ggplot(rows, aes(y = .data$collective)) +
+  ggplot(rows, aes(y = .data$line)) +
+    geom_vline(xintercept = 1, colour = "grey60", linewidth = 0.4) +
     geom_linerange(aes(xmin = times(.data$median_pct), xmax = times(.data$p99_pct)), linewidth = 0.4) +
     geom_linerange(
       aes(xmin = times(.data$median_pct), xmax = times(.data$p90_pct)), linewidth = 1.6, colour = "grey45"
     ) +
-    geom_point(aes(times(.data$geometric_mean_pct)), size = 2.6, colour = "#b2182b") +
+    geom_point(aes(times(.data$geometric_mean_pct)), size = 2.6, colour = "#D55E00") +
     facet_grid(rows = vars(.data$where), scales = "free_y", space = "free_y") +
-    scale_x_log10(labels = function(x) paste0(format(x, trim = TRUE, drop0trailing = TRUE), "\u00d7")) +
+    scale_y_discrete(labels = words) +
+    scale_x_log10(
+      breaks = c(1, 1.5, 2, 3, 5, 10, 20, 50, 100),
+      labels = function(x) paste0(format(x, trim = TRUE, drop0trailing = TRUE), "\u00d7")
+    ) +
     labs(
       title = "Slow-down of the library's default against the best algorithm",
-      x = "latency of the default over the best measured algorithm", y = NULL
+      x = "Latency of the default / latency of the fastest measured algorithm of the cell", y = NULL
     ) +
+    theme_study() +
     theme(strip.text.y = element_text(angle = 0, hjust = 0))
 }
 

@@ -28,7 +28,8 @@ describe_front <- function(folders) {
   list(
     question = front_question(studies), answer = front_answer(rows, studies), table = front_table(shown),
     left_out = nrow(rows) - nrow(shown), advice = advise_front(studies, rows), trust = front_trust(studies, rows),
-    silent = purrr::compact(setNames(map(studies, describe_two_ranks), map_chr(studies, "name"))), order = front_order(studies, rows)
+    silent = purrr::compact(setNames(map(studies, describe_two_ranks), map_chr(studies, "name"))),
+    order = front_order(studies, rows)
   )
 }
 
@@ -48,8 +49,10 @@ read_front_study <- function(folder) {
     agreement = "agreement", accuracy = "accuracy", one_rule = "atlas-one-rule"
   )
   c(
-    list(name = about$name, folder = folder, about = about, simulated = isTRUE(about$simulated),
-         cells = read("cells.csv"), answers = answers$text[answers$section %in% "answer"]),
+    list(
+      name = about$name, folder = folder, about = about, simulated = isTRUE(about$simulated), cells = read("cells.csv"),
+      decisions = read("tuning/decisions.csv"), answers = answers$text[answers$section %in% "answer"]
+    ),
     map(tables, function(table) read(file.path("tables", paste0(table, ".csv"))))
   )
 }
@@ -83,6 +86,8 @@ front_numbers <- function(study) {
 
 front_table <- function(rows) {
   rows |>
+    # Whole percents: two authors of one machine differ by more than that.
+    mutate(across(c("slower_pct", "geometric_mean_pct", "p90_pct", "best_other_geometric_mean_pct"), round)) |>
     mutate(collective = collective_word(.data$collective)) |>
     select(
       "machine", "study", "numbers", "collective", "cells", "slower_pct", "geometric_mean_pct", "p90_pct",
@@ -96,8 +101,8 @@ front_question <- function(studies) {
   if (length(studies) == 1 && !is.null(studies[[1]]$about$question)) return(studies[[1]]$about$question)
   if (any(map_lgl(studies, function(study) !is.null(study$by_collective)))) {
     return(paste(
-      "Where does an MPI library's default choose a slower algorithm for a collective operation than it could, how much",
-      "does that cost, and what helps?"
+      "Where does an MPI library's default choose a slower algorithm for a collective operation than it could, how",
+      "much does that cost, and what helps?"
     ))
   }
   studies[[1]]$about$question %||% ""
@@ -132,18 +137,22 @@ front_overall <- function(rows) {
     if (length(machines) > 1) paste0("On ", length(machines), " machines (", and_list(machines), ")") else
       paste("On", machines),
     " the default is more than 5 % slower than the fastest measured algorithm in ", format_pct(pooled$slower_pct),
-    " of ", format_number(pooled$cells, 6), " cells (collective, mapping, processes, message size); over all cells it is ",
-    format_pct(pooled$geometric_mean_pct), " slower (geometric mean)."
+    " of ", format_number(pooled$cells, 6), " cells (collective, mapping, processes, message size); over all cells it ",
+    "is ", format_pct(pooled$geometric_mean_pct), " slower (geometric mean)."
   )
 }
 
 front_extremes <- function(rows) {
   if (nrow(rows) < 2) return(NULL)
   say <- function(row) paste(collective_word(row$collective), "on", row$machine)
+  # A handful of cells is no extreme of a machine, where others have many.
+  many <- rows$cells >= 30
+  if (sum(many) > 1) rows <- rows[many, ]
   worst <- rows[which.max(rows$geometric_mean_pct), ]
   best <- rows[which.min(rows$geometric_mean_pct), ]
   paste0(
-    "It is furthest from the fastest for ", say(worst), ": ", format_pct(worst$geometric_mean_pct),
+    "It is furthest from the fastest", if (sum(many) > 1) " (of the combinations with at least 30 cells)", " for ",
+    say(worst), ": ", format_pct(worst$geometric_mean_pct),
     " slower, and more than ", format_pct(worst$p90_pct), " in one cell of ten; it is closest for ", say(best), ": ",
     format_pct(best$geometric_mean_pct), "."
   )
@@ -221,7 +230,8 @@ pool_gains <- function(halves) {
 front_transfer <- function(studies) {
   found <- bind_rows(map(studies, "one_rule"))
   if (nrow(found) == 0) return(NULL)
-  labels <- setNames(map_chr(studies, front_machine), map_chr(studies, function(study) study$about$machine$name %||% ""))
+  names <- map_chr(studies, function(study) study$about$machine$name %||% "")
+  labels <- setNames(map_chr(studies, front_machine), names)
   wide <- found |>
     filter(.data$policy %in% c("default", "rule of the other machines")) |>
     select("machine", "policy", "geometric_mean_pct") |>
@@ -232,8 +242,11 @@ front_transfer <- function(studies) {
   paste0(
     "A rule learned on the other machines is closer to the fastest than the default on ", better, " of ", nrow(wide),
     " machines", if (worse > 0) paste0(" and further from it on ", worse), " (",
-    paste0(coalesce(labels[wide$machine], wide$machine), ": ", format_pct(rule), " slower than the fastest, the default ",
-           format_pct(wide$default), collapse = "; "), ")."
+    paste0(
+      coalesce(labels[wide$machine], wide$machine), ": ", format_pct(rule), " slower than the fastest, the default ",
+      format_pct(wide$default),
+      collapse = "; "
+    ), ")."
   )
 }
 
@@ -288,8 +301,11 @@ front_verified <- function(studies) {
     rows <- study$verified
     rows <- rows[rows$rule != "default" & !is.na(rows$speedup), ]
     if (NROW(rows) == 0) return(NULL)
-    groups <- rows |> group_by(.data$mapping, .data$processes) |> summarise(gain = mean(log(.data$speedup)), .groups = "drop")
-    half <- if (nrow(groups) > 1) stats::qt(0.975, nrow(groups) - 1) * stats::sd(groups$gain) / sqrt(nrow(groups)) else NA
+    groups <- rows |>
+      group_by(.data$mapping, .data$processes) |>
+      summarise(gain = mean(log(.data$speedup)), .groups = "drop")
+    n <- nrow(groups)
+    half <- if (n > 1) stats::qt(0.975, n - 1) * stats::sd(groups$gain) / sqrt(n) else NA_real_
     tibble(
       machine = front_machine(study), simulated = study$simulated, cells = nrow(rows),
       gain_pct = 100 * expm1(mean(groups$gain)), gain_low_pct = 100 * expm1(mean(groups$gain) - half),
@@ -305,18 +321,22 @@ front_verified <- function(studies) {
   )
 }
 
-#' The command that says which algorithm to use, for a cell that the study has
+#' The command that says which algorithm to use, for the decision with the largest gain at the most processes
 #' @noRd
 advise_command <- function(study, collective) {
-  cells <- study$cells[study$cells$collective == collective & study$cells$status == "measured", ]
-  if (NROW(cells) == 0) return(NULL)
-  cell <- cells[which.max(cells$processes), ]
-  sizes <- as.numeric(unlist(study$about$collectives[[collective]]$sizes))
-  nodes <- if (is.na(cell$nodes)) 1 else cell$nodes
+  found <- study$decisions
+  if (is.null(found)) return(NULL)
+  found <- filter(found,
+    .data$collective == .env$collective, .data$algorithm != "default", .data$basis == "measured",
+    .data$processes %% .data$nodes == 0
+  ) |>
+    arrange(desc(.data$processes), desc(.data$gain_pct))
+  if (nrow(found) == 0) return(NULL)
+  cell <- found[1, ]
   paste0(
-    "./study advise --study ", study$name, " --collective ", collective, " --nodes ", nodes, " --ppn ",
-    ceiling(cell$processes / nodes), " --mapping ", cell$mapping,
-    if (length(sizes) > 0) paste0(" --size ", sizes[ceiling(length(sizes) / 2)])
+    "./study advise --study ", study$name, " --collective ", collective, " --nodes ", cell$nodes, " --ppn ",
+    cell$processes / cell$nodes, " --mapping ", cell$mapping,
+    if (!is.na(cell$size_bytes)) paste0(" --size ", cell$size_bytes)
   )
 }
 
@@ -354,7 +374,10 @@ front_trust <- function(studies, rows) {
       format_number(sum(lacking), 6), " of ", format_number(sum(asked), 6),
       " cells have no number that can be used; the appendix says why."
     ),
-    "The fastest algorithm is the fastest of those that were measured, in the library's version that is named in each chapter."
+    paste(
+      "The fastest algorithm is the fastest of those that were measured, in the library's version that is named in",
+      "each chapter."
+    )
   )
 }
 
@@ -369,8 +392,8 @@ describe_two_ranks <- function(study) {
   counts <- as.numeric(unlist(map(collectives, "processes")))
   if (length(counts) == 0 || max(counts) > 2 || !is.null(study$about$chapter)) return(NULL)
   paste0(
-    study$about$title %||% study$name, ": two ranks cannot tell algorithms apart (between two ranks all of them send the ",
-    "same messages), so this study decides nothing."
+    study$about$title %||% study$name, ": two ranks cannot tell algorithms apart (between two ranks all of them send ",
+    "the same messages), so this study decides nothing."
   )
 }
 

@@ -27,6 +27,8 @@ write_table <- function(data, path) {
 write_analysis <- function(results, folder = results$study$folder) {
   results <- remembering(results)
   results$study <- remembering(results$study)
+  # Made once: figures, tables and sentences of the chapter on all machines take it.
+  if (identical(results$study$chapter, "atlas")) results$atlas <- atlas_rows(results)
   models <- models_of(results)
   results$models <- setNames(map(models, "data"), map_chr(models, "id"))
   tables <- tables_of(results)

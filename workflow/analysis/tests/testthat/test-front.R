@@ -1,0 +1,84 @@
+new_folder <- function() {
+  path <- tempfile()
+  dir.create(path)
+  path
+}
+
+# A machine whose default is 10 % slower than linear in every cell.
+front_study <- function(name, simulated = FALSE, counts = seq(4, 24, 2), label = name) {
+  rows <- lawful(counts = counts, sizes = c(1, 4, 16))
+  folder <- make_study(rows, simulated = simulated, folder = file.path(new_folder(), name))
+  about <- jsonlite::read_json(file.path(folder, "study.json"))
+  about$name <- name
+  about$machine$label <- label
+  jsonlite::write_json(about, file.path(folder, "study.json"), auto_unbox = TRUE)
+  readr::write_csv(tibble::tibble(
+    study = name, collective = "bcast", algorithm = "default", mapping = "core", nodes = 1, processes = max(counts),
+    status = c("measured", "failed")
+  ), file.path(folder, "cells.csv"))
+  results <- read_results(folder)
+  # Of the analysis only what the front page reads: models take long.
+  tables <- list(
+    `answer-collectives` = summarise_by_collective(results), `tuning-regret` = summarise_regret(results, "bcast")
+  )
+  purrr::iwalk(tables, function(data, name) write_table(data, file.path(folder, "tables", paste0(name, ".csv"))))
+  folder
+}
+
+test_that("the front page counts what the tables say", {
+  front <- describe_front(front_study("real"))
+  expect_equal(front$question, "?")
+  expect_equal(front$table$collective, c("broadcast", "barrier"))
+  expect_equal(front$table$cells, c(33, 11))
+  # Linear is always the fastest, the default 10 % slower.
+  expect_equal(front$table$geometric_mean_pct, c(10, 10))
+  expect_equal(front$table$slower_pct, c(100, 100))
+  expect_equal(front$table$best_other, c("LINEAR", "LINEAR"))
+  expect_match(front$answer[1], "On real the default is more than 5 % slower .* in 100 % of 44 cells", perl = TRUE)
+  expect_match(front$trust, "1 of 2 cells have no number", all = FALSE)
+})
+
+test_that("measured machines come first, simulated ones are labelled", {
+  front <- describe_front(c(front_study("model", simulated = TRUE), front_study("real")))
+  expect_equal(unique(front$table$machine), c("real", "model"))
+  expect_equal(front$order, c("real", "model"))
+  expect_match(front$answer[1], "^On real ")
+  expect_match(utils::tail(front$answer, 1), "^Simulated, not measured: on model ")
+  expect_match(front$question, "^Where does an MPI library's default")
+})
+
+test_that("two ranks are a sentence and no row", {
+  front <- describe_front(c(front_study("pair", counts = 2), front_study("real")))
+  expect_equal(unique(front$table$study), "real")
+  expect_match(front$silent[["pair"]], "two ranks cannot tell algorithms apart")
+  expect_equal(front$order, c("real", "pair"))
+  alone <- describe_front(front_study("pair", counts = 2))
+  expect_equal(nrow(alone$table), 0)
+  expect_null(alone$advice)
+})
+
+test_that("advice has the gain with its interval, and a command for a cell that was measured", {
+  folder <- front_study("real")
+  decided <- tibble::tibble(
+    collective = "bcast", mapping = "core", nodes = 2, processes = c(8, 24, 24), size_bytes = c(4, 4, 16),
+    algorithm = c("linear", "linear", "default"), basis = "measured", gain_pct = c(20, 10, 0)
+  )
+  write_table(decided, file.path(folder, "tuning", "decisions.csv"))
+  front <- describe_front(folder)
+  expect_match(front$advice$sentence, "the default takes 1?[0-9.]+ % \\(95 % interval [0-9.]+ to [0-9.]+ %\\) longer")
+  expect_match(front$advice$ask, "--collective bcast --nodes 2 --ppn 12 --mapping core --size 4$")
+  expect_equal(front$advice$files, character())
+})
+
+test_that("an interval covers the gain of groups, and two halves have the narrower one", {
+  cells <- expand.grid(processes = 4:13, size_bytes = 1:5, mapping = "core", policy = c("default", "tuned"))
+  cells$slowdown <- ifelse(cells$policy == "default", 1.2 * 1.05^((cells$processes - 8.5) / 3), 1)
+  gain <- summarise_gains(cells)[1, ]
+  expect_equal(gain$gain_pct, 20)
+  by_group <- log(1.2) + log(1.05) * (4:13 - 8.5) / 3
+  expect_equal(c(gain$gain_low_pct, gain$gain_high_pct), 100 * expm1(as.numeric(stats::t.test(by_group)$conf.int)))
+  both <- pool_gains(dplyr::mutate(dplyr::bind_rows(gain, gain), cells = 50))
+  expect_equal(both$gain_pct, 20)
+  expect_gt(both$gain_low_pct, gain$gain_low_pct)
+  expect_lt(both$gain_high_pct, gain$gain_high_pct)
+})
