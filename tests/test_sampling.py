@@ -129,7 +129,9 @@ def test_where_nothing_can_be_decided_nothing_is_measured_and_the_default_stays(
     run(sampled, "results/tiny/tuning/README.md")
     assert rows(sampled, "results/tiny/cells.csv") == rows(sampled, "results/tiny/tables/tuning-verification.csv") == []
     decided = rows(sampled, "results/tiny/tuning/decisions.csv")
-    assert {(row["algorithm"], row["reason"].partition(":")[0]) for row in decided} == {("default", "no measurements of the default")}
+    assert {(row["algorithm"], row["reason"].partition(":")[0]) for row in decided} == {
+        ("default", "no measurements of the default")
+    }
     assert "0 of them other than the default" in (sampled.folder / "results/tiny/tuning/README.md").read_text()
 
 

@@ -222,6 +222,23 @@ def test_a_study_traces_once_and_replays_by_the_rule(checkout: Checkout, program
         again.stdout + again.stderr
     )
     assert before == {path: path.stat().st_mtime_ns for path in results.glob("*/known_*/about.json")}
+    # A changed number and a changed file are found; a replay whose numbers were changed is set aside and made again.
+    about, calls = next(results.glob("replays/known_*/about.json")), next(results.glob("traces/known_*/calls.csv.gz"))
+    document = json.loads(about.read_text())
+    about.write_text(json.dumps(document | {"makespan_us": document["makespan_us"] + 1}))
+    recorded = calls.read_bytes()
+    calls.write_bytes(recorded[:-1] + b"x")
+    study = next(name for name in (results.iterdir()) if (name / "cells.csv").exists()).name
+    verified = checkout.collstudy("--results", "results", "verify", study)
+    assert verified.returncode == 1, verified.stdout + verified.stderr
+    assert "the digest differs" in verified.stdout + verified.stderr
+    assert "calls.csv.gz: it is not what was written" in verified.stdout + verified.stderr
+    calls.write_bytes(recorded)
+    again = checkout.snakemake(*collected)
+    assert (
+        "damaged" in again.stdout + again.stderr
+        and json.loads(about.read_text())["makespan_us"] == document["makespan_us"]
+    )
 
 
 @pytest.mark.parametrize(

@@ -144,6 +144,26 @@ def test_a_launch_that_fails_fails_its_cell_alone(faulty: Checkout, fault: str, 
     assert len(changed) == 2 and all("_p4-" in name for name in changed)
 
 
+def test_a_run_by_study_says_what_failed_and_nothing_around_it(faulty: Checkout) -> None:
+    path = {"PATH": f"{faulty.folder / 'bin'}:{os.environ['PATH']}", "FAULT": "crash"}
+    done = faulty.snakemake("--logger", "collstudy", "--", "measure", environment=path)
+    printed = done.stdout + done.stderr
+    assert done.returncode == 1
+    assert printed.count("failed: tiny: bcast linear mapping core processes 4: crash") == 1
+    assert "] measuring thin_smpi" in printed and "] collecting the measurements of tiny" in printed
+    for words in (
+        "WorkflowError",
+        "Error in rule",
+        "RuleException",
+        "Exiting",
+        "Building DAG",
+        "Traceback",
+        "steps (",
+        "measure failed",
+    ):
+        assert words not in printed, printed
+
+
 def test_killed_and_started_again(checkout: Checkout) -> None:
     text = TINY.replace("[2, 4]", "{from: 2, to: 48, step: 2}")
     checkout.write("config/studies/tiny.yaml", text)

@@ -82,7 +82,7 @@ class Plan:
     def __init__(self):
         self.project = Project(results=RESULTS)
         self.project.store.memory = STAGE.folder / "summaries.json"
-        self.sources, self.states = {}, {}
+        self.sources, self.states, self.progress = {}, {}, None
         # By study and part: a file newer than changed derived files, which are therefore made again.
         self.changed = {}
         # Markers of the blocks of this run by study and round, and of their prerequisites.
@@ -187,16 +187,21 @@ onstart:
         for line in made.make_room(RESULTS / name):
             print(line, file=sys.stderr)
     blocks = {name: PLAN.of_study(name) for name in STUDIES}
-    Progress(PLAN.states, blocks, Store(RESULTS)).start()
+    PLAN.progress = Progress(PLAN.states, blocks, Store(RESULTS))
+    PLAN.progress.start()
 
 
 onsuccess:
+    PLAN.progress.end()
     print(
-        "\n".join(run_summary(PLAN.sources.values(), succeeded=True)), file=sys.stderr
+        "\n".join(run_summary(PLAN.sources.values(), succeeded=True)),
+        file=sys.stderr,
     )
 
 
 onerror:
+    if PLAN.progress:
+        PLAN.progress.end()
     print(
         "\n".join(run_summary(PLAN.sources.values(), succeeded=False)),
         file=sys.stderr,

@@ -1,11 +1,18 @@
-"""Digests of the project's sources: a changed analysis or report runs again, a copied result tree does not."""
+"""Digests of files: of one, and of the project's own sources, so that a changed analysis or report runs again."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from pathlib import Path
 
 from collstudy.base.paths import ROOT
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal."""
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def digest_of(parts: Iterable[str]) -> bytes:

@@ -36,6 +36,7 @@ from typing import Any
 
 import yaml
 
+from collstudy.base.digests import file_digest
 from collstudy.base.errors import StudyError, allowed
 from collstudy.base.files import write_atomically
 from collstudy.launch import output
@@ -399,7 +400,7 @@ def calibrate(configuration: Configuration, name: str, results: Path, say: Calla
     }
     if "study" in block:
         measured = _existing(path, results / block["study"] / "measurements.csv")
-        about["study_sha256"] = hashlib.sha256(measured.read_bytes()).hexdigest()[:16]
+        about["study_sha256"] = file_digest(measured)[:16]
         data = Data(ladder, read_cells(measured))
         fitted, requests = fit_study(machine, data, block, simulator, say)
         known, not_fitted = data.cells, list(FIXED)

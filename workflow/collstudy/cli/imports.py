@@ -10,6 +10,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+from collstudy.base.digests import file_digest
 from collstudy.base.errors import StudyError, allowed
 from collstudy.base.files import to_csv, write_atomically
 from collstudy.base.paths import ROOT
@@ -65,7 +66,7 @@ def fetch(arguments: argparse.Namespace) -> int:
     folder = Path(data_folder()) / arguments.name
     for file in entry["files"]:
         path = folder / file["name"]
-        if path.exists() and hashlib.sha256(path.read_bytes()).hexdigest() == file["sha256"]:
+        if path.exists() and file_digest(path) == file["sha256"]:
             continue
         if path.exists():
             raise StudyError(f"{path}: exists and differs from the author's file; move it away")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import platform
 import random
 import re
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from collstudy.base.clock import clock
+from collstudy.base.digests import file_digest
 from collstudy.base.errors import StudyError
 from collstudy.launch import output, programs
 from collstudy.launch.execute import KEPT_ENVIRONMENT, LaunchFailed, allocation, execute
@@ -278,7 +278,7 @@ def software_of(block: Block) -> dict[str, str]:
         found |= {name: mpi.version, "mpirun" if name == "openmpi" else f"mpirun_{name}": str(mpi.mpirun)}
     lock = spack_lock()
     if lock:
-        found["spack_lock_sha256"] = hashlib.sha256(lock.read_bytes()).hexdigest()
+        found["spack_lock_sha256"] = file_digest(lock)
     return found
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform as system
 import shlex
@@ -12,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any, TextIO
 
+from collstudy.base.digests import file_digest
 from collstudy.base.errors import StudyError
 from collstudy.launch import tracefile
 from collstudy.launch.execute import KEPT_ENVIRONMENT, Allocation, LaunchFailed, execute
@@ -94,5 +94,5 @@ def trace(trace: Trace, place: Allocation, stage: Path, log: TextIO) -> dict[str
     }  # fmt: skip
     about = {"failure": failure, "label": application.label, "trace": table, "provenance": provenance}
     if table:
-        about["calls_sha256"] = hashlib.sha256((stage / "calls.csv.gz").read_bytes()).hexdigest()
+        about["calls_sha256"] = file_digest(stage / "calls.csv.gz")
     return about

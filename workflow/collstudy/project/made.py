@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from pathlib import Path
 
+from collstudy.base.digests import file_digest
 from collstudy.base.files import locked, write_atomically
 
 NAME = "made.json"
@@ -32,10 +32,6 @@ def _files(folder: Path, part: str) -> list[str]:
     return [str(path.relative_to(folder)) for path in found]
 
 
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
 def _known(folder: Path) -> dict[str, dict[str, str]]:
     """The content of made.json; empty if it is missing or invalid."""
     try:
@@ -50,7 +46,7 @@ def _known(folder: Path) -> dict[str, dict[str, str]]:
 def note(folder: Path, part: str) -> None:
     """Store the digests of the files that a rule has just made for the study in *folder*."""
     with locked(folder.parent / ".locks" / f"made-{folder.name}.lock"):
-        made = {name: _digest(folder / name) for name in _files(folder, part)}
+        made = {name: file_digest(folder / name) for name in _files(folder, part)}
         content = json.dumps({**_known(folder), part: made}, indent=1, sort_keys=True)
         write_atomically(folder / NAME, content.encode() + b"\n")
 
@@ -66,7 +62,7 @@ def changed(folder: Path) -> dict[str, list[str]]:
             elif not path.is_file():
                 problem = "is not there"
             else:
-                problem = "" if _digest(path) == digest else "was changed"
+                problem = "" if file_digest(path) == digest else "was changed"
             if problem:
                 found.setdefault(part, []).append(f"{name} {problem}")
     return found

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -99,27 +99,71 @@ def progress_line(name: str, state: StudyState, results: Path, store: Store) -> 
 
 
 class Progress(threading.Thread):
-    """Prints one line per study during a run whenever it changes."""
+    """Progress of the studies of a run: a bar for each on a terminal, otherwise a line on changes."""
 
     def __init__(self, states: Mapping[str, StudyState], blocks: Mapping[str, list[Path]], store: Store):
         super().__init__(daemon=True, name="progress")
         self.store = store
         self.states = {name: states[name] for name, markers in blocks.items() if markers}
-        self.wake = threading.Event()
+        self.ended = threading.Event()
 
     def run(self) -> None:
-        """Read the missing cells periodically until the process ends."""
+        """Read the missing cells periodically until the run ends."""
+        if self.states:
+            if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
+                self._draw()
+            else:
+                self._print()
+
+    def end(self) -> None:
+        """Stop, and restore the terminal."""
+        self.ended.set()
+        if self.is_alive():
+            self.join(5)
+
+    def _look(self) -> Iterator[tuple[str, StudyState, str]]:
+        """Each study with its current state and its progress line."""
+        for name, state in self.states.items():
+            try:
+                now = again(state, self.store)
+                yield name, now, progress_line(name, now, self.store.results, self.store)
+            except OSError:
+                continue  # the next read may succeed
+
+    def _print(self) -> None:
         said: dict[str, str] = {}
-        while self.states and not self.wake.wait(EVERY_S):
-            for name, state in list(self.states.items()):
-                try:
-                    now = again(state, self.store)
-                    line = progress_line(name, now, self.store.results, self.store)
-                except OSError:
-                    continue  # the next read may succeed
+        while not self.ended.wait(EVERY_S):
+            for name, _, line in self._look():
                 if line.partition("; about")[0] != said.get(name):
                     said[name] = line.partition("; about")[0]
                     print(line, file=sys.stderr, flush=True)
+
+    def _draw(self) -> None:
+        # Only here: it takes a while to load.
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+        from rich.progress import Progress as Bars
+
+        columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rest]}")
+        # Other output to standard error appears above the bars, which disappear at the end of the run.
+        with Bars(
+            *columns, console=Console(stderr=True), redirect_stdout=False, transient=True, refresh_per_second=2
+        ) as bars:
+            of = {
+                name: bars.add_task(f"{name}: {state.noun}", total=len(state.work), rest="")
+                for name, state in self.states.items()
+            }
+            while True:
+                for name, now, line in self._look():
+                    failed = f"{now.failed} failed  " if now.failed else ""
+                    _, about, left_ = line.partition("; about ")
+                    bars.update(
+                        of[name],
+                        completed=len(now.work) - len(now.lacking),
+                        rest=failed + ("about " + left_) * bool(about),
+                    )
+                if self.ended.wait(min(EVERY_S, 2)):
+                    break
 
 
 def again(state: StudyState, store: Store) -> StudyState:

@@ -25,12 +25,14 @@ def of_study(source: Source) -> tuple[list[str], list[str]]:
             continue
         try:
             _, sealed = store.checked(content, item)
+            if item.in_folder:
+                store.check_files(item, content)
         except Damaged as damage:
             problems.append(f"{name}: damaged: {damage}")
             continue
         found[
             "intact, with a digest of the measurements"
-            if sealed or item.in_folder
+            if sealed
             else "intact, written by an earlier version without a digest"
         ] += 1
     parts = [f"{count} {what}" for what, count in found.items()] + ([f"{len(problems)} damaged"] if problems else [])

@@ -11,9 +11,9 @@ from rocrate.model.contextentity import ContextEntity
 from rocrate.model.person import Person
 from rocrate.rocrate import ROCrate
 
+from collstudy.base.digests import file_digest
 from collstudy.publish.citation import Citation
 from collstudy.publish.data import Imported
-from collstudy.publish.digest import digest
 
 METADATA = "ro-crate-metadata.json"
 TYPES = {
@@ -30,7 +30,7 @@ def files_of(folder: Path) -> list[Path]:
 
 def checksums(folder: Path) -> str:
     """Lines that `sha256sum --check` reads."""
-    return "".join(f"{digest(path)}  {path.relative_to(folder).as_posix()}\n" for path in files_of(folder))
+    return "".join(f"{file_digest(path)}  {path.relative_to(folder).as_posix()}\n" for path in files_of(folder))
 
 
 def crate(stage: Path, studies: list[str], cited: Citation, imported: list[Imported]) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def crate(stage: Path, studies: list[str], cited: Citation, imported: list[Impor
     root["author"] = root["publisher"] = people
     for path in files_of(stage):
         name = path.relative_to(stage).as_posix()
-        facts: dict[str, Any] = {"name": name, "contentSize": str(path.stat().st_size), "sha256": digest(path)}
+        facts: dict[str, Any] = {"name": name, "contentSize": str(path.stat().st_size), "sha256": file_digest(path)}
         if path.suffix in TYPES:
             facts["encodingFormat"] = TYPES[path.suffix]
         if name == "Snakefile":

@@ -9,9 +9,9 @@ from typing import Any
 
 import yaml
 
+from collstudy.base.digests import file_digest
 from collstudy.base.files import to_csv
 from collstudy.base.paths import ROOT
-from collstudy.publish.digest import digest
 
 NOT_STATED = "not stated"
 COLUMNS = ["file", "sha256", "studies", "source", "licence"]
@@ -55,7 +55,7 @@ def read_imported(inputs: Mapping[str, list[Path]], known: Path = ROOT / "config
         entry = entries[max(names, key=len)] if names else {}
         found.append(
             Imported(
-                f"{path.parent.name}/{path.name}", digest(path), tuple(studies), entry.get("source", NOT_STATED),
+                f"{path.parent.name}/{path.name}", file_digest(path), tuple(studies), entry.get("source", NOT_STATED),
                 entry.get("licence", NOT_STATED),
             )
         )  # fmt: skip

@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Iterator
 from typing import Any
 
+from collstudy.base.digests import file_digest
 from collstudy.base.errors import StudyError
 from collstudy.launch import tracefile
 from collstudy.launch.openmpi import library
@@ -126,7 +127,7 @@ def _trace(application: Application, machine: Machine, versions: Versions) -> Tr
         "prepare": application.prepare,
         "ranks": application.ranks,
         # The program determines the calls: another version is another trace.
-        "program": hashlib.sha256(program.read_bytes()).hexdigest() if program else None,
+        "program": file_digest(program) if program else None,
     }
     return Trace(application, machine, identity)
 

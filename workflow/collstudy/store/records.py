@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from collstudy.base.digests import file_digest
 from collstudy.base.files import locked, write_atomically
 from collstudy.base.statistics import interval_width_pct
 from collstudy.study.cells import Cell
@@ -125,6 +126,20 @@ def content_digest(content: dict[str, Any]) -> str:
     return hashlib.sha256(canonical(content)).hexdigest()
 
 
+def _content_of(about: dict[str, Any]) -> dict[str, Any]:
+    """The part of an `about.json` that its digest `content` covers."""
+    return {name: value for name, value in about.items() if name not in ("digest", "identity", "content")}
+
+
+def _files_of(folder: Path) -> dict[str, dict[str, Any]]:
+    """Size and digest of each file of a folder, by its path in it."""
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {
+        path.relative_to(folder).as_posix(): {"bytes": path.stat().st_size, "sha256": file_digest(path)}
+        for path in paths
+    }
+
+
 def check_record(record: Record, cell: Cell) -> None:
     """Raise ValueError, with the problem, for launches that cannot be measurements of *cell*."""
     numbers = [launch["launch"] for launch in record.launches]
@@ -223,7 +238,8 @@ class Store:
             if document["digest"] != work.digest or canonical(identity) != canonical(work.identity()):
                 raise Damaged(f"{path}: its content belongs to another {type(work).__name__.lower()} than its name")
             if work.in_folder:
-                return self._record_of(work, document), False
+                sealed = self._check_folder(path, document)
+                return self._record_of(work, document), sealed
             assert isinstance(work, Cell)
             record = Record(tuple(document["launches"]), document["proof"], document["failure"])
             # Files of earlier versions have no digest; they get one when they are written again.
@@ -255,6 +271,26 @@ class Store:
         launch = {"launch": 1, "samples": [{"latency_us": round(took, 3)}], "provenance": about["provenance"]}
         return Record((launch,), about=about)
 
+    def _check_folder(self, path: Path, about: dict[str, Any]) -> bool:
+        """Whether *about* has digests of itself and its files; raises Damaged if one, or the size of a file, differs."""
+        if "content" not in about:
+            return False  # of an earlier version
+        if about["content"] != content_digest(_content_of(about)):
+            raise Damaged(f"{path}: its content was changed after it was written (the digest differs)")
+        for name, file in about["files"].items():
+            size = (path.parent / name).stat().st_size if (path.parent / name).is_file() else None
+            if size != file["bytes"]:
+                said = "is not there" if size is None else f"has {size} bytes, not {file['bytes']}"
+                raise Damaged(f"{path.parent / name}: it {said}")
+        return True
+
+    def check_files(self, work: Work, content: bytes) -> None:
+        """Read all files of the folder whose `about.json` is *content*; raises Damaged for a changed one."""
+        for name, file in json.loads(content).get("files", {}).items():
+            path = self.file(work).parent / name
+            if file_digest(path) != file["sha256"]:
+                raise Damaged(f"{path}: it was changed after it was written (its digest differs)")
+
     def about(self, work: Work) -> dict[str, Any]:
         """The content of `about.json` of a trace or a replay; empty if nothing valid is stored."""
         try:
@@ -264,7 +300,8 @@ class Store:
 
     def keep(self, work: Work, stage: Path, about: dict[str, Any]) -> None:
         """Move a finished folder to its place atomically; previous content (a failure, another trace) is removed."""
-        about = {"digest": work.digest, "identity": work.identity(), **about}
+        about = {"digest": work.digest, "identity": work.identity(), **about, "files": _files_of(stage)}
+        about["content"] = content_digest(_content_of(about))
         write_atomically(stage / "about.json", json.dumps(about, indent=1).encode() + b"\n")
         target = self.file(work).parent
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,95 @@
+"""No rule reads a result that it does not name: each makes the same outputs in a folder that has its inputs alone."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from conftest import Checkout
+
+#: Tuned and verified, so that every rule from measurements to the verdict has something to do.
+STUDY = """
+title: A tuned study
+question: Which broadcast?
+machine: thin
+sweeps:
+  - collective: bcast
+    algorithms: [default, linear, chain]
+    mappings: [core]
+    processes: [2, 4, 6, 8]
+    sizes: {from: 1, to: 1024, factor: 4}
+    iterations: 3
+    warmup: 1
+analysis:
+  tuning: {}
+"""
+#: Not inputs but kept beside them: the store, which has a file for each cell (their digests are in study.json and in the blocks'
+#: markers), and what several rules add to (`python -m collstudy made` and the plan).
+SHARED = ("cells", "blocks")
+
+
+def jobs(folder: Path) -> dict[str, tuple[set[str], set[str]]]:
+    """Inputs and outputs of each rule's job, as Snakemake keeps them."""
+    found: dict[str, tuple[set[str], set[str]]] = {}
+    for path in (folder / ".snakemake" / "metadata").rglob("*"):
+        if path.is_file():
+            output = base64.b64decode(path.name).decode()
+            record = json.loads(path.read_text())
+            inputs, outputs = found.setdefault(record["rule"], (set(), set()))
+            inputs.update(record["input"])
+            outputs.add(output)
+    return found
+
+
+RULES = (
+    "collect_measurements", "analyse_study", "decide_tuning", "emit_tuning", "keep_tuning", "tell_tuning", "render_report", "give_verdict",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def complete(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """A checkout in which everything was made."""
+    made = Checkout(_made(tmp_path_factory.mktemp("complete") / "checkout"))
+    made.write("config/studies/tiny.yaml", STUDY)
+    made.write("config/config.yaml", "studies: [tiny]\nresults: results\n")
+    done = made.snakemake()
+    assert done.returncode == 0, done.stdout + done.stderr
+    return made
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("rule", RULES)
+def test_a_rule_reads_nothing_but_what_it_names(complete: Checkout, tmp_path: Path, rule: str) -> None:
+    inputs, outputs = jobs(complete.folder)[rule]
+    alone = Checkout(_made(tmp_path / rule))
+    for name in ("config/studies/tiny.yaml", "config/config.yaml"):
+        alone.write(name, (complete.folder / name).read_text())
+    for name in SHARED:
+        shutil.copytree(complete.folder / "results" / name, alone.folder / "results" / name)
+    for name in inputs:
+        source, target = complete.folder / name, alone.folder / name
+        if Path(name).is_absolute():
+            continue
+        if target.name == "index.csv":
+            # An index names the files beside it.
+            shutil.copytree(source.parent, target.parent, dirs_exist_ok=True)
+        else:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, target)
+    again = alone.snakemake("--allowed-rules", rule, "--rerun-triggers", "mtime", "--", *sorted(outputs))
+    assert again.returncode == 0, again.stdout + again.stderr
+    for name in outputs:
+        first, second = complete.folder / name, alone.folder / name
+        assert second.exists(), name
+        # pending.txt says what the store lacked at that time, a guide says where it is.
+        if first.suffix in (".csv", ".json", ".txt", ".md") and first.name != "pending.txt":
+            expected = first.read_text().replace(str(complete.folder), str(alone.folder))
+            assert second.read_text() == expected, name
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder

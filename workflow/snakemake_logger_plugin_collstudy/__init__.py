@@ -1,0 +1,104 @@
+"""What `./study run` shows of a Snakemake run: one line for each job that says something to a person, one message for each error.
+
+Snakemake finds this module by its name (`snakemake --logger collstudy`, with workflow/ on PYTHONPATH). Its complete log stays in
+.snakemake/log. Errors of rules were printed by the rules themselves, from the program that failed; the lines that Snakemake puts
+around them (the rule's inputs and outputs, "WorkflowError", "At least one job did not complete successfully") say nothing more.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+from snakemake_interface_logger_plugins.base import LogHandlerBase
+from snakemake_interface_logger_plugins.common import LogEvent
+
+#: What the jobs of a rule do, for a person. Rules that copy a file in a moment are not shown.
+DOES = {
+    "measure_block": "measuring {block}",
+    "measure_here": "measuring {block}",
+    "trace_block": "tracing {block}",
+    "collect_measurements": "collecting the measurements of {study}",
+    "ask_points": "choosing what to measure next in {study}, round {round}",
+    "analyse_study": "tables, models and figures of {study}",
+    "decide_tuning": "deciding for {study}",
+    "replay_sampling": "judging sampling on {study}",
+    "emit_tuning": "writing and checking tuning files of {study}",
+    "keep_tuning": "verifying tuning files of {study}",
+    "render_report": "rendering the report",
+    "calibrate": "fitting machine {machine}",
+}
+#: Rules that fail to say that cells did, which they name.
+VERDICTS = ("measure", "give_verdict")
+#: Beginnings of what Snakemake says of itself.
+ITS_OWN = (
+    "Using workflow specific profile", "Using profile", "Assuming unrestricted shared filesystem usage", "host:", "Building DAG",
+    "Provided cores", "Rules claiming more threads", "Job stats", "Select jobs to execute", "Execute ", "Shutting down", "Complete log",
+    "Exiting because a job execution failed", "At least one job did not complete", "Nothing to be done", "SLURM run ID",
+    "Updating checkpoint dependencies", "Touching output file", "Trying to restart job", "Will exit after finishing",
+    "RuleException", "This was a dry-run", "The run involves checkpoint jobs", "Removing output files of failed job", "Using shell",
+)  # fmt: skip
+
+
+class LogHandler(LogHandlerBase):
+    """Prints to standard error."""
+
+    def __post_init__(self) -> None:
+        self.done: tuple[int, int] | None = None
+        self.jobs: dict[int, tuple[str, list[str]]] = {}
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """One line, or nothing."""
+        text = self.line(record)
+        if text:
+            print(text, file=sys.stderr, flush=True)
+
+    def line(self, record: logging.LogRecord) -> str:
+        """What a person should read of *record*; empty for nothing."""
+        event = getattr(record, "event", None)
+        if event == LogEvent.PROGRESS:
+            self.done = (record.__dict__["done"], record.__dict__["total"])
+            return ""
+        if event == LogEvent.JOB_INFO:
+            said = record.__dict__
+            self.jobs[said["jobid"]] = (said["rule_name"], [str(path) for path in said["log"] or []])
+            does = DOES.get(said["rule_name"])
+            done = f"[{self.done[0]}/{self.done[1]}] " if self.done else ""
+            return done + does.format_map(dict(said["wildcards"])) if does else ""
+        if event == LogEvent.JOB_ERROR:
+            if record.__dict__.get("rule_name") in VERDICTS:
+                return ""
+            rule, logs = self.jobs.get(record.__dict__["jobid"], (record.__dict__.get("rule_name", "a job"), []))
+            return f"{rule} failed" + (f"; its output is in {', '.join(logs)}" if logs else "")
+        text = record.getMessage() if record.msg else ""
+        if event not in (None, LogEvent.ERROR) or text.strip() == "" or text.startswith(ITS_OWN):
+            return ""
+        if text.startswith("WorkflowError:"):
+            lines = [line.strip() for line in text.splitlines()[1:] if not line.strip().startswith(ITS_OWN)]
+            return "error: " + " ".join(lines) if lines else ""
+        return text if record.levelno >= logging.WARNING else ""
+
+    @property
+    def writes_to_stream(self) -> bool:
+        """It takes the place of Snakemake's own output."""
+        return True
+
+    @property
+    def writes_to_file(self) -> bool:
+        """No."""
+        return False
+
+    @property
+    def has_filter(self) -> bool:
+        """It decides itself what is shown."""
+        return True
+
+    @property
+    def has_formatter(self) -> bool:
+        """It writes lines itself."""
+        return True
+
+    @property
+    def needs_rulegraph(self) -> bool:
+        """No."""
+        return False
