@@ -126,7 +126,7 @@ def test_rows_that_are_no_numbers_are_counted_by_reason(theirs: Import, row: str
 
 def test_an_import_without_a_row_is_an_error_with_the_reasons(theirs: Import) -> None:
     (theirs.data / "a.csv").write_text(f"{HEADER}\n0,core,4,8,0,1,2\n")
-    assert "no row of 1 can be used: 1 rows whose latency_us is zero (first: a.csv, line 2)" in theirs.refused()
+    assert "none of 1 rows can be used: 1 rows whose latency_us is zero (first: a.csv, line 2)" in theirs.refused()
 
 
 @pytest.mark.parametrize("name", ["processes: P, ", "size_bytes: Size, ", "latency_us: Avg, "])

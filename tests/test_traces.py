@@ -231,7 +231,7 @@ def test_a_study_traces_once_and_replays_by_the_rule(checkout: Checkout, program
     study = next(name for name in (results.iterdir()) if (name / "cells.csv").exists()).name
     verified = checkout.collstudy("--results", "results", "verify", study)
     assert verified.returncode == 1, verified.stdout + verified.stderr
-    assert "the digest of its content does not fit" in verified.stdout + verified.stderr
+    assert "the digest differs" in verified.stdout + verified.stderr
     assert "calls.csv.gz: it is not what was written" in verified.stdout + verified.stderr
     calls.write_bytes(recorded)
     again = checkout.snakemake(*collected)

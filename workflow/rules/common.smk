@@ -94,7 +94,7 @@ class Plan:
         self.project = project()
         self.project.store.memory = STAGE.folder / "summaries.json"
         self.sources, self.states, self.progress = {}, {}, None
-        # By study and part: a file that is newer than what is not as it was made, and is therefore made again.
+        # By study and part: a file newer than changed derived files, which are therefore made again.
         self.changed = {}
         # Markers of the blocks of this run by study and round, and of their prerequisites.
         self.markers, self.before = {}, {}

@@ -146,7 +146,7 @@ check_crossing <- function(outer, inner, outer_name = "node", inner_name = "sock
   if (middle(outer) >= factor * middle(inner)) return(TRUE)
   stop(
     "the pairs across ", outer_name, " are as fast as those across ", inner_name, " (", format_us(middle(outer)),
-    " against ", format_us(middle(inner)), "): they did not leave one ", outer_name, "; this is no ", outer_name,
+    " against ", format_us(middle(inner)), "): they did not leave one ", outer_name, "; this is not a ", outer_name,
     " ladder", call. = FALSE
   )
 }

@@ -99,7 +99,7 @@ def progress_line(name: str, state: StudyState, results: Path, store: Store) -> 
 
 
 class Progress(threading.Thread):
-    """Shows the progress of a run: one bar per study on a terminal, otherwise one line per study whenever it changes."""
+    """Progress of the studies of a run: a bar for each on a terminal, otherwise a line on changes."""
 
     def __init__(self, states: Mapping[str, StudyState], blocks: Mapping[str, list[Path]], store: Store):
         super().__init__(daemon=True, name="progress")
@@ -116,19 +116,19 @@ class Progress(threading.Thread):
                 self._print()
 
     def end(self) -> None:
-        """Stop and restore the terminal."""
+        """Stop, and restore the terminal."""
         self.ended.set()
         if self.is_alive():
             self.join(5)
 
     def _look(self) -> Iterator[tuple[str, StudyState, str]]:
-        """Each study with its state now and a line that says it."""
+        """Each study with its current state and its progress line."""
         for name, state in self.states.items():
             try:
                 now = again(state, self.store)
                 yield name, now, progress_line(name, now, self.store.results, self.store)
             except OSError:
-                continue  # the next look may succeed
+                continue  # the next read may succeed
 
     def _print(self) -> None:
         said: dict[str, str] = {}
@@ -145,7 +145,7 @@ class Progress(threading.Thread):
         from rich.progress import Progress as Bars
 
         columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rest]}")
-        # What else is printed to standard error appears above the bars; they go when the run ends.
+        # Other output to standard error appears above the bars, which disappear at the end of the run.
         with Bars(
             *columns, console=Console(stderr=True), redirect_stdout=False, transient=True, refresh_per_second=2
         ) as bars:

@@ -126,7 +126,7 @@ def _trace(application: Application, machine: Machine, versions: Versions) -> Tr
         "command": application.command,
         "prepare": application.prepare,
         "ranks": application.ranks,
-        # The program decides what is called: another version of it is another question.
+        # The program determines the calls: another version is another trace.
         "program": file_digest(program) if program else None,
     }
     return Trace(application, machine, identity)

@@ -127,7 +127,7 @@ def content_digest(content: dict[str, Any]) -> str:
 
 
 def _content_of(about: dict[str, Any]) -> dict[str, Any]:
-    """What the digest `content` of an `about.json` is of."""
+    """The part of an `about.json` that its digest `content` covers."""
     return {name: value for name, value in about.items() if name not in ("digest", "identity", "content")}
 
 
@@ -272,11 +272,11 @@ class Store:
         return Record((launch,), about=about)
 
     def _check_folder(self, path: Path, about: dict[str, Any]) -> bool:
-        """Whether *about* has a digest of itself and its files; raises Damaged where it, or the size of a file, does not fit."""
+        """Whether *about* has digests of itself and its files; raises Damaged if one, or the size of a file, differs."""
         if "content" not in about:
             return False  # of an earlier version
         if about["content"] != content_digest(_content_of(about)):
-            raise Damaged(f"{path}: what it holds is not what was written (the digest of its content does not fit)")
+            raise Damaged(f"{path}: its content was changed after it was written (the digest differs)")
         for name, file in about["files"].items():
             size = (path.parent / name).stat().st_size if (path.parent / name).is_file() else None
             if size != file["bytes"]:
@@ -285,11 +285,11 @@ class Store:
         return True
 
     def check_files(self, work: Work, content: bytes) -> None:
-        """Read all files of the folder whose `about.json` is *content*; raises Damaged for one that is not what was written."""
+        """Read all files of the folder whose `about.json` is *content*; raises Damaged for a changed one."""
         for name, file in json.loads(content).get("files", {}).items():
             path = self.file(work).parent / name
             if file_digest(path) != file["sha256"]:
-                raise Damaged(f"{path}: it is not what was written (its digest does not fit)")
+                raise Damaged(f"{path}: it was changed after it was written (its digest differs)")
 
     def about(self, work: Work) -> dict[str, Any]:
         """The content of `about.json` of a trace or a replay; empty if nothing valid is stored."""
@@ -299,7 +299,7 @@ class Store:
             return {}
 
     def keep(self, work: Work, stage: Path, about: dict[str, Any]) -> None:
-        """Move a finished folder to its place, in one step; what was there before (a failure, another trace's) goes."""
+        """Move a finished folder to its place atomically; previous content (a failure, another trace) is removed."""
         about = {"digest": work.digest, "identity": work.identity(), **about, "files": _files_of(stage)}
         about["content"] = content_digest(_content_of(about))
         write_atomically(stage / "about.json", json.dumps(about, indent=1).encode() + b"\n")

@@ -27,8 +27,8 @@ test_that("errors, held-out algorithms and regret are those of the cells that bo
 
 test_that("the sentences say the numbers, and that there is nothing to compare without the measured study", {
   results <- pair_of_studies()
-  expect_match(describe_accuracy(results)[1], "4 cells .* off by 75 % in the median")
-  expect_match(describe_accuracy(results)[2], "Not to be trusted: binomial \\(messages up to 64 B\\)")
+  expect_match(describe_accuracy(results)[1], "4 cells .* error of 75 % in the median")
+  expect_match(describe_accuracy(results)[2], "Larger error: binomial \\(messages up to 64 B\\)")
   unlink(file.path(dirname(results$study$folder), "real"), recursive = TRUE)
   expect_match(describe_accuracy(results), "nothing can be compared")
   expect_equal(nrow(compare_studies(results)), 0)

@@ -26,7 +26,7 @@ test_that("each statement is counted over the cells that it speaks of", {
   expect_true(all(judged$holds_pct[!grepl("[Mm]odel", judged$statement)] == 100))
   slow <- utils::modifyList(laws, list(default = function(p, m) ifelse(p > 16 & m > 1024, 9, 1)))
   expect_equal(judge_published_claims(epyc(slow), "bcast")$verdict[1], "not here")
-  expect_match(describe_claims(epyc(slow), "bcast"), "in fewer: \u201cDefault consistently.*cannot be said")
+  expect_match(describe_claims(epyc(slow), "bcast"), "in fewer: \u201cDefault consistently.*is unknown")
 })
 
 test_that("other machines are not judged, nor a study that lacks an algorithm", {
