@@ -15,6 +15,14 @@ from collstudy.base.errors import StudyError, allowed
 from collstudy.base.paths import ROOT
 
 SCHEMAS = ROOT / "workflow" / "schemas"
+#: By schema: keys of earlier versions and what to do about them.
+FORMER_KEYS = {
+    "study": {
+        "with": "the key is now called `companions`; rename it",
+        "seed": "the key had no effect and was removed; delete the line",
+    }
+}
+
 TAG = "tag:yaml.org,2002:"
 MERGE = f"{TAG}merge"
 #: A file has less than this many values; aliases of aliases could stand for any number.
@@ -189,7 +197,8 @@ def parse(text: str, schema: str, name: str) -> tuple[dict[str, Any], dict[tuple
         elif "propertyNames" in error.relative_schema_path:
             at += (error.instance,)
         line = next((lines[at[:end]] for end in range(len(at), -1, -1) if at[:end] in lines), 1)
-        raise StudyError(f"{name}, line {line}: {_explain(error)}")
+        former = FORMER_KEYS.get(schema, {}).get(at[0]) if len(at) == 1 else None
+        raise StudyError(f"{name}, line {line}: " + (f"{at[0]}: {former}" if former else _explain(error)))
     return document, lines
 
 
