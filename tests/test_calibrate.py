@@ -338,6 +338,7 @@ def test_calibrating_collects_the_study_that_it_takes(checkout: Checkout) -> Non
     assert "eager limit:" in (checkout.folder / "logs/calibrate/thin.log").read_text()
 
 
+@pytest.mark.long
 def test_the_epyc_machine_is_what_its_ladder_gives(checkout: Checkout) -> None:
     path = checkout.folder / "config/machines/orfeo-epyc.fitted.yaml"
     committed = Configuration(checkout.folder / "config").machine("orfeo-epyc")

@@ -45,6 +45,7 @@ rule replay_sampling:
 # the library that reads them is started with several ranks, and nothing else may be measured meanwhile.
 checkpoint emit_tuning:
     input:
+        study=RESULTS / "{study}" / "study.json",
         decisions=RESULTS / "{study}" / "tuning" / "decisions.csv",
     output:
         check=RESULTS / "{study}" / "tuning" / "check-emitted.csv",
@@ -60,6 +61,9 @@ checkpoint emit_tuning:
 
 rule keep_tuning:
     input:
+        study=RESULTS / "{study}" / "study.json",
+        measurements=RESULTS / "{study}" / "measurements.csv",
+        decisions=RESULTS / "{study}" / "tuning" / "decisions.csv",
         check=RESULTS / "{study}" / "tuning" / "check-emitted.csv",
         verified=get_verification,
     output:
