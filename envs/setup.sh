@@ -414,7 +414,7 @@ looked_at() {
 
 # setup_once ARGUMENT...: setup, where something of what it looks at is not as it was when it last found all that it looked for.
 setup_once() {
-  local stamp
+  local stamp path=$PATH
   check_place
   if venv_done venv study; then
     stamp=$SETUP/stamps/ready-$(printf '%s ' "$@" | cksum | cut -d' ' -f1)
@@ -423,7 +423,8 @@ setup_once() {
   fi
   setup "$@"
   stamp=$SETUP/stamps/ready-$(printf '%s ' "$@" | cksum | cut -d' ' -f1)
-  [ ${#LACKING[@]} -gt 0 ] || looked_at "$@" > "$stamp"
+  # With the PATH that the next run begins with, not that of the activated environment.
+  [ ${#LACKING[@]} -gt 0 ] || PATH=$path looked_at "$@" > "$stamp"
 }
 
 # build_programs [--real] [STUDY...]: C programs, each named when it is built.
