@@ -11,7 +11,6 @@ from collstudy.calibration.calibrate import calibrate as fit
 from collstudy.cli.commands import add
 from collstudy.project import tuner
 from collstudy.project.studies import Project
-from collstudy.store.measurements import measurement
 from collstudy.study.config import Gathered, Imported
 from collstudy.tuning.advise import Measured, Question, parse_size
 from collstudy.tuning.advise import advise as answers
@@ -74,13 +73,8 @@ def _atlas(project: Project, collective: str) -> list[Measured]:
             rows = read_csv(file) if file.exists() else project.source(name).rows().measurements
         except StudyError:
             continue  # what is wrong with it is said when it is asked for itself
-        used = [
-            row for row in rows
-            if row["collective"] == collective and not row.get("flag") and row.get("proved") != "FALSE" and row["latency_us"]
-        ]  # fmt: skip
-        if used:
-            levels = [(level.name, level.count) for level in study.machine.levels]
-            found.append(Measured(name, study.machine.label, levels, [measurement(row) for row in used]))
+        levels = [(level.name, level.count) for level in study.machine.levels]
+        found.append(Measured.of(name, study.machine.label, levels, collective, rows))
     return found
 
 

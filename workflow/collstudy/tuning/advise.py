@@ -6,7 +6,7 @@ import argparse
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 from collstudy.base.errors import StudyError
 from collstudy.base.files import read_csv
 from collstudy.base.statistics import median, median_interval
-from collstudy.store.measurements import Measurement, read_measurements, whole
+from collstudy.store.measurements import Measurement, measurement, read_measurements, whole
 from collstudy.tuning.emission import rules_path
 from collstudy.tuning.rules import Placement
 
@@ -243,6 +243,17 @@ class Measured:
     label: str
     levels: Sequence[tuple[str, int]]
     rows: Sequence[Measurement]
+
+    @classmethod
+    def of(
+        cls, study: str, label: str, levels: Sequence[tuple[str, int]], collective: str, rows: Iterable[Mapping[str, Any]]
+    ) -> Measured:  # fmt: skip
+        """Of rows of measurements.csv, without those that are flagged, or not proved."""
+        used = [
+            measurement(row) for row in rows
+            if row["collective"] == collective and not row.get("flag") and row.get("proved") != "FALSE" and row["latency_us"]
+        ]  # fmt: skip
+        return cls(study, label, levels, used)
 
 
 def atlas_answer(measured: Measured, question: Question) -> tuple[bool, list[str]]:
