@@ -93,7 +93,7 @@ def test_a_ladder_is_one_cell_a_level(checkout: Checkout) -> None:
         (
             "    iterations: 2",
             "    mappings: [core]\n    iterations: 2",
-            "levels say where the ranks are; remove mappings",
+            "levels determine the placement; remove mappings",
         ),
         ("    levels: [core, socket, node]\n", "", "lacks the key 'algorithms', 'mappings'"),
         ("machine: thin", "machine: ethernet-lab", None),

@@ -251,7 +251,7 @@ def test_without_a_command_it_says_what_is_next(checkout: Checkout, tmp_path: Pa
     assert "tiny: nothing is measured yet (4 cells)" in said and "./study run " in said
     assert checkout.snakemake("results/tiny/measurements.csv").returncode == 0
     said = study(checkout.folder).stdout
-    assert "the report is not made from it yet: tiny" in said
+    assert "the report is out of date for: tiny" in said
     checkout.write("config/studies/tiny.yaml", TINY.replace("[2, 4]", "[2, 4, 6]"))
     assert "tiny: 2 of 6 cells are not measured" in study(checkout.folder).stdout
     checkout.write("config/studies/tiny.yaml", TINY.replace("linear", "linaer"))

@@ -232,7 +232,7 @@ def test_a_study_traces_once_and_replays_by_the_rule(checkout: Checkout, program
     verified = checkout.collstudy("--results", "results", "verify", study)
     assert verified.returncode == 1, verified.stdout + verified.stderr
     assert "the digest differs" in verified.stdout + verified.stderr
-    assert "calls.csv.gz: it is not what was written" in verified.stdout + verified.stderr
+    assert "calls.csv.gz: it was changed after it was written" in verified.stdout + verified.stderr
     calls.write_bytes(recorded)
     again = checkout.snakemake(*collected)
     assert (
@@ -244,9 +244,9 @@ def test_a_study_traces_once_and_replays_by_the_rule(checkout: Checkout, program
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (("ranks: 4", "ranks: 3"), "3 is no multiple of the 2 ranks of known"),
+        (("ranks: 4", "ranks: 3"), "3 is not a multiple of the 2 ranks of known"),
         (("ranks: 4", "ranks: 8"), "8 is more than the 4 hosts of small-tree"),
-        (("[small-tree]", "[thin]"), "thin is no simulated fat tree"),
+        (("[small-tree]", "[thin]"), "thin is not a simulated fat tree"),
         (("bcast: linear", "bcast: fancy"), "no bcast algorithm 'fancy' that can be simulated; known: .*linear"),
         (("bcast: linear", "cast: linear"), "unknown collective 'cast'; known: "),
         (("applications: [known]", "applications: [other]"), "no application 'other'; known: absent, dies, known"),
