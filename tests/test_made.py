@@ -50,7 +50,7 @@ def test_what_was_changed_by_hand_is_made_again(checkout: Checkout) -> None:
     assert files(folder) == damaged
     done = checkout.snakemake("--cores", "2", MEASURED)
     assert done.returncode == 0, done.stderr
-    assert "tiny: made again, because it is not what was made: " + "; ".join(problems) in done.stderr
+    assert "tiny: made again, because files were changed: " + "; ".join(problems) in done.stderr
     assert "to measure" not in done.stderr
     again = files(folder)
     assert again.pop("ranks.csv.damaged-1/mine.txt") == b"kept" and again == first

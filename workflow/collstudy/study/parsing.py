@@ -61,7 +61,7 @@ _Loader.add_constructor(f"{TAG}float", _Loader.construct_number)
 
 
 class _Refused(Exception):
-    """What is wrong with a node, and its line."""
+    """The problem of a node, and its line."""
 
     def __init__(self, node: Node, problem: str):
         super().__init__(problem)
@@ -69,12 +69,12 @@ class _Refused(Exception):
 
 
 def _check_scalar(node: ScalarNode) -> None:
-    """Refuse numbers that are not finite, and everything that is not plain data."""
+    """Reject numbers that are not finite, and everything that is not plain data."""
     kind = node.tag.rpartition(":")[2] if node.tag else "str"
     if kind not in ("str", "int", "float", "bool", "null"):
         raise _Refused(node, f"{node.value!r} has the tag {node.tag}; allowed: texts, numbers, true, false, null")
     if kind == "float" and not math.isfinite(float(node.value.replace(".inf", "inf").replace(".nan", "nan"))):
-        raise _Refused(node, f"{node.value} is no finite number of YAML 1.2; a text is written in quotes")
+        raise _Refused(node, f"{node.value} is not a finite number of YAML 1.2; write texts in quotes")
 
 
 def _check(node: Node, path: tuple, lines: dict[tuple, int], inside: tuple[int, ...]) -> None:
@@ -93,17 +93,17 @@ def _check(node: Node, path: tuple, lines: dict[tuple, int], inside: tuple[int, 
         merged = []
         for key, value in node.value:
             if not isinstance(key, ScalarNode) or key.tag.rpartition(":")[2] not in ("str", "merge"):
-                raise _Refused(key, f"the key {getattr(key, 'value', '')!r} is no text; write it in quotes")
+                raise _Refused(key, f"the key {getattr(key, 'value', '')!r} is not a text; write it in quotes")
             if key.value in first:
                 where = ".".join(map(str, (*path, key.value)))
-                raise _Refused(key, f"the key {where} is there twice; the first one is in line {first[key.value]}")
+                raise _Refused(key, f"duplicate key {where}; the first one is in line {first[key.value]}")
             first[key.value] = key.start_mark.line + 1
             if key.tag == MERGE:
                 merged.append(value)
                 continue
             lines[(*path, key.value)] = key.start_mark.line + 1
             _check(value, (*path, key.value), lines, inside)
-        # What is merged in counts where it stands; own keys win.
+        # Merged keys have the line of the merge; own keys take precedence.
         for value in merged:
             for part in value.value if isinstance(value, SequenceNode) else (value,):
                 below: dict[tuple, int] = {}
@@ -154,7 +154,7 @@ def _explain(error: jsonschema.ValidationError) -> str:
 
 
 def _meant(error: jsonschema.ValidationError) -> str:
-    """What a text may be, in the schema's own words where it has some."""
+    """The allowed values of a text, from the schema's description if there is one."""
     if error.validator == "enum":
         return allowed(error.validator_value)
     return "; allowed: " + str(error.schema.get("description", f"what matches {error.validator_value}"))
