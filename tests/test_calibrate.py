@@ -304,7 +304,7 @@ def test_a_ladder_that_does_not_do_is_named(checkout: Checkout, ladder: str, mes
 
 def test_short_messages_tell_no_bandwidth(checkout: Checkout) -> None:
     write_rungs(checkout, [1, 2])
-    with pytest.raises(StudyError, match="tells no bandwidth: give bandwidth_gb_s of level node, core"):
+    with pytest.raises(StudyError, match="does not determine bandwidths: set bandwidth_gb_s of level node, core"):
         calibrate_plain(checkout, UNKNOWN)
 
 

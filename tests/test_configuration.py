@@ -67,7 +67,7 @@ def test_wrong_machine(checkout: Checkout, old: str, new: str, expected: list[st
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("sampling: {}\n", "sampling asks for what could change a decision: it needs analysis: {tuning: {}}"),
+        ("sampling: {}\n", "sampling selects points that could change a decision and therefore needs analysis: {tuning: {}}"),
         ("sampling: {rounds: 0}\nanalysis: {tuning: {}}\n", "tiny.yaml, line 13: sampling.rounds"),
         ("sampling: {first: 1}\nanalysis: {tuning: {}}\n", "line 13: unknown key 'first' in sampling; known: budget_node_minutes"),
         (
@@ -96,7 +96,7 @@ def test_tuning_is_of_one_mpi_library(checkout: Checkout) -> None:
     checkout.write("config/studies/tiny.yaml", text)
     done = checkout.collstudy("status", "tiny")
     assert done.returncode == 2
-    assert "analysis.tuning: files are for one MPI library, the sweeps have smpi-openmpi, smpi-mpich" in done.stderr
+    assert "analysis.tuning: tuning needs one MPI library, the sweeps have smpi-openmpi, smpi-mpich" in done.stderr
 
 
 def test_unknown_study(checkout: Checkout) -> None:

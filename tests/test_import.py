@@ -151,7 +151,7 @@ def test_a_ladder_of_pairs(checkout: Checkout) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (PAIRS.replace("to_core: Core 2, ", ""), "pairs need the column that is to_core"),
+        (PAIRS.replace("to_core: Core 2, ", ""), "pairs need a column for to_core"),
         (
             PAIRS.replace("machine: orfeo-thin", "machine: small"),
             "from_core is 0, machine small has cores 0 to 3|to_core is 4",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -82,7 +83,7 @@ def test_fetching_checks_every_file(
         return Answer((theirs / Path(url).name).read_bytes())
 
     monkeypatch.setenv("STUDY_REFERENCE_DATA", str(tmp_path))
-    monkeypatch.setattr(imports.urllib.request, "urlopen", answer)
+    monkeypatch.setattr(urllib.request, "urlopen", answer)
     assert main(["fetch", "orfeo-epyc-derin"]) == 0
     assert all(url.startswith(f"https://raw.githubusercontent.com/tanjaderin/HPC/{known['commit']}/") for url in asked)
     assert {path.name for path in (tmp_path / "orfeo-epyc-derin").iterdir()} == {
@@ -95,7 +96,7 @@ def test_fetching_checks_every_file(
     assert main(["fetch", "orfeo-epyc-derin"]) == 2
     assert (tmp_path / "orfeo-epyc-derin" / "bcast_combined.csv").read_text() == "mine"
     (tmp_path / "orfeo-epyc-derin" / "bcast_combined.csv").unlink()
-    monkeypatch.setattr(imports.urllib.request, "urlopen", lambda url, timeout: Answer(b"another"))
+    monkeypatch.setattr(urllib.request, "urlopen", lambda url, timeout: Answer(b"another"))
     assert main(["fetch", "orfeo-epyc-derin"]) == 2
     assert "the checksum differs" in capsys.readouterr().err
     assert not (tmp_path / "orfeo-epyc-derin" / "bcast_combined.csv").exists()

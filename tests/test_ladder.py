@@ -88,7 +88,7 @@ def test_a_ladder_is_one_cell_a_level(checkout: Checkout) -> None:
     ("old", "new", "message"),
     [
         ("socket, node", "numa, node", "levels: machine thin has no level 'numa'.*node, socket"),
-        ("latency\n", "bcast\n", "levels: bcast is not between pairs of ranks"),
+        ("latency\n", "bcast\n", "levels: bcast is not a test of pairs of ranks"),
         ("    iterations: 2", "    pairs: [3]\n    iterations: 2", "latency has one pair; multi_lat takes several"),
         (
             "    iterations: 2",

@@ -252,9 +252,9 @@ def test_a_study_of_mpich_is_tuned_to_the_end(checkout: Checkout) -> None:
 
 
 def test_an_algorithm_that_a_library_lacks_is_named(checkout: Checkout) -> None:
-    with pytest.raises(StudyError, match="iallreduce ring has no entry that tells impi"):
+    with pytest.raises(StudyError, match="iallreduce ring has no entry for impi"):
         cells_of(checkout, STUDY.replace("preset_1", "ring"))
-    with pytest.raises(StudyError, match="allreduce pipelined_ring with segments=4 has no entry that tells impi"):
+    with pytest.raises(StudyError, match="allreduce pipelined_ring with segments=4 has no entry for impi"):
         cells_of(checkout, STUDY.replace("{name: pipelined, segments: 4}", "{name: pipelined_ring, segments: 4}"))
 
 

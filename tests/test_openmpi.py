@@ -99,7 +99,7 @@ def test_other_segments_than_asked_for(cell: Cell, tmp_path: Path) -> None:
     # One byte is one message, 1024 bytes are four.
     assert judged(cell, tmp_path, "tuned", "0>1 1>2", messages=5)["used"] is True
     proof = judged(cell, tmp_path, "tuned", "0>1 1>2", messages=2)
-    assert proof["used"] is False and "5 messages between two ranks expected, 2 seen" in proof["detail"]
+    assert proof["used"] is False and "5 messages between two ranks expected, 2 counted" in proof["detail"]
 
 
 def test_the_default_forces_nothing(cell: Cell, tmp_path: Path) -> None:

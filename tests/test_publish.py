@@ -149,7 +149,7 @@ def test_measured_again_and_compared(checkout: Checkout) -> None:
 
 def test_not_complete(checkout: Checkout) -> None:
     done = checkout.collstudy("--results", "results", "publish", "tiny")
-    assert done.returncode == 2 and "./study run tiny makes them" in done.stderr
+    assert done.returncode == 2 and "run ./study run tiny first" in done.stderr
 
 
 @pytest.mark.long

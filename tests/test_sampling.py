@@ -147,7 +147,10 @@ def test_node_hours_of_rounds_to_come_are_limited(sampled: Checkout) -> None:
     sampled.write("config/studies/tiny.yaml", text)
     limited = ("-n", "--config", "max_node_hours=1", "--", "results/tiny/measurements.csv")
     done = sampled.snakemake(*limited)
-    assert done.returncode != 0 and "tiny: max_node_hours needs a sampled study to say" in done.stdout + done.stderr
+    assert (
+        done.returncode != 0
+        and "tiny: max_node_hours requires sampling.budget_node_minutes" in done.stdout + done.stderr
+    )
     sampled.write("config/studies/tiny.yaml", text.replace("rounds: 2", "rounds: 2, budget_node_minutes: 90"))
     done = sampled.snakemake(*limited)
     assert done.returncode != 0 and "about 1.50 node hours are needed" in done.stdout + done.stderr

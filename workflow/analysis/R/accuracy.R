@@ -49,7 +49,8 @@ read_compared <- function(results) {
 #'
 #' @param compared Tibble from [compare_studies()].
 #' @return Tibble: collective, algorithm (or `all`: of those held out where there are any, without the default), mapping
-#'   (or `all`), held_out, cells, median_abs_error_pct, p90_abs_error_pct, bias (geometric mean of simulated / measured),
+#'   (or `all`), held_out, cells, median_abs_error_pct, p90_abs_error_pct,
+#'   bias (geometric mean of simulated / measured),
 #'   winner_agreement_pct, geometric_mean_regret_pct.
 #' @noRd
 summarise_accuracy <- function(compared) {

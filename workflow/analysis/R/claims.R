@@ -133,7 +133,8 @@ tables_of_claims <- function(results, collective) {
   if (nrow(judged) == 0) return(NULL)
   list(listed(collective, "published-claims", judged, paste0(
     capitalised(collective_word(collective)), simulated_note(results$study), ": the claims of @derin2025, and the ",
-    "share of the cells that each covers in which it holds here. The claims are qualitative; `counted` gives the criterion ",
+    "share of the cells that each covers in which it holds here. The claims are qualitative; `counted` gives the ",
+    "criterion ",
     "applied. No latency of a collective on these nodes was published, so this is not an error of the simulation."
   )))
 }

@@ -245,7 +245,8 @@ describe_absent <- function(results, collective, winners) {
   absent <- nrow(winners) - taking_part[taking_part < nrow(winners)]
   if (length(absent) == 0) return(NULL)
   paste0(
-    "Winners are chosen among the algorithms that were measured; not measured in all of these cells (number of missing ",
+    "Winners are chosen among the algorithms that were measured; not measured in all of these cells (number of ",
+    "missing ",
     "cells): ", and_list(paste0(label_algorithm(names(absent), results$study, collective), " (", absent, ")")), "."
   )
 }

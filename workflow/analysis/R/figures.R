@@ -102,7 +102,8 @@ figures_processes <- function(results, collective, rows) {
       paste0(
         "Latency (\u00b5s) against the number of processes, one panel per message size, each with its ",
         "own logarithmic axis.",
-        interval_note(rows), drawn_note(filter(rows, .data$mapping == .env$mapping)), boundary_note(results, collective, mapping, max(rows$processes))
+        interval_note(rows), drawn_note(filter(rows, .data$mapping == .env$mapping)),
+        boundary_note(results, collective, mapping, max(rows$processes))
       ),
       seed_number(collective, unname(c(core = 1, socket = 2, node = 3)[mapping])), 9, 1.3 + 2.5 * ceiling(sizes / 2)
     )

@@ -169,7 +169,9 @@ hop_line <- function(data, at, costs, context) {
 #' @noRd
 along_processes <- function(known, values, at, method = "linear") {
   if (length(known) == 1) return(rep(values, length(at)))
-  if (is.unsorted(known, strictly = TRUE) || anyNA(values)) return(approx(known, values, at, method = method, rule = 2)$y)
+  if (is.unsorted(known, strictly = TRUE) || anyNA(values)) {
+    return(approx(known, values, at, method = method, rule = 2)$y)
+  }
   # As approx() does it, without what that spends on looking at its arguments.
   left <- findInterval(at, known, all.inside = TRUE)
   right <- left + 1L

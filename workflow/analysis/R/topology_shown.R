@@ -314,8 +314,8 @@ describe_choice <- function(results) {
   })]
   if (length(complete) == 0) return(character())
   paste0(
-    "Regret (geometric mean) of the default, of the hand-made rules of @bijlani2021, and of a learned tree on numbers of ",
-    "nodes that it has not seen: ", paste(map_chr(complete, function(x) {
+    "Regret (geometric mean) of the default, of the hand-made rules of @bijlani2021, and of a learned tree on numbers ",
+    "of nodes that it has not seen: ", paste(map_chr(complete, function(x) {
       paste0(collective_word(x), " ", of(x, "default"), ", ", of(x, "seed001"), " and ", of(x, "tree_held_out"))
     }), collapse = "; "), "."
   )

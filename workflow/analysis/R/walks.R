@@ -1,6 +1,6 @@
-# The time of calls whose messages follow trees. What does not depend on the costs of messages (levels, the order of
-# steps, who shares what) is worked out once, because fitting asks for hundreds of costs; and the trees of all numbers of
-# processes are walked together, because a step of many trees takes R little longer than one of a single tree.
+# The time of calls whose messages follow trees. What does not depend on the costs of messages (levels, order of steps,
+# shared links) is computed once, because a fit evaluates hundreds of costs. The trees of all numbers of processes are
+# walked together, because a step of many trees takes R little longer than one of a single tree.
 
 #' An algorithm that is a tree: its first segment down or up the tree, and the others behind it
 #'
@@ -66,7 +66,9 @@ forest_of <- function(places, parents) {
   before <- cumsum(ranks) - ranks
   forest$columns <- map2(before, ranks, function(before, ranks) before + seq_len(ranks))
   forest$roots <- before + 1
-  forest$level <- unlist(map2(places, parents, function(place, parent) c(1, pair_level(place, seq_along(parent), parent))))
+  forest$level <- unlist(map2(places, parents, function(place, parent) {
+    c(1, pair_level(place, seq_along(parent), parent))
+  }))
   forest$steps <- steps_of(
     unlist(map2(parents, before, function(parent, before) before + attr(parent, "order") + 1)),
     unlist(map2(parents, before, function(parent, before) before + parent[attr(parent, "order")] + 1)),

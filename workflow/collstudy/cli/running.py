@@ -27,12 +27,13 @@ def add_commands(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Check what a run of these studies would need, and run it. A wrong configuration is one message, before Snakemake says anything."""
     check_studies(opened(arguments.results), arguments.studies)
-    # --config takes all words up to the next option: one of the profile's own ends its list.
-    words = ["--config", f"studies={arguments.studies}", "--keep-going"] if arguments.studies else []
+    words = ["--config", f"studies={arguments.studies}"] if arguments.studies else []
     if not arguments.plan:
         unlock(arguments)
-        # What a dry run would do is Snakemake's to say.
+        # Snakemake itself reports what a dry run would do.
         words += ["--logger", "collstudy"]
+    # These options take all words up to the next one: an option of the profile ends their lists.
+    words += ["--keep-going"]
     words += arguments.words + (["--", arguments.goal] if arguments.goal else [])
     from snakemake.cli import main as snakemake
 
