@@ -1,7 +1,7 @@
 /*
- * [bijlani2021]: alltoallv by way of leaders. Ranks of one unit (a node or a group) hand their data to the unit's leader,
- * the leaders exchange, and each leader hands out what came for its unit. Data travel as packed bytes, in the order of
- * positions: the ranks sorted by unit.
+ * [bijlani2021]: alltoallv by way of leaders. Ranks of one unit (a node or a group) hand their data to the unit's
+ * leader, the leaders exchange, and each leader hands out what came for its unit. Data travel as packed bytes, in the
+ * order of positions: the ranks sorted by unit.
  */
 #include "core/counters.h"
 #include "core/message.h"
