@@ -40,12 +40,13 @@ test_that("findings are listed as they are, and counted in a sentence", {
   expect_length(tables, 1)
   expect_equal(as.data.frame(tables[[1]]$data), as.data.frame(checks))
   expect_equal(describe_import(results), paste(
-    "The checks of the imported data found 2 of \u201cnoise\u201d and 1 of \u201coutlier\u201d;",
+    "The import checks have 2 of \u201cnoise\u201d and 1 of \u201coutlier\u201d;",
     "2 of these findings are certain."
   ))
-  expect_equal(describe_import(imported_study(two_authors(1.02), nothing)), paste(
-    "The checks of the imported data found nothing."
-  ))
+  expect_equal(
+    describe_import(imported_study(two_authors(1.02), nothing)),
+    "The import checks have no findings."
+  )
 })
 
 test_that("agreement of sources: table, sentence and the figure by cell", {
