@@ -55,7 +55,11 @@ decision_maps <- function(study) {
 show_advice <- function(report) {
   advice <- report$front$advice
   if (is.null(advice)) {
-    return(paragraph("Keep the library's default: no rule of this report gains anything that is clear on cells that did not decide it."))
+    return(paragraph(if (report$front$judged > 0) {
+      "Keep the library's default: no rule of this report has a clear gain on cells that were not used to decide it."
+    } else {
+      "Keep the library's default for now: no rules were judged on cells that were not used to decide them."
+    }))
   }
   emit(paste0("- ", md(c(advice$sentence, advice$others, advice$verified)), collapse = "\n"))
   place <- file.path(report$results_label, advice$study, "tuning")

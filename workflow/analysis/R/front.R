@@ -7,7 +7,7 @@
 #' @return List: `question` (one sentence), `answer` (sentences: measured machines first, then what was simulated),
 #'   `table` (tibble, at most 12 rows: machine, study, numbers, collective, cells, slower_pct, geometric_mean_pct,
 #'   p90_pct, best_other, best_other_geometric_mean_pct), `left_out` (its rows that are not shown), `advice` (list: see
-#'   [advise_front()]), `trust` (sentences), `silent` (list by study: the sentence about one that can tell
+#'   [advise_front()]), `judged` (number of machines and collectives whose rules were judged), `trust` (sentences), `silent` (list by study: the sentence about one that can tell
 #'   no algorithms apart),
 #'   `order` (names of the studies, most informative first).
 #' @examples
@@ -27,7 +27,8 @@ describe_front <- function(folders) {
   shown <- head(rows, 12)
   list(
     question = front_question(studies), answer = front_answer(rows, studies), table = front_table(shown),
-    left_out = nrow(rows) - nrow(shown), advice = advise_front(studies, rows), trust = front_trust(studies, rows),
+    left_out = nrow(rows) - nrow(shown), advice = advise_front(studies, rows),
+    judged = nrow(front_gains(studies, rows)), trust = front_trust(studies, rows),
     silent = purrr::compact(setNames(map(studies, describe_two_ranks), map_chr(studies, "name"))),
     order = front_order(studies, rows)
   )

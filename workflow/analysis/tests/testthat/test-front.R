@@ -55,6 +55,7 @@ test_that("two ranks are a sentence and no row", {
   alone <- describe_front(front_study("pair", counts = 2))
   expect_equal(nrow(alone$table), 0)
   expect_null(alone$advice)
+  expect_equal(alone$judged, 0)
 })
 
 test_that("advice has the gain with its interval, and a command for a cell that was measured", {
@@ -68,6 +69,7 @@ test_that("advice has the gain with its interval, and a command for a cell that 
   expect_match(front$advice$sentence, "the default takes 1?[0-9.]+ % \\(95 % interval [0-9.]+ to [0-9.]+ %\\) longer")
   expect_match(front$advice$ask, "--collective bcast --nodes 2 --ppn 12 --mapping core --size 4$")
   expect_equal(front$advice$files, character())
+  expect_equal(front$judged, 1)
 })
 
 test_that("an interval covers the gain of groups, and two halves have the narrower one", {
