@@ -7,7 +7,8 @@
 #' @return List: `question` (one sentence), `answer` (sentences: measured machines first, then what was simulated),
 #'   `table` (tibble, at most 12 rows: machine, study, numbers, collective, cells, slower_pct, geometric_mean_pct,
 #'   p90_pct, best_other, best_other_geometric_mean_pct), `left_out` (its rows that are not shown), `advice` (list: see
-#'   [advise_front()]), `judged` (number of machines and collectives whose rules were judged), `trust` (sentences), `silent` (list by study: the sentence about one that can tell
+#'   [advise_front()]), `judged` (number of machines and collectives whose rules were judged), `trust`
+#'   (sentences), `silent` (list by study: the sentence about one that can tell
 #'   no algorithms apart),
 #'   `order` (names of the studies, most informative first).
 #' @examples
