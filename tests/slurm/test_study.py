@@ -225,7 +225,7 @@ def test_more_than_the_allowed_node_hours_is_refused(two) -> None:
     study = two()
     for arguments in (("--config", "max_node_hours=0.001"), ("-n", "--config", "max_node_hours=0.001")):
         output = study.run(*arguments, "--", MEASURED, status=2)
-        assert "more than max_node_hours = 0.001 allows" in output and "two: 0 of 4 cells are stored" in output
+        assert "but max_node_hours = 0.001" in output and "two: 0 of 4 cells are stored" in output
     assert study.jobs() == []
     assert "two: 0 of 4 cells are stored, 4 to measure in 1 blocks" in study.run("-n", MEASURED)
     assert study.jobs() == []
