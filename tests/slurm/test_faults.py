@@ -77,7 +77,8 @@ def test_a_dead_node_loses_nothing(two, cluster) -> None:
 def test_snakemake_killed_while_its_job_runs(two, cluster) -> None:
     """The Slurm job goes on. A new run says so, waits for its locks, and measures nothing that it kept."""
     hosts_only(cluster)
-    study = two(launches=12)
+    # Enough of them that the job still runs after the two commands below, on a busy computer too.
+    study = two(launches=24)
     process = study.start(MEASURED)
     study.until_kept(2)
     assert "snakemake is already running here" in study.collstudy("unlock").stderr
@@ -91,7 +92,7 @@ def test_snakemake_killed_while_its_job_runs(two, cluster) -> None:
     output = study.run()
     assert "still process blocks of this folder" in output and f"scancel {study.jobs()[0]['id']}" in output
     assert [job["state"] for job in study.jobs()] == ["COMPLETED"] * 2
-    study.assert_complete(kept, 12)
+    study.assert_complete(kept, 24)
 
 
 CRASHING = """#!/bin/bash
