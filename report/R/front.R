@@ -55,7 +55,7 @@ decision_maps <- function(study) {
 show_advice <- function(report) {
   advice <- report$front$advice
   if (is.null(advice)) {
-    return(paragraph(if (report$front$judged > 0) {
+    return(paragraph(if (isTRUE(report$front$judged > 0)) {
       "Keep the library's default: no rule of this report has a clear gain on cells that were not used to decide it."
     } else {
       "Keep the library's default for now: no rules were judged on cells that were not used to decide them."

@@ -17,20 +17,12 @@ from collstudy.base.paths import ROOT, SETUP
 
 SCHEMAS = ROOT / "workflow" / "schemas"
 
-#: By schema: keys of earlier versions and what to do about them.
-FORMER_KEYS = {
-    "study": {
-        "with": "the key is now called `companions`; rename it",
-        "seed": "the key had no effect and was removed; delete the line",
-    }
-}
-
 #: Suffix of the file of a machine's fitted costs.
 FITTED_SUFFIX = ".fitted.yaml"
-#: Texts that were parsed and checked before, by their digest: every job reads the same files, and parsing and checking
-#: takes it longer than what it is there for. A file of this folder may always be missing.
+#: Texts that were parsed and checked before, by their digest: every job reads the same files, and parsing them would take
+#: longer than the rest of a short job. Any file of this folder may be deleted.
 PARSED = SETUP / "documents"
-#: So many of them are kept.
+#: Maximum number of them.
 MOST_PARSED = 500
 
 

@@ -12,9 +12,8 @@ import yaml
 from yaml import MappingNode, MarkedYAMLError, Node, ScalarNode, SequenceNode, YAMLError
 
 from collstudy.base.errors import StudyError, allowed
-from collstudy.base.paths import ROOT
+from collstudy.study.document import SCHEMAS
 
-SCHEMAS = ROOT / "workflow" / "schemas"
 #: By schema: keys of earlier versions and what to do about them.
 FORMER_KEYS = {
     "study": {
