@@ -48,7 +48,7 @@ def test_measure_rerun_change(checkout: Checkout) -> None:
     assert "Nothing to be done" in run(checkout, MEASURED)
     # One process count more: two new cells, the four old files untouched.
     checkout.write("config/studies/tiny.yaml", TINY.replace("[2, 4]", "[2, 4, 6]"))
-    assert "2 to measure in 1 blocks" in run(checkout, MEASURED)
+    assert "2 to measure in 1 block," in run(checkout, MEASURED)
     after = cell_files(checkout)
     assert len(after) == 6 and cells.items() <= after.items()
     assert len(rows(checkout)) == 6 * 11

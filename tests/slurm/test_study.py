@@ -38,7 +38,7 @@ def test_only_what_changed(two, cluster) -> None:
         if printed_cells is None:
             assert "to measure" not in output and len(study.jobs()) == before[0]
             return
-        assert f"{printed_cells} to measure in 1 blocks" in output, output
+        assert f"{printed_cells} to measure in 1 block," in output, output
         assert "node hours" in output, output
         assert len(study.jobs()) == before[0] + 1
         assert len(study.launches()) == len(before[1]) + printed_cells
@@ -227,7 +227,7 @@ def test_more_than_the_allowed_node_hours_is_refused(two) -> None:
         output = study.run(*arguments, "--", MEASURED, status=2)
         assert "but max_node_hours = 0.001" in output and "two: 0 of 4 cells are stored" in output
     assert study.jobs() == []
-    assert "two: 0 of 4 cells are stored, 4 to measure in 1 blocks" in study.run("-n", MEASURED)
+    assert "two: 0 of 4 cells are stored, 4 to measure in 1 block," in study.run("-n", MEASURED)
     assert study.jobs() == []
 
 

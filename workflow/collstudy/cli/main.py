@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -15,7 +16,9 @@ GROUPS = (studies, draft, running, measuring, tuning, sharing, imports, system)
 
 def parser() -> argparse.ArgumentParser:
     """The parser of all commands."""
-    top = argparse.ArgumentParser(prog="python -m collstudy", description=__doc__)
+    # A message names the command that was typed.
+    program = os.environ.get("COLLSTUDY_PROGRAM", "python -m collstudy")
+    top = argparse.ArgumentParser(prog=program, description=__doc__)
     top.add_argument("--results", type=Path, help="results folder (default: `results` of config/config.yaml)")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for group in GROUPS:

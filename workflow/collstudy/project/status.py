@@ -41,7 +41,7 @@ def explain(
         seconds = sum(block.seconds for block in mine)
         lines.append(
             f"{name}: {len(state.work) - len(state.lacking)} of {len(state.work)} {state.noun} are stored, "
-            f"{len(state.lacking)} to measure in {len(mine)} blocks, about {seconds / 60:.1f} minutes of launches"
+            f"{len(state.lacking)} to measure in {len(mine)} block{'s' * (len(mine) != 1)}, about {seconds / 60:.1f} minutes of launches"
             + (f", {own:.2f} node hours" if own else "")
         )
     if limit is not None:
