@@ -119,6 +119,7 @@ fit_barriers <- function(results, collective) {
 }
 
 barrier_terms <- function(fit) {
+  # A simulation's points may lie on a line exactly; the interval is then of no width.
   interval <- suppressWarnings(stats::confint(fit))
   names <- sub("^pmax\\(processes - ([0-9.]+), 0\\)$", "after_\\1", rownames(interval))
   names <- c("(Intercept)" = "intercept", "log2(processes)" = "log2_processes")[names] |> coalesce(names)

@@ -102,7 +102,7 @@ outermost <- function(names, present) intersect(names, present)[1]
 #' The core x core matrix of small-message latencies (us); NULL unless every pair of the machine's cores was measured
 #' @noRd
 pair_matrix <- function(pairs, cores) {
-  small <- filter(pairs, .data$size_bytes == suppressWarnings(min(pairs$size_bytes)))
+  small <- filter(pairs, .data$size_bytes == min(.data$size_bytes, Inf))
   if (nrow(small) < cores * (cores - 1) / 2 || cores < 2) return(NULL)
   found <- matrix(0, cores, cores)
   found[cbind(small$from_core, small$to_core) + 1] <- small$latency_us

@@ -44,7 +44,7 @@ ladder_costs <- function(results, ladder = read_ladder(results)) {
   names <- map_chr(results$study$machine$levels, "name")
   fitted <- filter(summarise_ladder(ladder), .data$pairs == 1)
   of <- function(column) setNames(fitted[[column]][match(names, fitted$level)], names)
-  overhead <- suppressWarnings(min(fitted$gap_us, na.rm = TRUE))
+  overhead <- min(fitted$gap_us, Inf, na.rm = TRUE)
   cores <- prod(map_dbl(results$study$machine$levels, function(level) level$count))
   list(
     latency = of("latency_us"), gap_byte = 1e-3 / of("bandwidth_gb_s"),

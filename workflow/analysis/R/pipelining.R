@@ -18,29 +18,30 @@ summarise_bandwidth <- function(results) {
   rows <- read_slowest(results)
   known <- results$study$algorithms
   at <- match(paste(rows$collective, rows$algorithm), paste(known$collective, known$algorithm))
-  label <- known$label[at]
-  segments <- as.numeric(sub(".*segments=([0-9]+).*", "\\1", ifelse(grepl("segments=", label), label, "segments=0")))
-  fixed_size <- grepl("segment_bytes=", label) & grepl("^Pipelined", label)
+  parameters <- results$study$variants$parameters[variant_at(results$study, rows$collective, rows$algorithm)]
+  parameter <- function(name) map_dbl(parameters, parameter_of, name, NA_real_)
+  segments <- coalesce(parameter("segments"), 0)
+  bytes <- ifelse(startsWith(rows$algorithm, "pipelined"), parameter("segment_bytes"), NA)
   mutate(rows,
     operation = coalesce(unname(non_blocking[.data$collective]), .data$collective),
     kind = factor(case_when(
-      .env$fixed_size ~ pipelining_kinds[4], .env$segments > 1 ~ pipelining_kinds[3],
+      !is.na(.env$bytes) ~ pipelining_kinds[4], .env$segments > 1 ~ pipelining_kinds[3],
       .env$segments == 1 | .data$collective %in% names(non_blocking) ~ pipelining_kinds[2], TRUE ~ pipelining_kinds[1]
     ), pipelining_kinds),
-    way = way_words(label), bandwidth_mb_s = .data$size_bytes / .data$latency_us
+    way = way_words(known$label[at], .env$segments, .env$bytes),
+    bandwidth_mb_s = .data$size_bytes / .data$latency_us
   )
 }
 
-#' "Pipelined ring (segment_bytes=1048576)" -> "Ring, 1 MiB": the panel says the rest
+#' "Pipelined ring (...)" -> "Ring, 1 MiB": the panel says the rest
 #' @noRd
-way_words <- function(label) {
+way_words <- function(label, segments, bytes) {
   name <- capitalised(sub("^Pipelined ?", "", sub(" \\(.*", "", label)))
   name <- ifelse(name == "", "Library's choice", name)
-  bytes <- suppressWarnings(as.numeric(sub(".*segment_bytes=([0-9]+).*", "\\1", label)))
-  segments <- suppressWarnings(as.numeric(sub(".*segments=([0-9]+).*", "\\1", label)))
   case_when(
-    !is.na(bytes) & grepl("^Pipelined", label) ~ paste0(name, ", ", label_bytes(bytes)),
-    !is.na(segments) & segments > 1 ~ paste0(name, ", ", segments, " segments"), TRUE ~ name
+    !is.na(bytes) ~ paste0(name, ", ", label_bytes(bytes)),
+    segments > 1 ~ paste0(name, ", ", segments, " segments"),
+    TRUE ~ name
   )
 }
 

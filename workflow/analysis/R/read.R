@@ -178,9 +178,9 @@ several <- function(data, keys) {
 read_cells <- function(folder) {
   path <- file.path(folder, "cells.csv")
   if (!file.exists(path)) return(tibble(collective = character(), algorithm = character(), status = character()))
-  types <- readr::cols(.default = "c", nodes = "d", processes = "d", seconds = "d", peak_memory_mb = "d")
   # A results folder of an earlier version lacks the last columns.
-  suppressWarnings(readr::read_csv(path, col_types = types, progress = FALSE))
+  readr::read_csv(path, col_types = readr::cols(.default = "c"), progress = FALSE) |>
+    mutate(across(any_of(c("nodes", "processes", "seconds", "peak_memory_mb")), as.numeric))
 }
 
 #' Read a study with its medians

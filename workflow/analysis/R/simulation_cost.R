@@ -46,7 +46,7 @@ tables_of_simulation_cost <- function(results) {
 #' @noRd
 describe_simulation_cost <- function(results) {
   cost <- summarise_simulation_cost(results)
-  most <- filter(cost, .data$processes == suppressWarnings(max(.data$processes)))
+  most <- filter(cost, .data$processes == max(.data$processes, -Inf))
   if (nrow(most) == 0) return(character())
   costliest <- pmap(most[c("costliest", "collective", "max_seconds")], function(costliest, collective, max_seconds) {
     paste0(

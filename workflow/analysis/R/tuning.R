@@ -540,7 +540,7 @@ decide_all <- function(results) {
   found <- bind_rows(no_decisions(), found)
   places <- results$study$places
   at <- match(paste(found$collective, found$mapping, sep = "\r"), paste(places$collective, places$mapping, sep = "\r"))
-  most <- suppressWarnings(max(as.numeric(results$cells$nodes), 1, na.rm = TRUE))
+  most <- max(1, results$cells[["nodes"]], na.rm = TRUE)
   found$nodes <- ifelse(places$spread[at], places$nodes[at], most)
   found$mapping <- places$mapped[at]
   relocate(found, "nodes", .after = "mapping")
