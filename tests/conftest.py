@@ -68,8 +68,12 @@ class Checkout:
 
     def collstudy(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run the Python part's command line."""
+        return self.python("-m", "collstudy", *arguments)
+
+    def python(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run Python with the checkout's modules."""
         return subprocess.run(
-            [sys.executable, "-m", "collstudy", *arguments], cwd=self.folder, capture_output=True, text=True, timeout=600,
+            [sys.executable, *arguments], cwd=self.folder, capture_output=True, text=True, timeout=600,
             check=False, env={**os.environ, "PYTHONPATH": str(self.folder / "workflow")},
         )  # fmt: skip
 

@@ -62,6 +62,23 @@ def test_measure_rerun_change(checkout: Checkout) -> None:
     assert (checkout.folder / MEASURED).read_bytes() == first
 
 
+def test_the_scheduler_does_not_look_again_each_second(checkout: Checkout) -> None:
+    """Timers of Snakemake's rate limit multiply with the jobs that have ended."""
+    script = (
+        "import sys, threading\n"
+        "started, start = [], threading.Timer.start\n"
+        "threading.Timer.start = lambda timer: (started.append(timer), start(timer))\n"
+        "from collstudy.cli.main import main\n"
+        "try:\n    main(sys.argv[1:])\n"
+        "finally:\n    print('timers', len(started))\n"
+    )
+    words = ("-c", script, "run", "--studies", "tiny", "--")
+    assert "timers 0" in checkout.python(*words, MEASURED).stdout
+    shutil.rmtree(checkout.folder / "results")
+    limited = checkout.python(*words, "--max-jobs-per-timespan", "9/1s", "--", MEASURED).stdout
+    assert "timers" in limited and "timers 0" not in limited
+
+
 def test_without_a_target_everything_is_made(checkout: Checkout) -> None:
     """The root's Snakefile includes the workflow's, and an included file has no say in the default target."""
     printed = run(checkout, "--dry-run")
