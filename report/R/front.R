@@ -98,11 +98,7 @@ show_studies <- function(report) {
 study_line <- function(study, report) {
   facts <- c(paste0("@sec-", study$id), kind_of_numbers(study), if (NROW(study$cells) > 0) cells_words(study))
   answer <- study$silent %||% report$front$findings[[study$name]]
-  # The title stands before it already.
-  if (length(answer) == 1 && !is.na(answer) && startsWith(answer, study_title(study))) {
-    answer <- sub("^[,:] *", "", substring(answer, nchar(study_title(study)) + 1))
-    answer <- paste0(toupper(substr(answer, 1, 1)), substring(answer, 2))
-  }
+  if (length(answer) == 1 && !is.na(answer)) answer <- without_title(study, answer)
   paste0(
     "- **", md(study_title(study)), "** (", paste(facts, collapse = "; "), ")",
     if (length(answer) == 1 && !is.na(answer)) paste0(": ", md(answer)) else "."

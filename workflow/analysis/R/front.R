@@ -166,7 +166,7 @@ front_extremes <- function(rows) {
     "smallest for ", say(best), ")", if (sum(many) > 1) ", among those with at least 30 cells"
   )
   by_machine <- if (length(machines) > 1) {
-    paste0("By machine the default loses ", and_list(paste0(format_pct(loss), " on ", within_text(names(machines)))))
+    paste0("On average the default is slower by ", and_list(paste0(format_pct(loss), " on ", within_text(names(machines)))))
   }
   sentence <- paste(c(by_machine, extremes), collapse = "; ")
   if (nzchar(sentence)) paste0(capitalised(sentence), ".")
@@ -257,10 +257,10 @@ front_transfer <- function(studies) {
   better <- sum(rule < wide$default - 0.5)
   paste0(
     if (better > nrow(wide) / 2) "Rules carry over between machines" else "Rules have to be decided on each machine",
-    ": a rule learned on the other machines is faster than the default on ", better, " of ", nrow(wide), " (time over ",
-    "that of the fastest algorithm, with the rule and with the default: ",
+    ": with a rule learned on the other machines, the mean distance to the fastest algorithm is smaller than with the ",
+    "default on ", better, " of ", nrow(wide), " (",
     and_list(paste0(
-      format_pct(rule), " and ", format_pct(wide$default), " on ",
+      format_pct(rule), " instead of ", format_pct(wide$default), " on ",
       within_text(coalesce(unname(labels[wide$machine]), wide$machine))
     )), ")."
   )
