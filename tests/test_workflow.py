@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import csv
+import html
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -268,12 +271,25 @@ def test_from_the_question_to_the_report(checkout: Checkout) -> None:
     barrier = "  - {collective: barrier, algorithms: [default, linear], mappings: [core], processes: [2, 4, 6], iterations: 3, warmup: 1}\n"
     checkout.write("config/studies/tiny.yaml", TINY.replace("[2, 4]", "[2, 4, 6]") + barrier)
     run(checkout)
-    html = "".join(page.read_text() for page in (checkout.folder / "results" / "report").glob("*.html"))
-    assert "A tiny study" in html and "simulated" in html and "SimGrid" in html
+    pages = "".join(page.read_text() for page in (checkout.folder / "results" / "report").glob("*.html"))
+    assert "A tiny study" in pages and "simulated" in pages and "SimGrid" in pages
     pdf = checkout.folder / "results" / "report" / "report.pdf"
     text = subprocess.run(["pdftotext", pdf, "-"], capture_output=True, text=True, check=True).stdout
     assert "A tiny study" in text and "simulated" in text
     assert "Nothing to be done" in run(checkout)
+    # Snakemake's own report has the main figures: drawing, category (the study) and the caption that the index gives.
+    run(checkout, "--report", "own.html")
+    own = (checkout.folder / "own.html").read_text()
+    shown, categories = (
+        json.JSONDecoder().raw_decode(own, own.index(text) + len(text) - 1)[0]
+        for text in ("var results = {", "var categories = {")
+    )
+    captions = {row["id"]: row["caption"] for row in rows(checkout, "results/tiny/figures/index.csv")}
+    assert {"bcast-decision-map", "barrier-decision-map"} <= {Path(name).stem for name in shown}
+    for name, figure in shown.items():
+        assert base64.b64encode((checkout.folder / name).read_bytes()).decode() in figure["data_uri"]
+        assert html.unescape(re.sub("<[^>]+>", "", figure["caption"])).strip() == captions[Path(name).stem]
+    assert list(categories) == ["tiny"]
     # A cell that fails is in the report with its reason; the other results stay, and the run ends with its name.
     launcher = checkout.write("bin/smpirun", FAULTY.format(real=shutil.which("smpirun")))
     launcher.chmod(0o755)
@@ -285,5 +301,5 @@ def test_from_the_question_to_the_report(checkout: Checkout) -> None:
     done = checkout.snakemake(environment={"PATH": path, "FAULT": "crash"})
     assert done.returncode != 0
     assert "failed: tiny: bcast linear mapping core processes 4: crash" in done.stdout + done.stderr
-    html = "".join(page.read_text() for page in (checkout.folder / "results" / "report").glob("*.html"))
-    assert "crash: smpirun ended with exit status 139" in " ".join(html.split())
+    pages = "".join(page.read_text() for page in (checkout.folder / "results" / "report").glob("*.html"))
+    assert "crash: smpirun ended with exit status 139" in " ".join(pages.split())

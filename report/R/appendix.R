@@ -55,7 +55,7 @@ claims_of <- function(study) {
     if (NROW(study$answer) > 0) label_of("tbl", study, "answer"), paste0("sec-", study$id)
   )))
   decided <- if (identical(study$about$chapter, "tuning")) "decided" else "tuning"
-  judged <- list(list(sentences = study$told, floats = paste0("sec-", study$id, "-", decided)))
+  judged <- list(list(sentences = study$tuned, floats = paste0("sec-", study$id, "-", decided)))
   do.call(rbind, lapply(c(front, judged, parts), function(part) {
     said <- part$sentences[part$sentences$claim %in% TRUE, ]
     if (nrow(said) == 0) return(NULL)

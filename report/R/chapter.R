@@ -32,7 +32,7 @@ show_no_results <- function(study) {
   ))
   if (is.null(study$about)) return(invisible(NULL))
   show_study_question(study)
-  emit_table(paste0("tbl-", study$id, "-grid"), grid_table(study), "What the study asks for.")
+  emit_table(paste0("tbl-", study$id, "-grid"), grid_table(study), "Algorithms, mappings, process counts and message sizes of the study.")
 }
 
 show_study_question <- function(study) {
@@ -63,6 +63,7 @@ show_chapter_head <- function(study) {
 show_study_answer <- function(study) {
   if (!is.null(study$silent)) return(paragraph(md(study$silent)))
   found <- study$sentences$text[study$sentences$section %in% "answer"]
+  found <- without_title(study, found)
   if (length(found) == 1) paragraph(md(found))
   if (length(found) > 1) emit(paste0("- ", md(found), collapse = "\n"))
   if (NROW(study$answer) == 0) return(invisible(NULL))
@@ -77,10 +78,17 @@ show_study_answer <- function(study) {
   )))
 }
 
+#' Sentences without the study's title at their beginning, where the title stands before them already.
+without_title <- function(study, text) {
+  titled <- startsWith(text, study_title(study))
+  rest <- sub("^( [(]simulated[)])?[,:] *", "", substring(text, nchar(study_title(study)) + 1))
+  ifelse(titled, paste0(toupper(substr(rest, 1, 1)), substring(rest, 2)), text)
+}
+
 show_how_measured <- function(study) {
   emit("## How it was measured {#sec-", study$id, "-how}")
   paragraph(measured_sentences(study))
-  emit_table(paste0("tbl-", study$id, "-grid"), grid_table(study), "What the study asks for.", algorithm_labels(study))
+  emit_table(paste0("tbl-", study$id, "-grid"), grid_table(study), "Algorithms, mappings, process counts and message sizes of the study.", algorithm_labels(study))
   show_status(study)
 }
 
@@ -125,7 +133,7 @@ repeat_sentence <- function(study) {
          stop_sentence(study))
 }
 
-#' The barrier between calls, where it is not the library's default: it leaks into the number.
+#' The barrier between calls, where it is not the library's default: its exit skew biases the latency.
 barrier_sentence <- function(barriers) {
   if (length(barriers) == 0) return(NULL)
   paste0(
@@ -209,7 +217,7 @@ show_status <- function(study) {
   bad <- cells[cells$status != "measured", ]
   if (nrow(bad) == 0) {
     done <- if (study$simulated) "simulated" else "measured"
-    return(paragraph("All ", nrow(cells), " cells that the study asks for were ", done, "."))
+    return(paragraph("All ", nrow(cells), " cells of the study were ", done, "."))
   }
   counts <- table(bad$status)
   callout("warning", "Cells without a number", paste0(

@@ -19,16 +19,19 @@ show_answer <- function(report) {
 show_front_table <- function(front) {
   if (NROW(front$table) == 0) return(invisible(NULL))
   table <- as.data.frame(front$table)
-  table$study <- paste0("@sec-", slug(table$study))
+  table$machine <- paste0(
+    md(table$machine), ifelse(table$numbers == "simulated", " (simulated)", ""), ", @sec-", slug(table$study)
+  )
+  table <- table[setdiff(names(table), c("study", "numbers"))]
   headers <- c(
-    "Machine", "Chapter", "Numbers", "Collective", "Cells", "Default slower by more than 5 % (% of cells)",
-    "Its regret, geometric mean (%)", "In one cell of ten above (%)", "Best other algorithm", "Regret of that (%)"
+    "Machine, chapter", "Collective", "Cells", "Default slower by more than 5 % (% of cells)",
+    "Default: geometric mean (%)", "Default: 90th percentile (%)", "Best other algorithm", "Its geometric mean (%)"
   )
   emit_table("tbl-answer", table, paste0(
-    "The library's default against the fastest measured algorithm of each cell. Regret is how much slower a choice is; ",
-    "the best other algorithm is the one with the least regret if it were used in every cell.",
+    "Slow-down of the library's default against the fastest measured algorithm of each cell, in percent of the latter's ",
+    "latency; beside it the other algorithm that would do best if it were used for every cell.",
     if (front$left_out > 0) paste0(" ", count_of(front$left_out, "further row"), " in the chapters.")
-  ), raw = "study", headers = headers)
+  ), raw = "machine", headers = headers)
 }
 
 #' The figure of the study of all machines; without one, the decision map of the study that tells most.
@@ -58,7 +61,7 @@ show_advice <- function(report) {
     return(paragraph(if (isTRUE(report$front$judged > 0)) {
       "Keep the library's default: no rule of this report has a clear gain on cells that were not used to decide it."
     } else {
-      "Keep the library's default for now: no rules were judged on cells that were not used to decide them."
+      "No rule of this report was judged on cells that were not used to decide it, so there is no reason to replace the default."
     }))
   }
   emit(paste0("- ", md(c(advice$sentence, advice$others, advice$verified)), collapse = "\n"))
@@ -70,11 +73,11 @@ show_advice <- function(report) {
     paragraph(code(file.path(place, "README.md")), " has the commands for the other formats.")
   }
   if (!is.null(advice$ask)) {
-    paragraph("Which algorithm that is for a call, on what evidence, and how to force it:")
+    paragraph("This command names the algorithm for one call, its evidence, and the options of `mpirun` that select it:")
     emit(paste0("```\n", advice$ask, "\n```"))
   }
   if (length(advice$files) == 0) {
-    paragraph("The rules themselves are in ", code(file.path(place, "decisions.csv")), ".")
+    paragraph("All rules are in ", code(file.path(place, "decisions.csv")), ".")
   }
 }
 
@@ -88,18 +91,14 @@ show_trust <- function(report) {
 }
 
 show_studies <- function(report) {
-  emit(paste(vapply(report$studies, study_line, ""), collapse = "\n"))
+  emit(paste(vapply(report$studies, study_line, "", report), collapse = "\n"))
 }
 
 #' "- **Title** (Section 2; measured, imported; 1 234 cells): what it found."
-study_line <- function(study) {
+study_line <- function(study, report) {
   facts <- c(paste0("@sec-", study$id), kind_of_numbers(study), if (NROW(study$cells) > 0) cells_words(study))
-  answer <- study$silent %||% study$sentences$text[study$sentences$section %in% "answer"][1]
-  # The title stands before it already.
-  if (length(answer) == 1 && !is.na(answer) && startsWith(answer, study_title(study))) {
-    answer <- sub("^[,:] *", "", substring(answer, nchar(study_title(study)) + 1))
-    answer <- paste0(toupper(substr(answer, 1, 1)), substring(answer, 2))
-  }
+  answer <- study$silent %||% report$front$findings[[study$name]]
+  if (length(answer) == 1 && !is.na(answer)) answer <- without_title(study, answer)
   paste0(
     "- **", md(study_title(study)), "** (", paste(facts, collapse = "; "), ")",
     if (length(answer) == 1 && !is.na(answer)) paste0(": ", md(answer)) else "."

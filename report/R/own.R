@@ -1,7 +1,7 @@
 # A chapter that somebody wrote: config/studies/<study>.qmd, knitted before the generated chapter or in its place. The
 # functions that such a text uses are documented in docs/adding.md.
 
-#' What own texts asked for: the labels that they show (which the generated chapter then leaves out), and what is missing.
+#' What own texts use: the labels that they show (which the generated chapter then leaves out), and what is missing.
 #' `shown` are the labels of all figures and tables of the report so far, `bare` the studies without a generated chapter.
 own_text <- new.env()
 own_text$labels <- character()

@@ -1,4 +1,4 @@
-# The parts of a chapter: each has a heading, sentences, figures and tables, told by their section (sentences.csv, index.csv).
+# The parts of a chapter: each has a heading, sentences, figures and tables, selected by their section (sentences.csv, index.csv).
 
 #' One part of a chapter.
 #' @param key Last part of the heading's label; NULL: no heading.
@@ -111,25 +111,31 @@ parts_of_traces <- function(study) {
 show_parts <- function(study, parts = parts_of(study)) for (part in parts) show_part(study, part)
 
 show_part <- function(study, part) {
-  if (!is.null(part$key)) emit(strrep("#", part$depth), " ", md(part$title), " {#sec-", study$id, "-", part$key, "}")
-  if (!is.null(part$none)) paragraph(part$none)
-  if (nrow(part$sentences) > 0) {
-    notes <- !part$sentences$claim %in% TRUE
-    if (any(notes)) paragraph(paste(md(part$sentences$text[notes]), collapse = " "))
-    if (any(!notes)) paragraph(paste(md(part$sentences$text[!notes]), collapse = " "))
-  }
   # On paper one figure stands for a collective, the map of the fastest where there is one, and tables that fill pages are
-  # left to the data package.
+  # left to the data package. The figure of all machines is on the front page.
   models <- part$depth == 3 && grepl("-(models|latency)$", part$key %||% "")
+  atlas <- identical(study$about$chapter, "atlas")
   long <- vapply(part$tables$file, function(file) NROW(read_table(file.path(study$folder, file))) > paper_rows, TRUE)
-  on_paper <- seq_len(nrow(part$figures)) == 1 & !models
-  tables_on_paper <- !long & !models
-  for (i in seq_len(nrow(part$figures))) screen_only(!on_paper[i], show_figure(study, part$figures[i, ]))
-  for (i in seq_len(nrow(part$tables))) screen_only(!tables_on_paper[i], show_table(study, part$tables[i, ]))
-  left <- c(
-    if (any(!on_paper)) count_of(sum(!on_paper), "figure"), if (any(!tables_on_paper)) count_of(sum(!tables_on_paper), "table")
-  )
-  if (length(left)) paper_only(paragraph("On the pages and in the data package: ", and_list(left), " more."))
+  on_paper <- seq_len(nrow(part$figures)) == 1 & !models & !atlas
+  tables_on_paper <- !long & !models & !(atlas & part$tables$id %in% "atlas-import-checks")
+  screen_only(is.null(part$none) && !any(on_paper, tables_on_paper) && nrow(part$sentences) == 0, {
+    if (!is.null(part$key)) emit(strrep("#", part$depth), " ", md(part$title), " {#sec-", study$id, "-", part$key, "}")
+    if (!is.null(part$none)) paragraph(part$none)
+    notes <- !part$sentences$claim %in% TRUE
+    show_sentences(part$sentences$text[notes])
+    show_sentences(part$sentences$text[!notes])
+    for (i in seq_len(nrow(part$figures))) screen_only(!on_paper[i], show_figure(study, part$figures[i, ]))
+    for (i in seq_len(nrow(part$tables))) screen_only(!tables_on_paper[i], show_table(study, part$tables[i, ]))
+    left <- c(
+      if (any(!on_paper)) count_of(sum(!on_paper), "figure"), if (any(!tables_on_paper)) count_of(sum(!tables_on_paper), "table")
+    )
+    if (length(left)) paper_only(paragraph("Further on the HTML page and in the data package: ", and_list(left), "."))
+  })
+}
+
+#' A paragraph, or a list where there are many sentences.
+show_sentences <- function(text) {
+  if (length(text) > 3) emit(paste0("- ", md(text), collapse = "\n")) else if (length(text)) paragraph(paste(md(text), collapse = " "))
 }
 
 #' The most rows of a table that is printed.

@@ -10,7 +10,7 @@ read_report <- function() {
   studies <- lapply(report$studies, function(name) read_study(report, name))
   ready <- Filter(has_results, studies)
   if (length(ready) > 0) report$front <- collanalysis::describe_front(vapply(ready, function(s) s$folder, ""))
-  # Most informative first; those without results last, in the order in which they were asked for.
+  # Most informative first; those without results last, in the order in which they were selected.
   names <- vapply(studies, function(s) s$name, "")
   report$studies <- lapply(studies[order(match(names, report$front$order))], function(study) {
     study$silent <- report$front$silent[[study$name]]
@@ -53,7 +53,7 @@ read_study <- function(report, name) {
     figures = read_index(folder, "figures/index.csv", figure_columns), tables = tables[!answer, ],
     answer = if ("answer" %in% tables$id) read_table(file.path(folder, tables$file[tables$id %in% "answer"])),
     sentences = read_index(folder, "sentences.csv", sentence_columns),
-    told = read_index(folder, "tuning/sentences.csv", sentence_columns)
+    tuned = read_index(folder, "tuning/sentences.csv", sentence_columns)
   )
   study$problems <- c(broken, problems_of(study))
   study

@@ -14,6 +14,7 @@ decimals_of <- function(x, name) {
   x <- abs(x[is.finite(x) & x != 0])
   if (length(x) == 0 || all(x == round(x))) return(0)
   if (grepl("(mape|regret|best)_pct$", name)) return(1)
+  if (grepl("(slower|changed|mean|median|p90|p99|max|costs|winner)_pct$", name)) return(if (max(x) >= 1000) 0 else 1)
   if (grepl("_pct$", name)) return(2)
   if (grepl("^(coef|slope|r_squared|intercept)", name)) return(if (max(x) < 0.1) 4 else 3)
   if (max(x) >= 1e4) return(0)
@@ -119,16 +120,19 @@ format_words <- function(column, name, labels) {
   column <- as.character(column)
   known <- !is.na(column)
   if (name == "model") column[known] <- relabel(column[known], collanalysis::model_labels())
+  if (name == "collective") column[known] <- relabel(column[known], collective_titles)
   if (name %in% c("model", "term", "held_out")) column <- gsub("_", " ", column, fixed = TRUE)
   if (!name %in% c("mapping", "collective", "study")) column[known] <- relabel(column[known], labels)
   column
 }
 
-#' Columns that say nothing: empty ones, and the study and collective where they are the same in every row.
+#' Columns that say nothing: empty ones, the study and collective where they are the same in every row, and `simulated`
+#' where nothing is.
 drop_columns <- function(table) {
   empty <- vapply(table, function(column) all(is.na(column)), TRUE)
   same <- vapply(table, function(column) length(unique(column)) <= 1, TRUE) & names(table) %in% c("study", "collective")
-  table[!(empty | same)]
+  measured <- names(table) == "simulated" & vapply(table, function(column) !any(column %in% c(TRUE, "TRUE")), TRUE)
+  table[!(empty | same | measured)]
 }
 
 #' A data frame as a pipe table: numbers to the right, the width of the dashes as the width of the column (where a
@@ -187,8 +191,8 @@ cut_note <- function(rows, most, file) {
 emit_rows <- function(table, labels, raw, headers) {
   wide <- ncol(table) > 7 || sum(nchar(headers)) > 80
   emit("::: {.table-scroll", if (nrow(table) > 30) " .long", "}")
-  # A table that fits on a page stays in one piece; one that does not would be printed over itself.
-  long <- nrow(table) > 30 || sum(nchar(unlist(table)), na.rm = TRUE) > 2500
+  # A short table stays in one piece; one that does not fit on a page would be printed over itself.
+  long <- nrow(table) > 8 || sum(nchar(unlist(table)), na.rm = TRUE) > 2500
   emit(typst_only(paste0(
     "#block(width: 100%, breakable: ", if (long) "true" else "false", ")[",
     if (wide) "#set text(size: 8.8pt); #set table(inset: (x: 3.5pt, y: 3pt))"

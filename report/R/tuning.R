@@ -8,16 +8,20 @@ show_regret <- function(study) {
     "collective", "split", "mapping", "policy", "geometric_mean_pct", "mean_pct", "median_pct", "p90_pct", "p99_pct",
     "max_pct", "cells"
   )]
-  screen_only(nrow(table) > paper_rows, emit_table(paste0("tbl-", study$id, "-tuning-regret"), table, caption_of(study, paste(
+  caption <- caption_of(study, paste(
     "Regret of each policy against the best measured algorithm, on process counts not used to decide.",
     "best-single: the algorithm other than the default that is best on average on the deciding counts."
-  ))))
+  ))
+  show <- function(rows, id) emit_table(paste0("tbl-", study$id, id), rows, caption)
+  if (nrow(table) <= paper_rows) return(show(table, "-tuning-regret"))
+  screen_only(TRUE, show(table, "-tuning-regret"))
+  paper_only(show(table[table$mapping %in% "all", setdiff(names(table), "mapping")], "-tuning-regret-paper"))
 }
 
 #' What was decided, and how good it is; `key` makes the label of the heading.
 show_decided <- function(study, title, key) {
   emit("## ", title, " {#sec-", study$id, "-", key, "}")
-  if (nrow(study$told) > 0) paragraph(paste(md(study$told$text), collapse = " "))
+  if (nrow(study$tuned) > 0) emit(paste0("- ", md(study$tuned$text), collapse = "\n"))
   show_regret(study)
   show_sampling(study)
 }

@@ -21,6 +21,14 @@ rule analyse_study:
         tables=RESULTS / "{study}" / "tables" / "index.csv",
         models=RESULTS / "{study}" / "models" / "index.csv",
         figures=RESULTS / "{study}" / "figures" / "index.csv",
+        # For `snakemake --report`: the first figure of every section, each with its caption beside it.
+        main=report(
+            directory(RESULTS / "{study}" / "figures" / "main"),
+            patterns=["{figure}.svg"],
+            caption="../report/figure.rst",
+            category="{study}",
+            labels={"figure": "{figure}"},
+        ),
         sentences=RESULTS / "{study}" / "sentences.csv",
     log:
         "logs/analyse/{study}.log",

@@ -13,7 +13,7 @@
 #' @noRd
 atlas_rows <- function(results) {
   if (!is.null(results$atlas)) return(results$atlas)
-  rows <- results$rows
+  rows <- label_machines(results$rows, results$study$machine_labels)
   # Two ranks send one message whatever the algorithm is called.
   rows <- rows[!rows$collective %in% c(point_to_point, applications) & rows$processes > 2, ]
   rows <- bind_rows(rows[0, ], map(unname(split(rows, rows$machine)), rows_in_place))
@@ -35,6 +35,15 @@ atlas_rows <- function(results) {
     mutate(
       rank_class = 2^round(log2(.data$processes)), size_class = 4^round(log2(pmax(.data$size_bytes, 1)) / 2)
     )
+}
+
+#' Machines by their labels; by their names where two of them share one
+#' @noRd
+label_machines <- function(rows, labels) {
+  labels <- unlist(labels)
+  labels <- labels[!labels %in% labels[duplicated(labels)]]
+  if (length(labels) == 0) return(rows)
+  mutate(rows, machine = coalesce(unname(labels[.data$machine]), .data$machine))
 }
 
 #' By how much the default is wrong, by machine and collective
@@ -184,7 +193,7 @@ tables_atlas <- function(results) {
 plot_atlas <- function(results) {
   rows <- summarise_atlas(atlas_rows(results))
   rows <- mutate(rows,
-    where = ifelse(.data$simulated %in% TRUE, paste0(.data$machine, " (simulated)"), .data$machine),
+    where = machine_name(.data$machine, .data$simulated),
     collective = collective_word(.data$collective)
   )
   # Within each machine the worst on top.
@@ -198,7 +207,9 @@ plot_atlas <- function(results) {
       aes(xmin = times(.data$median_pct), xmax = times(.data$p90_pct)), linewidth = 1.6, colour = "grey45"
     ) +
     geom_point(aes(times(.data$geometric_mean_pct)), size = 2.6, colour = "#D55E00") +
-    facet_grid(rows = vars(.data$where), scales = "free_y", space = "free_y") +
+    facet_grid(
+      rows = vars(.data$where), scales = "free_y", space = "free_y", labeller = ggplot2::label_wrap_gen(16)
+    ) +
     scale_y_discrete(labels = words) +
     scale_x_log10(
       breaks = c(1, 1.5, 2, 3, 5, 10, 20, 50, 100),
@@ -229,7 +240,7 @@ describe_atlas_answer <- function(results) {
   map_chr(split(found, factor(found$machine, unique(found$machine))), function(rows) {
     worst <- rows[which.max(rows$geometric_mean_pct), ]
     paste0(
-      worst$machine, if (worst$simulated %in% TRUE) " (simulated)", ": the default is slower than the best measured ",
+      machine_name(worst$machine, worst$simulated), ": the default is slower than the best measured ",
       "algorithm by ", format_pct(worst$geometric_mean_pct), " for ", collective_word(worst$collective),
       " (geometric mean over ", format_number(worst$cells), " cells; by more than ", format_pct(worst$p90_pct),
       " in one of ten)",

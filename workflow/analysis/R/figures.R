@@ -7,6 +7,19 @@ write_figures <- function(figures, folder, study) {
   figures <- purrr::discard(figures, function(figure) is.data.frame(figure$plot$data) && nrow(figure$plot$data) == 0)
   index <- bind_rows(none, map_dfr(figures, function(figure) write_figure(figure, folder, study)))
   write_table(index, file.path(folder, "figures", "index.csv"))
+  write_main_figures(index, folder)
+}
+
+#' The first figure of every section with its caption as reStructuredText: what `snakemake --report` shows
+#' @noRd
+write_main_figures <- function(index, folder) {
+  main <- file.path(folder, "figures", "main")
+  unlink(main, recursive = TRUE)
+  dir.create(main, recursive = TRUE)
+  index <- distinct(index, .data$section, .keep_all = TRUE)
+  file.copy(file.path(folder, index$file), main)
+  captions <- gsub("([\\\\*`_|])", "\\\\\\1", index$caption)
+  purrr::walk2(captions, file.path(main, paste0(index$id, ".rst")), writeLines)
 }
 
 # A chapter of its own has figures of its own.

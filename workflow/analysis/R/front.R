@@ -9,7 +9,7 @@
 #'   p90_pct, best_other, best_other_geometric_mean_pct), `left_out` (its rows that are not shown), `advice` (list: see
 #'   [advise_front()]), `judged` (number of machines and collectives whose rules were judged), `trust`
 #'   (sentences), `silent` (list by study: the sentence about one that can tell
-#'   no algorithms apart),
+#'   no algorithms apart), `findings` (list by study: one sentence about what it found),
 #'   `order` (names of the studies, most informative first).
 #' @examples
 #' folder <- tempfile()
@@ -31,6 +31,7 @@ describe_front <- function(folders) {
     left_out = nrow(rows) - nrow(shown), advice = advise_front(studies, rows),
     judged = nrow(front_gains(studies, rows)), trust = front_trust(studies, rows),
     silent = purrr::compact(setNames(map(studies, describe_two_ranks), map_chr(studies, "name"))),
+    findings = purrr::compact(setNames(map(studies, front_finding), map_chr(studies, "name"))),
     order = front_order(studies, rows)
   )
 }
@@ -103,8 +104,8 @@ front_question <- function(studies) {
   if (length(studies) == 1 && !is.null(studies[[1]]$about$question)) return(studies[[1]]$about$question)
   if (any(map_lgl(studies, function(study) !is.null(study$by_collective)))) {
     return(paste(
-      "Where does an MPI library's default choose a slower algorithm for a collective operation than it could, how",
-      "much does that cost, and what helps?"
+      "Does an MPI library select the fastest algorithm for each collective operation by default, how much time is lost",
+      "where it does not, and what can a user do about it?"
     ))
   }
   studies[[1]]$about$question %||% ""
@@ -122,42 +123,53 @@ pool_front <- function(rows) {
 front_answer <- function(rows, studies) {
   measured <- rows[!rows$simulated, ]
   simulated <- rows[rows$simulated, ]
-  told <- c(
+  sentences <- c(
     if (nrow(measured) > 0) c(front_overall(measured), front_extremes(measured)),
     front_rules(studies, measured), front_transfer(studies),
     if (nrow(simulated) > 0) paste("Simulated, not measured:", lower_first(front_overall(simulated)))
   )
   # Studies of another question (an application, a ladder) have answers of their own.
-  if (length(told) == 0) told <- head(unlist(map(studies, "answers")), 5)
-  if (length(told) == 0) "No study of this report compares the library's default with another algorithm." else told
+  if (length(sentences) == 0) sentences <- head(unlist(map(studies, "answers")), 5)
+  if (length(sentences) == 0) return("No study of this report compares the library's default with another algorithm.")
+  sentences
 }
 
 front_overall <- function(rows) {
   pooled <- pool_front(rows)
   machines <- unique(rows$machine)
   paste0(
-    if (length(machines) > 1) paste0("On ", length(machines), " machines (", and_list(machines), ")") else
-      paste("On", machines),
-    " the default is more than 5 % slower than the fastest measured algorithm in ", format_pct(pooled$slower_pct),
-    " of ", format_number(pooled$cells, 6), " cells (collective, mapping, processes, message size); over all cells it ",
-    "is ", format_pct(pooled$geometric_mean_pct), " slower (geometric mean)."
+    "On ", if (length(machines) > 1) paste0(length(machines), " machines (", and_list(within_text(machines)), ")") else
+      within_text(machines),
+    " the default takes ", format_pct(pooled$geometric_mean_pct),
+    " longer than the fastest measured algorithm (geometric mean) and is more than 5 % slower in ",
+    format_pct(pooled$slower_pct), " of ", format_number(pooled$cells, 6), " cells. A cell is one combination of ",
+    "collective, mapping, number of processes and message size."
   )
 }
 
 front_extremes <- function(rows) {
-  if (nrow(rows) < 2) return(NULL)
-  say <- function(row) paste(collective_word(row$collective), "on", row$machine)
+  machines <- split(rows, factor(rows$machine, unique(rows$machine)))
+  loss <- map_dbl(machines, function(machine) pool_front(machine)$geometric_mean_pct)
   # A handful of cells is no extreme of a machine, where others have many.
   many <- rows$cells >= 30
   if (sum(many) > 1) rows <- rows[many, ]
+  say <- function(row) {
+    paste0(
+      collective_word(row$collective), if (length(machines) > 1) paste0(" on ", within_text(row$machine)), " (",
+      format_pct(row$geometric_mean_pct)
+    )
+  }
   worst <- rows[which.max(rows$geometric_mean_pct), ]
   best <- rows[which.min(rows$geometric_mean_pct), ]
-  paste0(
-    "It is furthest from the fastest", if (sum(many) > 1) " (of the combinations with at least 30 cells)", " for ",
-    say(worst), ": ", format_pct(worst$geometric_mean_pct),
-    " slower, and more than ", format_pct(worst$p90_pct), " in one cell of ten; it is closest for ", say(best), ": ",
-    format_pct(best$geometric_mean_pct), "."
+  extremes <- if (nrow(rows) > 1) paste0(
+    "the loss is largest for ", say(worst), "; more than ", format_pct(worst$p90_pct), " in a tenth of the cells) and ",
+    "smallest for ", say(best), ")", if (sum(many) > 1) ", among those with at least 30 cells"
   )
+  by_machine <- if (length(machines) > 1) {
+    paste0("On average the default is slower by ", and_list(paste0(format_pct(loss), " on ", within_text(names(machines)))))
+  }
+  sentence <- paste(c(by_machine, extremes), collapse = "; ")
+  if (nzchar(sentence)) paste0(capitalised(sentence), ".")
 }
 
 #' What rules are worth that were decided on other process counts
@@ -167,14 +179,17 @@ front_rules <- function(studies, rows) {
   if (nrow(gains) == 0) return(NULL)
   clear <- gains[gains$gain_low_pct > 0, ]
   if (nrow(clear) == 0) {
-    return("Rules that were decided on half of the process counts gain nothing that is clear on the other half.")
+    return(paste(
+      "Selecting algorithms by rules has no clear gain: rules decided on half of the process counts are not",
+      "significantly faster than the default on the other half."
+    ))
   }
   best <- clear[which.max(clear$gain_low_pct), ]
   paste0(
-    "Rules that were decided on half of the process counts and judged on the other half are clearly faster than the ",
-    "default in ", nrow(clear), " of ", nrow(gains), " combinations of machine and collective, most of all for ",
-    collective_word(best$collective), " on ", best$machine, ", where the default takes ", format_gain(best),
-    " longer."
+    "Rules that select the algorithm by process count and message size are significantly faster than the default in ",
+    nrow(clear), " of ", nrow(gains), " combinations of machine and collective, on process counts that were not used ",
+    "to decide them. The largest gain is for ", collective_word(best$collective), " on ", within_text(best$machine),
+    ": the default takes ", format_gain(best), " longer than the rules."
   )
 }
 
@@ -240,15 +255,14 @@ front_transfer <- function(studies) {
     pivot_wider(names_from = "policy", values_from = "geometric_mean_pct")
   rule <- wide[["rule of the other machines"]]
   better <- sum(rule < wide$default - 0.5)
-  worse <- sum(rule > wide$default + 0.5)
   paste0(
-    "A rule learned on the other machines is closer to the fastest than the default on ", better, " of ", nrow(wide),
-    " machines", if (worse > 0) paste0(" and further from it on ", worse), " (",
-    paste0(
-      coalesce(labels[wide$machine], wide$machine), ": ", format_pct(rule), " slower than the fastest, the default ",
-      format_pct(wide$default),
-      collapse = "; "
-    ), ")."
+    if (better > nrow(wide) / 2) "Rules carry over between machines" else "Rules have to be decided on each machine",
+    ": with a rule learned on the other machines, the mean distance to the fastest algorithm is smaller than with the ",
+    "default on ", better, " of ", nrow(wide), " (",
+    and_list(paste0(
+      format_pct(rule), " instead of ", format_pct(wide$default), " on ",
+      within_text(coalesce(unname(labels[wide$machine]), wide$machine))
+    )), ")."
   )
 }
 
@@ -260,32 +274,41 @@ front_transfer <- function(studies) {
 #'   `verified` (what fresh launches gave); NULL where no rules have a clear gain.
 #' @noRd
 advise_front <- function(studies, rows) {
-  gains <- filter(front_gains(studies, rows), .data$gain_low_pct > 0) |>
+  gains <- front_gains(studies, rows)
+  judged <- nrow(gains)
+  gains <- filter(gains, .data$gain_low_pct > 0) |>
     arrange(.data$simulated, desc(.data$gain_low_pct))
   if (nrow(gains) == 0) return(NULL)
   best <- gains[1, ]
   study <- studies[[match(best$study, map_chr(studies, "name"))]]
   files <- list.files(file.path(study$folder, "tuning"), "[.](rules|json|sh)$")
+  where <- function(rows) {
+    paste(
+      collective_word(rows$collective), "on", within_text(machine_name(rows$machine, rows$simulated))
+    )
+  }
+  others <- gains[-1, ][seq_len(min(4, nrow(gains) - 1)), ]
   list(
     study = best$study,
     sentence = paste0(
-      "On ", best$machine, if (best$simulated) " (simulated)", ", use rules by process count and message size for ",
-      collective_word(best$collective), ": the default takes ", format_gain(best), " longer than they do, over ",
-      format_number(best$cells, 6), " cells of process counts that did not decide them."
+      "Replace the default by tuned rules for ", where(best), ": it takes ", format_gain(best), " longer than they do, ",
+      "over ", format_number(best$cells, 6), " cells of process counts that were not used to decide them."
     ),
-    others = if (nrow(gains) > 1) paste0(
-      "The gain is clear as well for ",
-      and_list(paste0(
-        collective_word(gains$collective), " on ", gains$machine, ifelse(gains$simulated, " (simulated)", ""), " (",
-        map_chr(seq_len(nrow(gains)), function(i) format_gain(gains[i, ])), ")"
-      )[-1][seq_len(min(4, nrow(gains) - 1))]), "."
+    others = c(
+      if (nrow(others) > 0) paste0(
+        "The gain is clear as well for ", and_list(paste0(
+          where(others), ": ", format_pct(others$gain_pct), " [", sub(" %", "", format_pct(others$gain_low_pct)), ", ",
+          sub(" %", "", format_pct(others$gain_high_pct)), "]"
+        )), " (with 95 % intervals)."
+      ),
+      if (nrow(gains) < judged) "Elsewhere keep the default: no rule has a clear gain over it."
     ),
     files = files, command = tuning_command(study, files), ask = advise_command(study, best$collective),
     verified = front_verified(studies)
   )
 }
 
-#' How Open MPI is told of a rules file; NULL without one
+#' The command line by which Open MPI reads a rules file; NULL without one
 #' @noRd
 tuning_command <- function(study, files) {
   file <- grep("^openmpi-[^0-9].*[.]rules$", grep("^openmpi-han-", files, value = TRUE, invert = TRUE), value = TRUE)
@@ -316,7 +339,7 @@ front_verified <- function(studies) {
   })
   if (nrow(found) == 0) return(NULL)
   paste0(
-    "On fresh launches", ifelse(found$simulated, " (simulated)", ""), " on ", found$machine, ", the default takes ",
+    "On fresh launches on ", within_text(machine_name(found$machine, found$simulated)), ", the default takes ",
     map_chr(seq_len(nrow(found)), function(i) {
       if (is.na(found$gain_low_pct[i])) format_pct(found$gain_pct[i]) else format_gain(found[i, ])
     }), " longer than the rules file, over the ", format_number(found$cells, 6), " verified cells that it changes."
@@ -355,30 +378,30 @@ front_trust <- function(studies, rows) {
   })
   by_machine <- function(table, value) {
     table <- table |> group_by(.data$label) |> summarise(value = median(.data[[value]]))
-    and_list(paste0(format_pct(table$value), " on ", table$label))
+    and_list(paste0(format_pct(table$value), " on ", within_text(table$label)))
   }
   lacking <- map_dbl(studies, function(study) sum(study$cells$status != "measured"))
-  asked <- map_dbl(studies, function(study) NROW(study$cells))
+  selected <- map_dbl(studies, function(study) NROW(study$cells))
   imported <- unique(rows$machine[rows$numbers == "measured, imported"])
   c(
     if (NROW(agreement) > 0) paste0(
-      "Authors who measured the same cells of a machine differ by ", by_machine(agreement, "median_abs_difference_pct"),
-      " in the median, so a difference of a few percent is no finding here."
+      "Two authors' latencies of the same cells differ by ", by_machine(agreement, "median_abs_difference_pct"),
+      " (medians). Smaller differences between algorithms are not significant."
     ),
     if (length(imported) > 0) paste0(
-      "The numbers of ", and_list(imported), " are other authors' files, mostly with one launch for each cell: what ",
-      "varies between launches is not in them."
+      "The measurements on ", and_list(within_text(imported)), " were made by other authors, mostly with one launch per ",
+      "cell, so the variation between launches is unknown."
     ),
     if (nrow(accuracy) > 0) paste0(
-      "Simulated latencies are off by ", by_machine(accuracy, "median_abs_error_pct"), " in the median."
+      "Simulated latencies differ from measured ones by ", by_machine(accuracy, "median_abs_error_pct"), " (medians)."
     ),
     if (sum(lacking) > 0) paste0(
-      format_number(sum(lacking), 6), " of ", format_number(sum(asked), 6),
-      " cells have no number that can be used; the appendix says why."
+      format_number(sum(lacking), 6), " of ", format_number(sum(selected), 6),
+      " cells have no usable number; the appendix lists the reasons."
     ),
     paste(
-      "The fastest algorithm is the fastest of those that were measured, in the library's version that is named in",
-      "each chapter."
+      "The fastest algorithm is the fastest of the measured ones, in the version of the MPI library that its chapter",
+      "names."
     )
   )
 }
@@ -396,6 +419,18 @@ describe_two_ranks <- function(study) {
   paste0(
     study$about$title %||% study$name, ": two ranks cannot tell algorithms apart (between two ranks all of them send ",
     "the same messages), so this study decides nothing."
+  )
+}
+
+#' What a study found, in one sentence: the default's loss by collective, or the first sentence of its own answer
+#' @noRd
+front_finding <- function(study) {
+  found <- study$by_collective
+  if (is.null(found)) return(head(study$answers, 1))
+  paste0(
+    "the default takes longer than the fastest algorithm by ",
+    and_list(paste0(format_pct(found$geometric_mean_pct), " for ", collective_word(found$collective))),
+    " (geometric means)."
   )
 }
 

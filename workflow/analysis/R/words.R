@@ -56,6 +56,18 @@ and_list <- function(words) {
   paste(paste(utils::head(words, -1), collapse = ", "), "and", utils::tail(words, 1))
 }
 
+#' A machine's label, which says whether its numbers are simulated
+#' @noRd
+machine_name <- function(label, simulated) {
+  ifelse(simulated %in% TRUE & !grepl("simulated", label, ignore.case = TRUE), paste0(label, " (simulated)"), label)
+}
+
+#' A label within a sentence: "Two THIN nodes" -> "two THIN nodes"
+#' @noRd
+within_text <- function(label) {
+  sub("^(One|Two|Three|Four|Five|Six|Seven|Eight|Nine|Ten) ", "\\L\\1 ", label, perl = TRUE)
+}
+
 #' "(simulated)" for captions
 #' @noRd
 simulated_note <- function(study) if (study$simulated) " (simulated)" else ""

@@ -244,7 +244,7 @@ def publish(job: Job, pages: Path, files: dict[str, Path]) -> None:
 def render_quarto(job: Job, renderer: Renderer) -> tuple[Path, dict[str, Path]]:
     """Render both formats with Quarto; what it only warns of (a reference that does not resolve) is an error.
 
-    Quarto's HTML is one self-contained page; it is both index.html of the folder and, if asked for, report.html.
+    Quarto's HTML is one self-contained page; it is both index.html of the folder and, by option, report.html.
     """
     pages = job.build / "pages"
     pages.mkdir()
@@ -292,7 +292,7 @@ def pandoc_command(renderer: Renderer, target: str, output: str) -> list[str]:
         "--metadata", "link-citations=true",
     ]  # fmt: skip
     if target == PAPER:
-        return [*common, "--to", "typst", "--toc-depth", "2", "--template", "theme/fallback.typst"]
+        return [*common, "--to", "typst", "--toc-depth", "1", "--template", "theme/fallback.typst"]
     page = ["--template", "theme/fallback.html", "--mathml", "--css", "theme/layout.css", "--css", "theme/report.css"]
     if target == SINGLE:
         return [

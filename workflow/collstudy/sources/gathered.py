@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.sources.source import Rows, Source
-from collstudy.study.config import Gathered
+from collstudy.study.config import Gathered, Study
 from collstudy.study.work import Work, canonical
 
 
@@ -22,22 +22,26 @@ class GatheredSource(Source):
         return []
 
     def members(self) -> list[str]:
-        """The studies available on this computer; a run leaves the others out and reports them."""
+        """Names of the studies available on this computer; a run leaves the others out and reports them."""
+        return [study.name for study in self._studies()]
+
+    def _studies(self) -> list[Study]:
         # Imported here: the package finds the kinds of sources by importing this module.
         from collstudy.sources import source_of
 
         assert isinstance(self.study.source, Gathered)
         found = [self.context.configuration.study(name) for name in self.study.source.gather]
-        return [study.name for study in found if not source_of(study, self.context).absent()]
+        return [study for study in found if not source_of(study, self.context).absent()]
 
     def describe(self) -> dict[str, Any]:
-        """The gathered studies."""
+        """The gathered studies, and the labels of their machines."""
         return {
             "collectives": {},
             "decisions": {},
             "how": {"suite": "", "suite_version": "", "mpi": "", "mpi_version": "", "simulator": "", "simulator_version": ""},
             "cells": hashlib.sha256(canonical(self.members())).hexdigest(),
             "gathered": self.members(),
+            "machine_labels": {study.machine.name: study.machine.label for study in self._studies()},
         }  # fmt: skip
 
     def inputs(self) -> list[Path]:

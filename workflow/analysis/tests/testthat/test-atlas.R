@@ -59,3 +59,11 @@ test_that("the chapter has tables, a figure and sentences that name the machines
   told <- readr::read_csv(file.path(folder, "sentences.csv"), show_col_types = FALSE)
   expect_match(told$text[told$section == "answer"], "^a: the default is slower", all = FALSE)
 })
+
+test_that("tables, figure and sentences have the labels of the machines, unless two share one", {
+  results <- atlas_of(machines())
+  results$study$machine_labels <- list(a = "Machine A", b = "Twin", c = "Twin")
+  expect_equal(unique(atlas_rows(results)$machine), c("Machine A", "b", "c"))
+  expect_match(describe_atlas_answer(results)[1], "^Machine A: ")
+  expect_equal(unique(plot_atlas(results)$data$where), c("Machine A", "b", "c"))
+})
