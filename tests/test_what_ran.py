@@ -161,6 +161,21 @@ def test_what_cannot_be_followed_is_one_sentence(
     assert done.stderr.count("\n") == 1 and message in done.stderr
 
 
+def test_fortran_is_one_sentence(tmp_path: Path) -> None:
+    bindings = Path("/usr/lib/x86_64-linux-gnu/libmpi_mpifh.so.40")
+    if not bindings.exists():
+        pytest.skip("no Fortran bindings of Debian's Open MPI")
+    source = tmp_path / "bound.c"
+    source.write_text(
+        "void mpi_init_(int *); void mpi_finalize_(int *);\nint main(void) { int e; mpi_init_(&e); mpi_finalize_(&e); }"
+    )
+    linked = [bindings, "-Wl,--unresolved-symbols=ignore-in-shared-libs"]
+    subprocess.run(["gcc", "-o", tmp_path / "bound", source, *linked], check=True)
+    done, _ = what_ran(tmp_path, "/usr/bin/mpirun", "-n", "1", "./bound")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert "the program is a Fortran program: Open MPI's Fortran functions bypass" in done.stderr
+
+
 def test_mpich_says_calls_and_sizes_alone(tmp_path: Path) -> None:
     if "mpich" not in mpis():
         pytest.skip("no MPICH")

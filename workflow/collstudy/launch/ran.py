@@ -142,15 +142,15 @@ def what_ran(words: list[str], folder: Path, limit_s: float, log: TextIO) -> Out
             execute(command, limit_s, log, environment, folder)
         except LaunchFailed as failed:
             problem = str(failed)
-        files = ranks_in(Path(name), words, problem)
+        files = ranks_in(Path(name), words, folder, problem)
         rows = rows_of(files, launcher.mpi)
         if not problem:
             problem = next((f"rank {file.rank} did not reach MPI_Finalize" for file in files if not file.ended), "")
         return Outcome(rows, files[0].texts.get(1, ""), problem)
 
 
-def ranks_in(folder: Path, words: list[str], problem: str) -> list[RankFile]:
-    """The files of all ranks. Raises StudyError, in one sentence, if the program cannot be followed."""
+def ranks_in(folder: Path, words: list[str], started_in: Path, problem: str) -> list[RankFile]:
+    """The files of all ranks of a command. Raises StudyError, in one sentence, if the program cannot be followed."""
     if (folder / "spawned").exists():
         raise StudyError("the program starts further ranks (MPI_Comm_spawn), which cannot be followed")
     first = next(iter(sorted(folder.glob("rank-*.trace"))), None)
@@ -158,17 +158,18 @@ def ranks_in(folder: Path, words: list[str], problem: str) -> list[RankFile]:
         return rank_files(folder, RankFile(first).size)
     if problem:
         raise StudyError(f"the program ended before MPI_Init returned: {problem}")
-    if is_fortran(words):
+    if is_fortran(words, started_in):
         raise StudyError(
             "the program is a Fortran program: Open MPI's Fortran functions bypass the C functions that are watched"
         )
     raise StudyError("the program does not use MPI, or another MPI library than the launcher's")
 
 
-def is_fortran(words: list[str]) -> bool:
+def is_fortran(words: list[str], folder: Path) -> bool:
     """Whether a program of the command is linked with Open MPI's Fortran bindings."""
-    programs = [found for word in words if Path(word).name not in LAUNCHERS and (found := shutil.which(word))]
-    for program in programs:
+    others = [word for word in words if Path(word).name not in LAUNCHERS and not word.startswith("-")]
+    found = [shutil.which(word) or shutil.which(str(folder / word)) for word in others]
+    for program in filter(None, found):
         done = subprocess.run(["ldd", program], capture_output=True, text=True, timeout=30, check=False)
         if re.search(r"libmpi_(mpifh|usempi)", done.stdout):
             return True
