@@ -102,6 +102,7 @@ parts_of_traces <- function(study) {
   c(
     list(
       part(study, "MPI calls of the applications", "static", "applications"),
+      part(study, "What faster collectives could gain", "account", "account"),
       part(study, "Traffic between ranks", "pairs", "pairs"), overview
     ),
     Filter(Negate(is_empty), dynamic), list(part(study, "What helps", "helps", "replays"))

@@ -291,7 +291,8 @@ tables_of_applications <- function(results) {
     if (is.null(application$trace)) return(NULL)
     bind_cols(application = application$label, select(summarise_operations(application$trace), !"collective"))
   })
-  replays <- mutate(summarise_replays(results), application = unname(labels[.data$application]))
+  replays <- summarise_replays(results)
+  if (nrow(replays) > 0) replays <- mutate(replays, application = unname(labels[.data$application]))
   tables <- list(
     listed("applications", "traces", summarise_traces(results), paste(
       "The traced applications: calls of all ranks, time from MPI_Init to MPI_Finalize, share of the ranks' time and",
@@ -305,6 +306,7 @@ tables_of_applications <- function(results) {
       "gather, scatter and allgather), time in the call (mean over ranks).", oversubscribed_note(results$study)
     ))
   )
+  tables <- c(tables, tables_of_accounts(results))
   if (nrow(replays) == 0) return(tables)
   machines <- filter(replays, .data$replay == "default")
   c(tables, list(

@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 from collstudy.base.errors import StudyError
-from collstudy.cli import draft, imports, measuring, running, sharing, studies, system, tuning
+from collstudy.cli import applications, draft, imports, measuring, running, sharing, studies, system, tuning
 
 #: One module for each group of commands.
-GROUPS = (studies, draft, running, measuring, tuning, sharing, imports, system)
+GROUPS = (studies, draft, running, measuring, tuning, applications, sharing, imports, system)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -77,6 +77,8 @@ class Call:
     cpu_start: int
     cpu_end: int
     numbers: tuple[int, ...]
+    #: What ran a collective (ran.c: `component|function|ranks|algorithms`); empty if it was not asked for.
+    ran: str = ""
 
 
 class RankFile:
@@ -97,6 +99,8 @@ class RankFile:
             )
         self.host = host.rstrip(b"\0").decode(errors="replace")
         self.names = ("", *names.rstrip(b"\0").decode().split())
+        #: Texts of ran.c by number: the first is the version of the library. Known after calls().
+        self.texts: dict[int, str] = {}
         #: Whether the rank reached MPI_Finalize, and whether the file ends inside of a record: known after calls().
         self.ended = False
         self.cut = False
@@ -107,7 +111,7 @@ class RankFile:
         unpack, last = RECORD.unpack_from, len(self.content) - RECORD.size
         names = self.names
         while offset <= last:
-            operation, _, listed, *fields = unpack(content, offset)
+            operation, ran, listed, *fields = unpack(content, offset)
             if operation == 0:
                 return
             if operation >= len(names):
@@ -126,15 +130,19 @@ class RankFile:
                     numbers += struct.unpack_from(f"={count}q", content, offset + i * size + 8)
                 offset += slots * size
             name = names[operation]
+            if name == "ran":
+                self.texts[ran] = struct.pack(f"={listed}q", *numbers).rstrip(b"\0").decode(errors="replace")
+                continue
             self.ended = name == "finalize"
             communicator, root, to, source, send_tag, receive_tag, request, sent, received, *times = fields
             yield Call(
-                name, communicator, root, to, source, send_tag, receive_tag, request, sent, received, *times, numbers
-            )
+                name, communicator, root, to, source, send_tag, receive_tag, request, sent, received, *times, numbers,
+                self.texts.get(ran, ""),
+            )  # fmt: skip
         self.cut = offset < len(content)
 
 
-class _Communicators:
+class Communicators:
     """Numbers of communicators in the order in which they are first seen, with their members."""
 
     def __init__(self, ranks: int):
@@ -142,11 +150,13 @@ class _Communicators:
         self.members: list[list[int]] = [list(range(ranks))]
 
     def created(self, identity: int, members: tuple[int, ...]) -> None:
+        """Note a communicator; the first note of it numbers it."""
         if identity not in self.index:
             self.index[identity] = len(self.members)
             self.members.append(list(members))
 
     def number(self, identity: int, path: Path) -> int:
+        """The number of a communicator: 0 is MPI_COMM_WORLD, -1 MPI_COMM_SELF. Raises StudyError if it was never created."""
         if identity not in self.index:
             raise StudyError(f"{path}: a call on an unknown communicator: the trace is damaged or mixed with another")
         return self.index[identity]
@@ -184,7 +194,7 @@ def collect(folder: Path, ranks: int, target: Path) -> dict[str, Any]:
     Raises StudyError for an invalid trace: a rank missing, another version, files of several runs.
     """
     files = rank_files(folder, ranks)
-    communicators = _Communicators(ranks)
+    communicators = Communicators(ranks)
     order: dict[int, dict[int, int]] = {}
     calls, longest, problems = 0, 0, []
     # Level 4: half a second for a million calls more than the fastest, and a third smaller.

@@ -18,6 +18,14 @@ static Record blank(enum operation operation) {
     return (Record){.operation = (uint16_t)operation, .root = NONE, .to = NONE, .from = NONE};
 }
 
+/* The record of a collective that has just returned. */
+static Record collective(enum operation operation, MPI_Comm comm) {
+    Record record = blank(operation);
+    record.communicator = communicator_id(comm);
+    record.ran = ran_number(comm, operation);
+    return record;
+}
+
 /* Collectives of intercommunicators have two groups, for which the format has no room: they are not recorded. */
 static bool is_inter(MPI_Comm comm) {
     int inter = 0;
@@ -29,9 +37,17 @@ static bool is_inter(MPI_Comm comm) {
 
 static void started(void) {
     int rank, size;
+    MPI_Comm parent;
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     PMPI_Comm_size(MPI_COMM_WORLD, &size);
+    PMPI_Comm_get_parent(&parent);
+    if (parent != MPI_COMM_NULL) {
+        /* A second MPI_COMM_WORLD, whose ranks have the numbers of those that are traced. */
+        trace_spawned();
+        return;
+    }
     trace_open(rank, size);
+    ran_open();
     communicator_id(MPI_COMM_WORLD);
     /* The clocks of the ranks agree to within a barrier from here on. */
     PMPI_Barrier(MPI_COMM_WORLD);
@@ -61,6 +77,19 @@ EXPORT int MPI_Finalize(void) {
     trace_leave(&call, &record, NULL, 0);
     trace_close();
     return PMPI_Finalize();
+}
+
+/* Started ranks are not traced (see started()). */
+EXPORT int MPI_Comm_spawn(const char *command, char *words[], int ranks, MPI_Info info, int root, MPI_Comm comm,
+                          MPI_Comm *created, int errors[]) {
+    trace_spawned();
+    return PMPI_Comm_spawn(command, words, ranks, info, root, comm, created, errors);
+}
+
+EXPORT int MPI_Comm_spawn_multiple(int count, char *commands[], char **words[], const int ranks[],
+                                   const MPI_Info infos[], int root, MPI_Comm comm, MPI_Comm *created, int errors[]) {
+    trace_spawned();
+    return PMPI_Comm_spawn_multiple(count, commands, words, ranks, infos, root, comm, created, errors);
 }
 
 /* Communicators -------------------------------------------------------------------------------------------------- */
@@ -436,10 +465,10 @@ EXPORT int MPI_Testsome(int count, MPI_Request requests[], int *ended, int indic
         return CALL;                                                                                                   \
     Call call = trace_enter();                                                                                         \
     int code = CALL;                                                                                                   \
-    Record record = blank(OPERATION);                                                                                  \
+    Record record = {0};                                                                                               \
     int me, size = 0;                                                                                                  \
     if (call.recorded) {                                                                                               \
-        record.communicator = communicator_id(COMM);                                                                   \
+        record = collective(OPERATION, COMM);                                                                          \
         size = communicator_size(COMM);                                                                                \
         PMPI_Comm_rank(COMM, &me);                                                                                     \
         (void)me, (void)size;                                                                                          \
@@ -561,8 +590,7 @@ EXPORT int MPI_Gatherv(OUT, void *in, const int counts[], const int places[], MP
                        MPI_Comm comm) {
     WITH_LISTS(1, comm, PMPI_Gatherv(out, out_count, out_type, in, counts, places, in_type, root, comm));
     if (call.recorded) {
-        record = blank(OP_gatherv);
-        record.communicator = communicator_id(comm);
+        record = collective(OP_gatherv, comm);
         record.root = root;
         if (me == root) {
             record.received = list_blocks(list, counts, in_type, size);
@@ -577,8 +605,7 @@ EXPORT int MPI_Scatterv(const void *out, const int counts[], const int places[],
                         MPI_Comm comm) {
     WITH_LISTS(1, comm, PMPI_Scatterv(out, counts, places, out_type, in, in_count, in_type, root, comm));
     if (call.recorded) {
-        record = blank(OP_scatterv);
-        record.communicator = communicator_id(comm);
+        record = collective(OP_scatterv, comm);
         record.root = root;
         if (me == root) {
             record.sent = list_blocks(list, counts, out_type, size);
@@ -591,8 +618,7 @@ EXPORT int MPI_Scatterv(const void *out, const int counts[], const int places[],
 
 static Record all_gathered(enum operation operation, const void *out, uint64_t mine, const int *counts,
                            MPI_Datatype in_type, int64_t *list, int me, int size, MPI_Comm comm) {
-    Record record = blank(operation);
-    record.communicator = communicator_id(comm);
+    Record record = collective(operation, comm);
     record.received = list_blocks(list, counts, in_type, size);
     record.sent = out == MPI_IN_PLACE ? (uint64_t)list[me] : mine;
     return record;
@@ -622,8 +648,7 @@ EXPORT int MPI_Iallgatherv(OUT, void *in, const int counts[], const int places[]
 
 static Record all_exchanged(enum operation operation, const void *out, const int *out_counts, MPI_Datatype out_type,
                             const int *in_counts, MPI_Datatype in_type, int64_t *list, int size, MPI_Comm comm) {
-    Record record = blank(operation);
-    record.communicator = communicator_id(comm);
+    Record record = collective(operation, comm);
     record.received = list_blocks(list + size, in_counts, in_type, size);
     record.sent = out == MPI_IN_PLACE ? list_blocks(list, in_counts, in_type, size)
                                       : list_blocks(list, out_counts, out_type, size);
@@ -661,8 +686,7 @@ EXPORT int MPI_Alltoallw(const void *out, const int out_counts[], const int out_
     WITH_LISTS(2, comm,
                PMPI_Alltoallw(out, out_counts, out_places, out_types, in, in_counts, in_places, in_types, comm));
     if (call.recorded) {
-        record = blank(OP_alltoallw);
-        record.communicator = communicator_id(comm);
+        record = collective(OP_alltoallw, comm);
         for (int i = 0; i < size; i++) {
             list[size + i] = (int64_t)bytes_of(in_counts[i], in_types[i]);
             list[i] = out == MPI_IN_PLACE ? list[size + i] : (int64_t)bytes_of(out_counts[i], out_types[i]);
@@ -678,8 +702,7 @@ EXPORT int MPI_Reduce_scatter(const void *out, void *in, const int counts[], MPI
                               MPI_Comm comm) {
     WITH_LISTS(1, comm, PMPI_Reduce_scatter(out, in, counts, type, op, comm));
     if (call.recorded) {
-        record = blank(OP_reduce_scatter);
-        record.communicator = communicator_id(comm);
+        record = collective(OP_reduce_scatter, comm);
         record.sent = list_blocks(list, counts, type, size);
         record.received = (uint64_t)list[me];
         listed = (uint32_t)size;

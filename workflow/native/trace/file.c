@@ -114,6 +114,13 @@ void trace_close(void) {
         fprintf(stderr, "libcolltrace: closing the trace: %s\n", strerror(errno));
 }
 
+void trace_spawned(void) {
+    char path[PATH_MAX];
+    const char *folder = getenv("COLLTRACE_FOLDER");
+    if (folder && snprintf(path, sizeof path, "%s/spawned", folder) < (int)sizeof path)
+        close(open(path, O_WRONLY | O_CREAT, 0644));
+}
+
 bool trace_is_open(void) {
     return trace.open;
 }
@@ -126,6 +133,7 @@ Call trace_enter(void) {
     Call call = {.recorded = trace.open && depth == 0};
     depth++;
     if (call.recorded) {
+        ran_begin();
         call.start = nanoseconds(CLOCK_MONOTONIC);
         int64_t since = call.start - last_end;
         call.cpu_start = since < SHORT_NS ? last_cpu_end + since : nanoseconds(CLOCK_THREAD_CPUTIME_ID);
@@ -139,23 +147,13 @@ static Record *next_slot(void) {
     return &trace.window[trace.used++];
 }
 
-void trace_leave(const Call *call, Record *record, const int64_t *list, uint32_t listed) {
-    depth--;
-    if (!call->recorded || !trace.open)
-        return;
-    record->start = call->start - trace.origin;
-    record->cpu_start = call->cpu_start;
-    record->listed = listed;
-    last_end = nanoseconds(CLOCK_MONOTONIC);
-    record->end = last_end - trace.origin;
-    int64_t took = last_end - call->start;
-    last_cpu_end = took < SHORT_NS ? call->cpu_start + took : nanoseconds(CLOCK_THREAD_CPUTIME_ID);
-    record->cpu_end = last_cpu_end;
+void trace_keep(const Record *record, const int64_t *list, uint32_t listed) {
     pthread_mutex_lock(&trace.lock);
     Record *slot = next_slot();
     if (slot) {
         uint16_t operation = record->operation;
-        memcpy((char *)slot + 8, (char *)record + 8, sizeof *slot - 8);
+        memcpy((char *)slot + 8, (const char *)record + 8, sizeof *slot - 8);
+        slot->ran = record->ran;
         slot->listed = listed;
         /* Last: a rank that dies before this line has not made the call. */
         __atomic_store_n(&slot->operation, operation, __ATOMIC_RELEASE);
@@ -171,4 +169,19 @@ void trace_leave(const Call *call, Record *record, const int64_t *list, uint32_t
     if (!slot)
         give_up("the trace cannot grow");
     pthread_mutex_unlock(&trace.lock);
+}
+
+void trace_leave(const Call *call, Record *record, const int64_t *list, uint32_t listed) {
+    depth--;
+    if (!call->recorded || !trace.open)
+        return;
+    record->start = call->start - trace.origin;
+    record->cpu_start = call->cpu_start;
+    record->listed = listed;
+    last_end = nanoseconds(CLOCK_MONOTONIC);
+    record->end = last_end - trace.origin;
+    int64_t took = last_end - call->start;
+    last_cpu_end = took < SHORT_NS ? call->cpu_start + took : nanoseconds(CLOCK_THREAD_CPUTIME_ID);
+    record->cpu_end = last_cpu_end;
+    trace_keep(record, list, listed);
 }

@@ -22,7 +22,7 @@
 /* Times are nanoseconds since the end of MPI_Init; cpu times are those of the calling thread. */
 typedef struct Record {
     uint16_t operation;
-    uint16_t unused;
+    uint16_t ran;          /* number of the text that says what ran, see ran.c; 0: unknown */
     uint32_t listed;       /* numbers in the slots that follow */
     uint64_t communicator; /* 0: MPI_COMM_WORLD; else the same on all of its members, see communicator.c */
     int32_t root;          /* rank in the communicator; NONE where the operation has none */
@@ -54,11 +54,22 @@ typedef struct Call {
 /* file.c */
 void trace_open(int rank, int size);
 void trace_close(void);
+/* Note in the folder of the traces that the program spawned processes, which are not traced. */
+void trace_spawned(void);
 bool trace_is_open(void);
 void trace_set_origin(void);
 Call trace_enter(void);
 /* Fill in the times and keep the record with its list. */
 void trace_leave(const Call *call, Record *record, const int64_t *list, uint32_t listed);
+/* Keep a record as it is, with its list. */
+void trace_keep(const Record *record, const int64_t *list, uint32_t listed);
+
+/* ran.c: the component and the algorithm that ran a collective; only if COLLTRACE_RAN is set. */
+void ran_open(void);
+/* A call begins: the algorithms seen before are not its own. */
+void ran_begin(void);
+/* The number of the text about the collective that just returned; 0: unknown. */
+uint16_t ran_number(MPI_Comm comm, enum operation operation);
 
 /* communicator.c */
 uint64_t communicator_id(MPI_Comm comm);

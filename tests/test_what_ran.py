@@ -1,0 +1,218 @@
+"""`./study what-ran`: what the library really ran, compared with what it was forced to and with what it says itself."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from collstudy.launch.openmpi import library, winning_component
+from collstudy.launch.toolchain import installed, mpi_environment, mpis, version_of
+from conftest import ROOT
+
+TESTS = Path(__file__).resolve().parent
+SHARED = ["--map-by", "core:OVERSUBSCRIBE", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
+#: The library of set-up, and the system's where it is another version.
+LAUNCHERS = {
+    version: path
+    for path in (library().mpirun, shutil.which("mpirun", path="/usr/bin"))
+    if path and (version := version_of([path, "--version"], r"\(Open MPI\) (\S+)", Path(path).parent))
+}
+with_launchers = pytest.mark.parametrize("mpirun", LAUNCHERS.values(), ids=LAUNCHERS)
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """tests/ran.c, built with the MPI library of the study."""
+    path = tmp_path_factory.mktemp("a program") / "ran"
+    subprocess.run([library().mpicc, "-o", path, TESTS / "ran.c"], check=True, env=mpi_environment())
+    return path
+
+
+def what_ran(
+    folder: Path, *words: str | Path, options: tuple[str, ...] = (), text: str | None = None
+) -> tuple[subprocess.CompletedProcess[str], list[dict[str, str]]]:
+    """Run the command as a user does; its output and the rows of its table."""
+    target = folder / "ran.csv"
+    target.unlink(missing_ok=True)
+    feed = {"input": text} if text else {"stdin": subprocess.DEVNULL}
+    done = subprocess.run(
+        [sys.executable, "-m", "collstudy", "what-ran", "--folder", folder, "--csv", "ran.csv", *options, "--", *words],
+        capture_output=True, text=True, timeout=120, check=False, env=mpi_environment(), cwd=ROOT, **feed,
+    )  # fmt: skip
+    rows = list(csv.DictReader(target.read_text().splitlines())) if target.exists() else []
+    assert not list(folder.glob(".what-ran-*"))
+    return done, rows
+
+
+def of(rows: list[dict[str, str]], collective: str) -> list[tuple[str, str, str, str]]:
+    return [
+        (row["communicator"], row["component"], row["algorithm"], row["known_by"])
+        for row in rows
+        if row["collective"] == collective
+    ]
+
+
+@with_launchers
+def test_calls_sizes_and_communicators(program: Path, tmp_path: Path, mpirun: Path) -> None:
+    done, rows = what_ran(tmp_path, mpirun, "-n", "4", *SHARED, program)
+    assert done.returncode == 0, done.stdout + done.stderr
+    seen = {(row["collective"], row["communicator"]): [0, set()] for row in rows}
+    for row in rows:
+        one = seen[row["collective"], row["communicator"]]
+        one[0] += int(row["calls"])
+        one[1] |= {int(row["min_bytes"]), int(row["max_bytes"])}
+    world = "MPI_COMM_WORLD of 4 ranks"
+    assert seen == {
+        ("bcast", world): [4, {65536, 8}],
+        ("allreduce", "2 communicators of 2 ranks"): [2, {20}],
+        ("alltoall", world): [1, {16}],
+        ("ibcast", world): [1, {8}],
+        ("barrier", world): [1, {0}],
+    }
+    assert of(rows, "ibcast") == [(world, "libnbc", "?", "component")]
+    # The library that ran is the launcher's.
+    version = next(version for version, path in LAUNCHERS.items() if path == mpirun)
+    assert f"library: Open MPI v{version}," in done.stdout
+
+
+@with_launchers
+@pytest.mark.parametrize(
+    ("settings", "bcast", "allreduce"),
+    [
+        ({"bcast": 1, "allreduce": 3}, "basic_linear", "recursivedoubling"),
+        (
+            {"bcast": 2, "bcast_algorithm_segmentsize": 1024, "bcast_algorithm_chain_fanout": 2, "allreduce": 1},
+            "chain[segment 1024, fan-out 2]",
+            "basic_linear (reduce basic_linear + bcast basic_linear)",
+        ),
+        (
+            {"bcast": 6, "allreduce": 2, "reduce": 5},
+            "binomial",
+            "nonoverlapping (reduce binomial + bcast binomial)",
+        ),
+    ],
+)
+def test_a_forced_algorithm_is_the_one_that_ran(
+    program: Path, tmp_path: Path, mpirun: Path, settings: dict[str, int], bcast: str, allreduce: str
+) -> None:
+    forced = ["--mca", "coll_tuned_use_dynamic_rules", "1"]
+    for name, value in settings.items():
+        forced += ["--mca", f"coll_tuned_{name}" + ("" if "_" in name else "_algorithm"), str(value)]
+    done, rows = what_ran(tmp_path, mpirun, "-n", "4", *SHARED, *forced, program)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert of(rows, "bcast") == [("MPI_COMM_WORLD of 4 ranks", "tuned", bcast, "call")]
+    assert of(rows, "allreduce") == [("2 communicators of 2 ranks", "tuned", allreduce, "call")]
+
+
+@with_launchers
+@pytest.mark.parametrize("chosen", [["coll_sm_priority", "90"], ["coll_sm_priority", "0"]])
+def test_the_component_is_the_one_that_open_mpi_selects(
+    program: Path, tmp_path: Path, mpirun: Path, chosen: list[str]
+) -> None:
+    options = [*SHARED, "--mca", *chosen, "--mca", "coll_base_verbose", "20"]
+    done, rows = what_ran(tmp_path, mpirun, "-n", "2", *options, program)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {component for _, component, _, _ in of(rows, "bcast")} == {winning_component(done.stdout)}
+
+
+@with_launchers
+def test_without_tuned_the_functions_of_basic_run(program: Path, tmp_path: Path, mpirun: Path) -> None:
+    # The component with the highest priority there, libnbc, has no blocking collectives.
+    done, rows = what_ran(tmp_path, mpirun, "-n", "2", *SHARED, "--mca", "coll", "basic,libnbc,self", program)
+    assert done.returncode == 0, done.stdout + done.stderr
+    world = "MPI_COMM_WORLD of 2 ranks"
+    assert of(rows, "bcast") == [(world, "basic", "basic_linear", "call")]
+    assert of(rows, "allreduce") == [("2 communicators of 1 rank", "self", "allreduce_intra", "table")]
+
+
+def test_a_rank_that_dies_leaves_what_it_did(program: Path, tmp_path: Path) -> None:
+    done, rows = what_ran(tmp_path, library().mpirun, "-n", "2", program, "die")
+    assert done.returncode == 2 and "the table has what ran before: crash: mpirun ended with" in done.stderr
+    assert {row["collective"] for row in rows} == {"bcast"}
+
+
+def test_a_program_that_hangs_is_ended(program: Path, tmp_path: Path) -> None:
+    done, rows = what_ran(tmp_path, library().mpirun, "-n", "2", program, "hang", options=("--limit", "6"))
+    assert done.returncode == 2 and "time limit: not finished after 6 s" in done.stderr
+    assert {row["collective"] for row in rows} == {"bcast"}
+
+
+@pytest.mark.parametrize(
+    ("words", "text", "message"),
+    [
+        (["PROGRAM"], None, "starts no MPI ranks: it has none of mpirun, "),
+        (["MPIRUN", "-n", "1", "PROGRAM", "silent"], None, "the program does not use MPI, or another MPI library"),
+        (["MPIRUN", "-n", "1", *SHARED, "PROGRAM", "spawn"], None, "the program starts further ranks (MPI_Comm_spawn)"),
+        (["MPIRUN", "-n", "1", "no-such-program"], None, "the program ended before MPI_Init returned: "),
+        (["MPIRUN", "-n", "1", "PROGRAM"], "input\n", "standard input: programs run without it"),
+        (["no-such-folder/mpirun", "-n", "1", "PROGRAM"], None, "no-such-folder/mpirun: not found"),
+    ],
+)
+def test_what_cannot_be_followed_is_one_sentence(
+    program: Path, tmp_path: Path, words: list[str], text: str | None, message: str
+) -> None:
+    known = {"PROGRAM": str(program), "MPIRUN": str(library().mpirun)}
+    done, rows = what_ran(tmp_path, *(known.get(word, word) for word in words), text=text)
+    assert done.returncode == 2 and not rows
+    assert done.stderr.count("\n") == 1 and message in done.stderr
+
+
+def test_fortran_is_one_sentence(tmp_path: Path) -> None:
+    bindings = Path("/usr/lib/x86_64-linux-gnu/libmpi_mpifh.so.40")
+    if not bindings.exists():
+        pytest.skip("no Fortran bindings of Debian's Open MPI")
+    source = tmp_path / "bound.c"
+    source.write_text(
+        "void mpi_init_(int *); void mpi_finalize_(int *);\nint main(void) { int e; mpi_init_(&e); mpi_finalize_(&e); }"
+    )
+    linked = [bindings, "-Wl,--unresolved-symbols=ignore-in-shared-libs"]
+    subprocess.run(["gcc", "-o", tmp_path / "bound", source, *linked], check=True)
+    done, _ = what_ran(tmp_path, "/usr/bin/mpirun", "-n", "1", "./bound")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert "the program is a Fortran program: Open MPI's Fortran functions bypass" in done.stderr
+
+
+def test_mpich_says_calls_and_sizes_alone(tmp_path: Path) -> None:
+    if "mpich" not in mpis():
+        pytest.skip("no MPICH")
+    program = tmp_path / "ran"
+    mpich = installed("mpich")
+    subprocess.run([mpich.mpicc, "-o", program, TESTS / "ran.c"], check=True, env=mpich.environment())
+    done, rows = what_ran(tmp_path, mpich.mpirun, "-n", "2", program)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {(row["component"], row["algorithm"], row["known_by"]) for row in rows} == {("?", "?", "-")}
+    assert {row["collective"]: row["calls"] for row in rows} == {
+        "bcast": "4", "allreduce": "2", "alltoall": "1", "ibcast": "1", "barrier": "1",
+    }  # fmt: skip
+    assert "known by -: this library does not show what ran" in done.stdout
+
+
+PYTHON = """
+from mpi4py import MPI
+
+world = MPI.COMM_WORLD
+data = bytearray(1000)
+world.Bcast(data, root=0)
+world.Barrier()
+"""
+
+
+@with_launchers
+def test_a_program_in_python(tmp_path: Path, mpirun: Path) -> None:
+    uv = ROOT / ".study" / "uv" / "bin" / "uv"
+    command = [uv, "pip", "install", "--quiet", "--no-deps", "--require-hashes", "--python", sys.executable]
+    command += ["--target", tmp_path / "lib", "-r", ROOT / "envs" / "mpi4py.lock"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        pytest.skip(f"no mpi4py from the package index: {done.stderr[-300:]}")
+    (tmp_path / "program.py").write_text(PYTHON)
+    words = [mpirun, "-n", "2", *SHARED, "-x", f"PYTHONPATH={tmp_path / 'lib'}", sys.executable, "program.py"]
+    done, rows = what_ran(tmp_path, *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [(row["collective"], row["calls"], row["max_bytes"], row["known_by"]) for row in rows] == [
+        ("bcast", "1", "1000", "call"), ("barrier", "1", "0", "call"),
+    ]  # fmt: skip

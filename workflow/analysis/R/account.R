@@ -1,0 +1,163 @@
+# What faster collectives could gain a traced application at most: how long its ranks wait for the last one to arrive at
+# a collective, which no algorithm changes, and how long the collective takes after that.
+
+#' Below this share of the run time, collectives are not worth tuning.
+#' @noRd
+little_pct <- 1
+
+#' Collective operations of a trace
+#'
+#' The n-th collective of a communicator is one operation of all of its ranks. Its transfer begins when the last rank
+#' arrives and ends when the last rank returns; what a rank spends in the call before is waiting.
+#'
+#' @param trace List from [read_trace()].
+#' @return Tibble, one row per blocking operation on a communicator of several ranks: ranks, communicator, operation,
+#'   size_bytes (largest of its ranks), start_us (the last arrival), end_us (the last return), time_us and waiting_us
+#'   (sums over its ranks).
+#' @noRd
+read_operations <- function(trace) {
+  members <- lengths(trace$about$trace$communicators)
+  trace$calls |>
+    filter(
+      !.data$operation %in% c(point_to_point_calls, silent_calls), .data$communicator >= 0,
+      members[.data$communicator + 1] > 1
+    ) |>
+    group_by(.data$rank, .data$communicator) |>
+    mutate(number = row_number()) |>
+    ungroup() |>
+    # A non-blocking one moves its data after the call.
+    filter(!startsWith(.data$operation, "i")) |>
+    group_by(.data$communicator, .data$number) |>
+    mutate(last_us = max(.data$start_us), waiting_us = pmin(.data$end_us, .data$last_us) - .data$start_us) |>
+    summarise(
+      ranks = members[.data$communicator[1] + 1], operation = .data$operation[1], size_bytes = max(.data$size_bytes),
+      time_us = sum(.data$end_us - .data$start_us), waiting_us = sum(.data$waiting_us),
+      start_us = .data$last_us[1], end_us = max(.data$end_us), .groups = "drop"
+    ) |>
+    select(!"number")
+}
+
+#' Length of the union of intervals
+#' @noRd
+covered <- function(start, end) {
+  order <- order(start)
+  start <- start[order]
+  before <- c(-Inf, utils::head(cummax(end[order]), -1))
+  sum(pmax(0, end[order] - pmax(start, before)))
+}
+
+run_us <- function(trace) trace$about$trace$seconds * 1e6
+
+#' The account of an application: its collectives, and what each could gain
+#'
+#' @inheritParams read_operations
+#' @return Tibble, a row per number of ranks of the communicator, operation and class of message sizes, most to gain
+#'   first: ranks, communicators (their number), operation, size_bytes (lower end of the class: 0, 1, 2, 4, ...),
+#'   operations, time_pct, waiting_pct, transfer_pct (of the run time, mean over all ranks), gain_pct (of the run time:
+#'   the time in which at least one such operation transfers). No rows for a partial trace.
+#' @noRd
+account_of <- function(trace) {
+  if (!isTRUE(trace$about$trace$complete)) return(tibble())
+  all <- trace$about$trace$ranks * run_us(trace)
+  read_operations(trace) |>
+    mutate(size_bytes = ifelse(.data$size_bytes < 1, 0, 2^floor(log2(pmax(.data$size_bytes, 1))))) |>
+    group_by(.data$ranks, .data$operation, .data$size_bytes) |>
+    summarise(
+      communicators = n_distinct(.data$communicator), operations = n(), time_pct = 100 * sum(.data$time_us) / all,
+      waiting_pct = 100 * sum(.data$waiting_us) / all, transfer_pct = .data$time_pct - .data$waiting_pct,
+      gain_pct = 100 * covered(.data$start_us, .data$end_us) / run_us(trace), .groups = "drop"
+    ) |>
+    relocate("communicators", .after = "ranks") |>
+    arrange(desc(.data$gain_pct))
+}
+
+#' The most that all collectives together could gain, in percent of the run time
+#' @noRd
+most_gain_pct <- function(trace) {
+  found <- read_operations(trace)
+  100 * covered(found$start_us, found$end_us) / run_us(trace)
+}
+
+#' Accounts of all applications; NULL where ranks shared cores, because then times are not those of the collectives
+#' @noRd
+accounts <- function(results) {
+  if (isTRUE(results$study$how$oversubscribed)) return(NULL)
+  found <- map_dfr(results$applications, function(application) {
+    rows <- if (!is.null(application$trace)) account_of(application$trace)
+    if (NROW(rows) > 0) bind_cols(application = application$label, rows)
+  })
+  if (nrow(found) > 0) found
+}
+
+account_columns <- paste(
+  "Blocking collectives on communicators of several ranks. Waiting: until the last rank arrives; transfer: the rest of",
+  "the time in the call; both as a mean over the ranks, of the run time. Gain at most: the time in which at least one",
+  "rank is still in the call after the last one has arrived, which a perfect algorithm would save if waiting stayed",
+  "the same."
+)
+
+tables_of_accounts <- function(results) {
+  found <- accounts(results)
+  if (is.null(found)) return(list())
+  list(listed("account", "cells", found, paste("Collectives by communicator size and message size.", account_columns)))
+}
+
+figures_of_accounts <- function(results) {
+  found <- accounts(results)
+  if (is.null(found)) return(list())
+  list(figure("account", "cells", plot_account(found), paste(
+    "Share of the run time that the collectives take, for those with most to gain.", account_columns
+  ), height = 2 + 1.8 * n_distinct(found$application)))
+}
+
+plot_account <- function(found) {
+  rows <- found |>
+    group_by(.data$application) |>
+    slice_max(.data$gain_pct, n = 8, with_ties = FALSE) |>
+    ungroup() |>
+    mutate(
+      application = factor(.data$application, unique(found$application)),
+      cell = paste0(.data$operation, ", ", label_bytes(.data$size_bytes), ", ", .data$ranks, " ranks"),
+      cell = factor(.data$cell, rev(unique(.data$cell)))
+    ) |>
+    pivot_longer(c("waiting_pct", "transfer_pct"), names_to = "kind", values_to = "pct") |>
+    mutate(kind = factor(.data$kind, c("waiting_pct", "transfer_pct"), c("waiting for the last rank", "transfer")))
+  ggplot(rows, aes(.data$pct, .data$cell, fill = .data$kind)) +
+    geom_col(width = 0.75) +
+    facet_wrap(vars(.data$application), scales = "free_y", ncol = 1) +
+    scale_fill_manual(values = c("waiting for the last rank" = "#999999", transfer = "#0072B2")) +
+    scale_x_continuous("Share of the run time (%)", expand = expansion(c(0, 0.05))) +
+    scale_y_discrete(NULL) +
+    labs(title = "Time in collectives") + theme_study()
+}
+
+#' What faster collectives could gain, in sentences
+#'
+#' @param results List from [read_results()].
+#' @return Character vector, a sentence for each application with a complete trace; none where ranks shared cores.
+#' @noRd
+describe_accounts <- function(results) {
+  if (isTRUE(results$study$how$oversubscribed)) return(character())
+  unlist(map(unname(results$applications), function(application) {
+    trace <- application$trace
+    if (is.null(trace) || !isTRUE(trace$about$trace$complete)) return(NULL)
+    rows <- account_of(trace)
+    most <- if (nrow(rows)) most_gain_pct(trace) else 0
+    if (most < little_pct) {
+      return(paste0(
+        application$label, " on ", application$ranks, " ranks hardly communicates by collectives: perfect ones would ",
+        "save at most ", format_pct(most), " of its run time, so tuning them is not worth it."
+      ))
+    }
+    first <- rows[1, ]
+    paste0(
+      application$label, " on ", application$ranks, " ranks spends ", format_pct(sum(rows$time_pct)),
+      " of its run time in blocking collectives, ", format_pct(sum(rows$waiting_pct)),
+      " waiting for the last rank to arrive and ", format_pct(sum(rows$transfer_pct)), " in the transfer. ",
+      "Perfect collectives would save at most ", format_pct(most), " of the run time, most of it (",
+      format_pct(first$gain_pct), ") in ", first$operation, " of ",
+      if (first$size_bytes > 0) paste(label_bytes(first$size_bytes), "or more (less than twice as much)") else "no data",
+      " on ", first$ranks, " ranks."
+    )
+  }))
+}

@@ -1,0 +1,81 @@
+# Three ranks. World: rank 1 is 30 us late at an allreduce that ends 10 us after it; a barrier without a late rank. The
+# communicator of ranks 0 and 1: a broadcast whose root leaves before the other rank arrives.
+account_trace <- function(complete = TRUE) {
+  row <- function(rank, operation, start_us, end_us, communicator = 0, bytes = 8) {
+    tibble::tibble(rank, operation, start_us, end_us, communicator, bytes)
+  }
+  calls <- dplyr::bind_rows(
+    row(0, "init", 0, 0), row(0, "allreduce", 0, 40), row(0, "ibcast", 41, 42), row(0, "barrier", 100, 105, bytes = 0),
+    row(0, "bcast", 200, 205, 1, 4096), row(0, "allreduce", 300, 400, 2),
+    row(1, "init", 0, 0), row(1, "allreduce", 30, 40), row(1, "ibcast", 41, 42), row(1, "barrier", 100, 105, bytes = 0),
+    row(1, "bcast", 220, 240, 1, 4096),
+    row(2, "init", 0, 0), row(2, "allreduce", 10, 38), row(2, "ibcast", 41, 42), row(2, "barrier", 100, 105, bytes = 0)
+  ) |> dplyr::mutate(
+    cpu_us = 0, compute_us = 0, root = -1, to = -1, from = -1, sent_bytes = .data$bytes, received_bytes = .data$bytes
+  )
+  folder <- tempfile("trace")
+  dir.create(folder)
+  readr::write_csv(dplyr::select(calls, !"bytes"), file.path(folder, "calls.csv.gz"), na = "")
+  about <- list(failure = "", trace = list(
+    ranks = 3, calls = nrow(calls), seconds = 1e-3, complete = complete,
+    communicators = list(list(0, 1, 2), list(0, 1), list(0))
+  ))
+  jsonlite::write_json(about, file.path(folder, "about.json"), auto_unbox = TRUE)
+  read_trace(folder)
+}
+
+test_that("waiting ends when the last rank arrives, and transfer is what follows", {
+  account <- account_of(account_trace())
+  expect_equal(account$operation, c("bcast", "allreduce", "barrier"))
+  # Communicators of one rank and non-blocking collectives are left out.
+  expect_equal(account$ranks, c(2, 3, 3))
+  expect_equal(account$size_bytes, c(4096, 8, 0))
+  expect_equal(account$operations, c(1, 1, 1))
+  expect_equal(account$gain_pct, c(2, 1, 0.5))
+  # Sums over ranks of 3 x 1000 us: allreduce waits 30 and 20 us and then takes 10 + 10 + 8.
+  expect_equal(account$waiting_pct, 100 * c(5, 50, 0) / 3000)
+  expect_equal(account$transfer_pct, 100 * c(20, 28, 15) / 3000)
+  expect_equal(most_gain_pct(account_trace()), 3.5)
+})
+
+test_that("operations at the same time are counted once", {
+  expect_equal(covered(c(0, 5, 20), c(10, 12, 21)), 13)
+  expect_equal(covered(c(0, 2), c(10, 4)), 10)
+  expect_equal(covered(numeric(), numeric()), 0)
+})
+
+results_of <- function(trace, oversubscribed = FALSE) {
+  list(
+    study = list(how = list(oversubscribed = oversubscribed)),
+    applications = list(one = list(name = "one", label = "One", ranks = 3, trace = trace))
+  )
+}
+
+test_that("the account says what is to be gained, or that there is nothing", {
+  said <- describe_accounts(results_of(account_trace()))
+  expect_match(said, "One on 3 ranks spends 3.9 % of its run time in blocking collectives, 1.8 % waiting .* and 2.1 % in")
+  expect_match(said, "at most 3.5 % of the run time, most of it \\(2.0 %\\) in bcast of 4 KiB")
+  long <- account_trace()
+  long$about$trace$seconds <- 1
+  expect_match(describe_accounts(results_of(long)), "hardly communicates by collectives: .* at most 0.0 %")
+  expect_length(tables_of_accounts(results_of(account_trace())), 1)
+  expect_s3_class(ggplot2::ggplot_build(figures_of_accounts(results_of(account_trace()))[[1]]$plot), "ggplot_built")
+})
+
+test_that("there is no account of a partial trace or of ranks that shared cores", {
+  expect_length(describe_accounts(results_of(account_trace(complete = FALSE))), 0)
+  expect_length(tables_of_accounts(results_of(account_trace(complete = FALSE))), 0)
+  expect_length(describe_accounts(results_of(account_trace(), oversubscribed = TRUE)), 0)
+  expect_length(figures_of_accounts(results_of(account_trace(), oversubscribed = TRUE)), 0)
+})
+
+test_that("a study whose traces are not replayed has tables, figures and an answer", {
+  results <- results_of(account_trace())
+  results$study$applications <- list(list(name = "one", label = "One"))
+  expect_equal(sapply(tables_of_applications(results), function(t) t$id), c(
+    "applications-traces", "applications-operations", "account-cells"
+  ))
+  expect_true("account-cells" %in% sapply(figures_of_applications(results), function(f) f$id))
+  expect_match(describe_answer(results), "One on 3 ranks spends")
+  expect_true("account" %in% sentences_of_applications(results)$section)
+})

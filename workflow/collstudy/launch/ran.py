@@ -1,0 +1,283 @@
+"""What ran in a program: for each communicator and collective the component and the algorithm of the MPI library.
+
+The program runs once with the trace library preloaded, which notes both (workflow/native/trace/ran.c).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
+
+from collstudy.base.errors import StudyError
+from collstudy.launch.execute import LaunchFailed, execute
+from collstudy.launch.toolchain import Mpi, installed, mpi_environment, version_of
+from collstudy.launch.tracefile import Call, Communicators, RankFile, is_collective, rank_files
+
+LAUNCHERS = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "srun")
+COLUMNS = ["communicator", "collective", "calls", "min_bytes", "max_bytes", "component", "algorithm", "known_by"]
+#: Values of `known_by` and what they mean.
+KNOWN_BY = {
+    "call": "the algorithm is a function of the library that was seen when it was called; its parameters are in brackets",
+    "table": "the component has one function for this collective, the one in the communicator's table",
+    "component": "only the component is known, from the communicator's table; it chooses inside of its own functions",
+    "nothing ran": "the call returned without calling an algorithm, for example because there was no data",
+    "-": "this library does not show what ran",
+}
+#: Components that have one function for each collective, which calls none of the shared algorithms.
+ONE_FUNCTION = ("basic", "sm", "self", "inter")
+
+
+@dataclass(frozen=True)
+class Launcher:
+    """The launcher in a command: its position and file, and the name of its MPI library."""
+
+    position: int
+    path: Path
+    mpi: str
+
+
+@dataclass
+class Outcome:
+    """What ran: rows of COLUMNS, the version of the library, and why the program's run was not complete (or empty)."""
+
+    rows: list[dict[str, Any]]
+    version: str
+    problem: str
+
+
+def launcher_of(words: list[str], environment: Mapping[str, str] | None = None) -> Launcher:
+    """The launcher in a command. Raises StudyError if there is none."""
+    position = next((at for at, word in enumerate(words) if Path(word).name in LAUNCHERS), None)
+    if position is None:
+        raise StudyError(
+            f"{' '.join(words) or 'no command'}: starts no MPI ranks: it has none of {', '.join(LAUNCHERS)}"
+        )
+    path = (environment or os.environ).get("PATH", os.defpath)
+    found = shutil.which(words[position], path=path)
+    if not found:
+        raise StudyError(f"{words[position]}: not found")
+    if Path(found).name == "srun":
+        return Launcher(position, Path(found), "openmpi")
+    kinds = {"openmpi": r"\(Open MPI\) (\S+)", "impi": r"Intel\(R\) MPI Library", "mpich": r"(HYDRA)"}
+    for name, pattern in kinds.items():
+        if version_of([found, "--version"], pattern if "(" in pattern else f"({pattern})", Path(found).parent):
+            return Launcher(position, Path(found), name)
+    raise StudyError(f"{found}: not the launcher of Open MPI, MPICH or Intel MPI")
+
+
+def library_folder(launcher: Launcher, mpi: Mpi) -> Path | None:
+    """The folder of the MPI library that belongs to a launcher; None if the system finds it."""
+    for folder in (launcher.path.resolve().parent.parent / "lib", launcher.path.parent.parent / "lib"):
+        if list(folder.glob("libmpi.so*")):
+            return folder
+    about = launcher.path.parent / "ompi_info"
+    if launcher.path.name == "srun" or not about.exists():
+        return mpi.bin.parent / "lib" if launcher.path.name == "srun" else None
+    done = subprocess.run(["ldd", about], capture_output=True, text=True, timeout=30, check=False)
+    found = re.search(r"^\s*libmpi\.so\S* => (/.*)/libmpi", done.stdout, re.MULTILINE)
+    return Path(found.group(1)) if found else None
+
+
+def traced_command(
+    words: list[str], launcher: Launcher, mpi: Mpi, folder: Path
+) -> tuple[list[str | Path], dict[str, str]]:
+    """A user's command with the trace library preloaded into the ranks, and the environment of its launcher."""
+    folders = [str(mpi.build / "trace")]
+    # The library that the program was linked with, not the one that the trace library was linked with.
+    if own := library_folder(launcher, mpi):
+        folders.append(str(own))
+    settings = {
+        "LD_PRELOAD": "libcolltrace.so",
+        "LD_LIBRARY_PATH": os.pathsep.join(filter(None, [*folders, os.environ.get("LD_LIBRARY_PATH")])),
+        "COLLTRACE_FOLDER": str(folder),
+        "COLLTRACE_RAN": "1",
+    }
+    if launcher.mpi == "mpich":
+        # Counters of its own, which MPICH prints from 5.1 on.
+        settings["MPIR_CVAR_DUMP_COLL_ALGO_COUNTERS"] = "1"
+    at = launcher.position + 1
+    if launcher.path.name == "srun":
+        return [*words], {**mpi_environment(), **settings}
+    if launcher.mpi == "openmpi":
+        given = [part for key, value in settings.items() for part in ("-x", f"{key}={value}")]
+    else:
+        given = [part for key, value in settings.items() for part in ("-genv", key, value)]
+    return [*words[: at - 1], launcher.path, *given, *words[at:]], mpi_environment()
+
+
+def refuse_input() -> None:
+    """Raise StudyError if data are waiting at standard input, which the program's ranks would not get."""
+    try:
+        waiting = not sys.stdin.isatty() and select.select([sys.stdin], [], [], 0)[0] and os.read(sys.stdin.fileno(), 1)
+    except (OSError, ValueError):
+        return
+    if waiting:
+        raise StudyError("standard input: programs run without it; give the input as a file that the program opens")
+
+
+def what_ran(words: list[str], folder: Path, limit_s: float, log: TextIO) -> Outcome:
+    """Run a command in *folder* and find what ran. Raises StudyError if it is no MPI program that can be followed.
+
+    A program that dies or exceeds *limit_s* leaves what it did until then.
+    """
+    launcher = launcher_of(words)
+    mpi = installed(launcher.mpi)
+    if not (mpi.build / "trace" / "libcolltrace.so").exists():
+        raise StudyError(f"{mpi.build}: no trace library for {mpi.label}; ./study setup builds it")
+    refuse_input()
+    problem = ""
+    # The ranks' files must be seen from here: the folder of the command is, where it has several nodes.
+    with tempfile.TemporaryDirectory(prefix=".what-ran-", dir=folder) as name:
+        command, environment = traced_command(words, launcher, mpi, Path(name))
+        try:
+            execute(command, limit_s, log, environment, folder)
+        except LaunchFailed as failed:
+            problem = str(failed)
+        files = ranks_in(Path(name), words, folder, problem)
+        rows = rows_of(files, launcher.mpi)
+        if not problem:
+            problem = next((f"rank {file.rank} did not reach MPI_Finalize" for file in files if not file.ended), "")
+        return Outcome(rows, files[0].texts.get(1, ""), problem)
+
+
+def ranks_in(folder: Path, words: list[str], started_in: Path, problem: str) -> list[RankFile]:
+    """The files of all ranks of a command. Raises StudyError, in one sentence, if the program cannot be followed."""
+    if (folder / "spawned").exists():
+        raise StudyError("the program starts further ranks (MPI_Comm_spawn), which cannot be followed")
+    first = next(iter(sorted(folder.glob("rank-*.trace"))), None)
+    if first:
+        return rank_files(folder, RankFile(first).size)
+    if problem:
+        raise StudyError(f"the program ended before MPI_Init returned: {problem}")
+    if is_fortran(words, started_in):
+        raise StudyError(
+            "the program is a Fortran program: Open MPI's Fortran functions bypass the C functions that are watched"
+        )
+    raise StudyError("the program does not use MPI, or another MPI library than the launcher's")
+
+
+def is_fortran(words: list[str], folder: Path) -> bool:
+    """Whether a program of the command is linked with Open MPI's Fortran bindings."""
+    others = [word for word in words if Path(word).name not in LAUNCHERS and not word.startswith("-")]
+    found = [shutil.which(word) or shutil.which(str(folder / word)) for word in others]
+    for program in filter(None, found):
+        done = subprocess.run(["ldd", program], capture_output=True, text=True, timeout=30, check=False)
+        if re.search(r"libmpi_(mpifh|usempi)", done.stdout):
+            return True
+    return False
+
+
+def bytes_of(call: Call, ranks: int) -> int:
+    """Message size of a collective as benchmarks count it: per rank for alltoall, the rank's own block for gather and
+    allgather, all bytes that the rank sends for the variants with counts.
+    """
+    name = call.operation.removeprefix("i")
+    if name == "alltoall":
+        return call.sent // max(ranks, 1)
+    if name in ("scatter", "scatterv", "reduce_scatter_block"):
+        return call.received
+    # The root of a broadcast sends, the others receive.
+    return max(call.sent, call.received) if name == "bcast" else call.sent
+
+
+@dataclass
+class _Seen:
+    """Calls of one kind: how many on each rank, and their sizes."""
+
+    calls: dict[int, int] = field(default_factory=dict)
+    smallest: int = sys.maxsize
+    largest: int = 0
+
+
+def rows_of(files: Iterable[RankFile], mpi: str) -> list[dict[str, Any]]:
+    """A row for each kind of communicator, collective, component and algorithm. Communicators with the same number of
+    ranks are one kind, except MPI_COMM_WORLD.
+    """
+    files = list(files)
+    communicators = Communicators(files[0].size)
+    seen: dict[tuple[int, int, str, tuple[str, str, str]], _Seen] = {}
+    for file in files:
+        for call in file.calls():
+            if call.operation == "communicator":
+                communicators.created(call.communicator, call.numbers)
+            if call.operation in ("init", "finalize") or not is_collective(call.operation):
+                continue
+            component, function, ranks, algorithms = call.ran.split("|") if call.ran else ("", "", "0", "")
+            told = judged(call.operation, component, function, algorithms, mpi)
+            number = communicators.number(call.communicator, file.path)
+            one = seen.setdefault((number, int(ranks), call.operation, told), _Seen())
+            one.calls[file.rank] = one.calls.get(file.rank, 0) + 1
+            size = bytes_of(call, int(ranks))
+            one.smallest, one.largest = min(one.smallest, size), max(one.largest, size)
+    merged: dict[tuple[str, int, str, tuple[str, str, str]], list[tuple[int, _Seen]]] = {}
+    for (number, ranks, operation, told), one in seen.items():
+        label = "MPI_COMM_WORLD" if number == 0 else ""
+        # Ranks may choose differently, and one that does is named.
+        share = "" if len(one.calls) in (ranks, len(files)) or number < 0 else f" on {len(one.calls)} of {ranks} ranks"
+        merged.setdefault((label, ranks, operation, (told[0], told[1] + share, told[2])), []).append((number, one))
+    rows = []
+    for (label, ranks, operation, (component, algorithm, how)), parts in merged.items():
+        count = len({number for number, _ in parts})
+        where = label or (f"{count} communicators" if count > 1 else "a communicator")
+        rows.append(
+            {
+                "communicator": f"{where} of {ranks} rank{'s' if ranks != 1 else ''}",
+                "collective": operation,
+                "calls": sum(max(one.calls.values()) for _, one in parts),
+                "min_bytes": min(one.smallest for _, one in parts),
+                "max_bytes": max(one.largest for _, one in parts),
+                "component": component, "algorithm": algorithm, "known_by": how,
+            }
+        )  # fmt: skip
+    return rows
+
+
+def judged(operation: str, component: str, function: str, algorithms: str, mpi: str) -> tuple[str, str, str]:
+    """Component, algorithm and the key in KNOWN_BY of how they are known."""
+    if mpi != "openmpi":
+        return "?", "?", "-"
+    if algorithms:
+        return component or "?", readable(algorithms, operation), "call"
+    if component in ONE_FUNCTION and function:
+        return component, function.removeprefix(f"mca_coll_{component}_"), "table"
+    if component == "tuned":
+        return component, "-", "nothing ran"
+    return (component, "?", "component") if component else ("?", "?", "-")
+
+
+def readable(algorithms: str, operation: str) -> str:
+    """The functions that ran, without what the row says already and without segment sizes of 0, which mean none."""
+    text = (
+        algorithms.replace(f"{operation}_intra_", "").replace("_intra_", " ").replace(f"{operation}_basic_", "basic_")
+    )
+    text = text.replace("segment 0, ", "").replace("[segment 0]", "")
+    return re.sub(r"(?<=[^ ])([+(])", lambda found: {"+": " + ", "(": " ("}[found.group()], text)
+
+
+def table(outcome: Outcome) -> list[str]:
+    """The lines to print: a table, and what its last column means."""
+    heads = ["communicator", "collective", "calls", "bytes", "component", "algorithm", "known by"]
+    shown = [heads]
+    for row in outcome.rows:
+        low, high = row["min_bytes"], row["max_bytes"]
+        size = "" if row["collective"].endswith("barrier") else str(low) if low == high else f"{low}-{high}"
+        shown.append(
+            [row["communicator"], row["collective"], str(row["calls"]), size, row["component"], row["algorithm"], row["known_by"]]
+        )  # fmt: skip
+    widths = [max(len(line[column]) for line in shown) for column in range(len(heads))]
+    lines = ["  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in shown]
+    lines.append("")
+    lines.append(f"library: {outcome.version or 'unknown'}")
+    lines += [f"known by {key}: {KNOWN_BY[key]}" for key in dict.fromkeys(row["known_by"] for row in outcome.rows)]
+    if outcome.version.startswith("MPICH"):
+        lines.append("MPICH: releases before 5.1 count no algorithms; later ones print their own counters above")
+    return lines

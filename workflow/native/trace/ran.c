@@ -1,0 +1,303 @@
+/* Which component and which algorithm of Open MPI ran a collective, for `./study what-ran` (COLLTRACE_RAN).
+ *
+ * Component: a communicator of Open MPI has a table with a function and a module for each collective, and a module's
+ * class is named after its component. The table is searched in the communicator, because its place differs between
+ * builds, and read without trust, as any pointer may lead nowhere. The order of the table is that of
+ * mca_coll_base_comm_coll_t in ompi/mca/coll/coll.h, which is the same in 4.1 and 5.0.
+ *
+ * Algorithm: the algorithms that components share are functions that libmpi exports (ompi_coll_base_*, of
+ * ompi/mca/coll/base/coll_base_functions.h). The functions of these names below are called in their place and call
+ * them, with all arguments as they came. All arguments are integers and pointers, for which `long` has room.
+ *
+ * A text is `component|function|ranks|algorithms`; empty parts are unknown. It is kept once for each rank, as the list
+ * of an OP_ran record whose `ran` is its number; records of collectives have that number. The first text is the version
+ * of the library. */
+#include "trace.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { TEXTS = 4096, TEXT_BYTES = 512, STEPS_BYTES = 384 };
+
+static bool asked;
+static char *texts[TEXTS];
+static int known;
+
+static uint16_t number_of(const char *text) {
+    for (int i = 0; i < known; i++)
+        if (strcmp(texts[i], text) == 0)
+            return (uint16_t)(i + 1);
+    if (known == TEXTS || !(texts[known] = strdup(text)))
+        return 0;
+    int64_t list[TEXT_BYTES / 8] = {0};
+    memcpy(list, text, strlen(text));
+    Record record = {.operation = OP_ran, .ran = (uint16_t)++known, .root = NONE, .to = NONE, .from = NONE};
+    trace_keep(&record, list, (uint32_t)(strlen(text) / 8 + 1));
+    return record.ran;
+}
+
+void ran_open(void) {
+    char version[MPI_MAX_LIBRARY_VERSION_STRING], text[TEXT_BYTES];
+    int length;
+    asked = getenv("COLLTRACE_RAN") != NULL && trace_is_open();
+    if (!asked)
+        return;
+    PMPI_Get_library_version(version, &length);
+    snprintf(text, sizeof text, "%.*s", (int)strcspn(version, "\n"), version);
+    number_of(text);
+}
+
+#ifdef OPEN_MPI
+/* The algorithms of the current call: those inside of another one in parentheses behind it. */
+static _Thread_local char steps[STEPS_BYTES];
+static _Thread_local size_t used;
+static _Thread_local int inside;
+
+static void add(const char *text) {
+    size_t length = strlen(text);
+    if (used + length >= sizeof steps)
+        return;
+    memcpy(steps + used, text, length + 1);
+    used += length;
+}
+
+static void step_begin(const char *name, const char *format, int first, int second) {
+    char text[128];
+    if (used > 0 && steps[used - 1] != '(')
+        add("+");
+    add(name);
+    snprintf(text, sizeof text, format, first, second);
+    add(text);
+    inside++;
+    add("(");
+}
+
+static void step_end(void) {
+    inside--;
+    if (used > 0 && steps[used - 1] == '(')
+        steps[--used] = '\0';
+    else
+        add(")");
+}
+
+#define P2 long a, long b
+#define P6 P2, long c, long d, long e, long f
+#define P7 P6, long g
+#define P8 P7, long h
+#define P9 P8, long i
+#define P10 P9, long j
+#define P11 P10, long k
+#define A2 a, b
+#define A6 A2, c, d, e, f
+#define A7 A6, g
+#define A8 A7, h
+#define A9 A8, i
+#define A10 A9, j
+#define A11 A10, k
+
+/* An algorithm with so many arguments; FORMAT shows the two numbers. */
+#define ALGORITHM_WITH(NAME, COUNT, FORMAT, FIRST, SECOND)                                                             \
+    __attribute__((visibility("default"))) int ompi_coll_base_##NAME(P##COUNT) {                                       \
+        static int (*real)(P##COUNT);                                                                                  \
+        if (!real)                                                                                                     \
+            *(void **)&real = dlsym(RTLD_NEXT, "ompi_coll_base_" #NAME);                                               \
+        if (!asked)                                                                                                    \
+            return real(A##COUNT);                                                                                     \
+        step_begin(#NAME, FORMAT, (int)(FIRST), (int)(SECOND));                                                        \
+        int code = real(A##COUNT);                                                                                     \
+        step_end();                                                                                                    \
+        return code;                                                                                                   \
+    }
+#define ALGORITHM(NAME, COUNT) ALGORITHM_WITH(NAME, COUNT, "%.0d%.0d", 0, 0)
+#define SEGMENTED(NAME, COUNT, SEGMENT) ALGORITHM_WITH(NAME, COUNT, "[segment %d]%.0d", SEGMENT, 0)
+
+ALGORITHM(allgather_intra_bruck, 8)
+ALGORITHM(allgather_intra_recursivedoubling, 8)
+ALGORITHM(allgather_intra_sparbit, 8)
+ALGORITHM(allgather_intra_ring, 8)
+ALGORITHM(allgather_intra_neighborexchange, 8)
+ALGORITHM(allgather_intra_basic_linear, 8)
+ALGORITHM(allgather_intra_two_procs, 8)
+ALGORITHM(allgatherv_intra_bruck, 9)
+ALGORITHM(allgatherv_intra_sparbit, 9)
+ALGORITHM(allgatherv_intra_ring, 9)
+ALGORITHM(allgatherv_intra_neighborexchange, 9)
+ALGORITHM(allgatherv_intra_basic_default, 9)
+ALGORITHM(allgatherv_intra_two_procs, 9)
+ALGORITHM(allreduce_intra_nonoverlapping, 7)
+ALGORITHM(allreduce_intra_recursivedoubling, 7)
+ALGORITHM(allreduce_intra_ring, 7)
+SEGMENTED(allreduce_intra_ring_segmented, 8, h)
+ALGORITHM(allreduce_intra_basic_linear, 7)
+ALGORITHM(allreduce_intra_redscat_allgather, 7)
+ALGORITHM(alltoall_intra_pairwise, 8)
+ALGORITHM(alltoall_intra_bruck, 8)
+ALGORITHM(alltoall_intra_basic_linear, 8)
+ALGORITHM_WITH(alltoall_intra_linear_sync, 9, "[requests %d]%.0d", i, 0)
+ALGORITHM(alltoall_intra_two_procs, 8)
+ALGORITHM(alltoallv_intra_pairwise, 10)
+ALGORITHM(alltoallv_intra_basic_linear, 10)
+ALGORITHM(barrier_intra_doublering, 2)
+ALGORITHM(barrier_intra_recursivedoubling, 2)
+ALGORITHM(barrier_intra_bruck, 2)
+ALGORITHM(barrier_intra_two_procs, 2)
+ALGORITHM(barrier_intra_tree, 2)
+ALGORITHM(barrier_intra_basic_linear, 2)
+ALGORITHM(bcast_intra_basic_linear, 6)
+ALGORITHM_WITH(bcast_intra_chain, 8, "[segment %d, fan-out %d]", g, h)
+SEGMENTED(bcast_intra_pipeline, 7, g)
+SEGMENTED(bcast_intra_binomial, 7, g)
+SEGMENTED(bcast_intra_bintree, 7, g)
+SEGMENTED(bcast_intra_split_bintree, 7, g)
+ALGORITHM_WITH(bcast_intra_knomial, 8, "[segment %d, radix %d]", g, h)
+SEGMENTED(bcast_intra_scatter_allgather, 7, g)
+SEGMENTED(bcast_intra_scatter_allgather_ring, 7, g)
+ALGORITHM(exscan_intra_recursivedoubling, 7)
+ALGORITHM(exscan_intra_linear, 7)
+ALGORITHM(gather_intra_basic_linear, 9)
+ALGORITHM(gather_intra_binomial, 9)
+ALGORITHM_WITH(gather_intra_linear_sync, 10, "[first segment %d]%.0d", j, 0)
+ALGORITHM(reduce_intra_basic_linear, 8)
+ALGORITHM_WITH(reduce_intra_chain, 11, "[segment %d, fan-out %d]", i, j)
+SEGMENTED(reduce_intra_pipeline, 10, i)
+SEGMENTED(reduce_intra_binary, 10, i)
+SEGMENTED(reduce_intra_binomial, 10, i)
+SEGMENTED(reduce_intra_in_order_binary, 10, i)
+ALGORITHM(reduce_intra_redscat_gather, 8)
+ALGORITHM(reduce_scatter_intra_nonoverlapping, 7)
+ALGORITHM(reduce_scatter_intra_basic_recursivehalving, 7)
+ALGORITHM(reduce_scatter_intra_ring, 7)
+ALGORITHM(reduce_scatter_intra_butterfly, 7)
+ALGORITHM(reduce_scatter_block_basic_linear, 7)
+ALGORITHM(reduce_scatter_block_intra_recursivedoubling, 7)
+ALGORITHM(reduce_scatter_block_intra_recursivehalving, 7)
+ALGORITHM(reduce_scatter_block_intra_butterfly, 7)
+ALGORITHM(scan_intra_recursivedoubling, 7)
+ALGORITHM(scan_intra_linear, 7)
+ALGORITHM(scatter_intra_basic_linear, 9)
+ALGORITHM(scatter_intra_binomial, 9)
+ALGORITHM_WITH(scatter_intra_linear_nb, 10, "[requests %d]%.0d", j, 0)
+
+void ran_begin(void) {
+    steps[0] = '\0';
+    used = 0;
+}
+
+/* The table of a communicator -------------------------------------------------------------------------------------- */
+
+enum { BLOCKING = 17, COMMUNICATOR_BYTES = 2048 };
+
+typedef struct Entry {
+    void *function;
+    void *module;
+} Entry;
+
+/* Position in the table, from 1. */
+static const int position[OP_COUNT] = {
+    [OP_allgather] = 1,       [OP_allgatherv] = 2,
+    [OP_allreduce] = 3,       [OP_alltoall] = 4,
+    [OP_alltoallv] = 5,       [OP_alltoallw] = 6,
+    [OP_barrier] = 7,         [OP_bcast] = 8,
+    [OP_exscan] = 9,          [OP_gather] = 10,
+    [OP_gatherv] = 11,        [OP_reduce] = 12,
+    [OP_reduce_scatter] = 13, [OP_reduce_scatter_block] = 14,
+    [OP_scan] = 15,           [OP_scatter] = 16,
+    [OP_scatterv] = BLOCKING, [OP_iallgather] = 18,
+    [OP_iallgatherv] = 19,    [OP_iallreduce] = 20,
+    [OP_ialltoall] = 21,      [OP_ialltoallv] = 22,
+    [OP_ibarrier] = 24,       [OP_ibcast] = 25,
+    [OP_igather] = 27,        [OP_ireduce] = 29,
+    [OP_iscatter] = 33,
+};
+
+/* Read memory of this process that may not be there; returns the number of bytes. */
+static size_t peek(const void *from, void *to, size_t bytes) {
+    static int memory = -1;
+    if (memory < 0)
+        memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+    ssize_t count = memory < 0 ? -1 : pread(memory, to, bytes, (off_t)(uintptr_t)from);
+    return count < 0 ? 0 : (size_t)count;
+}
+
+/* The component of a module: its class is named mca_coll_<component>_module_t, or ompi_coll_<...>. */
+static bool component_of(const void *module, char *name, size_t room) {
+    char read[80] = "";
+    const char *class[2] = {NULL, NULL}, *text;
+    /* Builds for debugging have a number in front of the class. */
+    if (!module || peek(module, class, sizeof class) != sizeof class)
+        return false;
+    for (int i = 0; i < 2; i++) {
+        if (!class[i] || peek(class[i], &text, sizeof text) != sizeof text || !text ||
+            peek(text, read, sizeof read - 1) == 0)
+            continue;
+        char *start = strstr(read, "_coll_"), *end = start ? strstr(start, "_module_t") : NULL;
+        if (!end || end[strlen("_module_t")] != '\0' || end - start - 6 <= 0 || (size_t)(end - start - 6) >= room)
+            continue;
+        memcpy(name, start + 6, (size_t)(end - start - 6));
+        name[end - start - 6] = '\0';
+        return true;
+    }
+    return false;
+}
+
+/* The table's place in a communicator is searched in the first one and is the same in all. */
+static const Entry *table_of(MPI_Comm comm) {
+    static size_t place;
+    static bool searched, found;
+    const Entry *table = NULL;
+    if (!searched) {
+        const Entry *words[COMMUNICATOR_BYTES / sizeof(Entry *)];
+        size_t count = peek((const void *)comm, words, sizeof words) / sizeof *words;
+        searched = true;
+        for (size_t i = 0; i < count && !found; i++) {
+            Entry entries[BLOCKING];
+            char name[40];
+            found = words[i] && peek(words[i], entries, sizeof entries) == sizeof entries;
+            for (int k = 0; found && k < BLOCKING; k++)
+                found = entries[k].function && component_of(entries[k].module, name, sizeof name);
+            place = i * sizeof *words;
+        }
+    }
+    if (!found || peek((const char *)comm + place, &table, sizeof table) != sizeof table)
+        return NULL;
+    return table;
+}
+
+uint16_t ran_number(MPI_Comm comm, enum operation operation) {
+    char component[40] = "", text[TEXT_BYTES];
+    const char *function = "";
+    int size;
+    Entry entry;
+    if (!asked)
+        return 0;
+    const Entry *table = position[operation] ? table_of(comm) : NULL;
+    if (table && peek(&table[position[operation] - 1], &entry, sizeof entry) == sizeof entry) {
+        Dl_info found;
+        component_of(entry.module, component, sizeof component);
+        if (dladdr(entry.function, &found) && found.dli_saddr == entry.function && found.dli_sname)
+            function = found.dli_sname;
+    }
+    PMPI_Comm_size(comm, &size);
+    snprintf(text, sizeof text, "%s|%s|%d|%s", component, function, size, steps);
+    return number_of(text);
+}
+#else
+void ran_begin(void) {
+}
+
+/* Other libraries do not say what ran. */
+uint16_t ran_number(MPI_Comm comm, enum operation operation) {
+    char text[TEXT_BYTES];
+    int size;
+    (void)operation;
+    if (!asked)
+        return 0;
+    PMPI_Comm_size(comm, &size);
+    snprintf(text, sizeof text, "||%d|", size);
+    return number_of(text);
+}
+#endif
