@@ -12,12 +12,17 @@ from collstudy.study.openmpi_numbers import NUMBERS, VERSIONS, algorithm_of, num
 CATALOGUE = Configuration(ROOT / "config").catalogue
 
 
+#: Each has one algorithm more in 6.0, which no study can name yet.
+NEW_IN_6 = ("allgather", "allreduce", "reduce")
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_number_has_an_entry_of_its_own(version: str) -> None:
     for collective, names in numbers_of(version).items():
-        found = [algorithm_of(CATALOGUE, collective, number, version) for number in range(len(names) + 1)]
+        here = range(len(names) + 1 - (version == "6.0" and collective in NEW_IN_6))
+        found = [algorithm_of(CATALOGUE, collective, number, version) for number in here]
         assert found[0] == "default"
-        assert len(set(found)) == len(names) + 1, (collective, found)
+        assert len(set(found)) == len(here), (collective, found)
 
 
 def test_numbers_that_a_version_lacks() -> None:

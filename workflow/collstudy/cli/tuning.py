@@ -1,19 +1,28 @@
-"""Commands about decisions and machines: tune, advise, calibrate."""
+"""Commands about decisions, tuning files and machines: tune, advise, explain, convert, calibrate."""
 
 from __future__ import annotations
 
 import argparse
+import sys
+from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError
-from collstudy.base.files import read_csv
+from collstudy.base.files import read_csv, write_atomically
 from collstudy.calibration.calibrate import calibrate as fit
 from collstudy.cli.commands import add
+from collstudy.launch.mpich import device_file
+from collstudy.launch.toolchain import installed, mpis
 from collstudy.project import tuner
 from collstudy.project.studies import Project
 from collstudy.study.config import Gathered, Imported
+from collstudy.tuning import check, trees
 from collstudy.tuning.advise import Measured, Question, parse_size
 from collstudy.tuning.advise import advise as answers
+from collstudy.tuning.convert import Converted, grouped
+from collstudy.tuning.convert import convert as converted
+from collstudy.tuning.explain import explain as explained
+from collstudy.tuning.readers import FORMATS, Known, read
 
 
 def add_commands(commands: Any) -> None:
@@ -29,6 +38,24 @@ def add_commands(commands: Any) -> None:
     asking.add_argument("--size", type=parse_size, help="bytes, such as 65536, 64KiB, 1MiB")
     asking.add_argument("--study", help="use this study only")
     asking.add_argument("--machine", help="the machine of the call: results of the most similar machines come first")
+    told = add(commands, "explain", explain, "what a tuning file says, in words, and what is wrong with it")
+    told.add_argument("file", type=Path, help=f"{'; '.join(FORMATS.values())}")
+    told.add_argument("--ranks", type=_ranks, help="processes of the communicator (default: list every rule)")
+    told.add_argument("--size", type=parse_size, help="bytes of one rank, such as 65536, 64KiB, 1MiB")
+    told.add_argument("--nodes", type=_ranks, help="nodes of the communicator, where a file tells them apart")
+    told.add_argument("--collective", help="this collective only")
+    turned = add(commands, "convert", convert, "a tuning file of one library as that of another")
+    turned.add_argument("file", type=Path)
+    names = "; ".join(f"{name}: {text}" for name, text in FORMATS.items())
+    turned.add_argument("--to", required=True, choices=tuple(FORMATS), help=names)
+    turned.add_argument(
+        "--output", type=Path, help="the new file (default: print it; MPICH's device has a file beside it)"
+    )
+    turned.add_argument("--check", action="store_true", help="let the installed library read it and watch its messages")
+    for one in (told, turned):
+        one.add_argument(
+            "--open-mpi", metavar="VERSION", help="whose numbers hold, such as 4.1.4 (default: the installed one)"
+        )
     fitting = add(commands, "calibrate", calibrate, "fit a simulated machine to measurements; writes its file")
     fitting.add_argument("machine")
 
@@ -76,6 +103,75 @@ def _atlas(project: Project, collective: str) -> list[Measured]:
         levels = [(level.name, level.count) for level in study.machine.levels]
         found.append(Measured.of(name, study.machine.label, levels, collective, rows))
     return found
+
+
+def _ranks(text: str) -> int:
+    """A number of 1 or more. Raises argparse's error."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of 1 or more")
+    return int(text)
+
+
+def _known(arguments: argparse.Namespace, project: Project) -> Known:
+    """The catalogue, and the Open MPI that was named or is installed; without one that of the newest known numbers of 5.0."""
+    here = mpis().get("openmpi")
+    version = arguments.open_mpi or (here.version if here else "5.0.7")
+    known = Known(project.configuration.catalogue, version)
+    known.numbers  # noqa: B018 - an unknown version is refused before anything is read
+    return known
+
+
+def explain(arguments: argparse.Namespace) -> int:
+    """Say in words what a tuning file says, and list its faults with their lines; exit status 0 if there is none, else 1.
+
+    Its format is told from its content. Rules hold as the library itself takes them: with Open MPI's version, that is the
+    installed one or that of --open-mpi.
+    """
+    known = _known(arguments, Project(results=arguments.results))
+    file = read(arguments.file, known)
+    lines = explained(file, known, arguments.collective, arguments.ranks, arguments.size, arguments.nodes)
+    print("\n".join(lines))
+    return int(any(not fault.note for fault in file.faults))
+
+
+def convert(arguments: argparse.Namespace) -> None:
+    """Write the rules of a tuning file in the format of another library; what that cannot say is listed on standard error.
+
+    The new file is read again and compared with the old one. With --check the installed Open MPI or MPICH reads it too, and its
+    messages are compared with the rules at every limit: some launches for each entry.
+    """
+    known = _known(arguments, Project(results=arguments.results))
+    mpi = {"openmpi": "openmpi", "openmpi-2": "openmpi", "mpich": "mpich"}.get(arguments.to)
+    if arguments.check and (mpi is None or arguments.output is None):
+        raise StudyError("--check is for Open MPI's rules and MPICH's trees, with --output")
+    own = trees.own_trees(installed("mpich").shared_library) if arguments.to == "mpich" else None
+    file = read(arguments.file, known)
+    found = converted(file, arguments.to, known, own)
+    if any(not fault.note for fault in file.faults):
+        print(f"{arguments.file} has faults: ./study explain lists them", file=sys.stderr)
+    if found.losses:
+        print("not carried over:", *(f"  {line}" for line in grouped(found.losses)), sep="\n", file=sys.stderr)
+    if arguments.output is None:
+        if found.device:
+            raise StudyError("MPICH has two files: give --output")
+        print(found.text, end="")
+        return
+    if found.device:
+        write_atomically(device_file(arguments.output), found.device.encode())
+    write_atomically(arguments.output, found.text.encode())
+    if arguments.check and mpi:
+        _watch(found, arguments.output, installed(mpi), known)
+
+
+def _watch(found: Converted, path: Path, mpi: Any, known: Known) -> None:
+    """Let the library read the file. Raises StudyError for a rule that it does not follow."""
+    findings = check.check_placement(
+        found.placement, path.resolve(), known.catalogue, check.library(mpi, known.catalogue, known.numbers)
+    )
+    check.complain(findings)
+    print(
+        f"{mpi.label} {mpi.version}: {len(findings)} limits checked, {sum(one.tells_apart for one in findings)} conclusive"
+    )
 
 
 def calibrate(arguments: argparse.Namespace) -> None:

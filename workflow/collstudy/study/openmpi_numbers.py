@@ -1,7 +1,8 @@
-"""coll/tuned's numbers of its algorithms in Open MPI 4.1 and 5.0, by collective.
+"""coll/tuned's numbers of its algorithms in Open MPI 4.1 to 6.0, by collective.
 
-From `ompi/mca/coll/tuned/coll_tuned_<collective>_decision.c` of v4.1.6 and v5.0.7, for data and machines without an installed
-Open MPI (`ompi_info --param coll tuned --level 9`). Names are Open MPI's own; the catalogue's entries refer to them.
+From `ompi/mca/coll/tuned/coll_tuned_<collective>_decision.c` of v4.1.6, v5.0.7 and the branch v6.0.x (August 2026), for data
+and machines without an installed Open MPI (`ompi_info --param coll tuned --level 9`). Names are Open MPI's own; the
+catalogue's entries refer to them.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ _NAMES = {
 }
 #: Algorithms of 5.0 that 4.1 lacks.
 _SINCE_5 = {("allgather", "sparbit"), ("allgatherv", "sparbit")}
-VERSIONS = ("4.1", "5.0")
+#: Those that follow in 6.0, which also calls allgather's bruck "bruck-k-fanout".
+_SINCE_6 = {"allgather": "direct-messaging", "allreduce": "allgather_reduce", "reduce": "knomial"}
+VERSIONS = ("4.1", "5.0", "6.0")
 
 #: Numbers of Open MPI 5.0, which are those of 4.1 and two more.
 NUMBERS = {name: {word: i for i, word in enumerate(words.split(), 1)} for name, words in _NAMES.items()}
@@ -42,6 +45,9 @@ def numbers_of(version: str) -> dict[str, dict[str, int]]:
     series = ".".join(version.split(".")[:2])
     if series not in VERSIONS:
         raise StudyError(f"the numbers of Open MPI {version}'s algorithms are not known" + allowed(VERSIONS))
+    if series == "6.0":
+        new = {collective: {name: len(NUMBERS[collective]) + 1} for collective, name in _SINCE_6.items()}
+        return {collective: names | new.get(collective, {}) for collective, names in NUMBERS.items()}
     return {
         collective: {
             name: number for name, number in names.items() if series != "4.1" or (collective, name) not in _SINCE_5
@@ -61,8 +67,16 @@ def algorithm_of(catalogue: Catalogue, collective: str, number: int, version: st
     found = [name for name, its in known.items() if its == number]
     if not found:
         raise StudyError(f"Open MPI {version} has no {collective} algorithm {number}; it has 0 to {len(known)}")
-    for name, entry in catalogue.algorithms[collective].items():
+    name = entry_of(catalogue, collective, found[0])
+    if name is None:
+        raise StudyError(f"config/algorithms.yaml: {collective}: no entry names Open MPI's {found[0]}")
+    return name
+
+
+def entry_of(catalogue: Catalogue, collective: str, word: str) -> str | None:
+    """The catalogue's name of the algorithm that Open MPI calls *word*; None if it has none."""
+    for name, entry in catalogue.algorithms.get(collective, {}).items():
         told = entry.get("openmpi", {}).get("algorithm", [])
-        if found[0] in (told if isinstance(told, list) else [told]):
+        if word in (told if isinstance(told, list) else [told]):
             return name
-    raise StudyError(f"config/algorithms.yaml: {collective}: no entry names Open MPI's {found[0]}")
+    return None

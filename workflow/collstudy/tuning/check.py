@@ -227,8 +227,8 @@ def check_placement(
                 done.add((collective, processes, rules))
                 file, seen_table = path, table
                 if moved:
-                    seen_table = {0: rules}
-                    # Sizes in the file are for `entry` processes; the copy has the same bytes for fewer ranks.
+                    seen_table = {MOST_RANKS: tuple(replace(rule, total=None) for rule in rules)}
+                    # Sizes in the file are for `entry` processes; the copy has the same bytes of a rank for fewer ranks.
                     copy = replace(placement, tables={collective: seen_table})
                     file = Path(folder) / f"{collective}-{entry}{path.suffix}"
                     library.write(copy, file)

@@ -9,7 +9,7 @@ unit. Outside of the measured sizes and processes a file selects the library's d
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,17 @@ from collstudy.base.errors import StudyError
 from collstudy.base.files import read_csv
 from collstudy.study.cells import library_text
 from collstudy.study.config import Catalogue, Machine
+from collstudy.study.openmpi_numbers import NUMBERS
 from collstudy.study.placement import place
 
-#: Open MPI's numbers of collectives (ompi/mca/coll/base/coll_base_functions.h, 4.1 to 6.0).
-COLLECTIVE_IDS = {
-    "allgather": 0, "allgatherv": 1, "allreduce": 2, "alltoall": 3, "alltoallv": 4, "barrier": 6, "bcast": 7, "gather": 9,
-    "reduce": 11, "reduce_scatter": 12, "scatter": 15,
-}  # fmt: skip
+#: Open MPI's collectives, in the order of their numbers (COLLTYPE_T of ompi/mca/coll/base/coll_base_functions.h, 4.1 to 6.0).
+COLLTYPES = (
+    "allgather", "allgatherv", "allreduce", "alltoall", "alltoallv", "alltoallw", "barrier", "bcast", "exscan", "gather",
+    "gatherv", "reduce", "reduce_scatter", "reduce_scatter_block", "scan", "scatter", "scatterv", "neighbor_allgather",
+    "neighbor_allgatherv", "neighbor_alltoall", "neighbor_alltoallv", "neighbor_alltoallw",
+)  # fmt: skip
+#: The numbers of those for which coll/tuned has algorithms.
+COLLECTIVE_IDS = {name: number for number, name in enumerate(COLLTYPES) if name in NUMBERS}
 #: There Open MPI's rules count the bytes of the whole communicator; the benchmark those of one rank. Those of allgatherv are a
 #: rank's, on average, and those of reduce_scatter the whole vector's: the benchmark counts as they do.
 TOTAL_BYTES = ("allgather", "alltoall", "gather", "scatter")
@@ -69,7 +73,8 @@ class Decision:
 class Rule:
     """An algorithm from a message size on (bytes of one rank, as in the benchmark); `default` is the library's own.
 
-    *beyond*: for sizes or processes that were not measured.
+    *beyond*: for sizes or processes that were not measured. *total*: the same size in bytes of all ranks, if that is how a file
+    gave it and rounding would change it.
     """
 
     size: int
@@ -77,6 +82,7 @@ class Rule:
     parameters: tuple[tuple[str, int], ...] = ()
     gain_pct: float | None = None
     beyond: bool = False
+    total: int | None = None
 
     @property
     def text(self) -> str:
@@ -169,8 +175,7 @@ def _merge_sizes(rows: list[Decision], withdrawn: set[tuple]) -> tuple[Rule, ...
 
 def _merge_counts(table: Table, collective: str) -> Table:
     def meaning(count: int) -> Any:
-        unit = count if collective in TOTAL_BYTES else 1
-        return [(rule.size * unit, rule.algorithm, rule.parameters) for rule in table[count]]
+        return [(first_byte(collective, rule, count), rule.algorithm, rule.parameters) for rule in table[count]]
 
     kept: Table = {}
     last = None
@@ -212,6 +217,24 @@ def in_unit(collective: str, size: int, processes: int) -> int:
     return size * processes if collective in TOTAL_BYTES else size
 
 
+def first_byte(collective: str, rule: Rule, processes: int) -> int:
+    """Where a rule begins, in the unit of Open MPI's rules."""
+    counted = rule.total if collective in TOTAL_BYTES else None
+    return in_unit(collective, rule.size, processes) if counted is None else counted
+
+
+#: One entry of a table: first and last number of processes (None: all above), its rule, and the rule after it, if any.
+Entry = tuple[int, int | None, Rule, Rule | None]
+
+
+def entries(table: Table) -> Iterator[Entry]:
+    """All rules of a table, ascending, with the processes and the sizes where they hold."""
+    counts = sorted(table)
+    for count, following in zip(counts, [*counts[1:], None], strict=True):
+        for rule, after in zip(table[count], [*table[count][1:], None], strict=True):
+            yield count, following and following - 1, rule, after
+
+
 def told(catalogue: Catalogue, collective: str, rule: Rule, mpi: str) -> dict[str, Any]:
     """The settings of the MPI library *mpi* for a rule's algorithm. Raises StudyError if it has none."""
     found = catalogue.told(collective, rule.algorithm, dict(rule.parameters), mpi)
@@ -220,16 +243,18 @@ def told(catalogue: Catalogue, collective: str, rule: Rule, mpi: str) -> dict[st
     return found
 
 
-def _openmpi_entry(catalogue: Catalogue, collective: str, rule: Rule, numbers: dict[str, int]) -> tuple[int, int, int]:
-    """Number, fan-out and segment size of a rule; 0 0 0 is the library's own decision. Raises StudyError."""
+def _openmpi_entry(
+    catalogue: Catalogue, collective: str, rule: Rule, numbers: dict[str, int]
+) -> tuple[int, int, int, int]:
+    """Number, fan-out, segment size and requests of a rule; 0 0 0 0 is the library's own decision. Raises StudyError."""
     if rule.algorithm == "default":
-        return 0, 0, 0
+        return 0, 0, 0, 0
     settings = told(catalogue, collective, rule, "openmpi")
     names = settings["algorithm"] if isinstance(settings["algorithm"], list) else [settings["algorithm"]]
     known = [numbers[name] for name in names if name in numbers]
     if not known:
         raise StudyError(f"Open MPI has no {collective} algorithm {' or '.join(names)}")
-    return known[0], settings.get("fanout", 0), settings.get("segment_bytes", 0)
+    return known[0], settings.get("fanout", 0), settings.get("segment_bytes", 0), settings.get("max_requests", 0)
 
 
 def openmpi_rules(
@@ -249,7 +274,7 @@ def openmpi_rules(
             lines += [f"{count} # processes and more", f"{len(rules)} # message sizes"]
             for rule in rules:
                 entry = _openmpi_entry(catalogue, collective, rule, numbers[collective])
-                words = [in_unit(collective, rule.size, count), *entry] + ([0] if version == 2 else [])
+                words = [first_byte(collective, rule, count), *entry[: 4 if version == 2 else 3]]
                 lines.append(f"{' '.join(map(str, words))} # {rule.text}{_gain(rule)}")
     return "\n".join(lines) + "\n"
 
@@ -304,30 +329,32 @@ def _gain(rule: Rule) -> str:
     return "" if rule.gain_pct is None else f", expected gain {rule.gain_pct:.1f} %"
 
 
+#: Keys of fan-out, segment size and requests in the JSON format (its reader knows seg_size, its schema does not).
+JSON_PARAMETERS = ("faninout", "seg_size", "reqs")
+
+
 def openmpi_json(placement: Placement, catalogue: Catalogue, numbers: dict[str, dict[str, int]]) -> str:
     """The JSON format of Open MPI 6.0 (docs/tuning-apps/tuned_dynamic_file_schema.json): no comments; no rule, no change."""
     placement = as_openmpi_reads(placement)
     collectives: dict[str, Any] = {}
     for collective, table in placement.tables.items():
-        counts = sorted(table)
-        for count, following in zip(counts, [*counts[1:], None], strict=True):
-            entries = []
-            rules = table[count]
-            for rule, after in zip(rules, [*rules[1:], None], strict=True):
-                if rule.algorithm == "default":
-                    continue
-                number, fanout, segment = _openmpi_entry(catalogue, collective, rule, numbers[collective])
-                entry: dict[str, Any] = {"msg_size_min": in_unit(collective, rule.size, count)}
-                entry["msg_size_max"] = "inf" if after is None else in_unit(collective, after.size, count) - 1
-                entry |= {"alg": number} | ({"faninout": fanout} if fanout else {})
-                entries.append(entry | ({"seg_size": segment} if segment else {}))
-            if entries:
-                scope = {"comm_size_min": count, "comm_size_max": following - 1 if following else "inf"}
-                collectives.setdefault(collective, []).append({**scope, "rules": entries})
+        scopes: dict[int, dict[str, Any]] = {}
+        for count, last, rule, after in entries(table):
+            if rule.algorithm == "default":
+                continue
+            number, *parameters = _openmpi_entry(catalogue, collective, rule, numbers[collective])
+            entry: dict[str, Any] = {"msg_size_min": first_byte(collective, rule, count)}
+            entry["msg_size_max"] = "inf" if after is None else first_byte(collective, after, count) - 1
+            entry["alg"] = number
+            entry |= {key: value for key, value in zip(JSON_PARAMETERS, parameters, strict=True) if value}
+            scope = {"comm_size_min": count, "comm_size_max": "inf" if last is None else last, "rules": []}
+            scopes.setdefault(count, scope)["rules"].append(entry)
+        if scopes:
+            collectives[collective] = list(scopes.values())
     return json.dumps({"rule_file_version": 3, "module": "tuned", "collectives": collectives}, indent=1) + "\n"
 
 
-def _intel_number(catalogue: Catalogue, collective: str, rule: Rule) -> str | None:
+def intel_number(catalogue: Catalogue, collective: str, rule: Rule) -> str | None:
     """Intel MPI's number of a rule's algorithm: the catalogue's, or that of the same algorithm; None if it has none."""
     own = catalogue.told(collective, rule.algorithm, dict(rule.parameters), "impi")
     if own:
@@ -341,18 +368,15 @@ def intel_variables(placement: Placement, catalogue: Catalogue, header: list[str
     lines = [f"# {text}" for text in header]
     for collective, table in placement.tables.items():
         parts, lacking = [], set()
-        counts = sorted(table)
-        for count, following in zip(counts, [*counts[1:], None], strict=True):
-            for rule, after in zip(table[count], [*table[count][1:], None], strict=True):
-                if rule.algorithm == "default":
-                    continue
-                number = _intel_number(catalogue, collective, rule)
-                if number is None:
-                    lacking.add(rule.text)
-                    continue
-                sizes = f"{rule.size}-{(after.size if after else 2**31) - 1}"
-                who = f"{count}-{following - 1 if following else 2**31 - 1}"
-                parts.append(f"{number}:{sizes}@{who}")
+        for count, last, rule, after in entries(table):
+            if rule.algorithm == "default":
+                continue
+            number = intel_number(catalogue, collective, rule)
+            if number is None:
+                lacking.add(rule.text)
+                continue
+            sizes = f"{rule.size}-{(after.size if after else 2**31) - 1}"
+            parts.append(f"{number}:{sizes}@{count}-{2**31 - 1 if last is None else last}")
         if lacking:
             lines.append(f"# {collective}: no equivalent of {', '.join(sorted(lacking))}")
         if parts:

@@ -1,0 +1,567 @@
+"""Tuning files that others wrote: `./study explain` and `./study convert`, and what independent parsers say of the new files."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from collstudy.base.errors import StudyError
+from collstudy.base.paths import ROOT
+from collstudy.cli.main import main
+from collstudy.launch.toolchain import mpis
+from collstudy.study.config import Configuration
+from collstudy.study.openmpi_numbers import NUMBERS
+from collstudy.tuning import check, rules
+from collstudy.tuning.convert import convert
+from collstudy.tuning.readers import Known, read
+from collstudy.tuning.rules import Placement, Rule
+
+CATALOGUE = Configuration(ROOT / "config").catalogue
+BCAST, ALLGATHER = NUMBERS["bcast"], NUMBERS["allgather"]
+
+GOOD = """# Some rules
+2 # collectives
+7 # bcast
+2 # communicator sizes
+2
+2
+0 6 0 0
+4096 3 0 8192
+24
+3
+0 5 0 0
+1024 2 4 8192
+65536 9 0 0
+0 # allgather
+2
+2
+2
+0 2 0 0
+4096 4 0 0
+32
+2
+0 4 0 0
+100 2 0 0
+"""
+
+
+def known(version: str = "5.0.11") -> Known:
+    return Known(CATALOGUE, version)
+
+
+def written(tmp_path: Path, text: str | bytes, name: str = "rules") -> Path:
+    path = tmp_path / name
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+def faults(tmp_path: Path, text: str, version: str = "5.0.11", notes: bool = False) -> list[tuple[int, str]]:
+    """Lines and texts of the faults that `explain` lists."""
+    found = read(written(tmp_path, text), known(version)).faults
+    return [(fault.line, fault.text) for fault in found if fault.note == notes]
+
+
+def explained(capsys, path: Path, *arguments: str, status: int = 0) -> str:
+    assert main(["explain", str(path), *arguments]) == status
+    return capsys.readouterr().out
+
+
+def refused(capsys, *arguments: object) -> str:
+    assert main([str(word) for word in arguments]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: ") and "Traceback" not in error
+    return error
+
+
+# explain
+
+
+def test_what_a_file_says_for_some_ranks_and_bytes(tmp_path, capsys):
+    path = written(tmp_path, GOOD)
+    text = explained(capsys, path, "--ranks", "48", "--size", "64KiB")
+    assert (
+        "bcast, 48 ranks, 65536 bytes a rank: scatter allgather ring (there 9 scatter_allgather_ring) (line 13" in text
+    )
+    assert "no faults" in text
+    text = explained(capsys, path, "--ranks", "48", "--size", "65535", "--collective", "bcast")
+    assert "chain (there 2 chain), fan-out 4, segments of 8192 bytes (line 12" in text
+    assert "allgather," not in text
+    # Open MPI counts the bytes of all ranks: 2 of each of 48 are 96, 3 are 144.
+    for size, algorithm in (("2", "ring"), ("3", "bruck")):
+        assert f": {algorithm} (" in explained(
+            capsys, path, "--ranks", "48", "--size", size, "--collective", "allgather"
+        )
+    everything = explained(capsys, path)
+    assert everything.count("(line ") == 9
+
+
+def test_every_fault_is_named_with_its_line(tmp_path):
+    text = """3 # collectives
+7 # bcast
+2
+4
+3
+0 12 0 0
+1024 6 3 8192
+512 1 0 4096
+2
+1
+0 3 0 65536
+0 # allgather
+1
+8
+3 # one too many
+0 4 0 0
+4096 1 0 0
+4 # alltoallv
+1
+2
+2
+0 1 0 0
+8 2 0 0
+"""
+    found = faults(tmp_path, text)
+    for line, words in (
+        (6, "has no bcast algorithm 12; it has 0 to 9"),
+        (7, "fanout 3: Open MPI 5.0.11's bcast binomial ignores it"),
+        (7, "1024 bytes: never applies"),
+        (8, "512 bytes after 1024"),
+        (8, "segment bytes 4096: Open MPI 5.0.11's bcast basic_linear ignores it"),
+        (9, "2 ranks after 4"),
+        (15, "3 message sizes are announced, 2 follow"),
+        (23, "never applies: Open MPI knows no size of alltoallv"),
+    ):
+        assert [line for at, fault in found if at == line and words in fault], (line, words, found)
+    assert len(found) == 8
+    assert [line for line, _ in faults(tmp_path, text, notes=True)] == [4, 14]
+
+
+def test_a_file_with_faults_has_another_exit_status(tmp_path, capsys):
+    path = written(tmp_path, GOOD.replace("0 6 0 0", "0 66 0 0"))
+    assert "1 fault:\n  line 7: " in explained(capsys, path, status=1)
+
+
+def test_counts_that_do_not_fit_are_told_where_the_numbers_come_to_an_end(tmp_path):
+    one_less = GOOD.replace("3\n0 5 0 0", "2\n0 5 0 0")
+    assert [line for line, text in faults(tmp_path, one_less) if "2 message sizes are announced, 3 follow" in text] == [
+        10
+    ]
+    another = GOOD.replace("7 # bcast\n2", "7 # bcast\n3")
+    assert [line for line, text in faults(tmp_path, another) if "3 communicator sizes are announced, 2 follow" in text]
+    # The last list is short: the file is not cut off if others are short too, which shows how it was written.
+    both = GOOD.replace("2\n0 6 0 0", "3\n0 6 0 0").replace("2\n0 4 0 0\n", "3\n0 4 0 0\n")
+    assert [line for line, text in faults(tmp_path, both) if "3 message sizes" in text] == [6]
+    assert "the file ends where a message size is to follow" in faults(tmp_path, both)[-1][1]
+
+
+def test_a_file_may_have_its_numbers_in_any_lines(tmp_path):
+    alone = " ".join(line.split("#")[0] for line in GOOD.splitlines())
+    in_lines, in_one = (read(written(tmp_path, text), known()) for text in (GOOD, alone))
+    assert not in_one.faults
+    assert [rule.text for rule in in_lines.rules] == [rule.text for rule in in_one.rules]
+    assert [rule.ranks for rule in in_lines.rules] == [rule.ranks for rule in in_one.rules]
+
+
+def test_the_first_size_must_be_0_or_the_file_is_ignored(tmp_path, capsys):
+    path = written(tmp_path, GOOD.replace("0 5 0 0", "1 5 0 0"))
+    text = explained(capsys, path, status=1)
+    assert "line 11: bcast: the first message size is 1, not 0: Open MPI" in text and "ignores this file" in text
+    assert "line 11" in refused(capsys, "convert", path, "--to", "openmpi-2")
+
+
+@pytest.mark.parametrize(("version", "reads"), [("4.1.4", False), ("4.1.8", True), ("5.0.6", False), ("5.0.7", True)])
+def test_version_2_is_ignored_by_releases_before_it(tmp_path, version, reads):
+    path = written(tmp_path, "rule-file-version-2\n" + GOOD)
+    found = read(path, known(version))
+    assert (found.format, found.ignored) == ("openmpi-2", not reads)
+    assert [fault.line for fault in found.faults] == ([] if reads else [1])
+
+
+def test_the_version_must_be_the_first_word(tmp_path):
+    found = faults(tmp_path, "# Mine\nrule-file-version-2\n" + GOOD)
+    assert found and found[0][0] == 2 and "must be the first word" in found[0][1]
+
+
+def test_version_1_has_no_fifth_number_and_version_2_may_have_one(tmp_path):
+    text = "1\n3\n1\n2\n1\n0 4 0 0 7\n"
+    assert [(line, "five numbers" in words) for line, words in faults(tmp_path, text)] == [(6, True)]
+    (rule,) = read(written(tmp_path, "rule-file-version-2\n" + text), known()).rules
+    assert (rule.algorithm, rule.parameters) == ("linear_sync", (("max_requests", 7),))
+
+
+def test_versions_have_other_algorithms(tmp_path):
+    text = "1\n0\n1\n2\n1\n0 7 0 0\n"
+    assert "Open MPI 4.1.4 has no allgather algorithm 7" in faults(tmp_path, text, "4.1.4")[0][1]
+    assert not faults(tmp_path, text, "5.0.11")
+    text = "1\n11\n1\n2\n1\n0 8 4 0\n"
+    assert "Open MPI 5.0.11 has no reduce algorithm 8" in faults(tmp_path, text)[0][1]
+    assert not faults(tmp_path, text, "6.0")
+
+
+def test_open_mpi_6_reads_communicator_sizes_of_the_classic_format_one_entry_off(tmp_path):
+    found = read(written(tmp_path, GOOD), known("6.0"))
+    assert any("one entry off" in fault.text for fault in found.faults)
+    # The entry for 24 ranks begins at the number of the entry before it.
+    assert found.at("bcast", 4, 0)[0].algorithm == "binary_tree"
+    assert read(written(tmp_path, GOOD), known("5.0.11")).at("bcast", 4, 0)[0].algorithm == "binomial"
+
+
+@pytest.mark.parametrize(("content", "words"), [
+    (b"", "is empty"),
+    (b" \n\n", "is empty"),
+    (b"# only words\n", "has comments only"),
+    (b"\x7fELF\x00\x01", "is not a text file"),
+    (b"\xff\xfe7\x00", "is not a text file"),
+    (b"title: a study\n", "no tuning file that is known here"),
+    (b'{"a": 1}', "neither rules of Open MPI 6.0 nor a selection tree of MPICH"),
+    (b'{"collectives": {"bcast": [', "line 1: no valid JSON (cut off?)"),
+    (b"[" * 100000, "no tuning file: too many levels"),
+    (GOOD[: GOOD.index("65536 9")].encode(), "line 12: cut off"),
+    (b"export I_MPI_ADJUST_BCAST='1:0-10", "line 1: cut off: no closing '"),
+])  # fmt: skip
+@pytest.mark.parametrize("command", ["explain", "convert"])
+def test_what_is_no_tuning_file_is_one_message(tmp_path, capsys, content, words, command):
+    path = written(tmp_path, content)
+    more = ["--to", "openmpi"] if command == "convert" else []
+    error = refused(capsys, command, path, *more)
+    assert words in error and str(path) in error and error.count("\n") == 1
+
+
+def test_folders_and_missing_files_are_one_message(tmp_path, capsys):
+    assert "is a folder" in refused(capsys, "explain", tmp_path)
+    assert "No such file" in refused(capsys, "explain", tmp_path / "none")
+    path = written(tmp_path, GOOD)
+    assert "has no rules of reduce; known: allgather, bcast" in refused(
+        capsys, "explain", path, "--collective", "reduce"
+    )
+    assert "give --size" in refused(capsys, "explain", path, "--ranks", 4)
+    assert "known: 4.1, 5.0, 6.0" in refused(capsys, "explain", path, "--open-mpi", "3.1")
+
+
+JSON = """{
+  "rule_file_version": 3,
+  "module": "tuned",
+  "collectives": {
+    "bcast": [
+      {
+        "comm_size_min": 2, "comm_size_max": 8, "comm_rank_distribution": "single-node",
+        "rules": [
+          {"msg_size_max": 1023, "alg": "binomial"},
+          {"msg_size_min": 4096, "alg": 3, "seg_size": 8192},
+          {"msg_size_min": 8192, "alg": 1}
+        ]
+      },
+      {"comm_size_min": 16, "rules": [{"alg": 12}, {"alg": "chain", "faninout": 2, "colour": 1}]}
+    ]
+  }
+}
+"""
+
+
+def test_json_rules_as_open_mpis_reader_takes_them(tmp_path, capsys):
+    path = written(tmp_path, JSON)
+    found = read(path, known())
+    assert [(rule.line, rule.text) for rule in found.rules] == [
+        (9, "binomial"), (10, "pipeline:segment_bytes=8192"), (11, "linear"), (14, "chain:fanout=2")
+    ]  # fmt: skip
+    texts = [(fault.line, fault.text) for fault in found.faults]
+    assert any(line == 11 and "never applies: line 10 decides before" in text for line, text in texts)
+    assert any(
+        line == 14 and "12 is no algorithm of Open MPI 6.0: it ignores this rule" in text for line, text in texts
+    )
+    assert any(line == 14 and "no key 'colour'" in text for line, text in texts)
+    assert any(line == 9 and "no rule for 1024 to 4095 bytes" in text for line, text in texts)
+    assert any("no rule for 9 to 15 ranks" in text for _, text in texts)
+    text = explained(capsys, path, "--ranks", "4", "--size", "1", status=1)
+    assert "if on 1 node: binomial" in text and "otherwise no rule" in text
+    assert "ranks on 1 node, 1 bytes a rank: binomial" in explained(
+        capsys, path, "--ranks", "4", "--size", "1", "--nodes", "1", status=1
+    )
+    assert "no rule" in explained(capsys, path, "--ranks", "4", "--size", "1", "--nodes", "2", status=1)
+
+
+def test_a_collective_by_the_name_of_the_schema_is_not_read_by_open_mpi(tmp_path):
+    """The schema calls it reducescatter, the reader reduce_scatter; with another name it ignores the file."""
+    found = read(written(tmp_path, '{"collectives": {"reducescatter": [{"rules": [{"alg": 1}]}]}}'), known())
+    assert found.ignored and "'reducescatter' is no collective of Open MPI" in found.faults[0].text
+
+
+MPICH = """{
+ "collective=reduce": {
+  "comm_type=intra": {
+   "comm_size<=4": {"algorithm=MPIR_Reduce_intra_binomial": {}},
+   "comm_size=pow2": {
+    "is_commutative=yes": {"avg_msg_size<=1023": {"algorithm=MPIR_Reduce_intra_binomial": {}},
+                           "avg_msg_size=any": {"algorithm=MPIR_Reduce_intra_reduce_scatter_gather": {}}},
+    "is_commutative=no": {"algorithm=MPIR_Reduce_intra_smp": {}}
+   },
+   "comm_size<=2": {"algorithm=MPIR_Reduce_intra_smp": {}},
+   "comm_size<=64": {"avg_msg_size<10": {"algorithm=MPIR_Reduce_intra_binomial": {}}}
+  }
+ }
+}
+"""
+
+
+def test_a_tree_of_mpich(tmp_path, capsys):
+    path = written(tmp_path, MPICH)
+    text = explained(capsys, path, "--ranks", "8", "--size", "1KiB", status=1)
+    assert "if is_commutative=yes: rabenseifner (there MPIR_Reduce_intra_reduce_scatter_gather) (line 7" in text
+    assert "  MPIR_Reduce_intra_smp (line 8" in text
+    assert "binomial" in explained(capsys, path, "--ranks", "3", "--size", "1KiB", status=1)
+    found = [(fault.line, fault.text) for fault in read(path, known()).faults]
+    assert any(line == 10 and "never applies: line 4 decides before" in words for line, words in found)
+    assert any(line == 11 and "no `any` after avg_msg_size<10" in words for line, words in found)
+    assert any(line == 3 and "no `any` after comm_size<=64" in words for line, words in found)
+
+
+def test_variables_of_intel_mpi(tmp_path, capsys):
+    text = "# mine\nexport I_MPI_ADJUST_BCAST='1:0-1023@2-8;8:1024-2147483647@2-8;99:5-6@9-9'\nI_MPI_ADJUST_NOTHING=1\n"
+    path = written(tmp_path, text)
+    assert "knomial (there 8)" in explained(
+        capsys, path, "--ranks", "8", "--size", "1KiB", "--collective", "bcast", status=1
+    )
+    assert [(line, "no collective" in words) for line, words in faults(tmp_path, text)] == [(3, True)]
+    assert faults(tmp_path, "I_MPI_ADJUST_BCAST=one\n") == [
+        (1, "bcast: 'one' is not <number>:<first>-<last>@<first>-<last>")
+    ]
+
+
+def test_the_tune_string_of_ucc(tmp_path, capsys):
+    text = "UCC_TL_UCP_TUNE=allgather:0-4k:[2-8]:@ring:inf#bcast:@knomial:host#alltoall:4k-inf:@9bruck:x9!\n"
+    path = written(tmp_path, text)
+    out = explained(capsys, path, "--ranks", "8", "--size", "512", "--collective", "allgather", status=1)
+    assert ": ring (line 1: 2 to 8 ranks, up to 4096 bytes of all ranks together)" in out
+    assert "no rule" in explained(capsys, path, "--ranks", "8", "--size", "513", "--collective", "allgather", status=1)
+    assert "if memory host: knomial" in explained(
+        capsys, path, "--ranks", "2", "--size", "1", "--collective", "bcast", status=1
+    )
+    assert "UCC does not understand 'x9!'" in faults(tmp_path, text)[0][1]
+
+
+NCCL = """# colltype,minbytes,maxbytes,algorithm,protocol,channels,nNodes,nRanks
+allreduce,0,65535,tree,ll,-1,1,-1
+allreduce,65536,1048575,ring,simple,4,-1,16
+allreduce,0,100,ring,ll,-1,1,8
+gather,0,100,ring,simple,-1,-1,-1
+bcast,0,10
+"""
+
+
+def test_the_csv_of_nccls_tuner(tmp_path, capsys):
+    path = written(tmp_path, NCCL)
+    text = explained(capsys, path, "--ranks", "16", "--size", "64KiB", "--collective", "allreduce", status=1)
+    assert "ring (there ring simple, 4 channels) (line 3" in text
+    found = faults(tmp_path, NCCL)
+    assert any(line == 4 and "never applies: line 2 decides before" in words for line, words in found)
+    assert any(line == 5 and "'gather': NCCL's plugin takes allreduce" in words for line, words in found)
+    assert any(line == 6 and "3 fields" in words for line, words in found)
+
+
+# convert: independent parsers of the new files, written after the libraries' readers
+
+
+def classic_says(text: str, collective: str, ranks: int, size: int) -> list[int]:
+    """Algorithm and parameters that coll/tuned takes: 4.1's reader and look-up (coll_tuned_dynamic_{file,rules}.c)."""
+    words = iter(re.sub(r"#.*", "", text).split())
+    first = next(words)
+    two = first == "rule-file-version-2"
+    count = int(next(words) if two else first)
+    for _ in range(count):
+        number = int(next(words))
+        entries = []
+        for _ in range(int(next(words))):
+            least = int(next(words))
+            entries.append(
+                (least, [[int(next(words)) for _ in range(5 if two else 4)] for _ in range(int(next(words)))])
+            )
+        if number == rules.COLLTYPES.index(collective):
+            best = entries[0][1]
+            for least, lines in entries:
+                if least > ranks:
+                    break
+                best = lines
+            unit = size * ranks if collective in ("allgather", "alltoall", "gather", "scatter") else size
+            return [line for i, line in enumerate(best) if i == 0 or line[0] <= unit][-1][1:]
+    return [0, 0, 0]
+
+
+def json_says(text: str, collective: str, ranks: int, size: int) -> list[int]:
+    """The same of main's JSON reader: the first communicator rule, then its first message rule, that fit."""
+    unit = size * ranks if collective in ("allgather", "alltoall", "gather", "scatter") else size
+    infinite = {"inf": 2**63}
+    document = json.loads(text)
+    assert set(document) == {"rule_file_version", "module", "collectives"}
+    assert set(document["collectives"]) <= set(rules.COLLTYPES)
+    for scope in document["collectives"].get(collective, []):
+        assert set(scope) <= {"comm_size_min", "comm_size_max", "comm_rank_distribution", "rules"}
+        high = scope.get("comm_size_max", "inf")
+        if not scope.get("comm_size_min", 0) <= ranks <= infinite.get(high, high):
+            continue
+        for rule in scope["rules"]:
+            assert set(rule) <= {"msg_size_min", "msg_size_max", "alg", "faninout", "seg_size", "reqs"}
+            high = rule.get("msg_size_max", "inf")
+            if rule.get("msg_size_min", 0) <= unit <= infinite.get(high, high):
+                return [rule["alg"], rule.get("faninout", 0), rule.get("seg_size", 0)]
+        return [0, 0, 0]
+    return [0, 0, 0]
+
+
+def converted(tmp_path: Path, text: str, to: str, version: str = "5.0.11"):
+    return convert(read(written(tmp_path, text), known(version)), to, known(version))
+
+
+POINTS = [
+    (collective, ranks, size)
+    for collective in ("bcast", "allgather")
+    for ranks in (2, 3, 23, 24, 31, 32, 33, 100)
+    for size in (0, 1, 2, 3, 4, 50, 127, 128, 1023, 1024, 4095, 4096, 65535, 65536, 10**9)
+]
+
+
+@pytest.mark.parametrize("to", ["openmpi", "openmpi-2", "openmpi-json"])
+def test_open_mpis_formats_say_the_same(tmp_path, to):
+    found = converted(tmp_path, GOOD, to)
+    assert not found.losses
+    says = json_says if to == "openmpi-json" else classic_says
+    for point in POINTS:
+        assert says(found.text, *point)[:3] == classic_says(GOOD, *point), point
+    if to != "openmpi-json":
+        back = convert(read(written(tmp_path, found.text), known()), "openmpi-json", known())
+        assert back.text == converted(tmp_path, GOOD, "openmpi-json").text
+
+
+def test_json_becomes_the_classic_format_and_what_it_cannot_tell_is_listed(tmp_path):
+    text = JSON.replace(', "comm_rank_distribution": "single-node"', "").replace('{"alg": 12}, ', "")
+    found = converted(tmp_path, text, "openmpi")
+    in_numbers = text.replace('"binomial"', "6").replace('"chain"', "2").replace(', "colour": 1', "")
+    for ranks in (2, 8, 9, 15, 16, 99):
+        for size in (0, 1023, 1024, 4095, 4096, 10**6):
+            point = ("bcast", ranks, size)
+            assert classic_says(found.text, *point) == json_says(in_numbers, *point), point
+    lost = converted(tmp_path, JSON, "openmpi").losses
+    assert [loss.line for loss in lost] == [9, 10, 11]
+    assert all("has no condition numbers of nodes" in loss.text for loss in lost)
+
+
+def test_requests_survive_between_open_mpis_formats(tmp_path):
+    text = "rule-file-version-2\n1\n3\n1\n2\n1\n0 4 0 0 7\n"
+    assert classic_says(converted(tmp_path, text, "openmpi-2").text, "alltoall", 4, 8) == [4, 0, 0, 7]
+    (scope,) = json.loads(converted(tmp_path, text, "openmpi-json").text)["collectives"]["alltoall"]
+    assert scope["rules"][0]["reqs"] == 7
+    with pytest.raises(StudyError, match="line 7: alltoall linear_sync:max_requests=7: no equal"):
+        converted(tmp_path, text, "openmpi")
+
+
+def test_intel_gets_what_it_has_and_the_rest_is_listed(tmp_path, capsys):
+    path = written(tmp_path, GOOD)
+    assert main(["convert", str(path), "--to", "intel"]) == 0
+    out, error = capsys.readouterr()
+    assert "export I_MPI_ADJUST_BCAST='1:0-4095@2-23'" in out and "ALLGATHER=" not in out
+    for line in (8, 11, 12, 13):
+        assert re.search(rf"lines? (\d+, )*{line}\b.*: bcast", error), (line, error)
+    assert "lines 18, 23: allgather bruck" in error and "lines 19, 22: allgather ring" in error
+
+
+def test_ucc_and_nccl_get_rings(tmp_path):
+    text = "2\n2\n1\n2\n2\n0 4 0 0\n1000 3 0 0\n0\n2\n2\n1\n0 4 0 0\n5\n2\n0 1 0 0\n1000 4 0 0\n"
+    ucc = converted(tmp_path, text, "ucc")
+    tokens = re.search(r"TUNE='(.*)'", ucc.text).group(1).split("#")
+    assert tokens == [
+        "allreduce:0-999:[2-inf]:@ring:inf", "allgather:0-inf:[2-4]:@ring:inf", "allgather:1000-inf:[5-inf]:@ring:inf"
+    ]  # fmt: skip
+    nccl = converted(tmp_path, text, "nccl")
+    rows = [line.split(",") for line in nccl.text.splitlines() if not line.startswith("#")]
+    assert all(len(row) == 8 and row[3:7] == ["ring", "simple", "-1", "-1"] for row in rows)
+    assert [[row[0], row[1], row[2], row[7]] for row in rows] == [
+        ["allreduce", "0", "999", "-1"], *(["allgather", "0", str(2**64 - 1), str(ranks)] for ranks in (2, 3, 4)),
+    ]  # fmt: skip
+    texts = [loss.text for loss in nccl.losses]
+    assert any("allgather ring from 5 ranks on: a line of NCCL's tuner has one number of ranks" in one for one in texts)
+    assert any("protocols" in one for one in texts)
+    # And back: a number of ranks for each line.
+    assert classic_says(converted(tmp_path, nccl.text, "openmpi").text, "allgather", 4, 7) == [4, 0, 0]
+
+
+def test_limits_of_one_rank_in_a_format_that_counts_all_are_listed(tmp_path):
+    text = "UCC_TL_UCP_TUNE=alltoall:0-4095:@pairwise#alltoall:4096-inf:@bruck\n"
+    assert not converted(tmp_path, text, "openmpi").losses
+    (loss,) = converted(tmp_path, "allgather,0,4095,ring,simple,-1,-1,-1\n", "openmpi").losses or [None]
+    assert loss is None or loss.line == 1
+    tree = MPICH.replace("collective=reduce", "collective=bcast").replace("Reduce", "Bcast").replace("avg_", "total_")
+    losses = converted(tmp_path, tree.replace("comm_size=pow2", "comm_size<=32"), "openmpi").losses
+    assert any("limits in bytes of all ranks become bytes of one rank" in loss.text for loss in losses)
+
+
+def test_powers_of_two_of_mpich_become_numbers_of_ranks(tmp_path):
+    found = converted(tmp_path, MPICH, "openmpi")
+    rabenseifner, binomial = NUMBERS["reduce"]["rabenseifner"], NUMBERS["reduce"]["binomial"]
+    for ranks, size, number in (
+        (3, 5000, binomial), (8, 1023, binomial), (8, 1024, rabenseifner), (9, 1024, 0), (9, 9, binomial), (64, 2048, rabenseifner),
+        (65, 8, 0),
+    ):  # fmt: skip
+        assert classic_says(found.text, "reduce", ranks, size)[0] == number, (ranks, size)
+    texts = [loss.text for loss in found.losses]
+    assert any("written for all calls, not only with is_commutative=yes" in text for text in texts)
+    assert any("MPIR_Reduce_intra_smp: no equal" in text for text in texts)
+
+
+def test_nothing_to_say_is_an_error_with_the_reasons(tmp_path, capsys):
+    path = written(tmp_path, "1\n7\n1\n2\n1\n0 9 0 0\n")
+    error = refused(capsys, "convert", path, "--to", "intel")
+    assert "nothing of it can be said" in error and "line 6: bcast scatter_allgather_ring: no equal" in error
+    assert "--check is for" in refused(capsys, "convert", path, "--to", "intel", "--check")
+
+
+def test_the_files_that_studies_write_are_read_as_they_were_meant(tmp_path):
+    """Each writer's file says what its placement says, at every limit and one below and above."""
+    table = {
+        4: (Rule(0, "binomial"), Rule(1024, "pipeline", (("segment_bytes", 8192),)), Rule(65536, "default")),
+        8: (Rule(0, "default"), Rule(4096, "chain", (("fanout", 4),))),
+    }
+    elsewhere = {0: (Rule(0, "default"),), 16: (Rule(0, "default"),)}
+    placement = Placement("core", 2, {"bcast": {0: elsewhere[0], **table, 16: elsewhere[16]}})
+    for name, text in {
+        "openmpi": rules.openmpi_rules(placement, CATALOGUE, ["x"], NUMBERS),
+        "openmpi-2": rules.openmpi_rules(placement, CATALOGUE, ["x"], NUMBERS, version=2),
+        "openmpi-json": rules.openmpi_json(placement, CATALOGUE, NUMBERS),
+    }.items():
+        found = read(written(tmp_path, text), known())
+        assert found.format == name and not [fault for fault in found.faults if not fault.note]
+        for ranks in (2, 3, 4, 7, 8, 15, 16, 99):
+            for size in (0, 1, 1023, 1024, 4095, 4096, 65535, 65536):
+                meant = rules.selected(placement.tables["bcast"], ranks, size)
+                at = found.at("bcast", ranks, size)
+                said = (at[0].algorithm, at[0].parameters) if at else ("default", ())
+                assert said == (meant.algorithm, meant.parameters), (name, ranks, size)
+
+
+def test_sizes_of_all_ranks_are_checked_for_more_ranks_than_are_started(tmp_path):
+    """Where a file counts the bytes of all ranks, the copy for fewer ranks must have their limits."""
+    own = check.library(mpis()["openmpi"], CATALOGUE, NUMBERS)
+    table = {2: (Rule(0, "default"),), 24: (Rule(0, "ring"), Rule(64, "bruck"))}
+    placement = Placement("core", 1, {"allgather": table})
+    path = tmp_path / "openmpi.rules"
+    own.write(placement, path)
+    findings = check.check_placement(placement, path, CATALOGUE, own)
+    check.complain(findings)
+    assert {one.rule for one in findings if one.tells_apart} >= {"ring", "bruck"}
+
+
+@pytest.mark.parametrize("mpi", ["openmpi", "mpich"])
+def test_the_installed_library_follows_a_converted_file(tmp_path, capsys, mpi):
+    if mpi not in mpis():
+        pytest.skip(f"no {mpi} here")
+    path = written(tmp_path, "1\n7\n2\n2\n1\n0 6 0 0\n8\n2\n0 6 0 0\n4096 5 0 0\n")
+    output = tmp_path / "new.rules"
+    assert main(["convert", str(path), "--to", mpi, "--output", str(output), "--check"]) == 0
+    assert re.search(r": [1-9]\d* limits checked, [1-9]\d* conclusive", capsys.readouterr().out)
+    # A library that does something else is seen.
+    output.write_text(output.read_text().replace("0 6 0 0", "0 1 0 0").replace("intra_binomial", "intra_smp"))
+    if mpi == "openmpi":
+        found = convert(read(path, known(mpis()[mpi].version)), mpi, known(mpis()[mpi].version))
+        own = check.library(mpis()[mpi], CATALOGUE, NUMBERS)
+        with pytest.raises(StudyError, match="sends other messages"):
+            check.complain(check.check_placement(found.placement, output, CATALOGUE, own))

@@ -1,0 +1,292 @@
+"""From a tuning file of one library to that of another; what the other cannot say is listed.
+
+The writers are those of the studies' own files (rules.py, trees.py), and two more for UCC and NCCL.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from collstudy.base.errors import StudyError
+from collstudy.launch.mpich import Tree
+from collstudy.tuning import trees
+from collstudy.tuning.readers import FORMATS, NCCL, NCCL_COLLECTIVES, UCC, UCC_TOTAL, Known, read
+from collstudy.tuning.rules import (
+    TOTAL_BYTES,
+    WITHOUT_SIZE,
+    Placement,
+    Rule,
+    Table,
+    as_openmpi_reads,
+    entries,
+    first_byte,
+    intel_number,
+    intel_variables,
+    openmpi_json,
+    openmpi_rules,
+    selected,
+    told,
+)
+from collstudy.tuning.tuningfile import ALL, POWER_OF_TWO, Fault, FileRule, Span, TuningFile
+
+#: Conditions that hold in most programs: a rule with one of them is written for all calls.
+USUAL = (
+    "comm_hierarchy=parent", "is_commutative=yes", "is_op_built_in=yes", "is_sendbuf_inplace=no", "is_block_regular=yes",
+    "is_node_consecutive=yes", "is_multi_threaded=no",
+)  # fmt: skip
+#: NCCL's tuner knows one number of ranks in a line; a span of more than these is not written out.
+MOST_LINES = 256
+#: The largest power of two of ranks for which a rule for powers of two is written.
+MOST_RANKS = 2**20
+
+
+@dataclass(frozen=True)
+class Converted:
+    """The new file, that of MPICH's device if there is one, its rules, and what it does not say: faults of the old file's lines."""
+
+    text: str
+    device: str | None
+    placement: Placement
+    losses: tuple[Fault, ...]
+
+
+def convert(file: TuningFile, to: str, known: Known, own: tuple[Tree, Tree] | None = None) -> Converted:
+    """The rules of *file* in another format; *own* are the trees of the installed MPICH.
+
+    Raises StudyError if the library ignores the file, if nothing of it can be said, or if the new file says something else.
+    """
+    if file.ignored:
+        first = next(fault for fault in file.faults if "ignores the whole file" in fault.text)
+        raise StudyError(f"{file.path}, line {first.line}: {first.text}; ./study explain lists all faults")
+    if to == "openmpi-json":
+        known = Known(known.catalogue, "6.0")
+    losses: list[Fault] = []
+    placement = _placement(file, to, known, losses)
+    if not placement.tables:
+        why = "".join(f"\n  {line}" for line in grouped(losses))
+        raise StudyError(f"{file.path}: nothing of it can be said in {FORMATS[to]}{why}")
+    text, device = _written(placement, to, known, [f"Converted from {file.path.name}, {FORMATS[file.format]}."], own)
+    if to == "nccl":
+        losses += _lost_in_nccl(placement)
+    _read_back(text, to, placement, known)
+    return Converted(text, device, placement, tuple(losses))
+
+
+def grouped(faults: list[Fault] | tuple[Fault, ...]) -> list[str]:
+    """Each text once, with all its lines."""
+    lines: dict[str, list[int]] = {}
+    for fault in sorted(faults, key=lambda fault: fault.line):
+        lines.setdefault(fault.text, []).append(fault.line)
+    return [
+        (f"line{'s' if len(at) > 1 else ''} {', '.join(map(str, at))}: " if at != [0] else "") + text
+        for text, at in lines.items()
+    ]
+
+
+def _written(
+    placement: Placement, to: str, known: Known, header: list[str], own: tuple[Tree, Tree] | None
+) -> tuple[str, str | None]:
+    catalogue = known.catalogue
+    if to == "mpich":
+        if own is None:
+            raise StudyError(
+                "MPICH's selection tree is that of an installed MPICH with rules inserted; there is none here"
+            )
+        algorithms, device = (json.dumps(tree, indent=1) + "\n" for tree in trees.trees(placement, catalogue, own))
+        return algorithms, device
+    if to == "openmpi-json":
+        return openmpi_json(placement, catalogue, known.numbers), None
+    if to in ("openmpi", "openmpi-2"):
+        return openmpi_rules(placement, catalogue, header, known.numbers, 2 if to == "openmpi-2" else 1), None
+    if to == "intel":
+        return intel_variables(placement, catalogue, header), None
+    return {"ucc": ucc_tune, "nccl": nccl_csv}[to](placement, header), None
+
+
+def _placement(file: TuningFile, to: str, known: Known, losses: list[Fault]) -> Placement:
+    """The rules as tables of the algorithms that the other library has; what it lacks is left to it and added to *losses*."""
+    tables: dict[str, Table] = {}
+    for collective in file.collectives:
+        own = [rule for rule in file.of(collective) if _tells(rule, to, losses)]
+        for rule in own:
+            if not _has(rule, to, known):
+                losses.append(
+                    Fault(rule.line, f"{collective} {rule.text}: no equal in {FORMATS[to]}, so its library decides")
+                )
+        counts = {2, *(max(rule.ranks.low, 2) for rule in own)}
+        counts |= {rule.ranks.high + 1 for rule in own if rule.ranks.high and rule.ranks.high > 1}
+        if any(POWER_OF_TWO in rule.conditions for rule in own):
+            counts |= {2**i + more for i in range(1, MOST_RANKS.bit_length()) for more in (0, 1)}
+        table: Table = {}
+        for count in sorted(counts):
+            rules = _by_size(own, count, to, known)
+            if not table or rules != list(table.values())[-1]:
+                table[count] = rules
+        if any(rule.algorithm != "default" for rules in table.values() for rule in rules):
+            tables[collective] = table
+            losses += _other_units(own, table, to)
+            if (
+                collective in WITHOUT_SIZE
+                and to.startswith("openmpi")
+                and any(len(rules) > 1 for rules in table.values())
+            ):
+                losses.append(
+                    Fault(own[0].line, f"{collective}: Open MPI knows no size of it: where sizes differ it decides")
+                )
+    placement = Placement("any", 0, tables)
+    return as_openmpi_reads(placement) if to.startswith("openmpi") else placement
+
+
+def _tells(rule: FileRule, to: str, losses: list[Fault]) -> bool:
+    """Whether the other format can tell the calls of a rule from others; rules for usual calls are widened to all."""
+    known = {*USUAL, POWER_OF_TWO}
+    lacking = [condition for condition in rule.conditions if condition not in known]
+    lacking += ["numbers of nodes"] if rule.nodes != ALL else []
+    lacking += ["numbers of ranks a node"] if not rule.ppn.covers(Span(1, trees.ANY_PPN)) else []
+    if lacking:
+        losses.append(
+            Fault(rule.line, f"{rule.collective} {rule.text}: {FORMATS[to]} has no condition {', '.join(lacking)}")
+        )
+        return False
+    usual = [condition for condition in rule.conditions if condition in USUAL]
+    if usual:
+        losses.append(Fault(rule.line, f"{rule.collective}: written for all calls, not only with {', '.join(usual)}"))
+    return True
+
+
+def _has(rule: FileRule, to: str, known: Known) -> bool:
+    """Whether the other library has the algorithm with these parameters."""
+    if rule.algorithm is None or rule.algorithm == "default":
+        return rule.algorithm is not None
+    collective, as_rule = rule.collective, Rule(0, rule.algorithm, rule.parameters)
+    if to in ("ucc", "nccl"):
+        return not rule.parameters and rule.algorithm in {"ucc": UCC, "nccl": NCCL}[to].get(collective, {})
+    if to == "intel":
+        return intel_number(known.catalogue, collective, as_rule) is not None
+    if to == "openmpi" and "max_requests" in dict(rule.parameters):
+        return False
+    mpi = "mpich" if to == "mpich" else "openmpi"
+    if known.catalogue.told(collective, rule.algorithm, dict(rule.parameters), mpi) is None:
+        return False
+    names = told(known.catalogue, collective, as_rule, mpi)["algorithm"]
+    return mpi == "mpich" or bool({*([names] if isinstance(names, str) else names)} & set(known.numbers[collective]))
+
+
+def _by_size(rules: list[FileRule], count: int, to: str, known: Known) -> tuple[Rule, ...]:
+    """The rules for *count* ranks, by the bytes of one rank; *total* keeps limits of all ranks exact."""
+    here = [
+        rule
+        for rule in rules
+        if rule.ranks.holds(count) and not (POWER_OF_TWO in rule.conditions and count & (count - 1))
+    ]
+    limits: dict[int, int | None] = {0: None}
+    for rule in here:
+        for limit in (rule.sizes.low, (rule.sizes.high or -1) + 1 if rule.sizes.high is not None else 0):
+            if limit:
+                limits[-(-limit // count) if rule.total else limit] = limit if rule.total else None
+    found: list[Rule] = []
+    for size, total in sorted(limits.items()):
+        first = next((rule for rule in here if rule.sizes.holds(rule.unit(count, size))), None)
+        chosen = (str(first.algorithm), first.parameters) if first and _has(first, to, known) else ("default", ())
+        if not found or (found[-1].algorithm, found[-1].parameters) != chosen:
+            found.append(Rule(size, *chosen, total=total))
+    return tuple(found)
+
+
+def _other_units(own: list[FileRule], table: Table, to: str) -> list[Fault]:
+    """Limits in bytes of one rank and of all ranks are the same for one number of ranks only."""
+    theirs = {"ucc": UCC_TOTAL, "nccl": ("allgather",), "intel": (), "mpich": ()}.get(to, TOTAL_BYTES)
+    other = [rule for rule in own if rule.sizes != ALL and rule.total != (rule.collective in theirs)]
+    if not other or all(len(rules) == 1 for rules in table.values()):
+        return []
+    was, now = ("one rank", "all ranks") if other[0].collective in theirs else ("all ranks", "one rank")
+    return [
+        Fault(
+            other[0].line,
+            f"{other[0].collective}: limits in bytes of {was} become bytes of {now}, "
+            "which is the same for the first number of ranks of each entry only",
+        )
+    ]
+
+
+def ucc_tune(placement: Placement, header: list[str]) -> str:
+    """`UCC_TL_UCP_TUNE`: both ends of a span belong to it."""
+    tokens = []
+    for collective, table in placement.tables.items():
+        for count, last, rule, after in entries(table):
+            if rule.algorithm == "default":
+                continue
+            low = first_byte(collective, rule, count)
+            high = "inf" if after is None else first_byte(collective, after, count) - 1
+            ranks = f"[{count}-{'inf' if last is None else last}]"
+            tokens.append(f"{collective}:{low}-{high}:{ranks}:@{UCC[collective][rule.algorithm]}:inf")
+    return "\n".join([*(f"# {text}" for text in header), f"export UCC_TL_UCP_TUNE='{'#'.join(tokens)}'"]) + "\n"
+
+
+def nccl_csv(placement: Placement, header: list[str]) -> str:
+    """The CSV of NCCL's example tuner, with the protocol for large messages, channels left to NCCL, and any number of nodes."""
+    names = {ours: theirs for theirs, ours in NCCL_COLLECTIVES.items()}
+    lines = [
+        *(f"# {text}" for text in header),
+        "# colltype,minbytes,maxbytes,algorithm,protocol,channels,nNodes,nRanks",
+    ]
+    for collective, table in placement.tables.items():
+        for count, last, rule, after in entries(table):
+            if rule.algorithm == "default":
+                continue
+            word = NCCL[collective][rule.algorithm]
+            for ranks in _nccl_ranks(collective, count, last, rule, after):
+                at = (one and first_byte(collective, one, max(ranks, count)) for one in (rule, after))
+                low, high = next(at), next(at)
+                lines.append(
+                    f"{names[collective]},{low},{2**64 - 1 if high is None else high - 1},{word},simple,-1,-1,{ranks}"
+                )
+    return "\n".join(lines) + "\n"
+
+
+def _nccl_ranks(collective: str, count: int, last: int | None, rule: Rule, after: Rule | None) -> list[int]:
+    """The numbers of ranks of the lines for an entry: -1 means all; none if there would be too many."""
+    by_rank = collective in TOTAL_BYTES and any(one and one.size and one.total is None for one in (rule, after))
+    if last is None and count <= 2 and not by_rank:
+        return [-1]
+    return [] if last is None or last - count >= MOST_LINES else list(range(count, last + 1))
+
+
+def _lost_in_nccl(placement: Placement) -> list[Fault]:
+    lost = [Fault(0, "NCCL's protocols are no part of the old file: `simple` is written, the one for large messages")]
+    for collective, table in placement.tables.items():
+        for count, last, rule, after in entries(table):
+            if rule.algorithm != "default" and not _nccl_ranks(collective, count, last, rule, after):
+                until = "on" if last is None else f"to {last}"
+                lost.append(
+                    Fault(
+                        0,
+                        f"{collective} {rule.text} from {count} ranks {until}: a line of NCCL's tuner has one number of ranks",
+                    )
+                )
+    return lost
+
+
+def _read_back(text: str, to: str, placement: Placement, known: Known) -> None:
+    """Read the new file and compare it with the tables at every limit. Raises StudyError for a fault of this program."""
+    with tempfile.TemporaryDirectory(prefix="convert-") as folder:
+        path = Path(folder) / "converted"
+        path.write_text(text, encoding="utf-8")
+        found = read(path, known)
+    for collective, table in placement.tables.items():
+        for count, last, one, after in entries(table):
+            if to == "nccl" and not _nccl_ranks(collective, count, last, one, after):
+                continue
+            rule = selected(table, count, one.size)
+            usual = {*USUAL, POWER_OF_TWO}
+            at = [line for line in found.at(collective, count, one.size) if set(line.conditions) <= usual]
+            said = (at[0].algorithm, at[0].parameters) if at else ("default", ())
+            # An undecided part of MPICH's tree is its own.
+            if said != (rule.algorithm, rule.parameters) and not (to == "mpich" and rule.algorithm == "default"):
+                raise StudyError(
+                    f"the new file says {said[0]} for {collective}, {count} ranks, {one.size} bytes, not {rule.text}: "
+                    "a fault of ./study convert; please report it with the file"
+                )

@@ -1,0 +1,108 @@
+"""A tuning file in words: what it says for some ranks and bytes, and all that is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from collstudy.base.errors import StudyError, allowed
+from collstudy.tuning.readers import FORMATS, Known
+from collstudy.tuning.tuningfile import ALL, POWER_OF_TWO, Fault, FileRule, Span, TuningFile
+
+#: What a library calls its own decision.
+OWN = "the library's own decision"
+
+
+def explain(
+    file: TuningFile, known: Known, collective: str | None, ranks: int | None, size: int | None, nodes: int | None
+) -> list[str]:
+    """The lines to print: the file, what it says (everything, or for *ranks* ranks and *size* bytes of one rank), faults.
+
+    Raises StudyError for a collective without rules in the file.
+    """
+    if collective and collective not in file.collectives:
+        raise StudyError(f"{file.path}: has no rules of {collective}" + allowed(file.collectives))
+    lines = [
+        f"{file.path}: {FORMATS[file.format]}; {_count(len(file.rules), 'rule')} of {', '.join(file.collectives) or 'nothing'}"
+    ]
+    if file.format.startswith("openmpi"):
+        # A reader of JSON rules came with 6.0.
+        version = known.version if file.format != "openmpi-json" or known.release >= (6,) else "6.0"
+        lines.append(f"as Open MPI {version} reads it")
+    if file.ignored:
+        lines.append("The library ignores this file for one of its faults; below is what it would say.")
+    if file.misread:
+        lines.append("The library misreads this file for one of its faults; below is what its lines mean.")
+    lines.append("")
+    asked = [collective] if collective else list(file.collectives)
+    for name in asked:
+        if ranks is None:
+            lines += [f"{name}: {_decides(rule)}{_where(rule)} (line {rule.line})" for rule in file.of(name)]
+        else:
+            lines += _at(file, name, ranks, size, nodes)
+    return [*lines, "", *_faults(file.faults)]
+
+
+def _at(file: TuningFile, collective: str, ranks: int, size: int | None, nodes: int | None) -> Iterator[str]:
+    if size is None and any(rule.sizes != ALL for rule in file.of(collective)):
+        raise StudyError(f"{file.path}: {collective} has rules by size: give --size")
+    on = f" on {_count(nodes, 'node')}" if nodes else ""
+    many = "" if size is None or collective == "barrier" else f", {size} bytes a rank"
+    found = file.at(collective, ranks, size or 0, nodes)
+    lines = []
+    for rule in found:
+        condition = ""
+        if rule.applies(ranks, size or 0, nodes) is None:
+            unknown = [condition for condition in rule.conditions if condition != POWER_OF_TWO]
+            unknown += [where] if (where := _placed(rule)) and nodes is None else []
+            condition = f"if {' and '.join(unknown)}: "
+        lines.append(f"{condition}{_decides(rule)} (line {rule.line}:{_where(rule) or ' always'})")
+    if not found or condition:
+        lines.append(f"{'otherwise ' if found else ''}no rule: {OWN}")
+    yield f"{collective}, {_count(ranks, 'rank')}{on}{many}:{' ' + lines[0] if len(lines) == 1 else ''}"
+    yield from (f"  {line}" for line in lines if len(lines) > 1)
+
+
+def _decides(rule: FileRule) -> str:
+    if rule.algorithm == "default":
+        return OWN
+    words = rule.algorithm.replace("_", " ") if rule.algorithm else rule.word
+    if rule.algorithm and rule.word != rule.algorithm:
+        words += f" (there {rule.word})"
+    shown = {"fanout": "fan-out {}", "segment_bytes": "segments of {} bytes", "max_requests": "at most {} requests"}
+    return ", ".join([words, *(shown.get(name, name + " {}").format(value) for name, value in rule.parameters)])
+
+
+def _where(rule: FileRule) -> str:
+    of = "bytes of all ranks together" if rule.total else "bytes"
+    parts = [_words(rule.ranks, "ranks"), _words(rule.sizes, of), _placed(rule)]
+    parts += [f"with {condition}" for condition in rule.conditions]
+    found = ", ".join(part for part in parts if part)
+    return f" {found}" if found else ""
+
+
+def _placed(rule: FileRule) -> str:
+    parts = [_words(rule.nodes, "nodes", "on "), _words(rule.ppn, "ranks a node", "with ")]
+    return " ".join(part for part in parts if part)
+
+
+def _words(span: Span, unit: str, before: str = "") -> str:
+    if span == ALL:
+        return ""
+    if span.high is None:
+        return f"from {span.low} {unit} on"
+    number = f"up to {span.high}" if span.low == 0 else f"{span.low} to {span.high}"
+    number = f"{span.low}" if span.low == span.high else number
+    words = unit.split(" ", 1)
+    return " ".join([before + number, words[0].removesuffix("s") if span.high == 1 else words[0], *words[1:]])
+
+
+def _faults(faults: tuple[Fault, ...]) -> list[str]:
+    wrong = [fault for fault in faults if not fault.note]
+    lines = [f"{_count(len(wrong), 'fault')}{':' if wrong else ''}"]
+    lines += [f"  line {fault.line}: {fault.text}" for fault in wrong]
+    notes = [fault for fault in faults if fault.note]
+    return lines + (["to be known:", *(f"  line {fault.line}: {fault.text}" for fault in notes)] if notes else [])
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number or 'no'} {what}{'' if number == 1 else 's'}"

@@ -1,0 +1,184 @@
+"""What a tuning file says, whatever library it is for: rules, in the order in which the library tries them, and faults."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+from collstudy.study.cells import library_text
+from collstudy.tuning.trees import ANY_PPN
+
+#: A condition that the number of ranks decides.
+POWER_OF_TWO = "comm_size=pow2"
+
+
+class Span(NamedTuple):
+    """Whole numbers from *low* to *high*, both included; without *high* all from *low* on."""
+
+    low: int = 0
+    high: int | None = None
+
+    def holds(self, value: float) -> bool:
+        """Whether *value* is one of them."""
+        return self.low <= value and (self.high is None or value <= self.high)
+
+    def covers(self, other: Span) -> bool:
+        """Whether all numbers of *other* are among them."""
+        return self.holds(other.low) and (self.high is None or (other.high is not None and other.high <= self.high))
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is no number."""
+        return self.high is not None and self.high < self.low
+
+
+ALL = Span()
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something wrong in a line of a file and what the library does about it; a *note* is right but easily misread."""
+
+    line: int
+    text: str
+    note: bool = False
+
+
+@dataclass(frozen=True)
+class FileRule:
+    """One rule: the algorithm of a collective for spans of ranks, nodes, ranks a node, and bytes.
+
+    *word* is the library's name of the algorithm, *algorithm* the catalogue's: None if it has none, "default" for the library's
+    own decision. Bytes are those of one rank as in the benchmark, or with *total* those of all ranks together.
+    *conditions* are further ones, in the words of the file.
+    """
+
+    line: int
+    collective: str
+    word: str
+    algorithm: str | None = None
+    parameters: tuple[tuple[str, int], ...] = ()
+    ranks: Span = ALL
+    sizes: Span = ALL
+    total: bool = False
+    nodes: Span = ALL
+    ppn: Span = ALL
+    conditions: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The algorithm with its parameters, by the catalogue's name if it has one."""
+        return library_text({"algorithm": self.algorithm or self.word, **dict(self.parameters)})
+
+    def unit(self, ranks: int, size: int) -> int:
+        """*size* bytes of one rank in the unit of the rule."""
+        return size * ranks if self.total else size
+
+    def applies(self, ranks: int, size: int, nodes: int | None = None) -> bool | None:
+        """Whether it is for *ranks* ranks on *nodes* nodes and *size* bytes of one rank; None if that cannot be told from these."""
+        if not self.ranks.holds(ranks) or not self.sizes.holds(self.unit(ranks, size)):
+            return False
+        if POWER_OF_TWO in self.conditions and ranks & (ranks - 1):
+            return False
+        placed = self.nodes != ALL or not self.ppn.covers(Span(1, ANY_PPN))
+        if placed and nodes is not None and not (self.nodes.holds(nodes) and self.ppn.holds(ranks / nodes)):
+            return False
+        return None if (placed and nodes is None) or set(self.conditions) - {POWER_OF_TWO} else True
+
+
+@dataclass(frozen=True)
+class TuningFile:
+    """A file that was read: its format (a key of readers.FORMATS), its rules in the order of the library, its faults."""
+
+    path: Path
+    format: str
+    rules: tuple[FileRule, ...]
+    faults: tuple[Fault, ...] = ()
+    #: Whether the library ignores the file for a fault, or misreads it: then the rules are what its lines mean.
+    ignored: bool = False
+    misread: bool = False
+    collectives: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "collectives", tuple(dict.fromkeys(rule.collective for rule in self.rules)))
+
+    def of(self, collective: str) -> list[FileRule]:
+        """The rules of a collective."""
+        return [rule for rule in self.rules if rule.collective == collective]
+
+    def at(self, collective: str, ranks: int, size: int, nodes: int | None = None) -> list[FileRule]:
+        """The rules that may hold there: the first that surely does, after those whose conditions are not known."""
+        found = []
+        for rule in self.of(collective):
+            applies = rule.applies(ranks, size, nodes)
+            if applies is not False:
+                found.append(rule)
+            if applies:
+                break
+        return found
+
+
+def general_faults(rules: Iterable[FileRule]) -> Iterator[Fault]:
+    """Faults of files in which the first rule that fits is taken: rules that never apply, and (notes) gaps."""
+    by_collective: dict[str, list[FileRule]] = {}
+    for rule in rules:
+        by_collective.setdefault(rule.collective, []).append(rule)
+    for own in by_collective.values():
+        yield from _never(own)
+        yield from _gaps(own)
+
+
+def _never(rules: list[FileRule]) -> Iterator[Fault]:
+    for i, rule in enumerate(rules):
+        if rule.ranks.empty or rule.sizes.empty:
+            yield Fault(rule.line, f"{rule.collective} {rule.text}: never applies: it ends before it begins")
+            continue
+        before = [
+            other
+            for other in rules[:i]
+            if set(other.conditions) <= set(rule.conditions) and other.nodes.covers(rule.nodes)
+            and other.ppn.covers(rule.ppn) and (other.total == rule.total or other.sizes == ALL)
+        ]  # fmt: skip
+        # Where a rule begins to be covered by others is where it or one of them begins or has just ended.
+        ranks = _starts(rule.ranks, [other.ranks for other in before])
+        sizes = _starts(rule.sizes, [other.sizes for other in before])
+        if all(any(o.ranks.holds(r) and o.sizes.holds(s) for o in before) for r in ranks for s in sizes):
+            lines = sorted({o.line for o in before if o.ranks.holds(rule.ranks.low) and o.sizes.holds(rule.sizes.low)})
+            yield Fault(
+                rule.line, f"{rule.collective} {rule.text}: never applies: line {lines[0]} decides before, wherever it holds"
+            )  # fmt: skip
+
+
+def _starts(span: Span, others: list[Span]) -> list[int]:
+    starts = {span.low} | {o.low for o in others} | {o.high + 1 for o in others if o.high is not None}
+    return sorted(start for start in starts if span.holds(start))
+
+
+def _gaps(rules: list[FileRule]) -> Iterator[Fault]:
+    """Spans between rules, of ranks or of bytes, for which there is none."""
+    groups: dict[tuple, list[FileRule]] = {}
+    for rule in rules:
+        groups.setdefault((rule.ranks, rule.nodes, rule.ppn, rule.total, rule.conditions), []).append(rule)
+    for own in groups.values():
+        for line, low, high in _between([(rule.sizes, rule.line) for rule in own]):
+            yield Fault(
+                line, f"{own[0].collective}: no rule for {low} to {high} bytes: there the library decides", note=True
+            )
+    for line, low, high in _between([(rule.ranks, rule.line) for rule in rules]):
+        yield Fault(
+            line, f"{rules[0].collective}: no rule for {low} to {high} ranks: there the library decides", note=True
+        )
+
+
+def _between(spans: list[tuple[Span, int]]) -> Iterator[tuple[int, int, int]]:
+    """Gaps between spans: the line before each, its first and its last number."""
+    reached: list[tuple[Span, int]] = []
+    for span, line in sorted(spans, key=lambda one: one[0].low):
+        if not reached or reached[-1][0].high is not None and (span.high is None or span.high > reached[-1][0].high):
+            reached.append((span, line))
+    for (before, line), (after, _) in pairwise(reached):
+        if before.high is not None and before.high + 1 < after.low:
+            yield line, before.high + 1, after.low - 1
