@@ -37,12 +37,13 @@ start() {
 
 # attend NAME: wait for a step, if started, and return its status. Running steps are named every few seconds.
 attend() {
-  local name=$1 since=$SECONDS status
+  local name=$1 begun=$SECONDS since=$SECONDS last status
   [ -n "${process_of[$name]:-}" ] || return 0
   while kill -0 "${process_of[$name]}" 2>/dev/null; do
     if [ $((SECONDS - since)) -ge $SILENCE_S ]; then
       since=$SECONDS
-      say "${text_of[$name]}: $(tail -n 1 "$SETUP/$name.log" | cut -c 1-80)"
+      last=$(tail -n 1 "$SETUP/$name.log" | cut -c 1-80)
+      say "${text_of[$name]}: $((since - begun)) s${last:+; $last}"
     fi
     sleep 0.2
   done
@@ -187,7 +188,7 @@ setup_uv() {
   fi
 }
 
-# use_uv ARGUMENT...: uv with the pip settings of site and user, and no files outside of .study/.
+# use_uv ARGUMENT...: uv with the pip settings of site and user, and no files outside of .study/; stopped after LIMIT_S seconds, if set.
 use_uv() {
   local pip index
   if [ -z "${UV_DEFAULT_INDEX:-}" ]; then
@@ -196,9 +197,8 @@ use_uv() {
     [ -z "$index" ] || export UV_DEFAULT_INDEX=$index
   fi
   [ -n "${SSL_CERT_FILE:-}" ] || [ -z "${PIP_CERT:-}" ] || export SSL_CERT_FILE=$PIP_CERT
-  # Python stores compiled modules at the first import, unless this is disabled.
-  [ -z "${PYTHONDONTWRITEBYTECODE:-}" ] || export UV_COMPILE_BYTECODE=1
-  UV_CACHE_DIR=$SETUP/uv-cache-$BASHPID UV_SYSTEM_CERTS=true UV_PYTHON_DOWNLOADS=never UV_NO_CONFIG=1 "$SETUP/uv/bin/uv" "$@"
+  UV_CACHE_DIR=$SETUP/uv-cache-$BASHPID UV_SYSTEM_CERTS=true UV_PYTHON_DOWNLOADS=never UV_NO_CONFIG=1 \
+    ${LIMIT_S:+timeout "$LIMIT_S"} "$SETUP/uv/bin/uv" "$@"
 }
 
 # venv NAME LOCK [PROBE]: a movable virtual environment .study/NAME with exactly the packages of LOCK.
@@ -215,6 +215,10 @@ venv() {
 setup_venv() {
   setup_uv && venv venv study.lock
 }
+
+# import_once: let Python store the compiled modules of the workflow, which takes seconds at the first import, also where this is
+# disabled (PYTHONDONTWRITEBYTECODE).
+import_once() { env -u PYTHONDONTWRITEBYTECODE "$SETUP/venv/bin/python" -c 'import jsonschema, numpy, snakemake.cli, yaml'; }
 
 # setup_test_venv: requirements of the tests, in the same environment.
 setup_test_venv() {
@@ -260,13 +264,13 @@ setup_spack() {
 
 # R and the report -----------------------------------------------------------------------------------------------------------
 
-# setup_quarto: Quarto from PyPI, which downloads the rest from GitHub. PyPI's quarto always ends with status 0: only its output
-# shows whether it works.
+# setup_quarto: Quarto from PyPI, whose build downloads the rest from GitHub and has no time limit of its own. What it requires is for
+# Python chapters only. PyPI's quarto always ends with status 0: only its output shows whether it works.
 setup_quarto() {
-  local bin=$SETUP/quarto/bin said="Quarto $QUARTO_VERSION in .study/quarto"
+  local bin=$SETUP/quarto/bin said="Quarto $QUARTO_VERSION in .study/quarto" LIMIT_S=180
   mkdir -p "$SETUP/stamps"
   if use_uv venv -q --clear --relocatable --python "$PYTHON" "$SETUP/quarto" && use_uv pip install --python "$SETUP/quarto" \
-    "quarto-cli==$QUARTO_VERSION" && [ "$("$bin/quarto" --version 2>/dev/null)" = "$QUARTO_VERSION" ]; then
+    --no-deps "quarto-cli==$QUARTO_VERSION" && [ "$("$bin/quarto" --version 2>/dev/null)" = "$QUARTO_VERSION" ]; then
     ln -sf ../../quarto/bin/quarto "$SETUP/venv/bin/quarto"
   else
     rm -rf "$SETUP/quarto"
@@ -280,10 +284,9 @@ setup_quarto() {
 setup_r() {
   local sources
   mapfile -t sources < <(find "$ROOT/workflow/analysis" -type f -not -path '*/tests/*' | LC_ALL=C sort)
-  done_before r "${sources[@]}" && return
+  [ -z "${process_of[r]:-}" ] && ! done_before r "${sources[@]}" || return 0
   mkdir -p "$SETUP/R"
-  start r "R package collanalysis in .study/R" \
-    install_r "${sources[@]}"
+  start r "R package collanalysis in .study/R" install_r "${sources[@]}"
 }
 
 # install_r SOURCE...: install the R package of these files.
@@ -331,6 +334,7 @@ setup_workflow() {
     # All but imported studies need it, and reading the studies needs these packages.
     ! can_install || have compiler || { start compiler "a C compiler" apt_install compiler; attend compiler || true; }
     attend venv || exit 2
+    start imports "first import of the workflow" import_once
   fi
   # The environment may be new.
   [ ! -x "$SETUP/quarto/bin/quarto" ] || ln -sf ../../quarto/bin/quarto "$SETUP/venv/bin/quarto"
@@ -341,20 +345,22 @@ setup_workflow() {
 # setup [--spack] [--tests | --analysis | --measure | --calibrate MACHINE] [STUDY...]: everything that these studies (--measure: until
 # they are measured), the tests, the analysis alone or the calibration of a machine need, as far as available.
 setup() {
-  local spack=false tests=false analysis=false measure=() studies=() name part parts=() lacking=() programs=()
+  local spack=false tests=false analysis=false reported=true measure=() studies=() name part parts=() lacking=() programs=()
   while [ $# -gt 0 ]; do
     case $1 in
       --spack) spack=true ;;
       --tests) tests=true ;;
       --analysis) analysis=true ;;
-      --measure) measure=(--measure) ;;
-      --calibrate) studies+=("$1" "${2:-}"); shift ;;
+      --measure) measure=(--measure) reported=false ;;
+      --calibrate) studies+=("$1" "${2:-}") reported=false; shift ;;
       -*) die "unknown option '$1'; see ./study setup --help" ;;
       *) studies+=("$1") ;;
     esac
     shift
   done
   lock_setup
+  # Half a minute of one core: while Python packages are fetched, if R is here.
+  if $reported && have r; then setup_r; fi
   setup_workflow
   ! $spack || setup_spack
   if $tests; then
@@ -392,6 +398,7 @@ setup() {
   $analysis || ! have compiler || build_programs "${programs[@]}"
   attend r || exit 2
   attend test || exit 2
+  attend imports || exit 2
   if [ -n "${process_of[quarto]:-}" ]; then attend quarto || true; tail -n 1 "$SETUP/quarto.log" >&2; fi
   name_missing "${parts[@]}"
   unlock_setup

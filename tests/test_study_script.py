@@ -222,6 +222,26 @@ def test_a_changed_source_is_built_again(checkout: Checkout) -> None:
     assert checkout.collstudy("build").stderr == ""
 
 
+def test_programs_are_built_for_the_studies_that_need_them(checkout: Checkout) -> None:
+    checkout.write("config/studies/factored.yaml", FACTORED)
+    made = checkout.folder / ".study"
+    made.unlink()
+    subprocess.run(["cp", "-al", ROOT / ".study", made], check=True)
+    built = made / "build" / "simulated"
+    for part in ("apps", "fattree", "replay"):
+        shutil.rmtree(built / part)
+        (built / ".sources" / part).unlink()
+    assert checkout.collstudy("build", "tiny").stderr == ""
+    # A run without ./study is told what to do.
+    done = checkout.snakemake("--config", "studies=factored", "--", "results/factored/measurements.csv")
+    assert done.returncode != 0
+    assert "programs are not built for simulated: apps (./study setup factored shows" in done.stdout + done.stderr
+    said = checkout.collstudy("build", "tiny", "factored").stderr
+    assert "setup: compiling for simulated: apps/svd\n" in said and "fattree" not in said and "bench" not in said
+    done = checkout.snakemake("--config", "studies=factored", "--", "results/factored/measurements.csv")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize(
     "name",
     ["a 'quote", 'a "quote', "a $dollar", "a:colon", "a\nline", "a;b", "a`b", "a{b}", "a#b", "a%b", "a\\b", "a*"],
@@ -303,6 +323,14 @@ import:
       collective: bcast
       columns: {processes: Processes, size_bytes: Size, latency_us: Latency}
       constants: {algorithm: default, mapping: core, nodes: 1}
+"""
+
+FACTORED = """
+title: Factored
+question: q
+machine: ethernet-lab
+sweeps:
+  - {collective: svd, mappings: [core], processes: [2], problem_sizes: [16]}
 """
 
 LOCAL = """

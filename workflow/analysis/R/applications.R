@@ -142,7 +142,7 @@ summarise_messages <- function(trace) {
 #' @param folder Folder of a replay (`results/replays/...`).
 #' @return A list: `about` (the content of `about.json`: makespan_us, messages, interval_us, ...), `ports`, `links`
 #'   (bytes, saturated_us and held_us of each link and interval in which bytes crossed it), `intervals`, `operations`,
-#'   `pairs` (see workflow/native/simulator/traffic.cpp). NULL where there is none.
+#'   `pairs` (see workflow/native/fattree/traffic.cpp). NULL where there is none.
 #' @noRd
 read_replay <- function(folder) {
   if (!file.exists(file.path(folder, "links.csv.gz"))) return(NULL)

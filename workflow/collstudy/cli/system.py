@@ -15,6 +15,7 @@ from collstudy.launch import build as compiling
 from collstudy.project import needs
 from collstudy.project.studies import Project
 from collstudy.publish import versions
+from collstudy.sources.source import Source
 
 
 def add_commands(commands: Any) -> None:
@@ -46,7 +47,7 @@ def info(_: argparse.Namespace) -> None:
 
 def say_needs(arguments: argparse.Namespace) -> None:
     """Print what studies and their companions need, one line `part study...` each; only MPI libraries that set-up manages."""
-    for part, studies in _parts(arguments, report=not arguments.measure).items():
+    for part, studies in _parts(arguments, _sources(arguments), report=not arguments.measure).items():
         if part not in needs.LIBRARIES or needs.to_set_up(part):
             print(part, *studies)
 
@@ -56,19 +57,29 @@ def build(arguments: argparse.Namespace) -> None:
     if arguments.all:
         compiling.build()
         return
-    parts = _parts(arguments)
+    sources = _sources(arguments)
+    parts = _parts(arguments, sources)
     simulated = {compiling.SIMULATED} if needs.SIMULATOR in parts and not arguments.real else set()
-    compiling.build(set(parts) & needs.LIBRARIES | simulated)
+    programs = {program for source in sources for program in source.programs()}
+    compiling.build(set(parts) & needs.LIBRARIES | simulated, programs)
 
 
-def _parts(arguments: argparse.Namespace, report: bool = True) -> dict[str, list[str]]:
-    """What the named studies need, or those of config.yaml, or the calibration of a machine: part -> studies."""
+def _sources(arguments: argparse.Namespace) -> list[Source]:
+    """The named studies, or those of config.yaml, or those with which a machine is calibrated."""
     project = Project(results=arguments.results)
     if arguments.calibrate:
-        named = calibrate.studies_of_machine(project.configuration, arguments.calibrate)
+        return [
+            project.source(name) for name in calibrate.studies_of_machine(project.configuration, arguments.calibrate)
+        ]
+    return project.named(",".join(arguments.studies), whatever_is_here=True)[0]
+
+
+def _parts(arguments: argparse.Namespace, sources: list[Source], report: bool = True) -> dict[str, list[str]]:
+    """What these studies, or the calibration of a machine, need: part -> studies."""
+    if arguments.calibrate:
         own = {needs.COMPILER: [arguments.calibrate], needs.SIMULATOR: [arguments.calibrate]}
-        return needs.by_part((project.source(name) for name in named), report=False) | own
-    return needs.by_part(project.named(",".join(arguments.studies), whatever_is_here=True)[0], report)
+        return needs.by_part(sources, report=False) | own
+    return needs.by_part(sources, report)
 
 
 def probe(arguments: argparse.Namespace) -> None:

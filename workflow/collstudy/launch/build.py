@@ -23,30 +23,42 @@ from collstudy.launch.toolchain import SIMULATED, SIMULATED_WITH_LIBRARY, mpi_en
 NATIVE = ROOT / "workflow" / "native"
 #: The file that marks a sub-folder of workflow/native as a part.
 MAKEFILE = "Makefile"
+#: Parts that most studies need, the slowest first. A study names others (Source.programs()); they are built when it is set up.
+USUAL = ("simulator", "coll", "bench", "probe")
 #: Seconds without output after which the current product is named again.
 SILENCE_S = 4.5
 
 
-def build(names: Iterable[str] | None = None) -> list[Path]:
+def all_parts() -> list[str]:
+    """All parts of workflow/native, the usual ones first."""
+    found = sorted(path.parent.name for path in NATIVE.glob(f"*/{MAKEFILE}"))
+    return [*USUAL, *(part for part in found if part not in USUAL)]
+
+
+def build(names: Iterable[str] | None = None, parts: Iterable[str] | None = None) -> list[Path]:
     """Build for the named MPI libraries that are installed, and for the simulator (SIMULATED); without names, for all.
 
-    Returns the folders. Reports progress on standard error. Raises StudyError with make's output.
+    *parts* are built beside the usual ones; without it, all. Returns the folders. Reports progress on standard error. Raises
+    StudyError with make's output.
     """
+    chosen = all_parts() if parts is None else [part for part in all_parts() if part in {*USUAL, *parts}]
     wanted = {*mpis(), SIMULATED} if names is None else set(names)
     builds = [(str(mpi.mpicc), mpi.build, mpi.environment()) for name, mpi in mpis().items() if name in wanted]
     if SIMULATED in wanted and simulator_version():
         builds.append(("smpicc", SETUP / "build" / SIMULATED, mpi_environment()))
     # Each build uses all cores, except at the end of its parts.
     with _Said() as said, ThreadPoolExecutor(max_workers=len(builds) or 1) as pool:
-        list(pool.map(lambda one: _build_parts(said, *one), builds))
+        list(pool.map(lambda one: _build_parts(said, *one, chosen), builds))
     folders = [folder for _, folder, _ in builds]
     simulated = SETUP / "build" / SIMULATED
     if simulated in folders:
         # LD_PRELOAD does not reach simulated ranks: the same benchmark once more, with the collectives library linked in.
-        library = os.path.relpath(simulated / "coll" / "collstudy.o", NATIVE / "bench")
+        library, objects = (
+            os.path.relpath(simulated / place, NATIVE / "bench") for place in ("coll/collstudy.o", "bench")
+        )
         target = SETUP / "build" / SIMULATED_WITH_LIBRARY
         with _Said() as said:
-            linked = [f"LDLIBS={library} -Wl,-Bsymbolic"]
+            linked = [f"LDLIBS={library} -Wl,-Bsymbolic", f"OBJECTS={objects}"]
             _build_parts(said, "smpicc", target, mpi_environment(), ["bench"], linked, ["coll"])
     return folders
 
@@ -98,14 +110,13 @@ def _build_parts(
     compiler: str,
     target: Path,
     environment: dict[str, str],
-    parts: Iterable[str] = (),
+    parts: Iterable[str],
     variables: Iterable[str] = (),
     linked: Iterable[str] = (),
 ) -> None:
-    """Make the parts (without names: all) whose sources, or those of parts that they are *linked* with, have changed."""
-    parts = list(parts) or sorted(path.parent.name for path in NATIVE.glob(f"*/{MAKEFILE}"))
+    """Make the parts whose sources, or those of parts that they are *linked* with, have changed."""
     digests = {part: digest_of([part, *linked]) for part in parts}
-    changed = [part for part in parts if _built(target, part) != digests[part]]
+    changed = [part for part in parts if built(target, part) != digests[part]]
     if not changed:
         return
     # make does not decide what is up to date: time stamps of a copy or of another branch are meaningless.
@@ -138,8 +149,8 @@ def _stamp(target: Path, part: str) -> Path:
     return target / ".sources" / part
 
 
-def _built(target: Path, part: str) -> str | None:
-    """Digest of the sources of a part's last build."""
+def built(target: Path, part: str) -> str | None:
+    """Digest of the sources of a part's last build in a folder of build(); None if there is none."""
     try:
         return _stamp(target, part).read_text(encoding="utf-8").strip()
     except OSError:

@@ -23,7 +23,7 @@ cores takes `alone` = send + delay + size / rate (+ receive, if it is eager) of 
 Point-to-point tests send other bytes than they receive, so nothing is forwarded there, and a message has its core for itself.
 `workflow/native/simulator/levels.cpp` is the platform: SimGrid has no option for any of it.
 
-A fat tree (`simulation.fat_tree`) is not made of zones: `workflow/native/simulator/fattree.cpp` makes its switches, links and
+A fat tree (`simulation.fat_tree`) is not made of zones: `workflow/native/fattree/fattree.cpp` makes its switches, links and
 routes. Every link has the same bandwidth in each direction and the same latency.
 """
 
@@ -308,15 +308,15 @@ def platform(machine: Machine, hosts: Path, folder: Path, collective: str = "") 
 
     The variables name files relative to their folder, in which the simulator runs: smpirun splits arguments at blanks.
     """
-    built = SETUP / "build" / SIMULATED / "simulator"
+    built = SETUP / "build" / SIMULATED
     if "fat_tree" in machine.simulation:
         tree = folder / "fat-tree.txt"
         write_if_changed(tree, fat_tree_text(machine).encode())
-        return built / "fattree.so", {"COLLSTUDY_FATTREE": tree.name, "COLLSTUDY_HOSTS": hosts.name}
+        return built / "fattree" / "fattree.so", {"COLLSTUDY_FATTREE": tree.name, "COLLSTUDY_HOSTS": hosts.name}
     if calibrated(machine):
         described = folder / (f"machine-{collective}.txt" if collective in POINT_TO_POINT else "machine.txt")
         write_if_changed(described, machine_text(machine, collective).encode())
-        return built / "levels.so", {"COLLSTUDY_PLATFORM": described.name, "COLLSTUDY_HOSTS": hosts.name}
+        return built / "simulator" / "levels.so", {"COLLSTUDY_PLATFORM": described.name, "COLLSTUDY_HOSTS": hosts.name}
     described = folder / "platform.xml"
     if not described.exists():
         by_level = "level" if machine.simulation.get("bandwidth_by_level") else "crossed"

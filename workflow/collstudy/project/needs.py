@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from collstudy.base.paths import SETUP
 from collstudy.launch import toolchain
+from collstudy.launch.build import built
 from collstudy.sources.source import Source
 
 #: Parts of envs/debian.txt and envs/setup.sh: sources name them, beside MPI libraries.
@@ -54,6 +55,9 @@ def why_not(source: Source) -> str:
             suite = toolchain.suite(target)
             if suite is None or not suite.folder.is_dir():
                 return f"the benchmark is not built for {target}, which needs a C compiler"
+            folder = SETUP / "build" / target if target == toolchain.SIMULATED else toolchain.mpis()[target].build
+            if lacking := sorted(part for part in source.programs() if built(folder, part) is None):
+                return f"programs are not built for {target}: {', '.join(lacking)}"
     if R in needs and not has_r():
         return "R, which selects the points of its rounds, is not installed"
     return ""

@@ -202,6 +202,10 @@ class Source(ABC):
         """The parts required for measuring: MPI libraries by name, and those of project/needs.py."""
         return set()
 
+    def programs(self) -> set[str]:
+        """Parts of workflow/native that it needs besides those that most studies need (launch/build.py)."""
+        return set()
+
     def products(self) -> list[str]:
         """Products of a run besides tables, models and figures: paths in the study's folder."""
         found = ["tuning/README.md"] if "tuning" in self.study.analysis else []

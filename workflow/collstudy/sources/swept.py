@@ -49,6 +49,12 @@ class SweptSource(Source):
             return {"compiler", "simulator"}
         return {"compiler", *(mpi for sweep in self.study.sweeps for mpi in sweep.mpis)}
 
+    def programs(self) -> set[str]:
+        """Applications that are cells, and the platform of a fat tree."""
+        applications = any(sweep.collective in APPLICATIONS for sweep in self.study.sweeps)
+        tree = "fat_tree" in self.study.machine.simulation
+        return ({"apps"} if applications else set()) | ({"fattree"} if tree else set())
+
     def describe(self) -> dict[str, Any]:
         """The grid and its settings."""
         return {

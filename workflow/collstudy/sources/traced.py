@@ -51,6 +51,10 @@ class TracedSource(Source):
         """Applications and the MPI library that starts them, and the simulator for replays."""
         return {"compiler", "applications", self.study.machine.mpi, *(["simulator"] if self.asked.replay else [])}
 
+    def programs(self) -> set[str]:
+        """This project's applications, the trace library, and for replays their program and platform."""
+        return {"apps", "trace", *(["replay", "fattree"] if self.asked.replay else [])}
+
     def describe(self) -> dict[str, Any]:
         """Entry of study.json for applications: places of traces and replays, and settings of replays."""
         plan, (found, left_out) = self.asked.replay, self.found
