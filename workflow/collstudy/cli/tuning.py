@@ -9,7 +9,7 @@ from collstudy.base.errors import StudyError
 from collstudy.base.files import read_csv
 from collstudy.calibration.calibrate import calibrate as fit
 from collstudy.cli.commands import add
-from collstudy.project import tuner
+from collstudy.project import made, tuner
 from collstudy.project.studies import Project
 from collstudy.study.config import Gathered, Imported
 from collstudy.tuning.advise import Measured, Question, parse_size
@@ -35,7 +35,9 @@ def add_commands(commands: Any) -> None:
 
 def tune(arguments: argparse.Namespace) -> None:
     """One of the two steps after the analysis has decided; see project/tuner.py."""
-    {"emit": tuner.emit, "keep": tuner.keep}[arguments.step](Project(results=arguments.results), arguments.study)
+    project = Project(results=arguments.results)
+    {"emit": tuner.emit, "keep": tuner.keep}[arguments.step](project, arguments.study)
+    made.note(project.results, arguments.study, arguments.step)
 
 
 def advise(arguments: argparse.Namespace) -> int:
