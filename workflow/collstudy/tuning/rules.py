@@ -16,8 +16,9 @@ from typing import Any
 
 from collstudy.base.errors import StudyError
 from collstudy.base.files import read_csv
+from collstudy.study.catalogue import Catalogue
 from collstudy.study.cells import library_text
-from collstudy.study.config import Catalogue, Machine
+from collstudy.study.machines import Machine
 from collstudy.study.placement import place
 
 #: Open MPI's numbers of collectives (ompi/mca/coll/base/coll_base_functions.h, 4.1 to 6.0).
