@@ -13,22 +13,16 @@ import pytest
 import yaml
 from collstudy.base.errors import StudyError
 from collstudy.calibration import calibrate
-from collstudy.calibration.calibrate import (
-    LONG,
-    SHORT,
-    Data,
-    Request,
-    Simulator,
-    fit_study,
-    fitted_machine,
-    ladder_of,
-    misfit,
-    search,
-)
+from collstudy.calibration.costs import LONG, SHORT, fitted_machine
+from collstudy.calibration.fitting import NOT_IN_A_LADDER, Request, Simulator, fit_study, misfit, requests_for, search
+from collstudy.calibration.measured import Data, Key, ladder_of, ladder_of_study
+from collstudy.calibration.writing import write_fit
 from collstudy.launch.simulator import line
 from collstudy.sources.source import MEASUREMENT_COLUMNS
 from collstudy.study.cells import machine_identity
-from collstudy.study.config import Configuration, Level, Machine
+from collstudy.study.config import Configuration
+from collstudy.study.document import read_yaml
+from collstudy.study.machines import Level, Machine
 from conftest import ROOT, Checkout
 
 LEVELS = (Level("node", 2), Level("socket", 2), Level("core", 2))
@@ -48,7 +42,7 @@ def data() -> Data:
     sizes = [2**k for k in range(21)]
     ladder = {level: {size: one_way(level, size) for size in sizes} for level in ("core", "socket")}
     send = [(1, SHORT["send_1"]), (EAGER // 2, SHORT["send_eager"])]
-    cells: dict[calibrate.Key, float] = {}
+    cells: dict[Key, float] = {}
     for level, mapping in MAPPINGS.items():
         cells["barrier", "default", mapping, 2, None] = one_way(level, 1)
         for size in sizes:
@@ -99,7 +93,7 @@ def test_the_eager_limit_is_the_one_that_fits_best() -> None:
     }  # fmt: skip
     pairs = [Request("bcast", "linear", mapping, 2, (1, 1048576)) for mapping in MAPPINGS]
     pairs += [Request("barrier", "default", mapping, 2, None) for mapping in MAPPINGS]
-    known = Data(data().ladder, simulator.all(truth, [*pairs, *sum(calibrate.requests_for(block, 8192), [])]))
+    known = Data(data().ladder, simulator.all(truth, [*pairs, *sum(requests_for(block, 8192), [])]))
     said: list[str] = []
     fitted, _ = fit_study(MACHINE, known, block, simulator, said.append)
     assert fitted.simulation["eager_limit_bytes"] == 8192
@@ -233,7 +227,7 @@ calibration:
 
 
 def fitted_of(checkout: Checkout, name: str) -> dict[str, Any]:
-    return calibrate.read_yaml(checkout.folder / f"config/machines/{name}.fitted.yaml", "fitted")["about"]
+    return read_yaml(checkout.folder / f"config/machines/{name}.fitted.yaml", "fitted")["about"]
 
 
 def test_a_ladder_of_one_size_gives_latencies_and_says_what_it_does_not_give(checkout: Checkout) -> None:
@@ -266,7 +260,7 @@ def test_the_ladder_of_a_study_with_all_sizes_gives_every_cost_of_a_message(chec
     write_rungs(checkout, [2**k for k in range(21)])
     fitted = calibrate_plain(checkout, UNKNOWN)
     said = fitted_of(checkout, "plain")
-    assert said["not_fitted"] == calibrate.NOT_IN_A_LADDER
+    assert said["not_fitted"] == NOT_IN_A_LADDER
     assert max(said["median_abs_error_pct"].values()) < 1
     rows = list(csv.DictReader((checkout.folder / "results/calibration/plain.csv").open()))
     assert said["points"] == len(rows) == 42
@@ -282,7 +276,7 @@ def test_the_ladder_of_a_study_with_all_sizes_gives_every_cost_of_a_message(chec
 
 def test_pairs_of_a_study_are_part_of_its_ladder(checkout: Checkout) -> None:
     write_rungs(checkout, [1, 2])
-    found = calibrate.ladder_of_study(checkout.folder / "results/rungs/measurements.csv", MACHINE_OF_FOUR)
+    found = ladder_of_study(checkout.folder / "results/rungs/measurements.csv", MACHINE_OF_FOUR)
     assert found["core"] == pytest.approx({1: one_way("core", 1), 2: one_way("core", 2), 3: 0.3})
     assert found["node"][3] == pytest.approx(1.25)
 
@@ -371,12 +365,10 @@ def test_a_fit_is_a_file_of_its_own_and_is_read_back(checkout: Checkout) -> None
     before, written, machine = own.read_text(), fit.read_text(), configuration.machine("thin")
     plain = configuration.machine("thin", fitting=True)
     assert plain.simulation == {} and plain.levels[0].latency_us is None
-    about = calibrate.read_yaml(fit, "fitted")["about"]
-    calibrate.write_fit(fit, plain, machine, about)
+    about = read_yaml(fit, "fitted")["about"]
+    write_fit(fit, plain, machine, about)
     assert fit.read_text() == written and own.read_text() == before
-    calibrate.write_fit(
-        fit, plain, dataclasses.replace(machine, simulation={**machine.simulation, "poll_us": 0.5}), about
-    )
+    write_fit(fit, plain, dataclasses.replace(machine, simulation={**machine.simulation, "poll_us": 0.5}), about)
     again = configuration.machine("thin")
     assert again.simulation == {**machine.simulation, "poll_us": 0.5}
     assert again.levels == machine.levels and own.read_text() == before

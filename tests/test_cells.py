@@ -9,8 +9,10 @@ import yaml
 from collstudy.base.errors import StudyError
 from collstudy.project.studies import Project
 from collstudy.study.cells import Cell, Versions, expand, machine_identity
-from collstudy.study.config import Configuration, Level, Machine, expand_integers
+from collstudy.study.config import Configuration
+from collstudy.study.machines import Level, Machine
 from collstudy.study.placement import place
+from collstudy.study.sweeps import expand_integers
 from conftest import TINY, Checkout
 
 VERSIONS = Versions(

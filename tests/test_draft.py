@@ -9,8 +9,9 @@ import pytest
 from collstudy.base.errors import StudyError
 from collstudy.cli.main import main
 from collstudy.project.studies import Project
-from collstudy.study import config
-from collstudy.study.config import Level, expand_ranks
+from collstudy.study import machines
+from collstudy.study.machines import Level
+from collstudy.study.sweeps import expand_ranks
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -47,7 +48,7 @@ def test_cores_are_always_among_the_ranks(cores, ranks):
 @pytest.mark.parametrize("cores", [1, 2, 4, 16])
 def test_this_machine_uses_its_cores(folder, monkeypatch, cores):
     levels = (Level("node", 1), Level("socket", 1), Level("core", cores))
-    monkeypatch.setattr(config, "local_levels", lambda: levels)
+    monkeypatch.setattr(machines, "local_levels", lambda: levels)
     sweeps = Project().configuration.study("this-machine").sweeps
     assert {sweep.processes[-1] for sweep in sweeps} == {max(2, cores)}
     if cores == 1:

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from collstudy.base.paths import ROOT
 from collstudy.project.studies import Project
-from collstudy.sources import imported
 from collstudy.sources.importing import checks
+from collstudy.sources.importing.findings import Finding
+from collstudy.sources.importing.labels import agreement_of
+from collstudy.sources.importing.reading import read_all
 from collstudy.study.config import Configuration
 from conftest import reference_data
 
@@ -71,9 +73,9 @@ def sound(
 
 def found(
     rows: Rows, others: dict[str, Rows] | None = None, problems: dict[str, int] | None = None
-) -> dict[str, list[checks.Finding]]:
+) -> dict[str, list[Finding]]:
     """Findings by check."""
-    by_check: dict[str, list[checks.Finding]] = {}
+    by_check: dict[str, list[Finding]] = {}
     for finding in checks.check(rows, problems or {}, MACHINE, others or {}):
         by_check.setdefault(finding.check, []).append(finding)
     return by_check
@@ -213,7 +215,7 @@ def test_outliers_are_kept_and_flagged() -> None:
     findings = found(rows)
     assert list(findings) == ["outlier"] and "kept and flagged" in findings["outlier"][0].done
     assert [row for row in rows if row.get("flag")] == [rows[index]]
-    assert max(row["median_abs_difference_pct"] for row in checks.agreement_of(rows + sound("two", 2))) < 5
+    assert max(row["median_abs_difference_pct"] for row in agreement_of(rows + sound("two", 2))) < 5
 
 
 def test_noise() -> None:
@@ -235,7 +237,7 @@ def test_sources_that_disagree_and_what_is_left_out() -> None:
 
 
 def test_agreement_of_two_sources() -> None:
-    rows = checks.agreement_of(sound("one", 1) + sound("two", 2))
+    rows = agreement_of(sound("one", 1) + sound("two", 2))
     assert len(rows) == 8 and {row["cells"] for row in rows} == {24 * 21}
     # Two normal deviates of 1.5 %: the median of their absolute difference is 0.6745 x sqrt(2) x 1.5 %.
     assert all(row["median_abs_difference_pct"] == pytest.approx(1.43, abs=0.25) for row in rows)
@@ -248,7 +250,7 @@ def published() -> dict[str, tuple[Rows, dict[str, int]]]:
     project = Project()
     studies = {}
     for name in ("orfeo-thin-published", "orfeo-thin", "orfeo-epyc", "leonardo"):
-        rows, account = imported.read_all(project.study(name), project.context.catalogue)
+        rows, account = read_all(project.study(name), project.context.catalogue)
         studies[name] = (rows, account["problems"])
     return studies
 
@@ -295,7 +297,7 @@ def test_other_machines_data(published: dict[str, tuple[Rows, dict[str, int]]]) 
 
 def test_other_authors_agreement(published: dict[str, tuple[Rows, dict[str, int]]]) -> None:
     rows, _ = published["orfeo-thin"]
-    found = checks.agreement_of([row for row in rows if "left_out" not in row])
+    found = agreement_of([row for row in rows if "left_out" not in row])
     of = {(r["algorithm"], r["mapping"], r["sources"]): r["median_abs_difference_pct"] for r in found}
     assert all(1.4 <= value <= 3 for value in of.values()), of
     assert of["default", "core", "fantuzzi and mzampar"] == pytest.approx(2.45, abs=0.01)

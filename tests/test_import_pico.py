@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from collstudy.project.studies import Project
-from collstudy.sources.imported import read_study
+from collstudy.sources.importing.reading import read_all, used_of
 from conftest import reference_data
 from test_import_strict import Import
 
@@ -137,7 +137,8 @@ def test_the_published_archives_give_their_authors_medians(theirs: Import) -> No
     """PICO's own summary beside the results of three of the archives (aggregated_results_summary.csv) has the same medians."""
     folder = reference_data() / "pico-leonardo"
     project = Project(results=theirs.folder / "results")
-    rows, _ = read_study(project.study("leonardo"), project.context.catalogue)
+    study = project.study("leonardo")
+    rows, _ = used_of(study, *read_all(study, project.context.catalogue))
     found = {
         (row["collective"], row["algorithm"], row["nodes"], row["size_bytes"]): row["latency_us"]
         for row in rows

@@ -11,7 +11,8 @@ from collstudy.base.errors import StudyError
 from collstudy.launch import openmpi, output, toolchain
 from collstudy.study import cells as cells_module
 from collstudy.study.cells import Cell, Versions, expand
-from collstudy.study.config import Configuration, Level, Machine
+from collstudy.study.config import Configuration
+from collstudy.study.machines import Level, Machine
 from collstudy.study.placement import first_difference, nodes_of_pairs, place
 from collstudy.study.selection import Default
 from conftest import Checkout

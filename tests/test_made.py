@@ -57,20 +57,114 @@ def test_what_was_changed_by_hand_is_made_again(checkout: Checkout) -> None:
     assert "Nothing to be done" in (done := checkout.snakemake(MEASURED)).stdout + done.stderr
 
 
+TUNED = (
+    TINY.replace("algorithms: [default, linear]", "algorithms: [default, linear, chain]") + "analysis:\n  tuning: {}\n"
+)
+#: What a tuned study's run makes, and what can be found when it is changed by hand.
+DAMAGE = {
+    "results/tiny/tuning/openmpi-core-n2.rules": "was changed",
+    "results/tiny/tuning/README.md": "was changed",
+    "results/tiny/tuning/check.csv": "is a folder",
+    "results/tiny/tuning/check-emitted.csv": "was changed",
+    "results/tiny/tuning/decisions.csv": "was changed",
+    "results/tiny/tuning/sentences.csv": "is not there",
+    "results/tiny/tables/tuning-verification.csv": "was changed",
+    "results/tiny/tables/tuning-regret.csv": "is a folder",
+    "results/report/index.html": "was changed",
+    "results/report/sec-tiny.html": "is a folder",
+}
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """A checkout in which everything was made, the tuning files and the report too."""
+    folder = tmp_path_factory.mktemp("tuned") / "checkout"
+    folder.mkdir()
+    found = Checkout(folder)
+    found.write("config/studies/tiny.yaml", TUNED)
+    found.write("config/config.yaml", "studies: [tiny]\nresults: results\n")
+    done = found.snakemake("--cores", "2")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Nothing to be done" in (done := found.snakemake("--cores", "2")).stdout + done.stderr
+    return found
+
+
+def damage(path: Path, how: str) -> None:
+    if how == "was changed":
+        path.write_text(path.read_text().replace("1", "2") if path.suffix != ".rules" else "")
+    else:
+        path.unlink()
+    if how == "is a folder":
+        path.mkdir()
+        (path / "mine.txt").write_text("kept")
+
+
+def remade(checkout: Checkout, problems: dict[str, str]) -> None:
+    """A run after changes by hand names them and makes the files again; the next one has nothing to do."""
+    before = {name: (checkout.folder / name).read_text() for name in DAMAGE}
+    for name, how in problems.items():
+        damage(checkout.folder / name, how)
+    verified = checkout.collstudy("verify")
+    assert verified.returncode == 1
+    for name, how in problems.items():
+        assert f"{name} {how}" in verified.stdout
+    done = checkout.snakemake("--cores", "2")
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = "\n".join(line for line in done.stderr.splitlines() if "made again, because files were changed" in line)
+    for name, how in problems.items():
+        assert f"{name.removeprefix('results/tiny/').removeprefix('results/')} {how}" in said
+    assert "to measure" not in done.stderr
+    assert "Nothing to be done" in (done := checkout.snakemake("--cores", "2")).stdout + done.stderr
+    after = {name: (checkout.folder / name).read_text() for name in DAMAGE}
+    # A report names the time at which it was made.
+    assert [name for name in DAMAGE if after[name] != before[name] and "report/" not in name] == []
+    assert checkout.collstudy("verify").returncode == 0
+
+
+def test_tuning_files_changed_by_hand_are_made_again(tuned: Checkout) -> None:
+    remade(tuned, {name: how for name, how in DAMAGE.items() if "/tiny/" in name})
+    assert (tuned.folder / "results/tiny/tuning/check.csv.damaged-1/mine.txt").read_text() == "kept"
+
+
+def test_one_tuning_file_makes_its_rule_alone_run_again(tuned: Checkout) -> None:
+    damage(tuned.folder / "results/tiny/tuning/openmpi-core-n2.rules", "was changed")
+    planned = tuned.snakemake("-n")
+    assert "keep_tuning" in planned.stdout + planned.stderr
+    assert "decide_tuning" not in planned.stdout + planned.stderr
+    assert tuned.snakemake("--cores", "2").returncode == 0
+    assert tuned.collstudy("verify").returncode == 0
+
+
+def test_report_pages_changed_by_hand_are_made_again(tuned: Checkout) -> None:
+    remade(tuned, {name: how for name, how in DAMAGE.items() if "/report/" in name})
+
+
+def test_files_in_the_place_of_folders_are_set_aside(tuned: Checkout) -> None:
+    for name in ("tiny/tuning", "report"):
+        shutil.rmtree(tuned.folder / "results" / name)
+        (tuned.folder / "results" / name).write_text("kept")
+    done = tuned.snakemake("--cores", "2")
+    assert done.returncode == 0 and "Traceback" not in done.stderr, done.stdout + done.stderr
+    for name in ("tiny/tuning", "report"):
+        assert (tuned.folder / "results" / f"{name}.damaged-1").read_text() == "kept"
+    assert "Nothing to be done" in (done := tuned.snakemake("--cores", "2")).stdout + done.stderr
+
+
 def test_the_parts_of_a_study_are_noted_apart(tmp_path: Path) -> None:
     folder = tmp_path / "tiny"
-    for name in (
+    names = (
         "measurements.csv",
         "tables/a.csv",
         "tables/tuning-x.csv",
         "models/b.csv",
         "figures/c.svg",
         "sentences.csv",
-    ):
+    )
+    for name in (*names, "tuning/x.rules", "tuning/decisions.csv", "tables/a.csv.damaged-1/mine.txt"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("x")
-    made.note(folder, "collect")
-    made.note(folder, "analyse")
+    made.note(tmp_path, "tiny", "collect")
+    made.note(tmp_path, "tiny", "analyse")
     assert made.changed(folder) == {} and made.count(folder) == 5
     # Another rule's table is its own, and so is a file that nobody made.
     (folder / "tables" / "tuning-x.csv").write_text("y")
@@ -81,14 +175,20 @@ def test_the_parts_of_a_study_are_noted_apart(tmp_path: Path) -> None:
     (folder / "figures" / "c.svg").unlink()
     problems = ["tables/a.csv was changed", "models/b.csv was changed", "figures/c.svg is not there"]
     assert {part: set(texts) for part, texts in made.changed(folder).items()} == {"analyse": set(problems)}
+    made.note(tmp_path, "tiny", "keep")
+    for name in ("tuning/x.rules", "tuning/decisions.csv", "tables/tuning-x.csv"):
+        (folder / name).write_text("z")
+    assert set(made.changed(folder)["keep"]) == {"tuning/x.rules was changed", "tables/tuning-x.csv was changed"}
 
 
 @pytest.mark.parametrize("text", ["", "null", "[]", "7", '{"collect": 3}', "[" * 100_000])
 def test_notes_that_say_nothing(tmp_path: Path, text: str) -> None:
-    (tmp_path / made.NAME).write_text(text)
-    assert made.changed(tmp_path) == {}
-    made.note(tmp_path, "collect")
-    assert json.loads((tmp_path / made.NAME).read_text()) == {"collect": {}}
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    (folder / made.NAME).write_text(text)
+    assert made.changed(folder) == {}
+    made.note(tmp_path, "tiny", "collect")
+    assert json.loads((folder / made.NAME).read_text()) == {"collect": {}}
 
 
 def test_damage_of_the_store_ends_in_no_traceback(checkout: Checkout) -> None:

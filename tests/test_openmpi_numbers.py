@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 from collstudy.base.errors import StudyError
+from collstudy.base.paths import ROOT
 from collstudy.launch.openmpi import algorithm_numbers
 from collstudy.launch.toolchain import mpis
-from collstudy.study.config import ROOT, Configuration
+from collstudy.study.config import Configuration
 from collstudy.study.openmpi_numbers import NUMBERS, VERSIONS, algorithm_of, numbers_of
 
 CATALOGUE = Configuration(ROOT / "config").catalogue

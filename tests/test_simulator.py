@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from collstudy.base.paths import SETUP
 from collstudy.launch.simulator import platform_xml
-from collstudy.study.config import Level
+from collstudy.study.machines import Level
 
 LEVELS = (
     Level("node", 2, 10.0, 12.0, 12.0),

@@ -137,16 +137,9 @@ class Plan:
         for name, source in self.sources.items():
             for file, content in source.files().items():
                 STAGE.write(f"{name}/{file}", content)
-            for part, problems in made.changed(RESULTS / name).items():
-                print(
-                    f"{name}: made again, because files were changed: "
-                    + "; ".join(problems),
-                    file=sys.stderr,
-                )
-                path = STAGE.write(
-                    f"{name}/changed-{part}.txt", "\n".join(problems).encode() + b"\n"
-                )
-                self.changed[name, part] = [STAGE.make_newest(path, RESULTS / name)]
+        # The report is of all studies.
+        for name in (*self.sources, ""):
+            self.find_changed(name)
         of_work = {}
         for name, of in rounds.items():
             self.markers[name] = {
@@ -173,6 +166,22 @@ class Plan:
                     marker(other, RESULTS / "blocks") for other in needed.values()
                 ]
 
+    def find_changed(self, name):
+        """Stage a file for each part of a study (or, without a name, for the report) of which a run makes files again."""
+        for part, problems in made.changed(RESULTS / name).items():
+            print(
+                f"{name or 'report'}: made again, because files were changed: "
+                + "; ".join(problems),
+                file=sys.stderr,
+            )
+            path = STAGE.write(
+                str(Path(name) / f"changed-{part}.txt"),
+                "\n".join(problems).encode() + b"\n",
+            )
+            self.changed[name, part] = [
+                STAGE.make_newest(path, RESULTS / (name or part))
+            ]
+
     def of_study(self, study):
         """The markers of all blocks of a study."""
         return [path for mine in self.markers.get(study, {}).values() for path in mine]
@@ -194,7 +203,7 @@ onstart:
     # The plan is complete; Snakemake rejects inputs with time stamps in the future.
     for path in (path for paths in PLAN.changed.values() for path in paths):
         os.utime(path)
-    for name in STUDIES:
+    for name in (*STUDIES, ""):
         for line in made.make_room(RESULTS / name):
             print(line, file=sys.stderr)
     blocks = {name: PLAN.of_study(name) for name in STUDIES}

@@ -15,6 +15,7 @@ rule render_report:
         get_products,
         REPORT_SOURCES,
         get_texts,
+        lambda wildcards: PLAN.changed.get(("", "report"), []),
     output:
         html=RESULTS / "report" / "index.html",
         pdf=RESULTS / "report" / "report.pdf",

@@ -10,15 +10,18 @@ rule decide_tuning:
         ranks=RESULTS / "{study}" / "ranks.csv",
         edges=RESULTS / "{study}" / "edges.csv",
         sampled=get_sampled,
+        changed=get_changed("decide"),
     output:
         decisions=RESULTS / "{study}" / "tuning" / "decisions.csv",
         regret=RESULTS / "{study}" / "tables" / "tuning-regret.csv",
     log:
         "logs/tune/{study}-decide.log",
     params:
+        results=RESULTS,
         folder=lambda wildcards: RESULTS / wildcards.study,
     shell:
-        "Rscript {input.script:q} decide {params.folder:q} > {log:q} 2>&1"
+        "{{ Rscript {input.script:q} decide {params.folder:q} && "
+        "python -m collstudy --results {params.results:q} made {wildcards.study:q} decide; }} > {log:q} 2>&1"
 
 
 rule replay_sampling:
@@ -29,6 +32,7 @@ rule replay_sampling:
         cells=RESULTS / "{study}" / "cells.csv",
         ranks=RESULTS / "{study}" / "ranks.csv",
         edges=RESULTS / "{study}" / "edges.csv",
+        changed=get_changed("sample"),
     output:
         table=RESULTS / "{study}" / "tables" / "sampling.csv",
         figure=RESULTS / "{study}" / "tuning" / "sampling.svg",
@@ -36,9 +40,11 @@ rule replay_sampling:
         "logs/tune/{study}-sampling.log",
     threads: 2
     params:
+        results=RESULTS,
         folder=lambda wildcards: RESULTS / wildcards.study,
     shell:
-        "Rscript {input.script:q} sample {params.folder:q} > {log:q} 2>&1"
+        "{{ Rscript {input.script:q} sample {params.folder:q} && "
+        "python -m collstudy --results {params.results:q} made {wildcards.study:q} sample; }} > {log:q} 2>&1"
 
 
 # The verification blocks depend on the files, so Snakemake re-evaluates when these are written. All cores, because
@@ -47,6 +53,7 @@ checkpoint emit_tuning:
     input:
         study=RESULTS / "{study}" / "study.json",
         decisions=RESULTS / "{study}" / "tuning" / "decisions.csv",
+        changed=get_changed("emit"),
     output:
         check=RESULTS / "{study}" / "tuning" / "check-emitted.csv",
         pending=RESULTS / "{study}" / "tuning" / "pending.txt",
@@ -66,6 +73,7 @@ rule keep_tuning:
         decisions=RESULTS / "{study}" / "tuning" / "decisions.csv",
         check=RESULTS / "{study}" / "tuning" / "check-emitted.csv",
         verified=get_verification,
+        changed=get_changed("keep"),
     output:
         readme=RESULTS / "{study}" / "tuning" / "README.md",
         check=RESULTS / "{study}" / "tuning" / "check.csv",
@@ -84,12 +92,15 @@ rule tell_tuning:
     input:
         script=BASE / "workflow" / "scripts" / "tune.R",
         judged=get_judged,
+        changed=get_changed("tell"),
     output:
         sentences=RESULTS / "{study}" / "tuning" / "sentences.csv",
         verified=RESULTS / "{study}" / "tables" / "tuning-verified.csv",
     log:
         "logs/tune/{study}-tell.log",
     params:
+        results=RESULTS,
         folder=lambda wildcards: RESULTS / wildcards.study,
     shell:
-        "Rscript {input.script:q} say {params.folder:q} > {log:q} 2>&1"
+        "{{ Rscript {input.script:q} say {params.folder:q} && "
+        "python -m collstudy --results {params.results:q} made {wildcards.study:q} tell; }} > {log:q} 2>&1"

@@ -13,8 +13,10 @@ from collstudy.base.errors import StudyError, allowed
 from collstudy.base.files import to_csv, write_atomically
 from collstudy.base.paths import ROOT
 from collstudy.cli.commands import add
-from collstudy.sources.imported import data_folder, read_all
 from collstudy.sources.importing import checks, compact, draft
+from collstudy.sources.importing.files import data_folder
+from collstudy.sources.importing.findings import rows_of
+from collstudy.sources.importing.reading import read_all
 from collstudy.sources.source import CHECK_COLUMNS
 from collstudy.study.config import Configuration
 from collstudy.study.document import read_yaml
@@ -49,7 +51,7 @@ def make_compact(arguments: argparse.Namespace) -> int:
         study = configuration.study(name)
         rows, account = read_all(study, configuration.catalogue)
         findings = checks.check(rows, account["problems"], study.machine, {})
-        write_atomically(DATA / f"{name}.checks.csv", to_csv(CHECK_COLUMNS, checks.rows_of(findings)))
+        write_atomically(DATA / f"{name}.checks.csv", to_csv(CHECK_COLUMNS, rows_of(findings)))
         compact.write(DATA / f"{name}.csv.gz", rows, study.machine.cores_per_node)
         print(f"data/{name}.csv.gz: {len(rows)} rows of {len(account['files'])} files; {len(findings)} findings")
     return 0

@@ -30,7 +30,7 @@ def add_commands(commands: Any) -> None:
     collecting.add_argument("--round", type=int, help="up to and including this round of a sampled study")
     making = add(commands, "made", note_made, "store digests of the files that a rule made for a study")
     making.add_argument("study")
-    making.add_argument("part", choices=sorted(made.PARTS))
+    making.add_argument("part", choices=sorted(made.PARTS.keys() - {"report"}))
 
 
 def measure(arguments: argparse.Namespace) -> int:
@@ -72,9 +72,9 @@ def collect(arguments: argparse.Namespace) -> None:
         source.rows_until(arguments.round).write(source.folder_of(arguments.round))
     else:
         project.source(arguments.study).collect()
-        made.note(project.folder(arguments.study), "collect")
+        made.note(project.results, arguments.study, "collect")
 
 
 def note_made(arguments: argparse.Namespace) -> None:
     """Store the digests of the files that a rule has just made from a study's measurements."""
-    made.note(Project(results=arguments.results).folder(arguments.study), arguments.part)
+    made.note(Project(results=arguments.results).results, arguments.study, arguments.part)

@@ -10,6 +10,7 @@ from typing import Any
 
 from collstudy.base.errors import StudyError
 from collstudy.cli.commands import add
+from collstudy.project import made
 from collstudy.project.studies import Project
 from collstudy.publish.render import REPORT_SOURCE, SINGLE_FILE, Job
 from collstudy.publish.render import render as render_job
@@ -50,12 +51,19 @@ def render(arguments: argparse.Namespace) -> int:
         texts=arguments.texts or project.configuration.folder / "studies",
     )  # fmt: skip
     try:
-        render_job(job, arguments.renderer)
+        _render(job, arguments.renderer)
     except StudyError as error:
         # On standard output, like all output of the renderer: rules and tests read one stream.
         print(f"error: {error}", flush=True)
         return 1
     return 0
+
+
+def _render(job: Job, renderer: str = "auto") -> None:
+    """Render, and store the digests of the results' own report."""
+    render_job(job, renderer)
+    if job.output == job.results / "report":
+        made.note(job.results, "", "report")
 
 
 def publish(arguments: argparse.Namespace) -> None:
@@ -67,7 +75,7 @@ def publish(arguments: argparse.Namespace) -> None:
         name for name in project.default_studies if (project.folder(name) / "measurements.csv").exists()
     ]
     if arguments.single_file and not (project.results / "report" / SINGLE_FILE).exists():
-        render_job(
+        _render(
             Job(
                 results=project.results.resolve(), studies=tuple(studies), single_file=True, source=REPORT_SOURCE,
                 output=(project.results / "report").resolve(), build=(project.results / "report-build").resolve(),

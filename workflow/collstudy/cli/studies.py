@@ -93,8 +93,8 @@ def verify(arguments: argparse.Namespace) -> int:
     for line in left_out:
         print(line)
     wrong = 0
-    for source in sources:
-        lines, problems = verification.of_study(source)
+    checked = [verification.of_study(source) for source in sources]
+    for lines, problems in [*checked, verification.of_derived("report", project.results)]:
         print(*lines, *problems, sep="\n")
         wrong += len(problems)
     if wrong:

@@ -13,7 +13,7 @@ from collstudy.calibration.calibrate import calibrate as fit
 from collstudy.cli.commands import add
 from collstudy.launch.mpich import device_file
 from collstudy.launch.toolchain import installed, mpis
-from collstudy.project import tuner
+from collstudy.project import made, tuner
 from collstudy.project.studies import Project
 from collstudy.study.config import Gathered, Imported
 from collstudy.tuning import check, trees
@@ -62,7 +62,9 @@ def add_commands(commands: Any) -> None:
 
 def tune(arguments: argparse.Namespace) -> None:
     """One of the two steps after the analysis has decided; see project/tuner.py."""
-    {"emit": tuner.emit, "keep": tuner.keep}[arguments.step](Project(results=arguments.results), arguments.study)
+    project = Project(results=arguments.results)
+    {"emit": tuner.emit, "keep": tuner.keep}[arguments.step](project, arguments.study)
+    made.note(project.results, arguments.study, arguments.step)
 
 
 def advise(arguments: argparse.Namespace) -> int:

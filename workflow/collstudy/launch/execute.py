@@ -17,7 +17,7 @@ from collstudy.base.errors import StudyError
 from collstudy.launch import programs
 from collstudy.launch.slurm_env import current_job, describe_nodes, launcher_environment
 from collstudy.launch.toolchain import mpi_environment
-from collstudy.study.config import Machine
+from collstudy.study.machines import Machine
 
 #: Prefixes of environment variables that can change a measurement and are kept with it.
 KEPT_ENVIRONMENT = (

@@ -21,7 +21,8 @@ from collstudy.launch.proof import messages, other_messages, placed_as_asked, pr
 from collstudy.launch.rulesfile import exported, rules_file
 from collstudy.launch.toolchain import installed, preloadable, suite, with_library
 from collstudy.study.cells import Cell
-from collstudy.study.config import APPLICATIONS, POINT_TO_POINT, Machine
+from collstudy.study.machines import Machine
+from collstudy.study.names import APPLICATIONS, POINT_TO_POINT
 from collstudy.study.placement import Core
 from collstudy.study.selection import Rules
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol, cast
 
 from collstudy.launch import hydra, openmpi, simulator
 from collstudy.study.cells import Cell
-from collstudy.study.config import Machine
+from collstudy.study.machines import Machine
 from collstudy.study.placement import Core
 
 

@@ -20,7 +20,8 @@ from collstudy.launch.proof import other_messages, placed_as_asked, probed_sizes
 from collstudy.launch.rulesfile import rules_arguments, rules_file
 from collstudy.launch.toolchain import Mpi, embedded, installed, mpi_environment, suite, with_library
 from collstudy.study.cells import Cell
-from collstudy.study.config import APPLICATIONS, NON_BLOCKING, POINT_TO_POINT, Machine
+from collstudy.study.machines import Machine
+from collstudy.study.names import APPLICATIONS, NON_BLOCKING, POINT_TO_POINT
 from collstudy.study.placement import Core
 from collstudy.study.selection import Rules
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from collstudy.base.errors import StudyError
 from collstudy.study.cells import Cell
-from collstudy.study.config import APPLICATIONS
+from collstudy.study.names import APPLICATIONS
 from collstudy.study.selection import Rate
 
 #: Fields of the program's line (`key=value ...`, workflow/native/apps/svd/README.md) -> fields of a sample and unit factor.

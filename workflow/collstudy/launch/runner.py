@@ -31,7 +31,7 @@ from collstudy.launch.trace import trace
 from collstudy.plan.blocks import Block, Task, left
 from collstudy.store.records import Damaged, Record, Store, check_record
 from collstudy.study.cells import Cell, variable
-from collstudy.study.config import APPLICATIONS, POINT_TO_POINT
+from collstudy.study.names import APPLICATIONS, POINT_TO_POINT
 from collstudy.study.selection import Rules
 from collstudy.study.traces import Replay, Trace
 

@@ -39,7 +39,8 @@ from collstudy.base.paths import SETUP
 from collstudy.launch import programs
 from collstudy.launch.toolchain import SIMULATED, SIMULATED_WITH_LIBRARY, suite
 from collstudy.study.cells import Cell, variable
-from collstudy.study.config import APPLICATIONS, POINT_TO_POINT, Level, Machine
+from collstudy.study.machines import Level, Machine
+from collstudy.study.names import APPLICATIONS, POINT_TO_POINT
 from collstudy.study.placement import Core, cores_in_order
 
 #: SimGrid's names for the decision logic of each library.

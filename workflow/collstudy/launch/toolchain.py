@@ -19,7 +19,8 @@ from pathlib import Path
 from collstudy.base.errors import StudyError
 from collstudy.base.paths import ROOT, SETUP
 from collstudy.study.cells import Versions
-from collstudy.study.config import APPLICATIONS, Machine
+from collstudy.study.machines import Machine
+from collstudy.study.names import APPLICATIONS
 
 SIMULATED = "simulated"
 #: The simulated benchmark with the collectives library linked in.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from collstudy.study.cells import Cell
-from collstudy.study.config import APPLICATIONS
+from collstudy.study.names import APPLICATIONS
 from collstudy.study.traces import Replay, Trace
 from collstudy.study.work import Work
 

@@ -1,35 +1,46 @@
-"""Digests of the files that a run derives from a study's measurements: a file changed by hand is detected and remade.
+"""Digests of the files that a run derives from measurements: a file changed by hand is detected and remade.
 
-`results/<study>/made.json` has the digests by rule; files that other rules write to the same folders are not included.
+`results/<study>/made.json` has the digests by part, those of the report are in `results/made.json`.
 """
 
 from __future__ import annotations
 
 import json
 import os
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from collstudy.base.digests import file_digest
 from collstudy.base.files import locked, write_atomically
 
 NAME = "made.json"
-#: The rules that record digests, with their files; of a folder, all files except those that begin with one of OTHERS.
+#: The rules that record digests, with patterns of their files (`*` matches `/` as well); a file belongs to the first that matches.
 PARTS = {
-    "collect": ("measurements.csv", "cells.csv", "ranks.csv", "edges.csv"),
-    "analyse": ("tables", "models", "figures", "sentences.csv"),
+    "collect": ("measurements.csv", "cells.csv", "ranks.csv", "edges.csv", "import-checks.csv", "agreement.csv"),
+    "decide": ("tuning/decisions.csv", "tables/tuning-regret.csv"),
+    "sample": ("tables/sampling.csv", "tuning/sampling.svg"),
+    "emit": ("tuning/check-emitted.csv", "tuning/pending.txt"),
+    "tell": ("tuning/sentences.csv", "tables/tuning-verified.csv"),
+    "keep": ("tuning/*", "tables/tuning-*"),
+    "analyse": ("tables/*", "models/*", "figures/*", "sentences.csv"),
+    "report": ("report/*",),
 }
-#: Tables of the rules that tune and sample.
-OTHERS = ("tuning-", "sampling.", ".")
+
+
+def _part_of(name: str) -> str | None:
+    """The part that a file belongs to."""
+    found = (part for part, patterns in PARTS.items() if any(fnmatchcase(name, pattern) for pattern in patterns))
+    return next(found, None)
 
 
 def _files(folder: Path, part: str) -> list[str]:
-    """The existing files of a part, relative to the study's folder."""
+    """The existing files of a part, relative to *folder*, without hidden ones and what was set aside."""
     found = []
-    for name in PARTS[part]:
-        top = folder / name
+    for top in sorted({folder / pattern.split("/")[0] for pattern in PARTS[part]}):
         inside = sorted(top.rglob("*")) if top.is_dir() else [top]
-        found += [path for path in inside if path.is_file() and not path.name.startswith(OTHERS)]
-    return [str(path.relative_to(folder)) for path in found]
+        names = [path.relative_to(folder) for path in inside if path.is_file()]
+        found += [str(name) for name in names if not name.name.startswith(".") and ".damaged-" not in str(name)]
+    return [name for name in found if _part_of(name) == part]
 
 
 def _known(folder: Path) -> dict[str, dict[str, str]]:
@@ -43,9 +54,10 @@ def _known(folder: Path) -> dict[str, dict[str, str]]:
     return {part: files for part, files in known.items() if part in PARTS and isinstance(files, dict)}
 
 
-def note(folder: Path, part: str) -> None:
-    """Store the digests of the files that a rule has just made for the study in *folder*."""
-    with locked(folder.parent / ".locks" / f"made-{folder.name}.lock"):
+def note(results: Path, study: str, part: str) -> None:
+    """Store the digests of the files that a rule has just made for a study; without *study*, for the report of all."""
+    folder = results / study
+    with locked(results / ".locks" / f"made-{study or 'report'}.lock"):
         made = {name: file_digest(folder / name) for name in _files(folder, part)}
         content = json.dumps({**_known(folder), part: made}, indent=1, sort_keys=True)
         write_atomically(folder / NAME, content.encode() + b"\n")
@@ -69,17 +81,22 @@ def changed(folder: Path) -> dict[str, list[str]]:
 
 
 def make_room(folder: Path) -> list[str]:
-    """Rename folders that stand in the place of derived files to `<name>.damaged-<n>`; one line for each."""
+    """Rename folders in the place of derived files, and files in the place of their folders, to `<name>.damaged-<n>`.
+
+    Returns one line for each.
+    """
     lines = []
-    for files in _known(folder).values():
-        for path in (folder / name for name in files):
-            if not path.is_dir():
-                continue
-            number = 1
-            while os.path.lexists(aside := path.with_name(f"{path.name}.damaged-{number}")):
-                number += 1
-            os.rename(path, aside)
-            lines.append(f"{path} is a folder: set aside as {aside.name}")
+    for path in (folder / name for files in _known(folder).values() for name in files):
+        kind = "folder" if path.is_dir() else "file"
+        if kind == "file" and (path := path.parent).is_dir():
+            continue
+        if not os.path.lexists(path):
+            continue
+        number = 1
+        while os.path.lexists(aside := path.with_name(f"{path.name}.damaged-{number}")):
+            number += 1
+        os.rename(path, aside)
+        lines.append(f"{path} is a {kind}: set aside as {aside.name}")
     return lines
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 from collstudy.project import made
 from collstudy.sources.source import Source
@@ -37,7 +38,12 @@ def of_study(source: Source) -> tuple[list[str], list[str]]:
         ] += 1
     parts = [f"{count} {what}" for what, count in found.items()] + ([f"{len(problems)} damaged"] if problems else [])
     lines = [f"{name}: {len(work)} requested: " + ", ".join(parts)] if work else [f"{name}: nothing is requested"]
-    changes = [text for texts in made.changed(source.folder).values() for text in texts]
-    kept = made.count(source.folder)
-    lines.append(f"{name}: {kept} derived files, {len(changes)} of them changed")
-    return lines, problems + [f"{name}: {source.folder / text}" for text in changes]
+    count, changes = of_derived(name, source.folder)
+    return [*lines, *count], problems + changes
+
+
+def of_derived(name: str, folder: Path) -> tuple[list[str], list[str]]:
+    """The derived files in the folder of a study (or of all results, for the report) and those that were changed."""
+    changes = [text for texts in made.changed(folder).values() for text in texts]
+    lines = [f"{name}: {made.count(folder)} derived files, {len(changes)} of them changed"]
+    return lines, [f"{name}: {folder / text}" for text in changes]

@@ -15,8 +15,11 @@ from typing import Any
 from collstudy.base.errors import StudyError
 from collstudy.base.files import to_csv, write_if_changed
 from collstudy.sources.decisions import decisions
+from collstudy.study.catalogue import Catalogue
 from collstudy.study.cells import Cell
-from collstudy.study.config import POINT_TO_POINT, Catalogue, Level, Study
+from collstudy.study.config import Study
+from collstudy.study.machines import Level
+from collstudy.study.names import POINT_TO_POINT
 from collstudy.study.patterns import PATTERNS, in_order_binomial, knomial
 from collstudy.study.placement import Core, place
 from collstudy.tuning.rules import parse_parameters

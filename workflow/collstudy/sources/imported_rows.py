@@ -6,7 +6,8 @@ from collections import Counter
 from typing import Any
 
 from collstudy.sources.source import Rows
-from collstudy.study.config import Catalogue, Imported, Study
+from collstudy.study.catalogue import Catalogue
+from collstudy.study.config import Imported, Study
 
 
 def rows_of_import(study: Study, rows: list[dict[str, Any]], account: dict[str, Any]) -> Rows:

@@ -17,7 +17,8 @@ from collstudy.base.files import read_csv, to_csv
 from collstudy.sources.source import Context, Rows
 from collstudy.sources.swept import SweptSource
 from collstudy.study.cells import Cell
-from collstudy.study.config import Choice, Sampled, Study
+from collstudy.study.config import Sampled, Study
+from collstudy.study.sweeps import Choice
 from collstudy.study.work import Work
 
 #: Key of a point, and the cost of its calls.

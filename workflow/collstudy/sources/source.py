@@ -15,8 +15,10 @@ from collstudy.launch import toolchain
 from collstudy.sources import edges
 from collstudy.sources.edges import Launched
 from collstudy.store.records import Damaged, Record, Store
+from collstudy.study.catalogue import Catalogue
 from collstudy.study.cells import Versions
-from collstudy.study.config import Catalogue, Configuration, Machine, Policy, Study
+from collstudy.study.config import Configuration, Policy, Study
+from collstudy.study.machines import Machine
 from collstudy.study.work import Work
 
 MEASUREMENT_COLUMNS = [

@@ -11,8 +11,11 @@ from collstudy.sources.decisions import decisions
 from collstudy.sources.edges import Launched, of_cells
 from collstudy.sources.source import Context, Rows, Source
 from collstudy.store.records import Record
+from collstudy.study.catalogue import Catalogue
 from collstudy.study.cells import Cell, expand, swept
-from collstudy.study.config import APPLICATIONS, Catalogue, Choice, Study, Swept
+from collstudy.study.config import Study, Swept
+from collstudy.study.names import APPLICATIONS
+from collstudy.study.sweeps import Choice
 from collstudy.study.work import Work, canonical
 
 

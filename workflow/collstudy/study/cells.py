@@ -8,9 +8,13 @@ from typing import Any, NoReturn
 
 from collstudy.base.errors import StudyError, allowed
 from collstudy.study import selection
-from collstudy.study.config import APPLICATIONS, POINT_TO_POINT, Catalogue, Choice, Machine, Study, Sweep, swept
+from collstudy.study.catalogue import Catalogue
+from collstudy.study.config import Study
+from collstudy.study.machines import Machine
+from collstudy.study.names import APPLICATIONS, POINT_TO_POINT
 from collstudy.study.placement import Core, nodes_of_pairs, place
 from collstudy.study.selection import Default, Library, Rate, Selection, Switch
+from collstudy.study.sweeps import Choice, Sweep, swept
 from collstudy.study.work import Work
 
 #: Raise it when the meaning of a cell's fields changes: old files are then no longer used.

@@ -20,7 +20,7 @@ from collstudy.study.names import APPLICATIONS, LEVELS, MPIS, POINT_TO_POINT, SI
 from collstudy.study.patterns import PATTERNS
 
 if TYPE_CHECKING:
-    from collstudy.study.config import Sweep
+    from collstudy.study.sweeps import Sweep
 
 #: The most cores of a machine: placements list them one by one.
 MOST_CORES = 2**20

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 
 from collstudy.base.errors import StudyError, allowed
-from collstudy.study.config import Catalogue
+from collstudy.study.catalogue import Catalogue
 
 #: Open MPI 5.0: every algorithm in the order of its number, from 1 on.
 _NAMES = {

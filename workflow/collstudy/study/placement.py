@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from collstudy.base.errors import StudyError
-from collstudy.study.config import Level, Machine
+from collstudy.study.machines import Level, Machine
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ import math
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from collstudy.study.config import Application, Level, Machine
+from collstudy.study.config import Application
+from collstudy.study.machines import Level, Machine
 from collstudy.study.work import Work
 
 #: Raise it when the meaning of a trace's or a replay's identity changes: stored ones are then no longer used.

@@ -23,7 +23,7 @@ from collstudy.launch import hydra, mpich, openmpi
 from collstudy.launch.proof import messages
 from collstudy.launch.rulesfile import rules_arguments
 from collstudy.launch.toolchain import Mpi
-from collstudy.study.config import Catalogue
+from collstudy.study.catalogue import Catalogue
 from collstudy.study.patterns import PATTERNS, messages_an_edge
 from collstudy.tuning import trees
 from collstudy.tuning.rules import (

@@ -10,7 +10,8 @@ from typing import Any
 from collstudy.base.files import write_atomically
 from collstudy.launch import mpich
 from collstudy.launch.rulesfile import rules_arguments
-from collstudy.study.config import Catalogue, Machine
+from collstudy.study.catalogue import Catalogue
+from collstudy.study.machines import Machine
 from collstudy.study.openmpi_numbers import NUMBERS
 from collstudy.tuning import trees
 from collstudy.tuning.rules import (

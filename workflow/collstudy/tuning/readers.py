@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError, allowed
-from collstudy.study.config import Catalogue
+from collstudy.study.catalogue import Catalogue
 from collstudy.study.openmpi_numbers import entry_of, numbers_of
 from collstudy.tuning.rules import COLLTYPES, INTEL, TOTAL_BYTES, WITHOUT_SIZE
 from collstudy.tuning.tuningfile import ALL, Fault, FileRule, Span, TuningFile, general_faults

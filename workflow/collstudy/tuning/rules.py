@@ -16,8 +16,9 @@ from typing import Any
 
 from collstudy.base.errors import StudyError
 from collstudy.base.files import read_csv
+from collstudy.study.catalogue import Catalogue
 from collstudy.study.cells import library_text
-from collstudy.study.config import Catalogue, Machine
+from collstudy.study.machines import Machine
 from collstudy.study.openmpi_numbers import NUMBERS
 from collstudy.study.placement import place
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from collstudy.base.errors import StudyError
 from collstudy.launch.mpich import Tree, forcing_environment, write_both
-from collstudy.study.config import Catalogue
+from collstudy.study.catalogue import Catalogue
 from collstudy.tuning.rules import Placement, Rule, Table, told
 
 #: The device's choice that does not split a collective, for those that it can split.

@@ -13,7 +13,8 @@ ROOT = Path(__file__).resolve().parents[4]
 sys.path.insert(0, str(ROOT / "workflow"))
 
 from collstudy.sources import edges  # noqa: E402
-from collstudy.study.config import Configuration, Level, Machine  # noqa: E402
+from collstudy.study.config import Configuration  # noqa: E402
+from collstudy.study.machines import Level, Machine  # noqa: E402
 from collstudy.tuning.rules import parse_parameters  # noqa: E402
 
 

@@ -11,7 +11,8 @@ from typing import Any
 from collstudy.base.errors import StudyError, allowed
 from collstudy.base.lazy import lazy
 from collstudy.sources.importing.strict import read_text
-from collstudy.study.config import Catalogue, Configuration
+from collstudy.study.catalogue import Catalogue
+from collstudy.study.config import Configuration
 
 yaml = lazy("yaml")
 

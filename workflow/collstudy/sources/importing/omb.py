@@ -10,7 +10,7 @@ from typing import Any
 from collstudy.base.errors import StudyError
 from collstudy.launch.output import parse
 from collstudy.sources.importing.strict import Problems, read_text
-from collstudy.study.config import SIZED
+from collstudy.study.names import SIZED
 
 #: Output of launchers and libraries when a run ends prematurely.
 CRASHED = re.compile(

@@ -22,7 +22,7 @@ from collstudy.base.errors import StudyError
 from collstudy.base.lazy import lazy
 from collstudy.sources.importing import kept
 from collstudy.sources.importing.strict import Problems, Refused, positive, read_text
-from collstudy.study.config import Catalogue
+from collstudy.study.catalogue import Catalogue
 from collstudy.study.openmpi_numbers import algorithm_of
 
 np = lazy("numpy")

@@ -1,0 +1,126 @@
+"""The filters of the report: cross-references, callouts, tabsets, content of one format."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+import pytest
+from collstudy.publish import render
+from conftest import ROOT
+
+FILTERS = [ROOT / "report" / "filters" / name for name in ("common.lua", "crossref.lua")]
+
+
+def pandoc(text: str, target: str = "html") -> subprocess.CompletedProcess[str]:
+    """Run the filters on *text* alone."""
+    executable, _ = render.find_pandoc()
+    filters = [f"--lua-filter={path}" for path in FILTERS]
+    command = [executable, "--from", "markdown", "--to", target, "--number-sections", *filters]
+    return subprocess.run(command, check=False, input=text, capture_output=True, text=True, timeout=60)
+
+
+def plain(html: str) -> str:
+    """The text of *html* with single blanks."""
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "", html)).replace("\u00a0", " ")
+
+
+FLOATS = """
+# One {#sec-one}
+
+## Inner {#sec-inner}
+
+# Front {#sec-front .unnumbered}
+
+# Two {#sec-two}
+
+::: {#fig-a}
+![](a.svg)
+
+Caption *a*.
+:::
+
+![Caption b](b.svg){#fig-b}
+
+::: {#tbl-a}
+| x | y |
+|:--|--:|
+| 1 | 2 |
+
+Caption t.
+:::
+
+See @fig-a, @fig-b, [@tbl-a], @sec-two, @sec-inner and number -@fig-b; [see @fig-a; @tbl-a].
+"""
+
+
+def test_references_are_numbered_links():
+    done = pandoc(FLOATS)
+    assert done.returncode == 0, done.stderr
+    said = "See Figure 1, Figure 2, Table 1, Section 2, Section 1.1 and number 2; see Figure 1, Table 1."
+    assert said in plain(done.stdout)
+    for target in ("fig-a", "fig-b", "tbl-a", "sec-two", "sec-inner"):
+        assert f'href="#{target}"' in done.stdout
+        assert len(re.findall(rf'\bid="{target}"', done.stdout)) == 1
+    assert "Figure 1: Caption a." in plain(done.stdout)
+    assert "Table 1: Caption t." in plain(done.stdout)
+
+
+def test_typst_has_the_same_numbers():
+    done = pandoc(FLOATS, "typst")
+    assert done.returncode == 0, done.stderr
+    for target, text in {"fig-b": "Figure\u00a02", "tbl-a": "Table\u00a01", "sec-inner": "Section\u00a01.1"}.items():
+        assert f"#link(<{target}>)[{text}]" in done.stdout
+        assert f"<{target}>" in done.stdout.replace(f"link(<{target}>)", "")
+
+
+@pytest.mark.parametrize("target", ["html", "typst"])
+@pytest.mark.parametrize("reference", ["@fig-gone", "[@tbl-gone]", "@sec-gone"])
+def test_unresolved_reference_is_an_error_that_names_it(reference, target):
+    done = pandoc(FLOATS + reference + "\n", target)
+    assert done.returncode != 0
+    assert f"unresolved reference @{reference.strip('[]@')}" in done.stderr
+
+
+def test_identifier_used_twice_is_an_error():
+    done = pandoc(FLOATS + "\n![again](a.svg){#fig-a}\n")
+    assert done.returncode != 0
+    assert "identifier used twice: fig-a" in done.stderr
+
+
+def test_reference_to_unnumbered_section_is_an_error():
+    done = pandoc(FLOATS + "\n@sec-front\n")
+    assert done.returncode != 0
+    assert "@sec-front" in done.stderr
+
+
+CALLOUT = '::: {.callout-warning title="Mind & see" collapse="true"}\nBody @sec-x.\n:::\n\n# X {#sec-x}\n'
+
+
+def test_callouts():
+    html = pandoc(CALLOUT).stdout
+    assert '<details class="callout callout-warning">' in html
+    assert "Mind &amp; see" in html and "Body Section 1." in plain(html)
+    assert '<div class="callout callout-note">' in pandoc("::: {.callout-note}\n## Title\nBody\n:::\n").stdout
+    typst = pandoc(CALLOUT, "typst").stdout
+    assert "#callout(icon_color: callout-colours.warning, title: [" in typst
+
+
+TABSET = "::: {.panel-tabset}\n## By *core*\none\n\n## By node\ntwo\n:::\n\n# After {#sec-after}\n\n@sec-after\n"
+
+
+def test_tabsets_have_tabs_in_html_and_all_panels_in_pdf():
+    html = pandoc(TABSET).stdout
+    assert html.count('role="tab"') == 2 and html.count('role="tabpanel"') == 2
+    assert "Section 1" in plain(html), "a tab's title must not count as a section"
+    typst = pandoc(TABSET, "typst").stdout
+    assert "one" in typst and "two" in typst and "#strong[By" in typst
+
+
+def test_content_of_the_other_format_is_left_out():
+    text = '::: {.content-visible when-format="html"}\nscreen\n:::\n\n'
+    text += '::: {.content-hidden when-format="html"}\npaper\n:::\n'
+    text += '\n[wide]{.content-visible when-format="html"} [narrow]{.content-hidden when-format="html"}\n'
+    html, typst = pandoc(text).stdout, pandoc(text, "typst").stdout
+    assert "screen" in html and "wide" in html and "paper" not in html and "narrow" not in html
+    assert "paper" in typst and "narrow" in typst and "screen" not in typst and "wide" not in typst

@@ -1,0 +1,136 @@
+"""Choice of the renderer, and what a report that cannot be made says."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from collstudy.cli.main import main
+from collstudy.publish import render
+from conftest import ROOT
+
+
+def fake_quarto(folder: Path, log: str, version: str = "1.9.38", targets: str = "html typst") -> Path:
+    """
+    A program that answers as Quarto does where render.py listens: the version of typst on its error stream, and the
+    exit status 0 even where it made nothing, as PyPI's quarto-cli has it. It makes what *targets* names.
+    """
+    folder.mkdir()
+    script = folder / "quarto"
+    script.write_text(
+        f"""#!/bin/sh
+case "$1" in
+  --version) echo {version}; exit 0;;
+  pandoc) echo pandoc 3.8.3; exit 0;;
+  typst) echo "typst 0.14.2 (b33de9de)" >&2; exit 0;;
+esac
+echo "$@" >> calls.txt
+echo "{log}" >&2
+mkdir -p _output
+case "{targets}" in *"$4"*) ;; *) exit 0;; esac
+case "$4" in
+  html) echo page > _output/index.html;;
+  typst) echo "%PDF-" > _output/index.pdf;;
+esac
+""",
+        encoding="utf-8",
+    )
+    script.chmod(0o755)
+    return script
+
+
+def test_quarto_is_used_where_it_is(tmp_path, monkeypatch, capsys):
+    quarto = fake_quarto(tmp_path / "bin", "Output created: index.html")
+    monkeypatch.setenv("PATH", f"{quarto.parent}{os.pathsep}{os.environ['PATH']}")
+    (tmp_path / "results").mkdir()
+    assert main(["--results", str(tmp_path / "results"), "render", "--studies", "a"]) == 0
+    assert (tmp_path / "results" / "report" / "report.pdf").read_text() == "%PDF-\n"
+    calls = (tmp_path / "results" / "report-build" / "calls.txt").read_text()
+    assert "render index.qmd --to html" in calls and "render index.qmd --to typst" in calls
+    assert "Quarto 1.9.38, pandoc 3.8.3, typst 0.14.2" in capsys.readouterr().out
+
+
+def test_quarto_that_fails_with_exit_status_0_is_an_error_with_its_words(tmp_path, monkeypatch, capsys):
+    quarto = fake_quarto(tmp_path / "bin", "ERROR: Typst compilation failed", targets="html")
+    monkeypatch.setenv("PATH", f"{quarto.parent}{os.pathsep}{os.environ['PATH']}")
+    (tmp_path / "results").mkdir()
+    assert main(["--results", str(tmp_path / "results"), "render", "--studies", "a"]) == 1
+    said = capsys.readouterr().out
+    assert "quarto typst failed (no index.pdf)" in said and "ERROR: Typst compilation failed" in said
+    assert not (tmp_path / "results" / "report").exists()
+
+
+def test_quarto_that_is_too_old_is_not_used(tmp_path, monkeypatch, capsys):
+    quarto = fake_quarto(tmp_path / "bin", "", version="1.8.27")
+    monkeypatch.setenv("PATH", f"{quarto.parent}{os.pathsep}{os.environ['PATH']}")
+    assert render.choose_renderer("auto").name == "knitr + pandoc + typst"
+    assert "quarto is 1.8.27, not 1.9 or newer" in capsys.readouterr().err
+    with pytest.raises(render.StudyError, match="1.8.27, not 1.9 or newer"):
+        render.choose_renderer("quarto")
+
+
+def test_quarto_warning_about_a_reference_is_an_error(tmp_path, monkeypatch, capsys):
+    quarto = fake_quarto(
+        tmp_path / "bin", "WARNING (quarto/share/filters/main.lua:1) Unable to resolve crossref @fig-gone"
+    )
+    monkeypatch.setenv("PATH", f"{quarto.parent}{os.pathsep}{os.environ['PATH']}")
+    (tmp_path / "results").mkdir()
+    assert main(["--results", str(tmp_path / "results"), "render", "--studies", "a"]) == 1
+    assert "unresolved reference @fig-gone" in capsys.readouterr().out
+    assert not (tmp_path / "results" / "report").exists()
+
+
+def test_quarto_warning_about_an_identifier_is_an_error(tmp_path, monkeypatch, capsys):
+    quarto = fake_quarto(tmp_path / "bin", "[WARNING] Duplicate identifier 'sec-a' at line 9 column 1")
+    monkeypatch.setenv("PATH", f"{quarto.parent}{os.pathsep}{os.environ['PATH']}")
+    (tmp_path / "results").mkdir()
+    assert main(["--results", str(tmp_path / "results"), "render", "--studies", "a"]) == 1
+    assert "identifier used twice: sec-a" in capsys.readouterr().out
+
+
+def test_insisting_on_quarto_without_it(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("PATH", "/nonexistent")
+    assert main(["--results", str(tmp_path), "render", "--studies", "a", "--renderer", "quarto"]) == 1
+    assert "no quarto on PATH" in capsys.readouterr().out
+
+
+def test_folder_of_others_is_not_replaced(tmp_path, capsys):
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "mine.html").write_text("mine", encoding="utf-8")
+    assert main(["--results", str(tmp_path), "render", "--studies", "a", "--output", str(tmp_path / "site")]) == 1
+    assert "is not empty and is no report" in capsys.readouterr().out
+    assert (tmp_path / "site" / "mine.html").read_text(encoding="utf-8") == "mine"
+
+
+def test_missing_results_folder_and_bad_name(tmp_path, capsys):
+    assert main(["--results", str(tmp_path / "none"), "render", "--studies", "a"]) == 1
+    assert "no results folder" in capsys.readouterr().out
+    assert main(["--results", str(tmp_path), "render", "--studies", "../a"]) == 1
+    assert "'../a' is not a study's name" in capsys.readouterr().out
+
+
+def test_error_in_r_is_shown_and_old_report_stays(tmp_path, capsys):
+    if not shutil.which("Rscript"):
+        pytest.skip("Rscript is not on PATH")
+    source = tmp_path / "report"
+    shutil.copytree(ROOT / "report", source)
+    (source / "appendix.qmd").write_text("```{r}\nstop('this chapter is broken')\n```\n", encoding="utf-8")
+    old = tmp_path / "results" / "report" / "index.html"
+    old.parent.mkdir(parents=True)
+    old.write_text("old", encoding="utf-8")
+    arguments = [
+        "--results",
+        str(tmp_path / "results"),
+        "render",
+        "--studies",
+        "a",
+        "--renderer",
+        "fallback",
+        "--source",
+        str(source),
+    ]
+    assert main(arguments) == 1
+    assert "this chapter is broken" in capsys.readouterr().out
+    assert old.read_text(encoding="utf-8") == "old"

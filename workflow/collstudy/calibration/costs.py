@@ -1,0 +1,159 @@
+"""Step 1: the costs of each level in closed form, from measurements and the parameters of the search."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from collstudy.base.errors import StudyError
+from collstudy.calibration.measured import Data
+from collstudy.launch.simulator import line
+from collstudy.study.machines import REPLACED_BY_FIT, Level, Machine
+
+#: Starting values, those of `KINDS` by kind of level. send_1, send_eager (us): a sender's own time for 1 byte and for the largest
+#: eager message; receive (us); poll (us): see `simulator.py`; busy, turn, share: parts of a message's time; slower: how much
+#: more slowly a just received message is forwarded; shared (GB/s): of the units of a level.
+SHORT = {
+    "send_1": 0.035, "send_eager": 0.35, "receive": 0.03, "poll": 0.005,
+    "busy_node": 0.2, "busy_within": 0.35, "turn_within": 0.43,
+}  # fmt: skip
+LONG = {
+    "share_core": 0.95, "share_within": 0.42, "share_socket": 1.3, "slower_core": 2.7, "slower_within": 2.5, "slower_socket": 4.0,
+    "shared_node": 13.5, "shared_ccd": 11.4,
+}  # fmt: skip
+#: Neither broadcasts with one child per rank nor linear ones determine it: 2 fits the trees of the THIN nodes best, which
+#: are held out, and those of the EPYC nodes (docs/methodology.md, section 8.1).
+SHARE_FORWARD = 2.0
+#: UCX's default for blocking sends (UCX_RNDV_SEND_NBR_THRESH), visible in ladders as a drop.
+WAITED_LIMIT = 262144
+
+
+def fitted_machine(machine: Machine, data: Data, values: dict[str, float], eager: int) -> Machine:
+    """The machine with the parameters in *values* and, given these, the costs of each level in closed form.
+
+    Shared bandwidths missing in *values* are unchanged.
+    """
+    sizes = [size for *_, size in data.cells if size] or [size for of in data.ladder.values() for size in of]
+    last_eager = eager // 2
+    # A long message costs its sender the time of its announcement.
+    send = [
+        (1, values["send_1"]),
+        (last_eager, values["send_eager"]),
+        (eager, values["send_1"]),
+        (max(sizes), values["send_1"]),
+    ]
+    receive = [(1, values["receive"]), (last_eager, values["receive"])]
+    by_level: dict[str, dict[str, Any]] = {
+        key: {} for key in ("delay_us", "waited_us", "busy", "turn", "share", "forward_gb_s")
+    }
+    levels = []
+    for level in machine.levels:
+        told = told_by(machine, level)
+        alone = _alone(told, machine, data, send, eager)
+        long = {size: us - line(send, size) for size, us in alone.items() if size >= eager}
+        rate = max(size / us for size, us in long.items() if size >= 8 * eager) * 1e-3  # bytes per us to GB/s
+        own = {size: line(send, size) + (line(receive, size) if size < eager else 0) for size in alone}
+        by_level["delay_us"][level.name] = _delays({size: us - own[size] for size, us in alone.items()}, rate)
+        ladder = data.ladder.get(told.name, {})
+        # A blocking send: its receiver is not busy afterwards.
+        waited = {size: us for size, us in ladder.items() if eager <= size < WAITED_LIMIT} or {
+            size: us for size, us in alone.items() if eager <= size < WAITED_LIMIT
+        }
+        if waited:
+            by_level["waited_us"][level.name] = _delays(waited, rate)
+        for key, found in _parts(machine, level, values).items():
+            by_level[key][level.name] = round(rate / found if key == "forward_gb_s" else found, 3)
+        shared = values.get(f"shared_{level.name}")
+        levels.append(
+            replace(
+                level, latency_us=round(alone[min(alone)], 4), bandwidth_gb_s=round(rate, 3),
+                shared_gb_s=level.shared_gb_s if shared is None else round(shared, 3),
+            )
+        )  # fmt: skip
+    simulation = {key: value for key, value in machine.simulation.items() if key not in REPLACED_BY_FIT} | {
+        "eager_limit_bytes": eager,
+        "waited_limit_bytes": WAITED_LIMIT,
+        "send_us": [[size, round(us, 4)] for size, us in send],
+        "receive_us": [[size, round(us, 4)] for size, us in receive],
+        "poll_us": round(values["poll"], 5),
+        "share_forward": SHARE_FORWARD,
+        **by_level,
+    }
+    return replace(machine, levels=tuple(levels), simulation=simulation)
+
+
+def _delays(total: dict[int, float], gb_s: float) -> list[list[float]]:
+    """The microseconds in *total*, by size, minus the time in which the bytes flow."""
+    return [[size, round(max(us - size / gb_s * 1e-3, 0.001), 4)] for size, us in sorted(total.items())]
+
+
+def kind_of(machine: Machine, level: Level) -> str:
+    """The kind of a level in `SHORT` and `LONG`: node, socket, core (the innermost), within (the others)."""
+    if level.name in ("node", "group"):
+        return "node"
+    return "core" if level == machine.levels[-1] else "socket" if level.name == "socket" else "within"
+
+
+def _parts(machine: Machine, level: Level, values: dict[str, float]) -> dict[str, float]:
+    """`busy`, `turn`, `share` of a level, and as `forward_gb_s` the slow-down of a just received message."""
+    kind = kind_of(machine, level)
+    if kind == "node":
+        return {"busy": values["busy_node"], "turn": 0.0, "share": 0.0}
+    return {
+        "busy": values["busy_within"], "turn": values["turn_within"], "share": values[f"share_{kind}"],
+        "forward_gb_s": values[f"slower_{kind}"],
+    }  # fmt: skip
+
+
+def told_by(machine: Machine, level: Level) -> Level:
+    """The level whose messages determine a level's costs: for a level of one unit, the next one inside of it."""
+    inside = machine.levels[machine.levels.index(level) :]
+    return next((one for one in [*inside, *reversed(machine.levels)] if one.count > 1), level)
+
+
+def _alone(level: Level, machine: Machine, data: Data, send: list, eager: int) -> dict[int, float]:
+    """Microseconds of a single message across *level*, by size. Raises StudyError without data."""
+    # In a mapping of that name the first two ranks differ first at that level.
+    mapping = level.name
+    pair = _pair(mapping, data) or _between(level, machine, data)
+    ladder = data.ladder.get(level.name, {})
+    alone = {size: us for size, us in ladder.items() if size < eager}
+    barrier = data.cells.get(("barrier", "default", mapping, 2, None))
+    if not alone and barrier is not None:
+        # Two ranks: one leaves the barrier when the other's message arrives, and waits for the messages of barrier and broadcast.
+        alone = {size: max(2 * us - line(send, size) - barrier, barrier) for size, us in pair.items() if size < eager}
+    alone |= {size: us for size, us in (pair or ladder).items() if size >= eager}
+    if not alone or min(alone) >= eager or max(alone) < 8 * eager:
+        raise StudyError(
+            f"calibration of machine {machine.name}: neither ladder nor study has messages across level {level.name} "
+            f"from below {eager} to {8 * eager} bytes and more"
+        )
+    return alone
+
+
+def _pair(mapping: str, data: Data) -> dict[int, float]:
+    """Broadcasts to one other rank, by size: the mean over both ranks, the time of a long message."""
+    return {key[4]: us for key, us in data.cells.items() if key[:4] == ("bcast", "linear", mapping, 2) and key[4]}
+
+
+def _between(level: Level, machine: Machine, data: Data) -> dict[int, float]:
+    """Broadcasts to one other rank across a level that no mapping's first two ranks differ at: between those of the next levels
+    outside and inside of it that have some, where its ladder is between theirs. Empty where these do not have both.
+    """
+    at = machine.levels.index(level)
+    known = [of for of in machine.levels if _pair(of.name, data) and data.ladder.get(of.name)]
+    outer = [of for of in known if machine.levels.index(of) < at][-1:]
+    inner = [of for of in known if machine.levels.index(of) > at][:1]
+    ladder = data.ladder.get(level.name)
+    if not (outer and inner and ladder):
+        return {}
+    pairs, ladders = (
+        [_pair(of[0].name, data) for of in (inner, outer)],
+        [data.ladder[of[0].name] for of in (inner, outer)],
+    )
+    found = {}
+    for size in pairs[0].keys() & pairs[1].keys() & ladder.keys() & ladders[0].keys() & ladders[1].keys():
+        span = ladders[1][size] - ladders[0][size]
+        part = min(1.0, max(0.0, (ladder[size] - ladders[0][size]) / span)) if span > 0 else 0.0
+        found[size] = pairs[0][size] + part * (pairs[1][size] - pairs[0][size])
+    return found

@@ -1,0 +1,109 @@
+"""What a machine is calibrated with: the ladder and the measured cells of a study."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from collstudy.base.errors import StudyError
+from collstudy.store.measurements import read_measurements
+from collstudy.study.config import Configuration
+from collstudy.study.document import shown
+from collstudy.study.machines import Machine
+from collstudy.study.placement import cores_in_order, first_difference
+
+Key = tuple[str, str, str, int, int | None]  # collective, algorithm, mapping, processes, size
+
+
+@dataclass(frozen=True)
+class Data:
+    """Measurements in microseconds: the ladder by level and size, and the collectives by cell and size."""
+
+    ladder: dict[str, dict[int, float]]
+    cells: dict[Key, float]
+
+
+def ladder_of(rows: Iterable[Iterable[float]], machine: Machine) -> dict[str, dict[int, float]]:
+    """Median over the pairs of cores of each level, by size. Cores are numbered over the whole machine."""
+    cores = cores_in_order(machine.levels, [])
+    samples: dict[str, dict[int, list[float]]] = {}
+    for one, other, size, latency in rows:
+        if one == other or max(one, other) >= len(cores):
+            continue
+        level = first_difference(machine.levels, cores[one], cores[other])
+        samples.setdefault(str(level), {}).setdefault(size, []).append(latency)
+    return {
+        level: {size: statistics.median(values) for size, values in sorted(of.items())} for level, of in samples.items()
+    }
+
+
+def read_cells(path: Path) -> dict[Key, float]:
+    """Median of the measurements of each cell and size of a study's measurements.csv."""
+    samples: dict[Key, list[float]] = {}
+    for row in read_measurements(path):
+        key = (row.collective, row.algorithm, row.mapping, row.processes, row.size)
+        samples.setdefault(key, []).append(row.value)
+    return {key: statistics.median(values) for key, values in samples.items()}
+
+
+def check_data(path: Path, configuration: Configuration, block: dict[str, Any], cells: Iterable[Key]) -> None:
+    """Raise StudyError where the study lacks an algorithm that the `calibration` block names: nothing is fitted without it."""
+    wanted = [("bcast", name) for name in block["algorithms"]] + [("barrier", name) for name in block["barriers"]]
+    have = {key[:2] for key in cells if key[2] in block["mappings"] and key[3] in block["processes"]}
+    lacking = [key for key in wanted if key not in have]
+    if not lacking:
+        return
+    study = configuration.study(block["study"])
+    collectives = {collective for collective, _ in lacking}
+    files = [
+        entry["path"] for entry in getattr(study.source, "files", ()) if entry.get("collective") in collectives
+    ]  # fmt: skip
+    where = (
+        f"; it reads {' and '.join(dict.fromkeys(files))} (set STUDY_REFERENCE_DATA, or ./study fetch)" if files else ""
+    )
+    raise StudyError(
+        f"{shown(path)}: calibration.study: {study.name} has no {' and no '.join(map(' '.join, lacking))} "
+        f"mapped by {' or '.join(block['mappings'])} with {', '.join(map(str, block['processes']))} processes{where}"
+    )
+
+
+def read_ladder(
+    ladder: str | list, machine: Machine, path: Path, results: Path
+) -> tuple[dict[str, dict[int, float]], bytes]:
+    """The ladder of `calibration.ladder`, by level and size, and the bytes that it was read from. Raises StudyError."""
+    if isinstance(ladder, list):
+        return ladder_of(ladder, machine), json.dumps(ladder).encode()
+    file = existing(path, results / ladder / "measurements.csv")
+    found = ladder_of_study(file, machine)
+    if not found:
+        raise StudyError(f"{shown(path)}: calibration.ladder: study {ladder} has no `latency` across levels")
+    return found, file.read_bytes()
+
+
+def ladder_of_study(path: Path, machine: Machine) -> dict[str, dict[int, float]]:
+    """Median latency by level and size of a ladder's measurements.csv: of `levels`, of all pairs of cores, or both."""
+    across: dict[str, dict[int, list[float]]] = {}
+    pairs = []
+    for row in read_measurements(path):
+        if row.collective == "latency":
+            of = across.setdefault(row.mapping.removeprefix("level-"), {})
+            of.setdefault(row.size or 0, []).append(row.value)
+        elif row.pair:
+            # With a rank on every core: rank r is on core r.
+            pairs.append([*row.pair, row.size or 0, row.value])
+    found = ladder_of(pairs, machine)
+    for level in machine.levels:
+        for size, values in sorted(across.get(level.name, {}).items()):
+            found.setdefault(level.name, {}).setdefault(size, statistics.median(values))
+    return found
+
+
+def existing(machine: Path, data: Path) -> Path:
+    """*data*, that the file of a machine names. Raises StudyError where it is not there."""
+    if not data.exists():
+        raise StudyError(f"{shown(machine)}: calibration: {data} does not exist (./study run STUDY makes a study's)")
+    return data

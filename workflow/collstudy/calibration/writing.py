@@ -1,0 +1,92 @@
+"""What a calibration writes: the fitted file and the table of its points."""
+
+from __future__ import annotations
+
+import csv
+import io
+import statistics
+from pathlib import Path
+from typing import Any
+
+from collstudy.base.files import write_atomically
+from collstudy.base.lazy import lazy
+from collstudy.calibration.measured import Key
+from collstudy.study.machines import Machine
+from collstudy.study.names import POINT_TO_POINT
+
+yaml = lazy("yaml")
+
+#: What a fit to a ladder of all sizes gives, of a machine's `simulation`.
+FITTED = (
+    "eager_limit_bytes", "waited_limit_bytes", "send_us", "receive_us", "poll_us", "busy", "turn", "share", "share_forward",
+    "forward_gb_s", "delay_us", "waited_us",
+)  # fmt: skip
+
+
+def summary(both: dict[Key, tuple[float, float]]) -> dict[str, Any]:
+    """Entry `about` of the fitted file: number of points and errors, from measured and simulated microseconds."""
+    errors: dict[str, list[float]] = {}
+    for key, (measured, simulated) in sorted(both.items(), key=str):
+        what = key[2].removeprefix("level-") if key[0] in POINT_TO_POINT else f"{key[0]} {key[1]}"
+        if key[0] not in POINT_TO_POINT and key[3] == 2:
+            what += " of 2 ranks"  # step 1 took these as they are
+        errors.setdefault(what, []).append(abs(simulated / measured - 1) * 100)
+    return {
+        "points": len(both),
+        "median_abs_error_pct": {what: round(statistics.median(of), 1) for what, of in errors.items()},
+    }
+
+
+def write_pairs(path: Path, both: dict[Key, tuple[float, float]]) -> None:
+    """Write the fitted points, measured and simulated, as a table."""
+    rows = [[*(["" if part is None else part for part in key]), measured, round(simulated, 4)]
+            for key, (measured, simulated) in both.items()]  # fmt: skip
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["collective", "algorithm", "mapping", "processes", "size_bytes", "measured_us", "simulated_us"])
+    writer.writerows(rows)
+    write_atomically(path, text.getvalue().encode())
+
+
+def _flow(value: Any) -> str:
+    return (
+        yaml.safe_dump(value, default_flow_style=True, width=10**9, sort_keys=False).strip().removesuffix("...").strip()
+    )
+
+
+def _wrapped(name: str, points: list, indent: str) -> str:
+    """A list of pairs within 120 columns."""
+    lines, current = [], f"{indent}{name}: ["
+    for index, point in enumerate(points):
+        text = f"[{point[0]}, {point[1]:g}]" + ("]" if index == len(points) - 1 else ", ")
+        if len(current) + len(text) > 119:
+            lines.append(current.rstrip())
+            current = indent + "  "
+        current += text
+    return "\n".join([*lines, current])
+
+
+def write_fit(path: Path, plain: Machine, fitted: Machine, about: dict[str, Any]) -> None:
+    """Write the file with the costs of *fitted* that differ from the machine's own file (*plain*)."""
+    lines = [
+        f"# Written by `./study calibrate {fitted.name}`, for {fitted.name}.yaml, which names this file; the next calibration replaces it.",
+        "# workflow/collstudy/launch/simulator.py explains the costs.",
+        "about:",
+        *(f"  {key}: {_flow(value)}" for key, value in about.items()),
+        "levels:",
+    ]
+    for before, after in zip(plain.levels, fitted.levels, strict=True):
+        costs = {key: getattr(after, key) for key in ("latency_us", "bandwidth_gb_s", "shared_gb_s")}
+        changed = {key: value for key, value in costs.items() if value != getattr(before, key)}
+        lines.append(f"  {after.name}: {_flow(changed)}")
+    if fitted.simulation != plain.simulation:
+        lines.append("simulation:")
+        for key in FITTED:
+            value = fitted.simulation[key]
+            if key in ("send_us", "receive_us"):
+                lines.append(_wrapped(key, value, "  "))
+            elif key in ("delay_us", "waited_us"):
+                lines += [f"  {key}:", *(_wrapped(level, points, "    ") for level, points in value.items())]
+            else:
+                lines.append(f"  {key}: {_flow(value)}")
+    write_atomically(path, ("\n".join(lines) + "\n").encode())

@@ -1,0 +1,136 @@
+"""From the fields of a file's row to a row with checked names and numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from collstudy.base.errors import StudyError, allowed
+from collstudy.base.lazy import lazy
+from collstudy.sources.importing.strict import LARGEST, LONGEST_US, UNITS, Refused, positive, whole
+from collstudy.study.catalogue import Catalogue
+from collstudy.study.config import Study
+from collstudy.study.machines import Machine
+from collstudy.study.names import POINT_TO_POINT, SIZED
+from collstudy.study.openmpi_numbers import algorithm_of
+
+np = lazy("numpy")
+
+#: Of a ladder: the two cores, by their number on their node.
+PLACES = ("from_core", "to_core", "from_node", "to_node")
+TIMES = ("latency_us", "min_latency_us", "max_latency_us")
+#: Formats whose rows contain collective and statistic, with times in us.
+OWN = ("pico", "compact")
+
+
+def convert(
+    raw: dict[str, Any],
+    entry: dict[str, Any],
+    path: Path,
+    study: Study,
+    catalogue: Catalogue,
+    names: dict[tuple, dict[str, str]],
+) -> dict[str, Any]:
+    """One row with checked names and numbers; *names* caches names of the file.
+
+    Raises Refused for a row that is not used, StudyError for an unknown name.
+    """
+    own = entry.get("format") in OWN
+    collective = raw["collective"] if own else entry["collective"]
+    where = f"{path}: imported by config/studies/{study.name}.yaml"
+    key = (collective, raw.get("algorithm"), raw.get("mapping"), raw.get("parameters"))
+    if key not in names:
+        names[key] = _named(raw, entry, collective, study, catalogue, where)
+    row: dict[str, Any] = {"collective": collective, **names[key]}
+    if "source" in entry:
+        row["source"] = entry["source"]
+    machine = study.machine
+    nodes, cores = machine.nodes, machine.cores_per_node
+    if collective == "pairs":
+        raw = {"processes": nodes * cores, **raw}
+        row["mapping"] = "core"
+    elif collective in POINT_TO_POINT:
+        raw = {"processes": 2, **raw}
+    if row["mapping"] not in catalogue.mappings:
+        raise StudyError(f"{where}: mapping {row['mapping']!r} is unknown{allowed(catalogue.mappings)}")
+    for name, largest in (("nodes", nodes), ("launch", 10**6), ("iterations", 10**9)):
+        text = raw.get(name)
+        row[name] = None if text is None or text == "" else whole(str(text), name, largest)
+    row["nodes"] = row["nodes"] or nodes
+    row["processes"] = whole(str(raw["processes"]), "processes")
+    if row["processes"] > row["nodes"] * cores and not machine.oversubscribe:
+        raise Refused(f"processes are more than the {row['nodes'] * cores} cores of {row['nodes']} nodes")
+    row["size_bytes"] = whole(str(raw["size_bytes"]), "size_bytes") if collective in SIZED else None
+    factor = UNITS[entry.get("unit", "us")]
+    row["latency_us"] = row["min_latency_us"] = row["max_latency_us"] = None
+    for name in (*TIMES, "q1_us", "q3_us"):
+        text = raw.get(name)
+        if text is not None and text != "":
+            value = positive(str(text), name, LONGEST_US / factor)
+            row[name] = value if own else value * factor
+    text = raw.get("bandwidth_mb_s")
+    row["bandwidth_mb_s"] = None if text is None or text == "" else positive(str(text), "bandwidth_mb_s", LARGEST)
+    if row["latency_us"] is None and row["bandwidth_mb_s"] is None:
+        raise Refused("latency_us is empty")
+    low, high = row["min_latency_us"], row["max_latency_us"]
+    if low is not None and high is not None and low > high:
+        raise Refused("minimum is above the maximum")
+    if collective == "pairs":
+        row |= _ranks_of(raw, machine, where)
+        if row["from_rank"] == row["to_rank"]:
+            raise Refused("core is paired with itself")
+    if own:
+        row["statistic"] = raw.get("statistic", "slowest_rank_median")
+        row |= {"run": raw["run"]} if _given(raw, "run") else {}
+    else:
+        row["statistic"] = entry.get("statistic", "mean_over_ranks") + (
+            "_median" if entry.get("rows") == "iterations" else ""
+        )
+    return row
+
+
+def _given(raw: dict[str, Any], name: str) -> bool:
+    return raw.get(name) not in (None, "")
+
+
+def _named(
+    raw: dict[str, Any], entry: dict[str, Any], collective: str, study: Study, catalogue: Catalogue, where: str
+) -> dict[str, str]:
+    """Algorithm, parameters and mapping of a row, as names of the catalogue."""
+    algorithm, mapping = str(raw.get("algorithm", "default")), str(raw.get("mapping", ""))
+    names = entry.get("algorithms", {})
+    if names == "numbers":
+        try:
+            number = whole(algorithm, "algorithm", 1000, smallest=0)
+        except Refused as reason:
+            raise StudyError(f"{where}: {reason}: {algorithm!r}; `algorithms: numbers` are Open MPI's") from None
+        version = str(entry.get("mpi_version", study.source.mpi_version))
+        try:
+            named = algorithm_of(catalogue, collective, number, version)
+        except StudyError as problem:
+            raise StudyError(f"{where}: {problem}") from None
+    else:
+        named = names.get(algorithm, algorithm)
+        known = catalogue.algorithms.get(collective, {})
+        if named not in known:
+            raise StudyError(
+                f"{where}: algorithm {algorithm!r} is not mapped to one of the catalogue{allowed([*names, *known])}"
+            )
+    found = {"algorithm": named, "mapping": entry.get("mappings", {}).get(mapping, mapping)}
+    return found | ({"parameters": raw["parameters"]} if raw.get("parameters") else {})
+
+
+def _ranks_of(raw: dict[str, Any], machine: Machine, where: str) -> dict[str, int]:
+    """The ranks of a pair of cores, mapped by core: all cores of a node, then those of the next."""
+    for name in ("from_core", "to_core"):
+        if name not in raw:
+            raise StudyError(f"{where}: pairs need a column for {name}")
+    at = {name: whole(str(raw.get(name, 0)), name, smallest=0) for name in PLACES}
+    for name, count in (("core", machine.cores_per_node), ("node", machine.nodes)):
+        for end in ("from", "to"):
+            number = at[f"{end}_{name}"]
+            if not 0 <= number < count:
+                raise StudyError(
+                    f"{where}: {end}_{name} is {number}, machine {machine.name} has {name}s 0 to {count - 1}"
+                )
+    return {f"{end}_rank": at[f"{end}_node"] * machine.cores_per_node + at[f"{end}_core"] for end in ("from", "to")}

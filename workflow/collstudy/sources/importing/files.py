@@ -1,0 +1,73 @@
+"""The files that a study imports: patterns, fields in names, metadata beside archives."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from collstudy.base.errors import StudyError
+from collstudy.base.lazy import lazy
+from collstudy.base.paths import ROOT
+from collstudy.study.config import Study
+
+np = lazy("numpy")
+
+
+def data_folder() -> str:
+    """Where the reference data are: STUDY_REFERENCE_DATA, default ../shared/data beside the checkout."""
+    return os.environ.get("STUDY_REFERENCE_DATA") or str(ROOT.parent / "shared" / "data")
+
+
+def resolve(pattern: str) -> str:
+    """Put environment variables into a path; a relative one starts at the checkout."""
+    text = pattern.replace("${STUDY_REFERENCE_DATA}", data_folder())
+    return str(ROOT / os.path.expandvars(text))
+
+
+def files_of(study: Study) -> list[tuple[dict[str, Any], Path]]:
+    """The files that a study imports, with the entry of the study's YAML that names each; may be empty."""
+    found = []
+    for entry in study.source.files:
+        found += [(entry, Path(path)) for path in sorted(glob.glob(glob_of(entry)))]
+    return found
+
+
+def glob_of(entry: dict[str, Any]) -> str:
+    """The file pattern of an entry; {field} in its path stands for any text."""
+    return re.sub(r"\{\w+\}", "*", resolve(entry["path"]))
+
+
+def missing_files(study: Study) -> list[str]:
+    """Patterns of the study that match no file; those of `optional` entries only where no entry has a file."""
+    missing = {glob_of(entry): entry for entry in study.source.files if not glob.glob(glob_of(entry))}
+    needed = [pattern for pattern, entry in missing.items() if not entry.get("optional")]
+    return needed or (list(missing) if len(missing) == len({glob_of(entry) for entry in study.source.files}) else [])
+
+
+def from_name(path: Path, entry: dict[str, Any]) -> dict[str, str]:
+    """Fields in the file's name, by {algorithm}, {processes}, ... in the path of the entry."""
+    pattern = re.escape(resolve(entry["path"])).replace(r"\*", ".*")
+    pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^/]+)", pattern)
+    found = re.fullmatch(pattern, str(path))
+    return found.groupdict() if found else {}
+
+
+def metadata_files(entry: dict[str, Any]) -> list[Path]:
+    """The metadata of an entry of format pico: the file that it names, or those beside its archives."""
+    if "metadata" in entry:
+        path = Path(resolve(entry["metadata"]))
+        return [path] if path.exists() else []
+    return sorted({found for path in glob.glob(glob_of(entry)) for found in Path(path).parent.glob("*_metadata.csv")})
+
+
+def metadata_beside(path: Path) -> Path:
+    """The one file of metadata beside an archive. Raises StudyError if there is not exactly one."""
+    found = sorted(path.parent.glob("*_metadata.csv"))
+    if len(found) != 1:
+        raise StudyError(
+            f"{path.parent}: {len(found)} files *_metadata.csv; `metadata` of the entry names the one to use"
+        )
+    return found[0]

@@ -1,0 +1,296 @@
+"""From files to the rows of an imported study and their account.
+
+Everything is counted: duplicates, unused rows by reason, missing columns, rows that the study leaves out, and gaps
+in the grid. An invalid file stops the import with its name, line and reason.
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from collstudy.base.errors import StudyError, allowed
+from collstudy.base.lazy import lazy
+from collstudy.sources.importing import compact, csv_files, kept, omb, pico
+from collstudy.sources.importing.convert import OWN, convert
+from collstudy.sources.importing.files import (
+    files_of,
+    from_name,
+    glob_of,
+    metadata_beside,
+    metadata_files,
+    missing_files,
+    resolve,
+)
+from collstudy.sources.importing.series import Firsts
+from collstudy.sources.importing.strict import Problems, Refused
+from collstudy.study.catalogue import Catalogue
+from collstudy.study.config import Study
+from collstudy.study.names import POINT_TO_POINT, SIZED
+
+np = lazy("numpy")
+
+
+def used_of(
+    study: Study, rows: list[dict[str, Any]], account: dict[str, Any]
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Of the rows of read_all() those that the study uses, and their account. Raises StudyError if there is none."""
+    used = [row for row in rows if "left_out" not in row]
+    if not used:
+        raise StudyError(f"config/studies/{study.name}.yaml: analysis.leave_out leaves no row of {len(rows)}")
+    return used, account
+
+
+def read_all(
+    study: Study, catalogue: Catalogue, cache: Path | None = None
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """All rows of a study (one dict a row: collective, algorithm, mapping, nodes, processes, size_bytes, launch, latency_us, ...)
+    and their account; rows that the study leaves out have the reason in `left_out`.
+
+    *cache* is a folder for what was read of large archives. Exact duplicates are dropped; repeated cells with other values become
+    launches 1, 2, ... in the order of the files. Raises StudyError for missing or invalid files and names that the study
+    does not map.
+    """
+    if cache is None or missing_files(study):
+        return _read(study, catalogue, cache)
+    digest = _digest(study, catalogue)
+    stored = cache / f"{study.name}.json"
+    found = kept.read(stored, digest)
+    if found is None:
+        found = _read(study, catalogue, cache)
+        kept.write(stored, digest, list(found))
+    return found[0], found[1]
+
+
+def read_firsts(study: Study, catalogue: Catalogue, cache: Path) -> Firsts:
+    """What of an import is compared with others digit by digit: a small part of what read_all() gives, kept beside it."""
+    digest, stored = _digest(study, catalogue), cache / f"{study.name}.firsts.json"
+    found = kept.read(stored, digest)
+    if found is not None:
+        return Firsts.from_kept(found)
+    firsts = Firsts.of_rows(read_all(study, catalogue, cache)[0])
+    kept.write(stored, digest, firsts.kept())
+    return firsts
+
+
+def _digest(study: Study, catalogue: Catalogue) -> str:
+    """Digest of everything that determines an import: files, the study's settings, the catalogue, and this reader."""
+    total = hashlib.sha256()
+    says = [
+        study.name,
+        asdict(study.source),
+        study.analysis.get("leave_out"),
+        asdict(study.machine),
+        catalogue.algorithms,
+        catalogue.mappings,
+    ]
+    total.update(json.dumps(says, sort_keys=True, default=str).encode())
+    sources = sorted(Path(__file__).parent.glob("*.py"))
+    metadata = {
+        found for entry in study.source.files if entry.get("format") == "pico" for found in metadata_files(entry)
+    }
+    for path in [*sources, *sorted(metadata), *(path for _, path in files_of(study))]:
+        total.update(f"{path} {pico.digest_of(path)}\n".encode())
+    return total.hexdigest()
+
+
+def _read(study: Study, catalogue: Catalogue, cache: Path | None) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    missing = missing_files(study)
+    if missing:
+        raise StudyError(
+            f"config/studies/{study.name}.yaml: import.files: no file matches {', '.join(missing)}; "
+            "set STUDY_REFERENCE_DATA to the folder that holds the data"
+        )
+    problems = Problems()
+    rows: list[dict[str, Any]] = []
+    read = 0
+    for entry, path in files_of(study):
+        _check_entry(entry, path, study)
+        mine = []
+        names: dict[tuple, dict[str, str]] = {}
+        for line, raw in _raw_rows(entry, path, study, catalogue, problems, cache):
+            read += 1
+            try:
+                mine.append(
+                    convert(raw, entry, path, study, catalogue, names)
+                    | {"file": path.name, "line": line, "path": str(path)}
+                )
+            except Refused as reason:
+                problems.note(f"rows whose {reason}", f"{path.name}, line {line}" if line else path.name)
+        rows += _summarised(mine) if entry.get("rows") == "iterations" else mine
+    _note_short_outputs(rows, study, problems)
+    for entry in study.source.files:
+        if not glob.glob(glob_of(entry)):
+            problems.note("kinds of optional files that are missing", entry["path"])
+    if not rows:
+        told = "; ".join(f"{count} {text}" for text, count in problems.told().items()) or "the files have none"
+        raise StudyError(f"config/studies/{study.name}.yaml: import: none of {read} rows can be used: {told}")
+    distinct, duplicates = _number_launches(rows)
+    _check_statistics(distinct, study)
+    left_out = _leave_out(distinct, study)
+    used = [row for row in distinct if "left_out" not in row]
+    account = {
+        "files": [str(path.name) for _, path in files_of(study)],
+        "rows_read": read,
+        "rows_used": len(used),
+        "exact_duplicates_dropped": duplicates,
+        "repeated_as_further_launches": sum(1 for row in used if row["launch"] > 1),
+        "problems": problems.told(),
+        "statistics": sorted({row["statistic"] for row in used}),
+    }
+    sources = sorted({row["source"] for row in used if row.get("source")})
+    account |= {"sources": sources} if sources else {}
+    account |= {"left_out": left_out} if left_out else {}
+    return distinct, account
+
+
+def _raw_rows(
+    entry: dict[str, Any], path: Path, study: Study, catalogue: Catalogue, problems: Problems, cache: Path | None
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Line and fields of each row of a file, with fields from its name, its position and the entry's constants."""
+    known = {**entry.get("constants", {}), **from_name(path, entry)}
+    kind = entry.get("format", "csv")
+    if kind == "pico":
+        metadata = Path(resolve(entry["metadata"])) if "metadata" in entry else metadata_beside(path)
+        version = str(entry.get("mpi_version", study.source.mpi_version))
+        found: Iterator = pico.rows(path, entry, problems, catalogue, metadata, version, cache)
+    elif kind == "compact":
+        found = compact.rows(path)
+    else:
+        found = {"csv": csv_files, "omb": omb}[kind].rows(path, entry, problems)
+    rules = entry.get("by_row", {})
+    if not known and not rules and not entry.get("values"):
+        yield from found
+        return
+    for index, (line, raw) in enumerate(found):
+        by_row = {name: _by_row(rule, index) for name, rule in rules.items()}
+        row = {**known, **by_row, **raw}
+        for name, ours in entry.get("values", {}).items():
+            if row.get(name) not in ours:
+                raise StudyError(
+                    f"{path}: line {line}: {name} is {row.get(name)!r}, which is not in `values`{allowed(ours)}"
+                )
+            row[name] = ours[row[name]]
+        yield line, row
+
+
+def _by_row(rule: dict[str, int], index: int) -> int:
+    """Fields from a row's number (from 0): the next value every `every` rows, cyclically after `count` values."""
+    step = index // rule.get("every", 1)
+    if "count" in rule:
+        step %= rule["count"]
+    return rule["from"] * rule["factor"] ** step if "factor" in rule else rule["from"] + rule.get("step", 1) * step
+
+
+def _check_entry(entry: dict[str, Any], path: Path, study: Study) -> None:
+    """Raise StudyError if a required field has no source."""
+    kind, collective = entry.get("format", "csv"), entry.get("collective")
+    if kind in OWN:
+        return
+    where = f"config/studies/{study.name}.yaml: import.files: {entry['path']}"
+    if collective is None:
+        raise StudyError(f"{where}: collective is missing; only the formats {' and '.join(OWN)} contain it")
+    told = {*entry.get("columns", {}), *entry.get("constants", {}), *entry.get("by_row", {}), *from_name(path, entry)}
+    needed = [] if collective in POINT_TO_POINT else ["processes"]
+    if kind == "csv":
+        needed += ["size_bytes"] if collective in SIZED else []
+        needed += ["latency_us"] if "bandwidth_mb_s" not in told else []
+    lacking = [name for name in needed if name not in told]
+    if lacking:
+        raise StudyError(f"{where}: no column, constant or part of the file's name gives {', '.join(lacking)}")
+
+
+def _summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of single calls to one row for each launch of a cell and size: median, quartiles and count of the calls."""
+    grouped: dict[tuple, list[dict[str, Any]]] = {}
+    for row in rows:
+        grouped.setdefault((*_key(row), row["launch"]), []).append(row)
+    found = []
+    for mine in grouped.values():
+        low, middle, high = np.percentile([row["latency_us"] for row in mine], [25, 50, 75])
+        found.append(
+            mine[0] | {"latency_us": float(middle), "q1_us": float(low), "q3_us": float(high), "iterations": len(mine)}
+        )
+    return found
+
+
+def _note_short_outputs(rows: list[dict[str, Any]], study: Study, problems: Problems) -> None:
+    """Raw outputs that end before the largest size of the others of their entry, possibly of crashed runs."""
+    for entry in study.source.files:
+        if entry.get("format") != "omb" or entry.get("collective") not in SIZED:
+            continue
+        names = {Path(path).name for path in glob.glob(glob_of(entry))}
+        largest: dict[str, int] = {}
+        for row in rows:
+            if row["file"] in names:
+                largest[row["file"]] = max(largest.get(row["file"], 0), row["size_bytes"])
+        for name, size in sorted(largest.items()):
+            if size < max(largest.values()):
+                problems.note("raw outputs whose last sizes are missing", f"{name} ends at {size} bytes")
+
+
+def _check_statistics(rows: list[dict[str, Any]], study: Study) -> None:
+    """Check that a study has only one statistic per collective: mean over ranks or slowest rank."""
+    found: dict[str, set[str]] = {}
+    for row in rows:
+        found.setdefault(row["collective"], set()).add(row["statistic"])
+    for collective, statistics in found.items():
+        if len({name.removesuffix("_median") for name in statistics}) > 1:
+            raise StudyError(
+                f"config/studies/{study.name}.yaml: import: {collective} has rows of {' and of '.join(sorted(statistics))}, "
+                "which cannot be compared; make them two studies"
+            )
+
+
+def _leave_out(rows: list[dict[str, Any]], study: Study) -> list[dict[str, Any]]:
+    """Mark rows selected by `analysis.leave_out` with its reason; returns the counts for the account."""
+    told = []
+    for entry in study.analysis.get("leave_out", ()):
+        wanted = {
+            name: value if isinstance(value, list) else [value] for name, value in entry.items() if name != "reason"
+        }
+        count = 0
+        for row in rows:
+            if "left_out" not in row and all(row.get(name) in values for name, values in wanted.items()):
+                row["left_out"] = entry["reason"]
+                count += 1
+        if not count:
+            what = ", ".join(f"{name}: {value}" for name, value in entry.items() if name != "reason")
+            raise StudyError(f"config/studies/{study.name}.yaml: analysis.leave_out: no row has {what}")
+        told.append({**entry, "rows": count})
+    return told
+
+
+def _key(row: dict[str, Any]) -> tuple:
+    get = row.get
+    return (
+        row["collective"], row["algorithm"], get("parameters"), row["mapping"], row["nodes"], row["processes"],
+        row["size_bytes"], get("from_rank"), get("to_rank"),
+    )  # fmt: skip
+
+
+def _number_launches(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int]:
+    """Drop exact duplicates and number the remaining launches of each cell and size from 1, source after source."""
+    seen: set[tuple] = set()
+    count: Counter = Counter()
+    distinct = []
+    shared = any("source" in row for row in rows)
+    # A row that lacks a field is as one whose field is None.
+    told = sorted({name for row in rows for name in row} - {"file", "line"})
+    for row in rows:
+        content = tuple(map(row.get, told))
+        if content in seen:
+            continue
+        seen.add(content)
+        if row["launch"] is None or shared:
+            key = _key(row)
+            count[key] += 1
+            row["launch"] = count[key]
+        distinct.append(row)
+    return distinct, len(rows) - len(distinct)

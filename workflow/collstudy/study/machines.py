@@ -1,0 +1,213 @@
+"""Machines: levels, costs and limits, read from `config/machines/`."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from collstudy.base.errors import StudyError, allowed
+from collstudy.study import checks
+from collstudy.study.document import Place, read_document, shown
+from collstudy.study.names import MPIS
+
+#: Keys of a machine's `simulation` that fitted costs by level and size replace.
+REPLACED_BY_FIT = (
+    "send_overhead_us", "receive_overhead_us", "async_small_bytes", "latency_factor", "bandwidth_factor",
+    "bandwidth_by_level",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Level:
+    """One level of a machine: `count` units in each unit of the level outside of it.
+
+    Latency (us) and bandwidth (GB/s) are those of a message whose end points differ at this level and agree outside of it;
+    `shared_gb_s` is what all messages that cross one unit of this level share (a socket's memory bus, a node's NIC); with
+    `full_duplex` each direction has it. None stands for keys that a file omits, so that identities do not change.
+    """
+
+    name: str
+    count: int
+    latency_us: float | None = None
+    bandwidth_gb_s: float | None = None
+    shared_gb_s: float | None = None
+    full_duplex: bool | None = None
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where cells run; see config/README.md, Machines."""
+
+    name: str
+    kind: str
+    label: str
+    mpi: str
+    levels: tuple[Level, ...]
+    simulation: dict[str, Any] = field(default_factory=dict)
+    slurm: dict[str, Any] = field(default_factory=dict)
+    oversubscribe: bool = False
+    core_gflops: float | None = None
+    launch_time_limit_s: float = 600.0
+    block_minutes: float = 60.0
+    groups: str = ""
+    description: str = ""
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes: the product of the counts of the levels outside of a node's inside."""
+        total = 1
+        for level in self.levels:
+            if level.name in ("group", "node"):
+                total *= level.count
+        return total
+
+    @property
+    def cores_per_node(self) -> int:
+        """Cores of one node."""
+        total = 1
+        for level in self.levels:
+            if level.name not in ("group", "node"):
+                total *= level.count
+        return total
+
+
+def read_machine(name: str, path_of: Callable[[str], Path], fitting: bool = False) -> Machine:
+    """Read the file of a machine (*path_of*: by name); a local machine's levels are those of this computer.
+
+    *fitting*: without the fitted costs of `./study calibrate`; costs of levels may then be missing.
+    """
+    path = path_of(name)
+    raw, at = _like(*read_document(path, "machine"), path_of)
+    checks.check_kind(raw, at)
+    if not fitting:
+        raw, at = _with_fit(raw, at)
+    levels = tuple(Level(**level) for level in raw.get("levels", ()))
+    kind, simulation = raw["kind"], raw.get("simulation", {})
+    if kind == "local":
+        if levels:
+            raise StudyError(f"{at('levels')}: levels are read from the system for kind local; remove them")
+        levels = local_levels()
+    elif not levels:
+        raise StudyError(f"{shown(path)}: kind {kind} needs levels, from the outermost to core")
+    checks.check_levels([level.name for level in levels], [level.count for level in levels], at("levels"))
+    if kind == "simulated":
+        _check_fat_tree(simulation, levels, at("simulation"))
+        checks.check_simulation(simulation, [level.name for level in levels], at("simulation"))
+        for level in levels:
+            lacking = level.latency_us is None or level.bandwidth_gb_s is None
+            if lacking and not fitting and "fat_tree" not in simulation:
+                raise StudyError(
+                    f"{at('levels')}: level {level.name} needs latency_us and bandwidth_gb_s to be simulated"
+                    " (./study calibrate fits them to a ladder)"
+                )
+        for outer, inner in zip(levels, levels[1:], strict=False):
+            if not fitting and (outer.latency_us or 0) < (inner.latency_us or 0):
+                raise StudyError(
+                    f"{at('levels')}: latency_us of level {outer.name} is smaller than that of {inner.name}, which is inside of it"
+                )
+    options = {
+        key: raw[key]
+        for key in (
+            "simulation",
+            "slurm",
+            "groups",
+            "oversubscribe",
+            "core_gflops",
+            "launch_time_limit_s",
+            "block_minutes",
+        )  # fmt: skip
+        if key in raw
+    }
+    return Machine(
+        name,
+        kind,
+        raw["label"],
+        raw.get("mpi", MPIS[kind][0]),
+        levels,
+        description=raw.get("description", ""),
+        **options,
+    )
+
+
+def _like(
+    raw: dict[str, Any], where: Place, path_of: Callable[[str], Path]
+) -> tuple[dict[str, Any], Callable[[str], Place]]:
+    """Add keys of the machine named by `like` that this file omits; `mpi`, `simulation` and `slurm` only between equal kinds.
+
+    Levels in both files get this file's values; levels in this file only are outside of the other's. Also
+    returned: the place of each key, which may be in the other file.
+    """
+    if "like" not in raw:
+        return raw, where.__truediv__
+    other, there = read_document(path_of(raw["like"]), "machine")
+    if "like" in other:
+        raise StudyError(
+            f"{where / 'like'}: machine {raw['like']} has a `like` itself; name the last machine of the chain"
+        )
+    other, known_at = _with_fit(other, there.__truediv__)
+    same = other["kind"] == raw["kind"]
+    own = ("kind", "label") if same else ("kind", "label", "mpi", "simulation", "slurm", "calibration")
+    merged = {key: value for key, value in other.items() if key not in own} | raw
+    if "levels" in raw and "levels" in other:
+        mine = {level["name"]: level for level in raw["levels"]}
+        merged["levels"] = [mine[name] for name in mine if name not in {level["name"] for level in other["levels"]}]
+        merged["levels"] += [level | mine.get(level["name"], {}) for level in other["levels"]]
+    return merged, lambda key: where / key if key in raw or key not in other else known_at(key)
+
+
+def _with_fit(raw: dict[str, Any], at: Callable[[str], Place]) -> tuple[dict[str, Any], Callable[[str], Place]]:
+    """A machine's file merged with the costs of its `fitted` file; the two keys of calibration are removed.
+
+    Also returned: the place of each key, which may be in the file of costs.
+    """
+    rest = {key: value for key, value in raw.items() if key not in ("fitted", "calibration")}
+    if "fitted" not in raw:
+        return rest, at
+    where = at("fitted")
+    machine = where.file.stem
+    file = where.file.with_name(raw["fitted"])
+    if not file.exists():
+        raise StudyError(f"{where}: {shown(file)} does not exist; ./study calibrate {machine} writes it")
+    fit, there = read_document(file, "fitted")
+    known = [level["name"] for level in raw.get("levels", ())]
+    for name in fit["levels"]:
+        if name not in known:
+            raise StudyError(f"{there / 'levels' / name}: machine {machine} has no level {name!r}{allowed(known)}")
+    rest["levels"] = [level | fit["levels"].get(level["name"], {}) for level in raw["levels"]]
+    if "simulation" in fit:
+        own = {key: value for key, value in raw.get("simulation", {}).items() if key not in REPLACED_BY_FIT}
+        rest["simulation"] = own | fit["simulation"]
+    return rest, lambda key: there / key if key in fit else at(key)
+
+
+def _check_fat_tree(simulation: dict[str, Any], levels: tuple[Level, ...], where: Place) -> None:
+    """Check the levels of a fat tree: groups (first stage of switches) of `arity` nodes with one core."""
+    if "fat_tree" not in simulation:
+        return
+    arity, stages = simulation["fat_tree"]["arity"], simulation["fat_tree"]["stages"]
+    wanted = (("group", arity ** (stages - 1)), ("node", arity), ("core", 1))
+    if tuple((level.name, level.count) for level in levels) != wanted:
+        raise StudyError(
+            f"{where}: a fat tree of arity {arity} with {stages} stages has the levels "
+            + ", ".join(f"{{name: {name}, count: {count}}}" for name, count in wanted)
+        )
+
+
+@functools.cache
+def local_levels() -> tuple[Level, ...]:
+    """Sockets and cores of this computer available to this process, from /sys (one hardware thread per core)."""
+    cores: dict[int, set[int]] = {}
+    for cpu in os.sched_getaffinity(0):
+        topology = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology")
+        try:
+            socket = int((topology / "physical_package_id").read_text())
+            core = int((topology / "core_id").read_text())
+        except (OSError, ValueError):
+            socket, core = 0, cpu
+        cores.setdefault(socket, set()).add(core)
+    # Sockets with different numbers of available cores would not form a rectangle: use the smallest number.
+    return (Level("node", 1), Level("socket", len(cores)), Level("core", min(len(c) for c in cores.values())))

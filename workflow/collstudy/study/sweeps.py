@@ -1,0 +1,238 @@
+"""Sweeps: the rectangular parts of a study's parameter space, read from its `sweeps`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from collstudy.base.errors import StudyError, allowed
+from collstudy.study.catalogue import Catalogue
+from collstudy.study.document import Place
+from collstudy.study.machines import Machine
+from collstudy.study.names import APPLICATIONS, IMPORTED_ONLY, MPIS, POINT_TO_POINT, SIZED
+
+#: In place of a number: as many ranks as there are cores.
+ALL_CORES = "cores"
+#: The most numbers that `{from, to, step}` may stand for.
+MOST_NUMBERS = 10_000
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An algorithm of the catalogue with the parameters that a sweep gives it."""
+
+    name: str
+    parameters: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def parameter_text(self) -> str:
+        """`key=value;...` in alphabetical order; empty if there are none."""
+        return ";".join(f"{k}={v}" for k, v in sorted(self.parameters))
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One rectangular part of a study's parameter space.
+
+    A ladder has `levels`: pairs of cores that differ first at that level; its mappings are then `level-<name>`.
+    """
+
+    collective: str
+    algorithms: tuple[Choice, ...]
+    mappings: tuple[str, ...]
+    mpis: tuple[str, ...]
+    nodes: tuple[int, ...]
+    processes: tuple[int, ...]
+    per_node: bool
+    sizes: tuple[int, ...] | None
+    iterations: int
+    warmup: int
+    levels: tuple[str, ...] = ()
+    barrier: str = "default"
+
+
+def expand_ranks(spec: list[int] | dict[str, Any], cores: int, where: Place | str) -> tuple[int, ...]:
+    """The same as expand_integers, where `to` may be `cores`: the cores are then always among the numbers.
+
+    Where there are fewer cores than `from`, it is `from` alone: whether that can run here is not the file's matter.
+    """
+    if isinstance(spec, list) or spec["to"] != ALL_CORES:
+        return expand_integers(spec, where)
+    top = max(cores, spec["from"])
+    return tuple(sorted({*expand_integers({**spec, "to": top}, where), top}))
+
+
+def expand_integers(spec: list[int] | dict[str, int], where: Place | str) -> tuple[int, ...]:
+    """Expand `[1, 2]` or `{from, to, step | factor}` to integers in ascending order; an empty range is an error."""
+    if isinstance(spec, list):
+        values = tuple(sorted(spec))
+    elif "step" in spec and "factor" in spec:
+        raise StudyError(
+            f"{where} has step and factor; allowed is one of them: {{from, to, step}} or {{from, to, factor}}"
+        )
+    elif "factor" in spec:
+        values, value = [], spec["from"]
+        while value <= spec["to"]:
+            values.append(value)
+            value *= spec["factor"]
+        values = tuple(values)
+    else:
+        numbers = range(spec["from"], spec["to"] + 1, spec.get("step", 1))
+        if len(numbers) > MOST_NUMBERS:
+            raise StudyError(f"{where} stands for {len(numbers)} numbers; allowed are at most {MOST_NUMBERS}")
+        values = tuple(numbers)
+    if not values:
+        raise StudyError(f"{where} is empty: {spec}")
+    return values
+
+
+def swept(sizes: tuple[int, ...]) -> Iterator[int]:
+    """The message sizes (bytes) of (from, to) or (from, to, factor); the factor defaults to 2."""
+    size, last, factor = (*sizes, 2)[:3]
+    while size <= last:
+        yield size
+        size *= factor
+
+
+def read_sweep(raw: dict[str, Any], machine: Machine, catalogue: Catalogue, where: Place) -> Sweep:
+    """An entry of a study's `sweeps` at *where*. Raises StudyError for what the machine or the catalogue does not have."""
+    collective = raw["collective"]
+    if collective not in catalogue.algorithms:
+        raise StudyError(f"{where / 'collective'}: unknown {collective!r}" + allowed(catalogue.algorithms))
+    if collective in IMPORTED_ONLY:
+        raise StudyError(f"{where / 'collective'}: {collective} can only be imported; no benchmark measures it")
+    if raw.get("levels") == "all-pairs":
+        raw = _all_pairs(raw, machine, where)
+        collective = raw["collective"]
+    elif "levels" in raw:
+        raw = _ladder(raw, machine, where)
+    elif collective in APPLICATIONS:
+        raw = _application(raw, machine, where)
+    elif "problem_sizes" in raw:
+        raise StudyError(f"{where}: {collective} has no problem size; remove problem_sizes" + allowed(APPLICATIONS))
+    choices = []
+    for entry in raw["algorithms"]:
+        entry = {"name": entry} if isinstance(entry, str) else dict(entry)
+        name = entry.pop("name")
+        if name not in catalogue.algorithms[collective]:
+            known = allowed(catalogue.algorithms[collective])
+            raise StudyError(
+                f"{where / 'algorithms'}: no {collective} algorithm {name!r} in config/algorithms.yaml{known}"
+            )
+        choices.append(Choice(name, tuple(sorted(entry.items()))))
+    if len(set(choices)) < len(choices):
+        raise StudyError(f"{where / 'algorithms'}: an algorithm is named twice with the same parameters")
+    levels = {level.name for level in machine.levels}
+    for mapping in raw["mappings"] if "levels" not in raw else ():
+        if mapping not in catalogue.mappings:
+            raise StudyError(f"{where / 'mappings'}: unknown {mapping!r}" + allowed(catalogue.mappings))
+        for level in catalogue.mappings[mapping]["cycle"]:
+            if level not in levels:
+                raise StudyError(
+                    f"{where / 'mappings'}: {mapping} needs level {level!r}, machine {machine.name} has none{allowed(levels)}"
+                )
+    if ("processes" in raw) == ("processes_per_node" in raw):
+        raise StudyError(f"{where}: needs either processes or processes_per_node")
+    nodes = expand_integers(raw.get("nodes", [machine.nodes]), where / "nodes")
+    if nodes[-1] > machine.nodes:
+        raise StudyError(
+            f"{where / 'nodes'}: {nodes[-1]} is more than the {machine.nodes} nodes of machine {machine.name}"
+        )
+    per_node = "processes_per_node" in raw
+    key = "processes_per_node" if per_node else "processes"
+    limit = machine.cores_per_node * (1 if per_node else nodes[0])
+    processes = expand_ranks(raw[key], limit, where / key)
+    all_cores = isinstance(raw[key], dict) and raw[key]["to"] == ALL_CORES
+    if processes[-1] > limit and not machine.oversubscribe and not all_cores:
+        what = "a node" if per_node else f"{nodes[0]} node{'s' * (nodes[0] > 1)}"
+        raise StudyError(
+            f"{where / key}: {processes[-1]} is more than the {limit} cores of {what} of machine {machine.name}"
+        )
+    sizes = None
+    if collective in SIZED:
+        if "sizes" not in raw:
+            raise StudyError(f"{where}: {collective} needs sizes: {{from, to}} in bytes")
+        factor = raw["sizes"].get("factor", 2)
+        # Doubling is the default of every suite and is omitted.
+        sizes = (raw["sizes"]["from"], raw["sizes"]["to"], *([factor] if factor != 2 else []))
+        if sizes[0] > sizes[1]:
+            raise StudyError(f"{where / 'sizes'} is empty: from {sizes[0]} to {sizes[1]}")
+    elif "sizes" in raw:
+        raise StudyError(f"{where}: {collective} has no message size; remove sizes")
+    mpis = tuple(raw.get("mpi", [machine.mpi]))
+    for mpi in mpis:
+        if mpi not in MPIS[machine.kind]:
+            raise StudyError(
+                f"{where / 'mpi'}: {mpi!r} cannot run on machine {machine.name} of kind {machine.kind}"
+                + allowed(MPIS[machine.kind])
+            )
+    return Sweep(
+        collective, tuple(choices), tuple(raw["mappings"]), mpis, nodes, processes,
+        per_node, sizes, raw.get("iterations", 100), raw.get("warmup", 10), tuple(raw.get("levels", ())),
+        _barrier(raw, machine, catalogue, where),
+    )  # fmt: skip
+
+
+def _barrier(raw: dict[str, Any], machine: Machine, catalogue: Catalogue, where: Place) -> str:
+    """The algorithm of the barriers around the timed calls; only the simulator supports others than the default."""
+    name = raw.get("barrier", "default")
+    if name != "default" and machine.mpi != "smpi-openmpi":
+        raise StudyError(
+            f"{where / 'barrier'}: only simulated Open MPI (smpi-openmpi) supports another barrier than its default"
+        )
+    if name not in catalogue.algorithms["barrier"]:
+        raise StudyError(f"{where / 'barrier'}: no algorithm {name!r}" + allowed(catalogue.algorithms["barrier"]))
+    return name
+
+
+def _ladder(raw: dict[str, Any], machine: Machine, where: Place) -> dict[str, Any]:
+    """A sweep over levels as one over mappings and processes, with two ranks per pair."""
+    collective = raw["collective"]
+    if collective not in POINT_TO_POINT:
+        raise StudyError(f"{where / 'levels'}: {collective} is not a test of pairs of ranks" + allowed(POINT_TO_POINT))
+    for key in ("mappings", "processes", "processes_per_node", "nodes"):
+        if key in raw:
+            raise StudyError(f"{where}: levels determine the placement; remove {key}")
+    known = [level.name for level in machine.levels]
+    for name in raw["levels"]:
+        if name not in known:
+            raise StudyError(f"{where / 'levels'}: machine {machine.name} has no level {name!r}{allowed(known)}")
+    pairs = expand_integers(raw.get("pairs", [1]), where / "pairs")
+    if collective != "multi_lat" and pairs != (1,):
+        raise StudyError(f"{where / 'pairs'}: {collective} has one pair; multi_lat takes several at once")
+    mappings = [f"level-{name}" for name in raw["levels"]]
+    processes = [2 * count for count in pairs]
+    return {"algorithms": ["default"], **raw, "mappings": mappings, "processes": processes}
+
+
+def _all_pairs(raw: dict[str, Any], machine: Machine, where: Place) -> dict[str, Any]:
+    """The core x core matrix: one cell with a rank on every core, which measures one pair after the other."""
+    if raw["collective"] != "latency":
+        raise StudyError(f"{where / 'levels'}: all-pairs are measured by latency, not by {raw['collective']}")
+    for key in ("mappings", "processes", "processes_per_node", "pairs"):
+        if key in raw:
+            raise StudyError(f"{where}: all-pairs has a rank on every core; remove {key}")
+    nodes = expand_integers(raw.get("nodes", [machine.nodes]), where / "nodes")
+    if machine.cores_per_node * nodes[0] < 2:
+        raise StudyError(f"{where / 'levels'}: machine {machine.name} has only one core and therefore no pair")
+    rest = {key: value for key, value in raw.items() if key != "levels"}
+    every = {"mappings": ["core"], "processes_per_node": [machine.cores_per_node]}
+    return {"algorithms": ["default"], **rest, **every, "collective": "pairs"}
+
+
+def _application(raw: dict[str, Any], machine: Machine, where: Place) -> dict[str, Any]:
+    """A sweep over problem sizes as one over the parameter `n`; each launch is one run of the program."""
+    collective = raw["collective"]
+    if "problem_sizes" not in raw:
+        raise StudyError(f"{where}: {collective} needs problem_sizes, such as [256, 512]")
+    for key in ("algorithms", "sizes", "iterations", "warmup"):
+        if key in raw:
+            raise StudyError(f"{where}: {collective} runs once per launch for each of its problem_sizes; remove {key}")
+    if machine.kind == "simulated" and machine.core_gflops is None:
+        raise StudyError(
+            f"{where}: machine {machine.name} has no core_gflops, the rate that the arithmetic of a simulated {collective} "
+            "is charged with"
+        )
+    sizes = expand_integers(raw["problem_sizes"], where / "problem_sizes")
+    return {**raw, "algorithms": [{"name": "default", "n": n} for n in sizes], "iterations": 1, "warmup": 0}
