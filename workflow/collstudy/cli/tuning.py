@@ -72,7 +72,7 @@ def _atlas(project: Project, collective: str) -> list[Measured]:
                 continue
             rows = read_csv(file) if file.exists() else project.source(name).rows().measurements
         except StudyError:
-            continue  # what is wrong with it is said when it is asked for itself
+            continue  # what is wrong with it is said when it is selected itself
         levels = [(level.name, level.count) for level in study.machine.levels]
         found.append(Measured.of(name, study.machine.label, levels, collective, rows))
     return found

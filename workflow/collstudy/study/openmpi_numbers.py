@@ -62,7 +62,7 @@ def algorithm_of(catalogue: Catalogue, collective: str, number: int, version: st
     if not found:
         raise StudyError(f"Open MPI {version} has no {collective} algorithm {number}; it has 0 to {len(known)}")
     for name, entry in catalogue.algorithms[collective].items():
-        told = entry.get("openmpi", {}).get("algorithm", [])
-        if found[0] in (told if isinstance(told, list) else [told]):
+        listed = entry.get("openmpi", {}).get("algorithm", [])
+        if found[0] in (listed if isinstance(listed, list) else [listed]):
             return name
     raise StudyError(f"config/algorithms.yaml: {collective}: no entry names Open MPI's {found[0]}")
