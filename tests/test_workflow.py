@@ -249,6 +249,36 @@ def test_after_an_aligned_barrier_all_ranks_start_together(checkout: Checkout) -
     assert fastest("aligned") > 0.19
 
 
+#: What config/studies/this-machine.yaml is on a machine of so many cores, simulated so that any machine can run it.
+ON_CORES = """
+title: On {cores} cores
+question: Which is fastest?
+machine: thin
+sweeps:
+  - {{collective: bcast, algorithms: [default, linear, chain, binomial], mappings: [core],
+      processes: {{from: 2, to: {cores}, factor: 2}}, sizes: {{from: 1, to: 65536, factor: 16}}, iterations: 2, warmup: 1}}
+  - {{collective: barrier, algorithms: [default, linear, recursive_doubling], mappings: [core],
+      processes: {{from: 2, to: {cores}, factor: 2}}, iterations: 2, warmup: 1}}
+"""
+
+
+def test_nothing_empty_is_shown_however_many_cores(checkout: Checkout) -> None:
+    """Two, four and sixteen cores; on one core the study is left out with a message (test_draft.py)."""
+    for cores in (2, 4, 16):
+        checkout.write(f"config/studies/cores-{cores}.yaml", ON_CORES.format(cores=cores))
+    checkout.write("config/config.yaml", "studies: [cores-2, cores-4, cores-16]\nresults: results\n")
+    run(checkout)
+    report = checkout.folder / "results" / "report"
+    for cores in (2, 4, 16):
+        page = (report / f"sec-cores-{cores}.html").read_text()
+        tables = re.findall(r"<table.*?</table>", page, re.DOTALL)
+        assert tables and all("<td" in table for table in tables)
+        assert ("two ranks cannot tell algorithms apart" in page.lower()) == (cores == 2)
+        assert "There are no figures and tables" not in page
+        for image in re.findall(r'<img src="([^"]+)"', page):
+            assert (report / image).stat().st_size > 0
+
+
 def test_from_the_question_to_the_report(checkout: Checkout) -> None:
     """The whole path of a small study, with a cell that fails: the report shows it as missing, the run says so at the end."""
     barrier = "  - {collective: barrier, algorithms: [default, linear], mappings: [core], processes: [2, 4, 6], iterations: 3, warmup: 1}\n"
