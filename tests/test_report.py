@@ -504,7 +504,7 @@ def test_cells_without_numbers_are_listed_with_reasons(made):
     for reason in ("time limit & <crash> of $5_% |", "never launched", "coll/sm ran"):
         assert reason in made["text"]
     assert "3 of 4 cells have no number that can be used" in made["text"]
-    assert "6 of 9 cells have no number that can be used" in made["text"]
+    assert "6 of 9 cells have no usable number" in made["text"]
 
 
 def test_works_are_cited_and_listed(made):

@@ -237,7 +237,7 @@ sweeps:
 
 
 def test_after_an_aligned_barrier_all_ranks_start_together(checkout: Checkout) -> None:
-    """Then nobody has a message sooner than one takes (0.19 us); after a tree barrier late ranks find theirs there."""
+    """No rank then has its message before one message time (0.19 us); after a tree barrier late ranks find theirs waiting."""
 
     def fastest(barrier: str) -> float:
         study = TINY.replace("[default, linear]", "[linear]").replace("[2, 4]", "[16]")
