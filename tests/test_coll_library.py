@@ -252,7 +252,7 @@ def test_errors_intercommunicators_threads(launch: Run, built: Path, what: str, 
 
 @pytest.fixture(scope="session")
 def plain_program(mpicc: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A program that knows nothing of the library."""
+    """A program that is not written for the library."""
     folder = tmp_path_factory.mktemp("plain")
     (folder / "plain.c").write_text(
         "#include <mpi.h>\nint main(int c, char **v)\n{\n    int x = 1;\n    MPI_Init(&c, &v);\n"

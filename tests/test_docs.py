@@ -57,7 +57,7 @@ def test_cited_works_are_in_the_bibliography() -> None:
 
 def test_works_are_not_called_seeds() -> None:
     called = re.compile(r"\bseed[- ]00[0-4]\b|\bthe seed's\b", re.IGNORECASE)
-    # What was renamed is told under its former name.
+    # Former names are mentioned where something was renamed.
     told = {ROOT / "CHANGELOG.md", Path(__file__)}
     found = [str(path.relative_to(ROOT)) for path in files() if path.suffix not in (".svg", ".gz") and path not in told
              and called.search(path.read_text(encoding="utf-8", errors="replace"))]  # fmt: skip

@@ -1,4 +1,4 @@
-"""What was parsed and checked before is not parsed again, and nothing else is believed."""
+"""Stored documents are reused only for the same text, schema and parser."""
 
 from __future__ import annotations
 

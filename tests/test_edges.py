@@ -118,7 +118,7 @@ def test_analysis_reads_nothing_but_the_inputs_of_its_rule(tmp_path: Path) -> No
         for file in inputs:
             shutil.copy(EXAMPLE / file, folder)
         if name == "crowded":
-            # What an earlier run left, and must not be believed.
+            # Left by an earlier run; it must not be used.
             for file in ("models/bcast-comparison.csv", "models/comparison.csv", "models/selection.csv"):
                 (folder / file).parent.mkdir(exist_ok=True)
                 (folder / file).write_text("no,table\n")

@@ -100,7 +100,7 @@ def test_what_was_read_is_cached_by_content(theirs: Import) -> None:
     theirs.collect(STUDY)
     (stored,) = (theirs.folder / "results" / "imports").glob("pico-*.json")
     first = theirs.rows()
-    # What was kept and is not whole any more is not believed.
+    # A damaged stored file is not used.
     for path in (stored, theirs.folder / "results" / "imports" / "theirs.json"):
         path.write_text(path.read_text().replace("2500.0", "1.0").replace("2.5", "1.0"))
     theirs.collect(STUDY)

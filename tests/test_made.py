@@ -166,7 +166,7 @@ def test_the_parts_of_a_study_are_noted_apart(tmp_path: Path) -> None:
     made.note(tmp_path, "tiny", "collect")
     made.note(tmp_path, "tiny", "analyse")
     assert made.changed(folder) == {} and made.count(folder) == 5
-    # Another rule's table is its own, and so is a file that nobody made.
+    # Tables of other rules and files that no rule made are not included.
     (folder / "tables" / "tuning-x.csv").write_text("y")
     (folder / "tables" / "mine.csv").write_text("y")
     assert made.changed(folder) == {}

@@ -102,7 +102,7 @@ def test_each_library_is_told_in_its_own_words(checkout: Checkout) -> None:
 
 
 def forced(collective: str, algorithm: str, processes: int = 4) -> Cell:
-    """A cell of the installed MPICH that is told an algorithm of the catalogue (Rabenseifner's need an element a rank)."""
+    """A cell of the installed MPICH with an algorithm of the catalogue (Rabenseifner's need an element per rank)."""
     catalogue = Configuration(ROOT / "config").catalogue
     return Cell(
         {"name": "this-machine", "kind": "local", "levels": []}, {}, {"name": "mpich", "version": mpis()["mpich"].version},

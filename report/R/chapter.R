@@ -80,6 +80,7 @@ show_study_answer <- function(study) {
 
 #' Sentences without the study's title at their beginning, where the title stands before them already.
 without_title <- function(study, text) {
+  text <- as.character(text)
   titled <- startsWith(text, study_title(study))
   rest <- sub("^( [(]simulated[)])?[,:] *", "", substring(text, nchar(study_title(study)) + 1))
   ifelse(titled, paste0(toupper(substr(rest, 1, 1)), substring(rest, 2)), text)

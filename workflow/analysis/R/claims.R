@@ -104,18 +104,18 @@ judge_published_claims <- function(results, collective) {
     statement = character(), counted = character(), cells = integer(), holds_pct = numeric(), verdict = character()
   )
   claims <- published_claims[[collective]]
-  asked <- c("default", "linear", "binomial", if (collective == "bcast") c("pipeline", "chain") else
+  wanted <- c("default", "linear", "binomial", if (collective == "bcast") c("pipeline", "chain") else
     c("binary", "rabenseifner"))
   if (!identical(results$study$machine$name, "orfeo-epyc") || is.null(claims)) return(none)
   d <- rows_to_fit(results, collective) |>
-    filter(.data$mapping == "core", .data$algorithm %in% asked) |>
+    filter(.data$mapping == "core", .data$algorithm %in% wanted) |>
     select("processes", "size_bytes", "algorithm", "latency_us") |>
     pivot_wider(names_from = "algorithm", values_from = "latency_us")
-  if (!all(asked %in% names(d))) return(none)
+  if (!all(wanted %in% names(d))) return(none)
   d <- d[stats::complete.cases(d), ]
   costs <- message_costs(results)
   counts <- unique(d$processes)
-  d$model <- as_tibble(map(setNames(asked[-(1:2)], asked[-(1:2)]), function(algorithm) {
+  d$model <- as_tibble(map(setNames(wanted[-(1:2)], wanted[-(1:2)]), function(algorithm) {
     map_dbl(counts, function(count) {
       predict_latency_only_once(results$study, collective, algorithm, "core", count, costs$pairs %||% costs$latency)
     })[match(d$processes, counts)]

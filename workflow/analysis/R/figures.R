@@ -109,7 +109,9 @@ figures_processes <- function(results, collective, rows) {
   mappings <- levels(droplevels(rows$mapping))
   sizes <- length(shown_sizes(results, rows))
   algorithms <- n_distinct(rows$algorithm)
-  by_mapping <- map(mappings, function(mapping) {
+  # A mapping with one number of processes has no curve.
+  drawn <- purrr::keep(mappings, function(mapping) n_distinct(rows$processes[rows$mapping == mapping]) > 1)
+  by_mapping <- map(drawn, function(mapping) {
     figure(
       collective, paste0("processes-", slug(mapping)), plot_processes(results, collective, mapping),
       paste0(

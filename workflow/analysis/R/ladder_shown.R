@@ -27,8 +27,8 @@ tables_of_ladder <- function(results) {
 #' @noRd
 asked_levels <- function(results) {
   mappings <- unlist(map(results$study$collectives[names(results$study$collectives) %in% point_to_point], "mappings"))
-  asked <- sub(level_prefix, "", grep(level_prefix, mappings, value = TRUE))
-  intersect(map_chr(results$study$machine$levels, "name"), c(asked, read_pairs(results)$level))
+  selected <- sub(level_prefix, "", grep(level_prefix, mappings, value = TRUE))
+  intersect(map_chr(results$study$machine$levels, "name"), c(selected, read_pairs(results)$level))
 }
 
 ladder_collective <- function(results) {

@@ -179,13 +179,16 @@ one_line <- function(labels) label_value(labels, multi_line = FALSE)
 #' @noRd
 plot_processes_unsized <- function(results, collective) {
   rows <- drawn_counts(rows_to_fit(results, collective), most_in_quarter)
+  # On a linear axis the slowest algorithm would flatten the others.
+  most <- map_dbl(split(rows$latency_us, as.character(rows$algorithm)), max)
+  apart <- length(most) > 0 && max(most) > 5 * min(most)
   ggplot(rows, aes(.data$processes, .data$latency_us, colour = .data$algorithm, shape = .data$algorithm)) +
     layer_boundaries(results, rows, collective) +
     layer_points(rows) +
     facet_wrap(vars(.data$mapping), labeller = labeller(.default = label_mapping)) +
     scale_algorithm(results, collective, rows$algorithm) +
     scale_x_processes() +
-    scale_y_continuous("Latency (\u00b5s)", limits = c(0, NA)) +
+    (if (apart) scale_y_latency_log() else scale_y_continuous("Latency (\u00b5s)", limits = c(0, NA))) +
     labs(title = paste0(capitalised(collective_word(collective)), ": latency against processes")) +
     tag_simulated(results$study) + theme_study()
 }

@@ -59,8 +59,8 @@ median_note <- function(scaling) if (any(scaling$launches > 1)) ", median over t
 tables_published_svd <- function(results, name, scaling) {
   published <- read_published_svd(results)
   if (is.null(published) || name != "svd") return(NULL)
-  asked <- filter(published, .data$n %in% scaling$n, .data$processes %in% scaling$processes)
-  list(listed(name, "published", spread_sizes(asked, "speedup", ""), paste0(
+  shown <- filter(published, .data$n %in% scaling$n, .data$processes %in% scaling$processes)
+  list(listed(name, "published", spread_sizes(shown, "speedup", ""), paste0(
     "Measured speed-ups of @wisner-svd, for comparison. That program rotates the pairs inside a block at every step, ",
     "this one once per sweep; the flop rate of the simulated machine is taken from the published times of one ",
     "process, so only the shape is a comparison."

@@ -254,9 +254,9 @@ describe_large <- function(results, collectives = topology_collectives) {
     filter(.data$algorithm %in% names(labels), .data$collective %in% collectives) |>
     group_by(.data$collective) |>
     filter(.data$size_bytes >= min(large_message, max(c(.data$size_bytes, 0))))
-  asked <- distinct(results$study$algorithms, .data$collective, .data$algorithm)
-  asked <- semi_join(asked, found, by = c("collective", "algorithm"))
-  map2_chr(asked$collective, asked$algorithm, function(collective, algorithm) {
+  selected <- distinct(results$study$algorithms, .data$collective, .data$algorithm)
+  selected <- semi_join(selected, found, by = c("collective", "algorithm"))
+  map2_chr(selected$collective, selected$algorithm, function(collective, algorithm) {
     rows <- filter(found, .data$collective == .env$collective, .data$algorithm == .env$algorithm)
     by_hosts <- group_by(rows, .data$mapping) |>
       summarise(mean = geometric_mean(.data$speedup), least = min(.data$speedup), most = max(.data$speedup)) |>

@@ -202,8 +202,8 @@ reference <- function(grid, along = 2) {
   slices <- lapply(seq_len(dim(grid$latency)[other]), function(i) {
     slice <- if (other == 3) grid$latency[, , i] else grid$latency[, i, ]
     slice <- matrix(slice, dim(grid$latency)[1])
-    told <- colSums(is.finite(slice)) > 0
-    everywhere <- rowSums(is.finite(slice[, told, drop = FALSE])) == sum(told)
+    known <- colSums(is.finite(slice)) > 0
+    everywhere <- rowSums(is.finite(slice[, known, drop = FALSE])) == sum(known)
     apply(if (any(everywhere)) slice[everywhere, , drop = FALSE] else slice, 2, middle)
   })
   found <- matrix(unlist(slices), dim(grid$latency)[along])

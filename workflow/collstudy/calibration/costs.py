@@ -48,13 +48,13 @@ def fitted_machine(machine: Machine, data: Data, values: dict[str, float], eager
     }
     levels = []
     for level in machine.levels:
-        told = told_by(machine, level)
-        alone = _alone(told, machine, data, send, eager)
+        given = level_with_costs(machine, level)
+        alone = _alone(given, machine, data, send, eager)
         long = {size: us - line(send, size) for size, us in alone.items() if size >= eager}
         rate = max(size / us for size, us in long.items() if size >= 8 * eager) * 1e-3  # bytes per us to GB/s
         own = {size: line(send, size) + (line(receive, size) if size < eager else 0) for size in alone}
         by_level["delay_us"][level.name] = _delays({size: us - own[size] for size, us in alone.items()}, rate)
-        ladder = data.ladder.get(told.name, {})
+        ladder = data.ladder.get(given.name, {})
         # A blocking send: its receiver is not busy afterwards.
         waited = {size: us for size, us in ladder.items() if eager <= size < WAITED_LIMIT} or {
             size: us for size, us in alone.items() if eager <= size < WAITED_LIMIT
@@ -105,7 +105,7 @@ def _parts(machine: Machine, level: Level, values: dict[str, float]) -> dict[str
     }  # fmt: skip
 
 
-def told_by(machine: Machine, level: Level) -> Level:
+def level_with_costs(machine: Machine, level: Level) -> Level:
     """The level whose messages determine a level's costs: for a level of one unit, the next one inside of it."""
     inside = machine.levels[machine.levels.index(level) :]
     return next((one for one in [*inside, *reversed(machine.levels)] if one.count > 1), level)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError, allowed
-from collstudy.calibration.costs import LONG, SHARE_FORWARD, SHORT, fitted_machine, kind_of, told_by
+from collstudy.calibration.costs import LONG, SHARE_FORWARD, SHORT, fitted_machine, kind_of, level_with_costs
 from collstudy.calibration.measured import Data, Key
 from collstudy.launch import output
 from collstudy.launch.simulator import DEFAULTS, prepare
@@ -227,9 +227,9 @@ def fit_ladder(
     smallest = asked(min)
 
     def with_latencies(us: dict[str, float]) -> Machine:
-        told = [(level, told_by(machine, level)) for level in machine.levels]
+        given = [(level, level_with_costs(machine, level)) for level in machine.levels]
         return replace(machine, levels=tuple(
-            replace(level, latency_us=us[of.name], bandwidth_gb_s=of.bandwidth_gb_s) for level, of in told
+            replace(level, latency_us=us[of.name], bandwidth_gb_s=of.bandwidth_gb_s) for level, of in given
         ))  # fmt: skip
 
     # A message takes its level's latency and more: always from the same start, independent of the file.

@@ -38,21 +38,23 @@ def add_commands(commands: Any) -> None:
     asking.add_argument("--size", type=parse_size, help="bytes, such as 65536, 64KiB, 1MiB")
     asking.add_argument("--study", help="use this study only")
     asking.add_argument("--machine", help="the machine of the call: results of the most similar machines come first")
-    told = add(commands, "explain", explain, "what a tuning file says, in words, and what is wrong with it")
-    told.add_argument("file", type=Path, help=f"{'; '.join(FORMATS.values())}")
-    told.add_argument("--ranks", type=_ranks, help="processes of the communicator (default: list every rule)")
-    told.add_argument("--size", type=parse_size, help="bytes of one rank, such as 65536, 64KiB, 1MiB")
-    told.add_argument("--nodes", type=_ranks, help="nodes of the communicator, where a file tells them apart")
-    told.add_argument("--collective", help="this collective only")
-    turned = add(commands, "convert", convert, "a tuning file of one library as that of another")
-    turned.add_argument("file", type=Path)
+    explaining = add(commands, "explain", explain, "describe a tuning file in words, with its faults")
+    explaining.add_argument("file", type=Path, help=f"{'; '.join(FORMATS.values())}")
+    explaining.add_argument("--ranks", type=_ranks, help="processes of the communicator (default: list every rule)")
+    explaining.add_argument("--size", type=parse_size, help="bytes of one rank, such as 65536, 64KiB, 1MiB")
+    explaining.add_argument("--nodes", type=_ranks, help="nodes of the communicator, where a file tells them apart")
+    explaining.add_argument("--collective", help="this collective only")
+    converting = add(commands, "convert", convert, "a tuning file of one library as that of another")
+    converting.add_argument("file", type=Path)
     names = "; ".join(f"{name}: {text}" for name, text in FORMATS.items())
-    turned.add_argument("--to", required=True, choices=tuple(FORMATS), help=names)
-    turned.add_argument(
+    converting.add_argument("--to", required=True, choices=tuple(FORMATS), help=names)
+    converting.add_argument(
         "--output", type=Path, help="the new file (default: print it; MPICH's device has a file beside it)"
     )
-    turned.add_argument("--check", action="store_true", help="let the installed library read it and watch its messages")
-    for one in (told, turned):
+    converting.add_argument(
+        "--check", action="store_true", help="let the installed library read it and watch its messages"
+    )
+    for one in (explaining, converting):
         one.add_argument(
             "--open-mpi", metavar="VERSION", help="whose numbers hold, such as 4.1.4 (default: the installed one)"
         )
@@ -101,7 +103,7 @@ def _atlas(project: Project, collective: str) -> list[Measured]:
                 continue
             rows = read_csv(file) if file.exists() else project.source(name).rows().measurements
         except StudyError:
-            continue  # what is wrong with it is said when it is asked for itself
+            continue  # what is wrong with it is said when it is selected itself
         levels = [(level.name, level.count) for level in study.machine.levels]
         found.append(Measured.of(name, study.machine.label, levels, collective, rows))
     return found
@@ -124,9 +126,9 @@ def _known(arguments: argparse.Namespace, project: Project) -> Known:
 
 
 def explain(arguments: argparse.Namespace) -> int:
-    """Say in words what a tuning file says, and list its faults with their lines; exit status 0 if there is none, else 1.
+    """Describe a tuning file in words and list its faults with their lines; exit status 0 if there is none, else 1.
 
-    Its format is told from its content. Rules hold as the library itself takes them: with Open MPI's version, that is the
+    Its format is recognized by its content. Rules hold as the library itself takes them: with Open MPI's version, that is the
     installed one or that of --open-mpi.
     """
     known = _known(arguments, Project(results=arguments.results))

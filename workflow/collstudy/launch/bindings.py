@@ -71,11 +71,11 @@ def _cores(places: str) -> Iterable[tuple[int, int]]:
         yield from ((int(socket), int(core)) for socket, core in SOCKET_CORE.findall(places))
 
 
-def misplaced(bindings: Sequence[Binding], asked: Sequence[Place], hosts: Sequence[str]) -> list[str]:
-    """Differences from the requested places *asked* (one per rank; *hosts* names the nodes): a sentence for each rank."""
+def misplaced(bindings: Sequence[Binding], requested: Sequence[Place], hosts: Sequence[str]) -> list[str]:
+    """Differences from the requested places *requested* (one per rank; *hosts* names the nodes): a sentence for each rank."""
     by_rank = {binding.rank: binding for binding in bindings}
     problems = []
-    for rank, place in enumerate(asked):
+    for rank, place in enumerate(requested):
         wanted = f"{hosts[place.node]} core {place.core_of_node}"
         binding = by_rank.get(rank)
         if binding is None:

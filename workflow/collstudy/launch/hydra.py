@@ -97,7 +97,7 @@ def proof_command(
 
 def watched(cell: Cell) -> bool:
     """Whether the verification counts messages: MPICH is forced to an algorithm with a known pattern."""
-    return cell.selection.told("mpich") is not None and cell.pattern is not None
+    return cell.selection.settings("mpich") is not None and cell.pattern is not None
 
 
 def watching(build: Path, folder: Path) -> list[str | Path]:
@@ -121,7 +121,7 @@ def judge(
     if watched(cell) and cell.processes > 1:
         if messages(folder):
             wrong = other_messages(
-                cell.pattern, cell.processes, cell.selection.told("mpich"), probed_sizes(cell), folder
+                cell.pattern, cell.processes, cell.selection.settings("mpich"), probed_sizes(cell), folder
             )
             used = not wrong
             problems += wrong

@@ -57,15 +57,15 @@ def selection_arguments(cell: Cell, mpi: Mpi, monitored: bool = False) -> list[s
 
 
 def forcing_arguments(
-    collective: str, chosen: dict[str, Any], mpi: Mpi, asked: str, monitored: bool = False
+    collective: str, chosen: dict[str, Any], mpi: Mpi, requested_by: str, monitored: bool = False
 ) -> list[str]:
-    """The `--mca` arguments that force the algorithm *chosen* of a collective; *asked* names the requesting entry."""
+    """The `--mca` arguments that force the algorithm *chosen* of a collective; *requested_by* names the requesting entry."""
     names = chosen["algorithm"] if isinstance(chosen["algorithm"], list) else [chosen["algorithm"]]
     numbers = algorithm_numbers(mpi.ompi_info, collective)
     known = [name for name in names if name in numbers]
     if not known:
         raise StudyError(
-            f"config/algorithms.yaml: {asked}: Open MPI {mpi.version} has no {collective} algorithm "
+            f"config/algorithms.yaml: {requested_by}: Open MPI {mpi.version} has no {collective} algorithm "
             + " or ".join(names)
             + allowed(numbers)
         )
@@ -186,7 +186,7 @@ def proof_command(
 
 def watched(cell: Cell) -> bool:
     """Whether the verification counts messages: Open MPI is forced to an algorithm with a known pattern."""
-    return cell.selection.told("openmpi") is not None and cell.pattern is not None
+    return cell.selection.settings("openmpi") is not None and cell.pattern is not None
 
 
 def judge(
@@ -202,13 +202,13 @@ def judge(
     placed, problems, binding = placed_as_asked(cell, output, placement, hosts, bound)
     used = None
     # The component of a non-blocking collective is not shown: only libnbc has the algorithms.
-    if cell.selection.told("openmpi") and cell.collective not in NON_BLOCKING:
+    if cell.selection.settings("openmpi") and cell.collective not in NON_BLOCKING:
         used = component == "tuned"
         if not used:
             problems.append(f"component {component} ran the {cell.collective}, not tuned")
         if used and cell.pattern:
             wrong = other_messages(
-                cell.pattern, cell.processes, cell.selection.told("openmpi"), probed_sizes(cell), folder
+                cell.pattern, cell.processes, cell.selection.settings("openmpi"), probed_sizes(cell), folder
             )
             used = not wrong
             problems += wrong

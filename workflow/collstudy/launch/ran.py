@@ -212,18 +212,20 @@ def rows_of(files: Iterable[RankFile], mpi: str) -> list[dict[str, Any]]:
             if call.operation in ("init", "finalize") or not is_collective(call.operation):
                 continue
             component, function, ranks, algorithms = call.ran.split("|") if call.ran else ("", "", "0", "")
-            told = judged(call.operation, component, function, algorithms, mpi)
+            verdict = judged(call.operation, component, function, algorithms, mpi)
             number = communicators.number(call.communicator, file.path)
-            one = seen.setdefault((number, int(ranks), call.operation, told), _Seen())
+            one = seen.setdefault((number, int(ranks), call.operation, verdict), _Seen())
             one.calls[file.rank] = one.calls.get(file.rank, 0) + 1
             size = bytes_of(call, int(ranks))
             one.smallest, one.largest = min(one.smallest, size), max(one.largest, size)
     merged: dict[tuple[str, int, str, tuple[str, str, str]], list[tuple[int, _Seen]]] = {}
-    for (number, ranks, operation, told), one in seen.items():
+    for (number, ranks, operation, verdict), one in seen.items():
         label = "MPI_COMM_WORLD" if number == 0 else ""
         # Ranks may choose differently, and one that does is named.
         share = "" if len(one.calls) in (ranks, len(files)) or number < 0 else f" on {len(one.calls)} of {ranks} ranks"
-        merged.setdefault((label, ranks, operation, (told[0], told[1] + share, told[2])), []).append((number, one))
+        merged.setdefault((label, ranks, operation, (verdict[0], verdict[1] + share, verdict[2])), []).append(
+            (number, one)
+        )
     rows = []
     for (label, ranks, operation, (component, algorithm, how)), parts in merged.items():
         count = len({number for number, _ in parts})

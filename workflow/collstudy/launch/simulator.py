@@ -338,8 +338,8 @@ def options(machine: Machine, cell: Cell) -> list[str]:
     if cell.selection.library.get(variable(cell.collective), "").startswith("ompi_"):
         # Numbering of new communicators: SMPI would pass the number around a ring of all ranks, for minutes.
         algorithms["bcast"] = "binomial_tree"
-    if told := cell.selection.told("smpi"):
-        algorithms[cell.collective] = told["algorithm"]
+    if settings := cell.selection.settings("smpi"):
+        algorithms[cell.collective] = settings["algorithm"]
     return options_of(machine, cell.mpi["name"], algorithms)
 
 

@@ -64,14 +64,14 @@ class Mpi:
         environment = mpi_environment(base)
         libraries = self.bin.parent / "lib"
         # A checkout may be moved: programs contain the library's old path, and variables give the new one.
-        told = [libraries] if self.bin.parent == SETUP / self.name else []
+        moved = self.bin.parent == SETUP / self.name
         if self.name == "impi":
             environment["I_MPI_ROOT"] = str(self.bin.parent)
             # Between nodes it loads libfabric, which a wheel installs outside of its search path.
             if (libraries / "libfabric.so.1").exists():
-                told = [libraries]
+                moved = True
                 environment.setdefault("FI_PROVIDER_PATH", str(libraries))
-        if told:
+        if moved:
             known = environment.get("LD_LIBRARY_PATH")
             environment["LD_LIBRARY_PATH"] = f"{libraries}{os.pathsep}{known}" if known else str(libraries)
         environment["PATH"] = os.pathsep.join([str(self.bin), environment.get("PATH", os.defpath)])

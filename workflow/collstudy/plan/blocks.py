@@ -229,36 +229,36 @@ def slurm_resources(block: Block, store: Store, attempt: int = 1) -> dict[str, A
     if machine.kind == "local":
         return {}
     rest = left(block, store)
-    asked: dict[str, Any] = {"runtime": rest.minutes(attempt) if rest.tasks else 1}
+    request: dict[str, Any] = {"runtime": rest.minutes(attempt) if rest.tasks else 1}
     if machine.kind == "simulated":
-        return asked | {"tasks": 1, "mem_mb": max(task.work.memory_mb for task in block.tasks)}
-    return asked | slurm_request(machine, block.nodes)
+        return request | {"tasks": 1, "mem_mb": max(task.work.memory_mb for task in block.tasks)}
+    return request | slurm_request(machine, block.nodes)
 
 
 def slurm_request(machine: Machine, nodes: int) -> dict[str, Any]:
     """Slurm resources of a job on *nodes* nodes of a machine, except its time."""
     slurm = machine.slurm
     names = {"slurm_partition": "partition", "slurm_account": "account", "constraint": "constraint", "qos": "qos"}
-    asked: dict[str, Any] = {ours: slurm[key] for ours, key in names.items() if key in slurm}
+    request: dict[str, Any] = {ours: slurm[key] for ours, key in names.items() if key in slurm}
     extra = []
-    asked["nodes"] = nodes
+    request["nodes"] = nodes
     # The plugin rejects one task per node for MPI jobs, and starts every job with `mpi` without srun.
     if machine.cores_per_node > 1:
-        asked |= {"mpi": "mpirun", "tasks_per_node": machine.cores_per_node}
+        request |= {"mpi": "mpirun", "tasks_per_node": machine.cores_per_node}
     elif nodes > 1:
-        asked |= {"mpi": "mpirun", "tasks": nodes}
+        request |= {"mpi": "mpirun", "tasks": nodes}
         extra.append("--ntasks-per-node=1")
     else:
-        asked["tasks"] = 1
+        request["tasks"] = 1
     # Zero: the plugin omits the option and the partition's default applies (--mem=0 in slurm_extra is rejected).
-    asked["mem_mb"] = slurm.get("mem_mb", 0)
+    request["mem_mb"] = slurm.get("mem_mb", 0)
     if slurm.get("exclusive", True):
         extra.append("--exclusive")
     if slurm.get("extra"):
         extra.append(slurm["extra"])
     if extra:
-        asked["slurm_extra"] = " ".join(extra)
-    return asked
+        request["slurm_extra"] = " ".join(extra)
+    return request
 
 
 def left(block: Block, store: Store) -> Block:

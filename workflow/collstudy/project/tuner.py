@@ -48,9 +48,9 @@ class Tuner:
         self.mpi: str = self.document["how"]["mpi"]
         #: The installed library that the files are for: that of the study, and Open MPI for simulated and imported ones.
         self.installed = mpis().get(self.mpi if self.mpi in ("mpich", "impi") else "openmpi")
-        asked = self.installed if self.installed and self.installed.name != "impi" else None
+        reader = self.installed if self.installed and self.installed.name != "impi" else None
         numbers = {**NUMBERS, **self.numbers()}
-        self.library = check.library(asked, self.catalogue, numbers) if asked else None
+        self.library = check.library(reader, self.catalogue, numbers) if reader else None
 
     def numbers(self) -> dict[str, dict[str, int]]:
         """Algorithm numbers of the installed Open MPI, for the collectives of the study."""

@@ -80,12 +80,12 @@ def of_cells(cells: Iterable[Cell]) -> list[Launched]:
 
 def of_rows(rows: Iterable[Mapping[str, Any]], mpi: str, catalogue: Catalogue) -> list[Launched]:
     """The launches of imported rows, whose number of ranks per node is unknown."""
-    told = {
+    launched = {
         (row["collective"], row["algorithm"], row["mapping"], int(row["nodes"]), int(row["processes"])): None
         for row in rows
     }
     found = []
-    for collective, algorithm, mapping, nodes, processes in told:
+    for collective, algorithm, mapping, nodes, processes in launched:
         entry = catalogue.mappings[mapping]
         place = (mapping, tuple(entry["cycle"]), nodes, processes, None)
         found.append(Launched(mpi, collective, algorithm, (), *place, entry.get("hosts")))
@@ -155,7 +155,7 @@ def tree_of(
     """The tree of an algorithm with root 0; None if it is not a tree or its shape is unknown."""
     openmpi = mpi not in FOREIGN
     entry = catalogue.algorithms.get(collective, {}).get(algorithm, {})
-    told = {**entry.get("openmpi" if openmpi else mpi, {}), **parameters}
+    settings = {**entry.get("openmpi" if openmpi else mpi, {}), **parameters}
     if openmpi and collective == "reduce":
         shape = in_order_binomial if algorithm == "binomial" else OPENMPI_TREES.get(algorithm)
     elif openmpi and collective == "bcast":
@@ -167,7 +167,9 @@ def tree_of(
         return None
     # A linear reduce receives from the last rank first; a k-nomial tree serves the farthest rank first.
     backwards = (collective, algorithm) == ("reduce", "linear")
-    return _in_order(shape(processes, told), backwards, told.get("radix", 4) if algorithm == "knomial" else None)
+    return _in_order(
+        shape(processes, settings), backwards, settings.get("radix", 4) if algorithm == "knomial" else None
+    )
 
 
 def _parts(one: Launched) -> list[tuple]:

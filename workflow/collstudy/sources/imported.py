@@ -144,5 +144,5 @@ def _may_share(entry: dict[str, Any], path: Path, study: Study, nodes: dict[str,
     collective = entry.get("collective")
     if collective == "pairs" or collective not in nodes:
         return False
-    told = {*entry.get("columns", {}), *entry.get("constants", {}), *entry.get("by_row", {}), *from_name(path, entry)}
-    return "nodes" in told or study.machine.nodes in nodes[collective]
+    given = {*entry.get("columns", {}), *entry.get("constants", {}), *entry.get("by_row", {}), *from_name(path, entry)}
+    return "nodes" in given or study.machine.nodes in nodes[collective]

@@ -55,13 +55,13 @@ class SampledSource(SweptSource):
 
     def cells_until(self, number: int) -> list[Cell]:
         """The cells of all rounds up to one, each once."""
-        return list({cell.digest: cell for one in range(1, number + 1) for cell in self.asked(one)}.values())
+        return list({cell.digest: cell for one in range(1, number + 1) for cell in self.selected(one)}.values())
 
     def rounds(self) -> dict[int, list[Work]]:
         """The cells of each round so far."""
-        return {number: list(self.asked(number)) for number in self.numbers}
+        return {number: list(self.selected(number)) for number in self.numbers}
 
-    def asked(self, number: int) -> list[Cell]:
+    def selected(self, number: int) -> list[Cell]:
         """The cells of a round; empty before its selection. Points that are no longer in the sweeps are left out."""
         rows = read_csv(self.folder_of(number) / "asked.csv")
         if not rows:

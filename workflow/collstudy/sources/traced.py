@@ -33,12 +33,12 @@ class TracedSource(Source):
     def __init__(self, study: Study, context: Context):
         super().__init__(study, context)
         assert isinstance(study.source, Traced)
-        self.asked = study.source
+        self.traced = study.source
 
     @functools.cached_property
     def found(self) -> tuple[list[Trace | Replay], list[dict[str, str]]]:
         """All traces and replays, and those left out with the reason. Raises StudyError if a program is missing."""
-        return jobs(self.study, self.asked, self.context.catalogue, self.context.versions)
+        return jobs(self.study, self.traced, self.context.catalogue, self.context.versions)
 
     def work(self) -> list[Work]:
         """Each trace, followed by its replays."""
@@ -51,7 +51,7 @@ class TracedSource(Source):
 
     def needs(self) -> set[str]:
         """Applications and the MPI library that starts them, and the simulator for replays."""
-        return {"compiler", "applications", self.study.machine.mpi, *(["simulator"] if self.asked.replay else [])}
+        return {"compiler", "applications", self.study.machine.mpi, *(["simulator"] if self.traced.replay else [])}
 
     def programs(self) -> set[str]:
         """This project's applications, the trace library, and for replays their program and platform."""
@@ -59,7 +59,7 @@ class TracedSource(Source):
 
     def describe(self) -> dict[str, Any]:
         """Entry of study.json for applications: places of traces and replays, and settings of replays."""
-        plan, (found, left_out) = self.asked.replay, self.found
+        plan, (found, left_out) = self.traced.replay, self.found
         replay = (
             {"ranks": plan.ranks, "mapping": plan.mapping, "machines": [m.name for m in plan.machines]}
             if plan
@@ -185,14 +185,14 @@ def _replays(trace: Trace, plan: ReplayPlan, catalogue: Catalogue, versions: Ver
 
 
 def jobs(
-    study: Study, asked: Traced, catalogue: Catalogue, versions: Versions
+    study: Study, traced: Traced, catalogue: Catalogue, versions: Versions
 ) -> tuple[list[Trace | Replay], list[dict[str, str]]]:
     """All traces and replays of a study, and those left out with the reason. Raises StudyError if a program is missing."""
     if "openmpi" not in versions.mpi:
         raise StudyError("no Open MPI to run the applications with; ./study setup installs one")
     found: list[Trace | Replay] = []
     left_out = []
-    for application in asked.applications:
+    for application in traced.applications:
         # On a cluster the program may be installed on compute nodes only.
         if study.machine.kind == "local" and program_of(application) is None:
             program = command_words(application)[0]
@@ -206,8 +206,8 @@ def jobs(
             continue
         trace = _trace(application, study.machine, versions)
         found.append(trace)
-        if asked.replay:
-            found += _replays(trace, asked.replay, catalogue, versions)
+        if traced.replay:
+            found += _replays(trace, traced.replay, catalogue, versions)
     if not found:
         raise StudyError(
             f"config/studies/{study.name}.yaml: no application can run: "

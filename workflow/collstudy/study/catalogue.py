@@ -18,7 +18,7 @@ class Catalogue:
         known = self.algorithms[collective][algorithm].get("pattern", {})
         return ({"openmpi": known} if isinstance(known, str) else known).get(mpi)
 
-    def told(self, collective: str, algorithm: str, parameters: dict[str, int], mpi: str) -> dict[str, Any] | None:
+    def settings(self, collective: str, algorithm: str, parameters: dict[str, int], mpi: str) -> dict[str, Any] | None:
         """The settings of the MPI library *mpi* for an algorithm with these parameters; None if it does not support them."""
         entry = self.algorithms[collective][algorithm].get(mpi)
         # Open MPI's algorithms accept or ignore segments; for other libraries the catalogue lists the parameters of each.

@@ -153,9 +153,9 @@ def selected_by(
         return _simulated_selection(catalogue, collective, {**entry, "parameters": parameters}, library, barrier)
     if choice.name == "default":
         return Default()
-    told = catalogue.told(collective, choice.name, parameters, mpi)
-    if told is not None:
-        return Switch(mpi, told)
+    settings = catalogue.settings(collective, choice.name, parameters, mpi)
+    if settings is not None:
+        return Switch(mpi, settings)
     if "library" in entry:
         texts = {variable(collective): library_text({**entry["library"], **parameters})}
         return Library(texts, library, _inside(catalogue, collective, entry, choice, mpi))

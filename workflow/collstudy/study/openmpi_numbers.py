@@ -76,7 +76,7 @@ def algorithm_of(catalogue: Catalogue, collective: str, number: int, version: st
 def entry_of(catalogue: Catalogue, collective: str, word: str) -> str | None:
     """The catalogue's name of the algorithm that Open MPI calls *word*; None if it has none."""
     for name, entry in catalogue.algorithms.get(collective, {}).items():
-        told = entry.get("openmpi", {}).get("algorithm", [])
-        if word in (told if isinstance(told, list) else [told]):
+        listed = entry.get("openmpi", {}).get("algorithm", [])
+        if word in (listed if isinstance(listed, list) else [listed]):
             return name
     return None

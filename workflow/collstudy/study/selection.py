@@ -29,14 +29,14 @@ class Default:
         """Whether the collectives library runs the cell."""
         return False
 
-    def told(self, mpi: str) -> dict[str, Any] | None:
+    def settings(self, mpi: str) -> dict[str, Any] | None:
         """The catalogue's entry with the settings of the library *mpi* for the cell's own collective; None without settings."""
         return None
 
     def forced(self, mpi: str, collective: str) -> tuple[str, dict[str, Any]] | None:
         """The collective with settings of *mpi*, and the entry; includes the collective inside of a pipelined one."""
-        told = self.told(mpi)
-        return (collective, told) if told else None
+        settings = self.settings(mpi)
+        return (collective, settings) if settings else None
 
     def verified(self, number: int) -> Default:
         """The same for a verification."""
@@ -67,7 +67,7 @@ class Switch(Default):
     word: str
     entry: dict[str, Any]
 
-    def told(self, mpi: str) -> dict[str, Any] | None:
+    def settings(self, mpi: str) -> dict[str, Any] | None:
         """The entry, if it is for *mpi*."""
         return self.entry if mpi == self.word else None
 

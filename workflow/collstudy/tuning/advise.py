@@ -52,11 +52,11 @@ def answer(folder: Path, question: Question) -> tuple[bool, list[str]]:
     document = json.loads((folder / "study.json").read_text(encoding="utf-8"))
     kind = "simulated" if document["simulated"] else "measured"
     head = f"Study {document['name']} ({document['machine']['label']}, {kind}):"
-    asked = (question.collective, question.mapping, str(question.nodes))
+    wanted = (question.collective, question.mapping, str(question.nodes))
     decided = [
         row
         for row in read_csv(folder / "tuning" / "decisions.csv")
-        if (row["collective"], row["mapping"], row["nodes"]) == asked
+        if (row["collective"], row["mapping"], row["nodes"]) == wanted
     ]
     at_count = [row for row in decided if int(float(row["processes"])) == question.processes]
     sizes = sorted({whole(row["size_bytes"]) for row in at_count if row["size_bytes"]})
@@ -81,8 +81,8 @@ def _typical_error(results: Path, machine: str, question: Question) -> str:
     """Error of the simulated machine, from the study that compares it with the real one."""
     for table in sorted(results.glob("*/tables/accuracy.csv")):
         document = json.loads((table.parent.parent / "study.json").read_text(encoding="utf-8"))
-        asked = (question.collective, "all")
-        rows = {row["mapping"]: row for row in read_csv(table) if (row["collective"], row["algorithm"]) == asked}
+        wanted = (question.collective, "all")
+        rows = {row["mapping"]: row for row in read_csv(table) if (row["collective"], row["algorithm"]) == wanted}
         row = rows.get(question.mapping) or rows.get("all")
         if document["machine"]["name"] == machine and row:
             held_out = "held-out " if row["held_out"] == "TRUE" else ""

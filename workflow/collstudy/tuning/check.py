@@ -35,7 +35,7 @@ from collstudy.tuning.rules import (
     openmpi_rules,
     selected,
     selected_rules,
-    told,
+    settings_of,
 )
 
 #: The default of Open MPI's coll/tuned, to which the rules of a file belong.
@@ -133,7 +133,7 @@ def _openmpi_probe(mpi: Mpi, catalogue: Catalogue) -> ProbeOfSizes:
 
 
 def _forcing(mpi: Mpi, catalogue: Catalogue, collective: str, rule: Rule) -> list[str]:
-    chosen = told(catalogue, collective, rule, "openmpi")
+    chosen = settings_of(catalogue, collective, rule, "openmpi")
     return openmpi.forcing_arguments(collective, chosen, mpi, rule.text, monitored=True)
 
 
@@ -159,7 +159,9 @@ def _mpich_probe(mpi: Mpi, catalogue: Catalogue) -> Probe:
             if isinstance(choice, Path):
                 environment |= mpich.environment(choice)
             elif choice:
-                environment |= mpich.forcing_environment(collective, told(catalogue, collective, choice, "mpich"))
+                environment |= mpich.forcing_environment(
+                    collective, settings_of(catalogue, collective, choice, "mpich")
+                )
             command = [
                 mpi.mpirun, "-n", processes, *hydra.watching(mpi.build / "probe", Path(folder)),
                 mpi.build / "probe" / "collprobe", collective, size,
@@ -190,13 +192,13 @@ def expected_pairs(catalogue: Catalogue, collective: str, rule: Rule, processes:
     pattern = catalogue.pattern(collective, rule.algorithm, mpi)
     if rule.algorithm == "default" or pattern is None:
         return None
-    return PATTERNS[pattern](processes, told(catalogue, collective, rule, mpi))
+    return PATTERNS[pattern](processes, settings_of(catalogue, collective, rule, mpi))
 
 
 def expected_number(catalogue: Catalogue, collective: str, rule: Rule, size: int, mpi: str) -> int | None:
     """Number of segments per message of a rule between each of its pairs; None if unknown."""
     pattern = catalogue.pattern(collective, rule.algorithm, mpi)
-    return messages_an_edge(pattern, told(catalogue, collective, rule, mpi), size) if pattern else None
+    return messages_an_edge(pattern, settings_of(catalogue, collective, rule, mpi), size) if pattern else None
 
 
 def _agree(seen: Messages, expected: Pairs, number: int | None) -> bool:

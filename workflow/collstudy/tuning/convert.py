@@ -28,7 +28,7 @@ from collstudy.tuning.rules import (
     openmpi_json,
     openmpi_rules,
     selected,
-    told,
+    settings_of,
 )
 from collstudy.tuning.tuningfile import ALL, POWER_OF_TWO, Fault, FileRule, Span, TuningFile
 
@@ -169,9 +169,9 @@ def _has(rule: FileRule, to: str, known: Known) -> bool:
     if to == "openmpi" and "max_requests" in dict(rule.parameters):
         return False
     mpi = "mpich" if to == "mpich" else "openmpi"
-    if known.catalogue.told(collective, rule.algorithm, dict(rule.parameters), mpi) is None:
+    if known.catalogue.settings(collective, rule.algorithm, dict(rule.parameters), mpi) is None:
         return False
-    names = told(known.catalogue, collective, as_rule, mpi)["algorithm"]
+    names = settings_of(known.catalogue, collective, as_rule, mpi)["algorithm"]
     return mpi == "mpich" or bool({*([names] if isinstance(names, str) else names)} & set(known.numbers[collective]))
 
 

@@ -236,9 +236,9 @@ def entries(table: Table) -> Iterator[Entry]:
             yield count, following and following - 1, rule, after
 
 
-def told(catalogue: Catalogue, collective: str, rule: Rule, mpi: str) -> dict[str, Any]:
+def settings_of(catalogue: Catalogue, collective: str, rule: Rule, mpi: str) -> dict[str, Any]:
     """The settings of the MPI library *mpi* for a rule's algorithm. Raises StudyError if it has none."""
-    found = catalogue.told(collective, rule.algorithm, dict(rule.parameters), mpi)
+    found = catalogue.settings(collective, rule.algorithm, dict(rule.parameters), mpi)
     if found is None:
         raise StudyError(f"config/algorithms.yaml: {collective} {rule.text} has no entry for {mpi}")
     return found
@@ -250,7 +250,7 @@ def _openmpi_entry(
     """Number, fan-out, segment size and requests of a rule; 0 0 0 0 is the library's own decision. Raises StudyError."""
     if rule.algorithm == "default":
         return 0, 0, 0, 0
-    settings = told(catalogue, collective, rule, "openmpi")
+    settings = settings_of(catalogue, collective, rule, "openmpi")
     names = settings["algorithm"] if isinstance(settings["algorithm"], list) else [settings["algorithm"]]
     known = [numbers[name] for name in names if name in numbers]
     if not known:
@@ -357,7 +357,7 @@ def openmpi_json(placement: Placement, catalogue: Catalogue, numbers: dict[str, 
 
 def intel_number(catalogue: Catalogue, collective: str, rule: Rule) -> str | None:
     """Intel MPI's number of a rule's algorithm: the catalogue's, or that of the same algorithm; None if it has none."""
-    own = catalogue.told(collective, rule.algorithm, dict(rule.parameters), "impi")
+    own = catalogue.settings(collective, rule.algorithm, dict(rule.parameters), "impi")
     if own:
         return own["algorithm"]
     number = INTEL.get(collective, {}).get(rule.algorithm)

@@ -17,7 +17,7 @@ from typing import Any
 from collstudy.base.errors import StudyError
 from collstudy.launch.mpich import Tree, forcing_environment, write_both
 from collstudy.study.catalogue import Catalogue
-from collstudy.tuning.rules import Placement, Rule, Table, told
+from collstudy.tuning.rules import Placement, Rule, Table, settings_of
 
 #: The device's choice that does not split a collective, for those that it can split.
 UNSPLIT = {"bcast": "gamma", "allreduce": "beta", "reduce": "gamma", "barrier": "beta"}
@@ -45,7 +45,7 @@ def variables(placement: Placement, catalogue: Catalogue, header: list[str]) -> 
         used = {rule.text for rule in measured[largest] or table[0]}
         rule = table[largest][0]
         alone = len(used) == 1 and rule.algorithm != "default"
-        chosen = catalogue.told(collective, rule.algorithm, dict(rule.parameters), "mpich") if alone else None
+        chosen = catalogue.settings(collective, rule.algorithm, dict(rule.parameters), "mpich") if alone else None
         if chosen is None:
             where = f" from {largest} processes on" if largest else ""
             lines.append(f"# {collective}: left to MPICH ({', '.join(sorted(used))}{where})")
@@ -115,7 +115,7 @@ def _decided(
 
 
 def _algorithm(catalogue: Catalogue, collective: str, rule: Rule) -> Tree:
-    chosen = told(catalogue, collective, rule, "mpich")
+    chosen = settings_of(catalogue, collective, rule, "mpich")
     parameters = {}
     if "fanout" in chosen:
         # MPICH crashes on missing entries: it does not initialise what a file omits.
@@ -131,7 +131,7 @@ def _guarded(collective: str, catalogue: Catalogue, rule: Rule, leaf: Tree, defa
     """A leaf of a reduction, with the library's own tree for calls that the algorithm does not support."""
     if "reduce" not in collective:
         return leaf
-    algorithm = told(catalogue, collective, rule, "mpich")["algorithm"]
+    algorithm = settings_of(catalogue, collective, rule, "mpich")["algorithm"]
     if algorithm in SCATTERING:
         enough = {"count<pow2": default, "count=any": leaf}
         return {"is_op_built_in=yes": enough, "is_op_built_in=no": default}

@@ -69,9 +69,9 @@ def _with_done(findings: list[Finding], everything: Launches) -> list[Finding]:
         return findings
     reasons = {}
     for series, mine in everything.by_series():
-        told = [rows[index].get("left_out") or "" for index in mine.at]
-        if all(told):
-            reasons[series] = told[0]
+        given = [rows[index].get("left_out") or "" for index in mine.at]
+        if all(given):
+            reasons[series] = given[0]
 
     def reason(finding: Finding) -> str | None:
         for series, text in reasons.items():
@@ -115,8 +115,8 @@ def _outside(timed: Launches) -> Iterator[Finding]:
     outside = (mean < low - slack) | (mean > high + slack)
     least, most = (low * (ranks - 1) + high) / ranks, (high * (ranks - 1) + low) / ranks
     named = [known.rows[index].get("statistic") for index in known.at]
-    told = any(row.get("statistic") for row in known.rows)
-    single = np.array([name == "mean_over_ranks" or not told for name in named], dtype=bool)
+    labelled = any(row.get("statistic") for row in known.rows)
+    single = np.array([name == "mean_over_ranks" or not labelled for name in named], dtype=bool)
     impossible = ~outside & single & (ranks >= 2) & ((mean < least - slack) | (mean > most + slack))
     for wrong, what in (
         (outside, "are outside of their minimum and maximum"),
@@ -137,11 +137,11 @@ def _flat(table: Table) -> Iterator[Finding]:
     """Times that do not depend on the size of the message."""
     sized = (table.processes > 1) & (table.sizes > 0)
     for series, values in table.columns():
-        told = np.flatnonzero(sized & ~np.isnan(values))
+        used = np.flatnonzero(sized & ~np.isnan(values))
         # Rows are sorted by nodes, processes and size.
-        ends = np.flatnonzero((np.diff(table.cells[told, :2], axis=0) != 0).any(axis=1)) + 1
+        ends = np.flatnonzero((np.diff(table.cells[used, :2], axis=0) != 0).any(axis=1)) + 1
         flat = total = 0
-        for rows in np.split(told, ends):
+        for rows in np.split(used, ends):
             if len(rows) < 5 or table.sizes[rows[-1]] < max(65536, 256 * table.sizes[rows[0]]):
                 continue
             total += 1
@@ -159,11 +159,11 @@ def _units(table: Table, machine: Machine) -> Iterator[Finding]:
     """Times that are too small or too large for what they are of, or another source's times a power of a thousand."""
     several = table.processes > 1
     for series, times in table.columns():
-        told = several & ~np.isnan(times)
-        if not told.any():
+        used = several & ~np.isnan(times)
+        if not used.any():
             continue
-        values, size, ranks = times[told], table.sizes[told], table.processes[told].min()
-        fewest = table.processes[told] == ranks
+        values, size, ranks = times[used], table.sizes[used], table.processes[used].min()
+        fewest = table.processes[used] == ranks
         least = float(np.median(values[fewest & (size == size[fewest].min())]))
         evidence = []
         for other in table.series:

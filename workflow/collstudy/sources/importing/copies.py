@@ -12,7 +12,7 @@ from collstudy.sources.importing.series import Firsts, Series, Table
 np = lazy("numpy")
 
 #: Values that two decimals print to better than 0.3 %.
-TOLD_WELL_US = 2.0
+PRECISE_US = 2.0
 #: Independent measurements never have a constant ratio within half a percent.
 SAME_RATIO = 0.005
 #: Fewer common cells tell nothing about copies.
@@ -21,20 +21,20 @@ LEAST_COPIED = 10
 
 def multiples(table: Table) -> Iterator[Finding]:
     """Series, numbers of ranks or sizes whose times are others' times one constant."""
-    told = np.where(table.values >= TOLD_WELL_US, table.values, np.nan)
+    precise = np.where(table.values >= PRECISE_US, table.values, np.nan)
     of: dict[tuple, list[int]] = {}
     for index, series in enumerate(table.series):
         of.setdefault(series[:2], []).append(index)
     for mine in of.values():
         for place, one in enumerate(mine):
             rest = mine[place + 1 :]
-            for two, factor, cells in _constant_ratios(told[:, [one] * len(rest)].T, told[:, rest].T):
+            for two, factor, cells in _constant_ratios(precise[:, [one] * len(rest)].T, precise[:, rest].T):
                 yield Finding(
                     "times a constant", f"{series_name(table.series[one])} and {series_name(table.series[rest[two]])}",
                     f"{cells} cells have the ratio {factor:.4g} within {percent(SAME_RATIO)}", "certain",
                 )  # fmt: skip
     sized = (table.sizes > 0)[:, None]
-    for series, values in zip(table.series, np.where(sized, told, np.nan).T, strict=True):
+    for series, values in zip(table.series, np.where(sized, precise, np.nan).T, strict=True):
         ranks, sizes, times = table.grid(values)
         yield from _rows_in_ratio(ranks, times, series, "ranks")
         yield from _rows_in_ratio(sizes, times.T, series, "bytes")
@@ -119,12 +119,10 @@ def _equal_series(
         a = our_values[:, index, None]
         columns = np.array([other for other, two in enumerate(theirs) if two[1] == one[1]], dtype=int)
         both = known[:, columns] & ~np.isnan(a)
-        equal, telling = both & (a == their_values[:, columns]), both & (a >= 1.0)
-        cells, told = both.sum(axis=0), telling.sum(axis=0)
-        enough = (cells >= LEAST_COPIED) & (told >= 8)
-        share = np.minimum(
-            equal.sum(axis=0) / np.maximum(cells, 1), (equal & telling).sum(axis=0) / np.maximum(told, 1)
-        )
+        equal, large = both & (a == their_values[:, columns]), both & (a >= 1.0)
+        cells, clear = both.sum(axis=0), large.sum(axis=0)
+        enough = (cells >= LEAST_COPIED) & (clear >= 8)
+        share = np.minimum(equal.sum(axis=0) / np.maximum(cells, 1), (equal & large).sum(axis=0) / np.maximum(clear, 1))
         for place in np.flatnonzero(enough & (share >= 0.9)):
             if len(np.unique(a[both[:, place]])) >= 6:
                 yield one, theirs[columns[place]], float(share[place]), int(cells[place])

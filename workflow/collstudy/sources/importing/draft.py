@@ -117,18 +117,18 @@ def _pattern(path: Path, catalogue: Catalogue) -> str:
     """The file's path with {algorithm}, {mapping} and {processes} if its name contains them."""
     collective = _collective(path.stem, catalogue) or ""
     parts = []
-    told: set[str] = set()
+    known: set[str] = set()
     for part in re.split(r"([_\-.])", path.stem):
         numbered = re.fullmatch(rf"({re.escape(collective)})(\d)", part) if collective else None
-        if numbered and "algorithm" not in told:
+        if numbered and "algorithm" not in known:
             parts.append(f"{collective}{{algorithm}}")
-            told.add("algorithm")
-        elif part in catalogue.mappings and "mapping" not in told:
+            known.add("algorithm")
+        elif part in catalogue.mappings and "mapping" not in known:
             parts.append("{mapping}")
-            told.add("mapping")
-        elif (found := re.fullmatch(r"(np|p|n)?(\d+)", part)) and "processes" not in told:
+            known.add("mapping")
+        elif (found := re.fullmatch(r"(np|p|n)?(\d+)", part)) and "processes" not in known:
             parts.append((found.group(1) or "") + "{processes}")
-            told.add("processes")
+            known.add("processes")
         else:
             parts.append(part)
     return str(path.parent / ("".join(parts) + path.suffix))
@@ -211,8 +211,8 @@ def _values(paths: list[Path], header: tuple[str, ...], columns: dict[str, str])
 def _algorithm(text: str, collective: str, catalogue: Catalogue) -> str | None:
     """The catalogue's algorithm of that name, label or name in Open MPI."""
     for name, entry in catalogue.algorithms[collective].items():
-        told = entry.get("openmpi", {}).get("algorithm", [])
-        words = [name, entry["label"], *(told if isinstance(told, list) else [told])]
+        listed = entry.get("openmpi", {}).get("algorithm", [])
+        words = [name, entry["label"], *(listed if isinstance(listed, list) else [listed])]
         if plain(text) in {plain(word) for word in words} | {plain(word).removesuffix("tree") for word in words}:
             return name
     return None

@@ -102,11 +102,11 @@ def growth(table: Table, machine: Machine) -> Iterator[Finding]:
         if collective != "bcast" or algorithm not in GROWS_WITH_RANKS:
             continue
         sizes, processes = table.sizes, table.processes
-        told = ~np.isnan(times) & (sizes >= 1024) & (sizes <= 8192)
-        told &= (processes >= 4) & (processes <= machine.cores_per_node)
+        used = ~np.isnan(times) & (sizes >= 1024) & (sizes <= 8192)
+        used &= (processes >= 4) & (processes <= machine.cores_per_node)
         slopes = [
             np.polyfit(np.log(processes[of]), np.log(times[of]), 1)[0]
-            for size in np.unique(sizes[told]) if len(np.unique(processes[of := told & (sizes == size)])) >= 4
+            for size in np.unique(sizes[used]) if len(np.unique(processes[of := used & (sizes == size)])) >= 4
         ]  # fmt: skip
         if slopes:
             found.setdefault((source, collective, algorithm), []).append((mapping, float(np.median(slopes))))

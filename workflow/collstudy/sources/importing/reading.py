@@ -129,8 +129,8 @@ def _read(study: Study, catalogue: Catalogue, cache: Path | None) -> tuple[list[
         if not glob.glob(glob_of(entry)):
             problems.note("kinds of optional files that are missing", entry["path"])
     if not rows:
-        told = "; ".join(f"{count} {text}" for text, count in problems.told().items()) or "the files have none"
-        raise StudyError(f"config/studies/{study.name}.yaml: import: none of {read} rows can be used: {told}")
+        given = "; ".join(f"{count} {text}" for text, count in problems.counted().items()) or "the files have none"
+        raise StudyError(f"config/studies/{study.name}.yaml: import: none of {read} rows can be used: {given}")
     distinct, duplicates = _number_launches(rows)
     _check_statistics(distinct, study)
     left_out = _leave_out(distinct, study)
@@ -141,7 +141,7 @@ def _read(study: Study, catalogue: Catalogue, cache: Path | None) -> tuple[list[
         "rows_used": len(used),
         "exact_duplicates_dropped": duplicates,
         "repeated_as_further_launches": sum(1 for row in used if row["launch"] > 1),
-        "problems": problems.told(),
+        "problems": problems.counted(),
         "statistics": sorted({row["statistic"] for row in used}),
     }
     sources = sorted({row["source"] for row in used if row.get("source")})
@@ -196,12 +196,12 @@ def _check_entry(entry: dict[str, Any], path: Path, study: Study) -> None:
     where = f"config/studies/{study.name}.yaml: import.files: {entry['path']}"
     if collective is None:
         raise StudyError(f"{where}: collective is missing; only the formats {' and '.join(OWN)} contain it")
-    told = {*entry.get("columns", {}), *entry.get("constants", {}), *entry.get("by_row", {}), *from_name(path, entry)}
+    given = {*entry.get("columns", {}), *entry.get("constants", {}), *entry.get("by_row", {}), *from_name(path, entry)}
     needed = [] if collective in POINT_TO_POINT else ["processes"]
     if kind == "csv":
         needed += ["size_bytes"] if collective in SIZED else []
-        needed += ["latency_us"] if "bandwidth_mb_s" not in told else []
-    lacking = [name for name in needed if name not in told]
+        needed += ["latency_us"] if "bandwidth_mb_s" not in given else []
+    lacking = [name for name in needed if name not in given]
     if lacking:
         raise StudyError(f"{where}: no column, constant or part of the file's name gives {', '.join(lacking)}")
 
@@ -250,7 +250,7 @@ def _check_statistics(rows: list[dict[str, Any]], study: Study) -> None:
 
 def _leave_out(rows: list[dict[str, Any]], study: Study) -> list[dict[str, Any]]:
     """Mark rows selected by `analysis.leave_out` with its reason; returns the counts for the account."""
-    told = []
+    given = []
     for entry in study.analysis.get("leave_out", ()):
         wanted = {
             name: value if isinstance(value, list) else [value] for name, value in entry.items() if name != "reason"
@@ -263,8 +263,8 @@ def _leave_out(rows: list[dict[str, Any]], study: Study) -> list[dict[str, Any]]
         if not count:
             what = ", ".join(f"{name}: {value}" for name, value in entry.items() if name != "reason")
             raise StudyError(f"config/studies/{study.name}.yaml: analysis.leave_out: no row has {what}")
-        told.append({**entry, "rows": count})
-    return told
+        given.append({**entry, "rows": count})
+    return given
 
 
 def _key(row: dict[str, Any]) -> tuple:
@@ -282,9 +282,9 @@ def _number_launches(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], 
     distinct = []
     shared = any("source" in row for row in rows)
     # A row that lacks a field is as one whose field is None.
-    told = sorted({name for row in rows for name in row} - {"file", "line"})
+    given = sorted({name for row in rows for name in row} - {"file", "line"})
     for row in rows:
-        content = tuple(map(row.get, told))
+        content = tuple(map(row.get, given))
         if content in seen:
             continue
         seen.add(content)

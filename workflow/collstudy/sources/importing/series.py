@@ -93,8 +93,8 @@ class Launches:
         starts = np.flatnonzero(np.r_[True, key[1:] != key[:-1]])
         values = np.full((len(present), len(cells)), np.nan)
         values.ravel()[key[starts]] = reduce(self.us[order], starts, np.diff(np.r_[starts, len(key)]))
-        told = np.unravel_index(cells, shape)
-        named = np.column_stack([values[index] for (values, _), index in zip(axes, told, strict=True)])
+        indices = np.unravel_index(cells, shape)
+        named = np.column_stack([values[index] for (values, _), index in zip(axes, indices, strict=True)])
         return Table([self.names[index] for index in present], named, values.T)
 
 

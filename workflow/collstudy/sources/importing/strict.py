@@ -40,7 +40,7 @@ class Problems:
         self.counts[reason] = self.counts.get(reason, 0) + count
         self.first.setdefault(reason, where)
 
-    def told(self) -> dict[str, int]:
+    def counted(self) -> dict[str, int]:
         """Reason with its first place -> how often."""
         return {
             text + (f" (first: {self.first[text]})" if self.first[text] else ""): count
