@@ -69,22 +69,23 @@ judge_guidelines <- function(results) {
   bind_rows(composed, judge_monotony(cells)) |> mutate(ratio = .data$latency_us / .data$bound_us)
 }
 
+# Without dplyr's verbs, whose cost by call would be most of the time.
 judge_composition <- function(cells, parts) {
-  known <- filter(cells, !is.na(.data$slowest_us))
-  whole <- filter(known, .data$collective == parts$collective[1]) |>
-    mutate(guideline = parts$guideline[1], latency_us = .data$slowest_us, bound_us = 0) |>
-    select(all_of(c(guideline_place, "guideline", "collective", "size_bytes", "latency_us", "bound_us")))
+  known <- cells[!is.na(cells$slowest_us), ]
+  whole <- known[known$collective == parts$collective[1], c(guideline_place, "collective", "size_bytes", "slowest_us")]
+  names(whole)[names(whole) == "slowest_us"] <- "latency_us"
+  whole$guideline <- rep(parts$guideline[1], nrow(whole))
+  whole$bound_us <- rep(0, nrow(whole))
   for (i in seq_len(nrow(parts))) {
-    part <- filter(known, .data$collective == parts$part[i]) |>
-      select(all_of(guideline_place), part_bytes = "size_bytes", part_us = "slowest_us")
-    whole <- inner_join(whole, part, by = guideline_place, relationship = "many-to-many", na_matches = "na") |>
-      mutate(needed = pmax(ceiling(.data$size_bytes * .data$processes^parts$power[i]), 1)) |>
-      filter(.data$part_bytes >= .data$needed, .data$part_bytes <= 2 * .data$needed) |>
-      arrange(.data$part_bytes) |>
-      distinct(across(all_of(c(guideline_place, "size_bytes"))), .keep_all = TRUE) |>
-      arrange(.data$size_bytes) |>
-      mutate(bound_us = .data$bound_us + .data$part_us) |>
-      select(-"part_bytes", -"part_us", -"needed")
+    part <- known[known$collective == parts$part[i], c(guideline_place, "size_bytes", "slowest_us")]
+    names(part) <- c(guideline_place, "part_bytes", "part_us")
+    found <- inner_join(whole, part, by = guideline_place, relationship = "many-to-many")
+    needed <- pmax(ceiling(found$size_bytes * found$processes^parts$power[i]), 1)
+    found <- found[found$part_bytes >= needed & found$part_bytes <= 2 * needed, ]
+    found <- found[order(found$part_bytes), ]
+    found <- found[!duplicated(found[c(guideline_place, "size_bytes")]), ]
+    found$bound_us <- found$bound_us + found$part_us
+    whole <- found[order(found$size_bytes), names(whole)]
   }
   whole
 }
@@ -127,11 +128,11 @@ summarise_guidelines <- function(judged) {
 
 tables_guidelines <- function(results) {
   list(listed("guidelines", "violations", summarise_guidelines(judge_guidelines(results)), paste(
-    "Performance guidelines [@traff2010; @hunold2018] that the library's default violates, by machine: the share of the",
-    "cells in which it is more than 5 % slower than the composition (or than a larger message), by how much there",
-    "(geometric mean), and the worst cell. Cells are those whose parts were all measured in the same study, mapping and",
-    "ranks. Compositions are judged by the slowest rank's time, message sizes by the latency of the study. A guideline",
-    "without a line could not be judged on the machine."
+    "Performance guidelines [@traff2010; @hunold2018] that the library's default violates, by machine: the share of",
+    "the cells in which it is more than 5 % slower than the composition (or than a larger message), by how much there",
+    "(geometric mean), and the worst cell. Cells are those whose parts were all measured in the same study, mapping",
+    "and ranks. Compositions are judged by the slowest rank's time, message sizes by the latency of the study. A",
+    "guideline without a line could not be judged on the machine."
   )))
 }
 

@@ -40,7 +40,8 @@ test_that("sizes of parts are those of the benchmark: of one rank, or of the who
 
 test_that("a part may be padded to the next measured size, up to twice", {
   rows <- dplyr::bind_rows(
-    cells_of(list(gather = c(1, 1, 1)), sizes = c(3, 6, 40)), cells_of(list(allgather = c(5, 7, 9)), sizes = c(4, 8, 100))
+    cells_of(list(gather = c(1, 1, 1)), sizes = c(3, 6, 40)),
+    cells_of(list(allgather = c(5, 7, 9)), sizes = c(4, 8, 100))
   )
   found <- of(judged(rows), "gather <= allgather")
   expect_equal(found$size_bytes, c(3, 6))
@@ -93,7 +94,7 @@ test_that("where nothing is violated there is no worst cell", {
 test_that("sentences and the table name violations, and guidelines that no study could judge are named", {
   rows <- cells_of(list(allreduce = c(5, 10, 30), reduce = c(2, 4, 10), bcast = c(3, 4, 10)))
   told <- describe_guidelines(list(rows = dplyr::mutate(rows, source = NA, flag = NA)))
-  expect_match(told, "a, allreduce: the default violates .allreduce <= reduce \\+ bcast. in 67 % of 3 cells", all = FALSE)
+  expect_match(told, "a, allreduce: the default violates .allreduce <= reduce \\+ bcast. in 67 % of 3", all = FALSE)
   expect_match(told, "Not judged on any machine.*allgather <= gather \\+ bcast", all = FALSE)
   expect_no_match(told, "Not judged.*allreduce <= reduce \\+ bcast")
   table <- tables_guidelines(list(rows = dplyr::mutate(rows, source = NA, flag = NA)))[[1]]
