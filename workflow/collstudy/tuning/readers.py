@@ -472,6 +472,15 @@ def read_openmpi_json(path: Path, found: Located, known: Known) -> TuningFile:
 def _json_scope(collective: str, scope: Located, known: Known, faults: list[Fault]) -> Iterator[FileRule]:
     ignored = "Open MPI ignores the whole file"
     ranks = _json_span(scope, "comm_size_min", "comm_size_max", collective, faults)
+    if "comm_size_max" in scope and (ranks.high is None or ranks.high >= 2**31):
+        faults.append(
+            Fault(
+                scope.line,
+                f"{collective}: Open MPI keeps comm_size_max {scope['comm_size_max']} in 32 bits, as a number below 0: "
+                "these rules never apply; leave the key out",
+            )
+        )
+        return
     _unknown_keys(scope, {"comm_size_min", "comm_size_max", "comm_rank_distribution", "rules"}, faults)
     where = scope.get("comm_rank_distribution", "any")
     if where not in ("any", "one-per-node", "single-node"):
