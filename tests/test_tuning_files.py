@@ -152,8 +152,8 @@ def test_counts_that_do_not_fit_are_told_where_the_numbers_come_to_an_end(tmp_pa
     assert [line for line, text in faults(tmp_path, another) if "3 communicator sizes are announced, 2 follow" in text]
     # The last list is short: the file is not cut off if others are short too, which shows how it was written.
     both = GOOD.replace("2\n0 6 0 0", "3\n0 6 0 0").replace("2\n0 4 0 0\n", "3\n0 4 0 0\n")
-    assert [line for line, text in faults(tmp_path, both) if "3 message sizes" in text] == [6]
-    assert "the file ends where a message size is to follow" in faults(tmp_path, both)[-1][1]
+    assert [line for line, text in faults(tmp_path, both) if "3 message sizes" in text] == [6, 21]
+    assert len(read(written(tmp_path, both), known()).of("allgather")) == 4
 
 
 def test_a_file_may_have_its_numbers_in_any_lines(tmp_path):
@@ -282,6 +282,15 @@ def test_json_rules_as_open_mpis_reader_takes_them(tmp_path, capsys):
     assert "no rule" in explained(capsys, path, "--ranks", "4", "--size", "1", "--nodes", "2", status=1)
 
 
+def test_no_limit_of_ranks_is_a_key_that_is_left_out(tmp_path):
+    """Open MPI keeps "inf" as -1 there, so that the rules never apply; for bytes it is right."""
+    text = '{"collectives": {"bcast": [{"comm_size_max": "inf", "rules": [{"msg_size_max": "inf", "alg": 1}]}]}}'
+    found = read(written(tmp_path, text), known())
+    assert not found.rules and "never apply; leave the key out" in found.faults[0].text
+    assert len(read(written(tmp_path, text.replace('"comm_size_max": "inf", ', "")), known()).rules) == 1
+    assert "comm_size_max" not in converted(tmp_path, "1\n7\n1\n2\n1\n0 1 0 0\n", "openmpi-json").text
+
+
 def test_a_collective_by_the_name_of_the_schema_is_not_read_by_open_mpi(tmp_path):
     """The schema calls it reducescatter, the reader reduce_scatter; with another name it ignores the file."""
     found = read(written(tmp_path, '{"collectives": {"reducescatter": [{"rules": [{"alg": 1}]}]}}'), known())
@@ -397,8 +406,9 @@ def json_says(text: str, collective: str, ranks: int, size: int) -> list[int]:
     assert set(document["collectives"]) <= set(rules.COLLTYPES)
     for scope in document["collectives"].get(collective, []):
         assert set(scope) <= {"comm_size_min", "comm_size_max", "comm_rank_distribution", "rules"}
-        high = scope.get("comm_size_max", "inf")
-        if not scope.get("comm_size_min", 0) <= ranks <= infinite.get(high, high):
+        # "inf" is the largest 64-bit number, which its 32-bit field holds as -1.
+        high = scope.get("comm_size_max", 2**31 - 1)
+        if not scope.get("comm_size_min", 0) <= ranks <= (-1 if high == "inf" else high):
             continue
         for rule in scope["rules"]:
             assert set(rule) <= {"msg_size_min", "msg_size_max", "alg", "faninout", "seg_size", "reqs"}

@@ -36,7 +36,9 @@ parts_of <- function(study) {
       placement = "Two host files, one tree"
     )),
     pipelining = named(c(allreduce = "Allreduce", bcast = "Broadcast", reduce_scatter = "Reduce-scatter")),
-    atlas = named(c(atlas = "Regret of the default on all machines")),
+    atlas = named(c(
+      atlas = "Regret of the default on all machines", guidelines = "Where a collective is slower than its parts"
+    )),
     mapping = named(c(mapping = "Which mapping is best")),
     accuracy = named(c(accuracy = "Accuracy of the simulation")),
     ladder = list(part(

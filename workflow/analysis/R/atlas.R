@@ -182,7 +182,7 @@ tables_atlas <- function(results) {
       "means over the best algorithm of the machine: of the other machine's winner, and of the default."
     ))
   )
-  c(made, tables_of_gathered(results))
+  c(made, tables_guidelines(results), tables_of_gathered(results))
 }
 
 #' The default's regret on every machine, one line for each collective

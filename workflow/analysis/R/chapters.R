@@ -14,7 +14,9 @@ own_chapter <- function(results) {
   switch(results$study$chapter %||% "",
     atlas = list(
       tables = tables_atlas, figures = figures_atlas, answer = describe_atlas_answer,
-      sentences = function(results) said("atlas", describe_atlas(results))
+      sentences = function(results) {
+        bind_rows(said("atlas", describe_atlas(results)), said("guidelines", describe_guidelines(results)))
+      }
     ),
     topology = list(
       tables = tables_topology, figures = figures_topology, answer = describe_topology_answer,

@@ -256,10 +256,10 @@ def _classic_counts(
     found: list[tuple[int, int, list[FileRule]]] = []
     while True:
         # A collective has four lines with one number before its first rule, a communicator size two.
-        another = numbers.single == 2 if found and numbers.by_lines else len(found) < announced
-        if numbers.by_lines and numbers.single == 1:
-            another = len(found) < announced
-        if not another or (numbers.by_lines and not numbers.left and found):
+        another = len(found) < announced
+        if numbers.by_lines and found and numbers.single != 1:
+            another = numbers.single == 2 or _cut_off(numbers, len(found) < announced, faults)
+        if not another:
             break
         at, ranks = numbers.next("a communicator size")
         if ranks < 0:
@@ -288,6 +288,11 @@ def _classic_counts(
         rules += [replace(rule, ranks=span) for rule in own if not span.empty]
 
 
+def _cut_off(numbers: _Numbers, lacking: bool, faults: list[Fault]) -> bool:
+    """Whether the file ends in the middle: numbers are lacking at its end, and no count before was wrong."""
+    return lacking and not numbers.left and not faults
+
+
 #: What a wrong count means.
 MISREAD = "Open MPI takes numbers whatever the lines are, so it misreads all that follows, or ignores the file"
 
@@ -310,8 +315,10 @@ def _classic_sizes(
 ) -> list[FileRule]:
     line, announced = numbers.next("the number of message sizes")
     found: list[tuple[int, list[int]]] = []
-    while (numbers.at_rule if numbers.by_lines else len(found) < announced) or (
-        len(found) < announced and numbers.by_lines and not numbers.left
+    while (
+        numbers.at_rule or _cut_off(numbers, len(found) < announced, faults)
+        if numbers.by_lines
+        else len(found) < announced
     ):
         at, size = numbers.next("a message size")
         values = [size, *(numbers.next("an algorithm, a fan-out and a segment size")[1] for _ in range(3))]
@@ -465,6 +472,15 @@ def read_openmpi_json(path: Path, found: Located, known: Known) -> TuningFile:
 def _json_scope(collective: str, scope: Located, known: Known, faults: list[Fault]) -> Iterator[FileRule]:
     ignored = "Open MPI ignores the whole file"
     ranks = _json_span(scope, "comm_size_min", "comm_size_max", collective, faults)
+    if "comm_size_max" in scope and (ranks.high is None or ranks.high >= 2**31):
+        faults.append(
+            Fault(
+                scope.line,
+                f"{collective}: Open MPI keeps comm_size_max {scope['comm_size_max']} in 32 bits, as a number below 0: "
+                "these rules never apply; leave the key out",
+            )
+        )
+        return
     _unknown_keys(scope, {"comm_size_min", "comm_size_max", "comm_rank_distribution", "rules"}, faults)
     where = scope.get("comm_rank_distribution", "any")
     if where not in ("any", "one-per-node", "single-node"):

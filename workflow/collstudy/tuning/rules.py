@@ -348,7 +348,8 @@ def openmpi_json(placement: Placement, catalogue: Catalogue, numbers: dict[str, 
             entry["msg_size_max"] = "inf" if after is None else first_byte(collective, after, count) - 1
             entry["alg"] = number
             entry |= {key: value for key, value in zip(JSON_PARAMETERS, parameters, strict=True) if value}
-            scope = {"comm_size_min": count, "comm_size_max": "inf" if last is None else last, "rules": []}
+            # Its reader keeps "inf" as -1 in an int: without the key there is no limit.
+            scope = {"comm_size_min": count, **({} if last is None else {"comm_size_max": last}), "rules": []}
             scopes.setdefault(count, scope)["rules"].append(entry)
         if scopes:
             collectives[collective] = list(scopes.values())

@@ -54,7 +54,8 @@ test_that("the chapter has tables, a figure and sentences that name the machines
   folder <- tempfile()
   write_analysis(results, folder)
   expect_true(all(file.exists(file.path(folder, c(
-    "tables/atlas-default.csv", "tables/atlas-one-rule.csv", "tables/atlas-agreement.csv", "figures/atlas-default.svg"
+    "tables/atlas-default.csv", "tables/atlas-one-rule.csv", "tables/atlas-agreement.csv",
+    "tables/guidelines-violations.csv", "figures/atlas-default.svg"
   )))))
   told <- readr::read_csv(file.path(folder, "sentences.csv"), show_col_types = FALSE)
   expect_match(told$text[told$section == "answer"], "^a: the default is slower", all = FALSE)
