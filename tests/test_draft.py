@@ -40,6 +40,74 @@ def test_new_leaves_what_is_there(folder, capsys):
     assert "cannot be called" in capsys.readouterr().err
 
 
+TRACED = """
+title: Traced
+question: Does it work?
+machine: this-machine
+applications:
+  - {name: one, label: One, command: "true", ranks: 4}
+  - {name: other, label: Other, command: "true", ranks: 4}
+chapter: congestion
+"""
+ACCOUNT = """application,ranks,communicators,operation,size_bytes,operations,gain_pct
+One,4,1,bcast,4096,3,0.5
+One,4,1,allreduce,8,10,2
+One,2,2,allreduce,64,10,1
+One,4,1,barrier,0,1,0.3
+One,4,1,scatterv,4096,1,9
+One,4,1,gather,64,1,0.001
+Other,4,1,alltoall,16,1,7
+"""
+
+
+@pytest.fixture
+def traced(folder, tmp_path, monkeypatch) -> list[str]:
+    """A study with an account of its applications; the arguments that name it."""
+    levels = (Level("node", 1), Level("socket", 1), Level("core", 4))
+    monkeypatch.setattr(config, "local_levels", lambda: levels)
+    (folder / "traced.yaml").write_text(TRACED, encoding="utf-8")
+    tables = tmp_path / "results" / "traced" / "tables"
+    tables.mkdir(parents=True)
+    (tables / "account-cells.csv").write_text(ACCOUNT, encoding="utf-8")
+    return ["--results", str(tmp_path / "results"), "new", "drafted", "--cells-of", "traced"]
+
+
+def test_new_drafts_the_cells_of_an_application_most_to_gain_first(traced):
+    assert main([*traced, "--application", "one", "--budget", "2.5"]) == 0
+    study = Project().configuration.study("drafted")
+    # No benchmark calls scatterv, and gather is not worth the time.
+    assert [(sweep.collective, sweep.processes) for sweep in study.sweeps] == [
+        ("allreduce", (2, 4)), ("bcast", (4,)), ("barrier", (4,)),
+    ]  # fmt: skip
+    assert [sweep.sizes and sweep.sizes[:2] for sweep in study.sweeps] == [(8, 128), (4096, 8192), None]
+    assert {"default", "recursive_doubling", "ring"} <= {choice.name for choice in study.sweeps[0].algorithms}
+    assert "tuning" in study.analysis and study.source.sampling.budget_node_minutes == 2.5
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "study traced has several applications: choose one with --application; known: one, other"),
+        (["--application", "two"], "study traced has no application 'two'; known: one, other"),
+        (["--cells-of", "this-machine"], "study this-machine traces no applications"),
+    ],
+)
+def test_cells_that_cannot_be_drafted_are_explained(traced, capsys, words, message):
+    assert main([*traced, *words]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_cells_need_an_account_with_something_to_gain(traced, tmp_path, capsys):
+    path = tmp_path / "results" / "traced" / "tables" / "account-cells.csv"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([lines[0], lines[5]]))
+    assert main([*traced, "--application", "one"]) == 2
+    assert "One calls no collective that can be measured and has algorithms to choose from" in capsys.readouterr().err
+    path.unlink()
+    assert main([*traced, "--application", "one"]) == 2
+    assert "no account of One: ./study run traced makes it" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("cores", "ranks"), [(1, (2,)), (2, (2,)), (4, (2, 4)), (6, (2, 4, 6)), (16, (2, 4, 8, 16))])
 def test_cores_are_always_among_the_ranks(cores, ranks):
     assert expand_ranks({"from": 2, "to": "cores", "factor": 2}, cores, "here") == ranks

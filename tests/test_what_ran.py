@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from collstudy.launch.openmpi import library, winning_component
 from collstudy.launch.toolchain import installed, mpi_environment, mpis, version_of
+from collstudy.tuning.check import AS_NODE, emulates_nodes
 from conftest import ROOT
 
 TESTS = Path(__file__).resolve().parent
@@ -127,6 +128,23 @@ def test_without_tuned_the_functions_of_basic_run(program: Path, tmp_path: Path,
     world = "MPI_COMM_WORLD of 2 ranks"
     assert of(rows, "bcast") == [(world, "basic", "basic_linear", "call")]
     assert of(rows, "allreduce") == [("2 communicators of 1 rank", "self", "allreduce_intra", "table")]
+
+
+def test_on_two_nodes_han_runs_algorithms_on_parts_of_the_communicator(program: Path, tmp_path: Path) -> None:
+    if not emulates_nodes(library()):
+        pytest.skip("namespaces are not permitted")
+    agent = tmp_path / AS_NODE.name
+    agent.symlink_to(AS_NODE)
+    nodes = ["--prtemca", "plm_ssh_agent", agent, "--host", "nodea:2,nodeb:2", "--map-by", "slot", "--bind-to", "none"]
+    done, rows = what_ran(tmp_path, library().mpirun, *nodes, "-n", "4", program)
+    assert done.returncode == 0, done.stdout + done.stderr
+    # One rank of each node is in both parts, between nodes and within its own; the first call also finds the nodes.
+    later = [row for row in rows if row["collective"] == "bcast" and row["calls"] == "2"]
+    assert {(row["component"], row["algorithm"]) for row in later} == {
+        ("han", "bintree + bintree on 2 of 4 ranks"), ("han", "bintree on 2 of 4 ranks"),
+    }  # fmt: skip
+    # With one rank on each node han gives up and leaves the call to tuned, which calls one algorithm.
+    assert of(rows, "allreduce") == [("2 communicators of 2 ranks", "tuned", "recursivedoubling", "call")]
 
 
 def test_a_rank_that_dies_leaves_what_it_did(program: Path, tmp_path: Path) -> None:

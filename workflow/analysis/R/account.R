@@ -46,6 +46,10 @@ covered <- function(start, end) {
   sum(pmax(0, end[order] - pmax(start, before)))
 }
 
+label_class <- function(size_bytes) {
+  ifelse(size_bytes == 0, "no data", paste(label_bytes(size_bytes), "to", label_bytes(2 * size_bytes)))
+}
+
 run_us <- function(trace) trace$about$trace$seconds * 1e6
 
 #' The account of an application: its collectives, and what each could gain
@@ -117,7 +121,7 @@ plot_account <- function(found) {
     ungroup() |>
     mutate(
       application = factor(.data$application, unique(found$application)),
-      cell = paste0(.data$operation, ", ", label_bytes(.data$size_bytes), ", ", .data$ranks, " ranks"),
+      cell = paste0(.data$operation, ", ", label_class(.data$size_bytes), ", ", .data$ranks, " ranks"),
       cell = factor(.data$cell, rev(unique(.data$cell)))
     ) |>
     pivot_longer(c("waiting_pct", "transfer_pct"), names_to = "kind", values_to = "pct") |>
@@ -156,8 +160,7 @@ describe_accounts <- function(results) {
       " waiting for the last rank to arrive and ", format_pct(sum(rows$transfer_pct)), " in the transfer. ",
       "Perfect collectives would save at most ", format_pct(most), " of the run time, most of it (",
       format_pct(first$gain_pct), ") in ", first$operation, " of ",
-      if (first$size_bytes > 0) paste(label_bytes(first$size_bytes), "or more (less than twice as much)") else "no data",
-      " on ", first$ranks, " ranks."
+      label_class(first$size_bytes), " on ", first$ranks, " ranks."
     )
   }))
 }

@@ -1,15 +1,16 @@
-"""The command new: a study of one's own to begin with, and the text of its chapter."""
+"""The command new: a study of one's own to begin with, and the text of its chapter; or the study of an application's cells."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
-from collstudy.base.errors import StudyError
-from collstudy.base.files import write_atomically
+from collstudy.base.errors import StudyError, allowed
+from collstudy.base.files import read_csv, write_atomically
 from collstudy.cli.commands import add
 from collstudy.project.studies import Project
-from collstudy.study.names import check_name
+from collstudy.study.config import Catalogue
+from collstudy.study.names import IMPORTED_ONLY, check_name
 
 STUDY = """\
 # config/README.md explains every key. `./study run NAME -- --dry-run` says how many cells this is, and how long it takes.
@@ -37,6 +38,23 @@ sweeps:
 # analysis:
 #   tuning: {}
 """
+#: The study of an application's cells.
+CELLS = """\
+# Drafted from the account of APPLICATION in results/STUDY/tables/account-cells.csv.
+title: "Collectives of APPLICATION"
+question: >-
+  Which algorithms should the collectives that APPLICATION calls use, at its numbers of ranks and message sizes?
+machine: MACHINE
+launches: {min: 5, max: 10, ci_width_pct: 5}
+SAMPLING# The collectives with most to gain first. Ranks of a communicator are placed on the first cores.
+sweeps:
+SWEEPS# Decide by size and number of processes, write tuning files, and verify them on fresh launches.
+analysis:
+  tuning: {}
+chapter: tuning
+"""
+#: Collectives with less than this share of what all could gain are left out.
+LITTLE_PCT = 1
 TEXT = """\
 ---
 # below: the generated chapter follows this text. none: this text is the chapter.
@@ -67,15 +85,29 @@ def add_commands(commands: Any) -> None:
     """Add it."""
     drafting = add(commands, "new", new, "a study of your own to begin with: its YAML, and the text of its chapter")
     drafting.add_argument("name")
+    drafting.add_argument(
+        "--cells-of", metavar="STUDY", help="measure just the collectives that an application of this study calls"
+    )
+    drafting.add_argument("--application", help="its name, if the study has several")
+    drafting.add_argument(
+        "--budget", type=float, metavar="MINUTES", help="node-minutes: the cells are sampled within it"
+    )
 
 
 def new(arguments: argparse.Namespace) -> None:
-    """Write config/studies/NAME.yaml and NAME.qmd with comments; files that are there are left alone."""
+    """Write config/studies/NAME.yaml and NAME.qmd with comments; files that are there are left alone.
+
+    With --cells-of the study has the collectives, numbers of ranks and message sizes of an application that was traced,
+    with all algorithms; it decides, writes tuning files and verifies them.
+    """
     name = arguments.name
     check_name(name, "a study")
     project = Project(results=arguments.results)
     folder = project.configuration.folder / "studies"
     files = {folder / f"{name}.yaml": STUDY, folder / f"{name}.qmd": TEXT}
+    if arguments.cells_of:
+        text = cells_of(project, arguments.cells_of, arguments.application, arguments.budget)
+        files = {folder / f"{name}.yaml": text}
     there = [str(path) for path in files if path.exists()]
     if there:
         raise StudyError(f"{' and '.join(there)}: there already; choose another name")
@@ -84,3 +116,61 @@ def new(arguments: argparse.Namespace) -> None:
         print(path)
     project.source(name)  # what is drafted can be read
     print(f"edit them, then: ./study run {name} -- --dry-run; ./study run {name}")
+
+
+def cells_of(project: Project, name: str, application: str | None, budget: float | None) -> str:
+    """The YAML of a study of the cells of a traced application. Raises StudyError if there is no account, or nothing to gain."""
+    study = project.study(name)
+    described = {entry.name: entry for entry in getattr(study.source, "applications", ())}
+    if not described:
+        raise StudyError(f"study {name} traces no applications")
+    if application is None and len(described) > 1:
+        raise StudyError(f"study {name} has several applications: choose one with --application" + allowed(described))
+    if application is not None and application not in described:
+        raise StudyError(f"study {name} has no application {application!r}" + allowed(described))
+    label = described[application or next(iter(described))].label
+    path = project.folder(name) / "tables" / "account-cells.csv"
+    rows = [row for row in read_csv(path) if row["application"] == label]
+    if not rows:
+        raise StudyError(
+            f"{path}: no account of {label}: ./study run {name} makes it, where each rank has a core of its own"
+        )
+    sweeps = sweeps_of(rows, project.configuration.catalogue)
+    if not sweeps:
+        raise StudyError(f"{path}: {label} calls no collective that can be measured and has algorithms to choose from")
+    sampling = (
+        f"sampling: {{rounds: 8, first_pct: 10, round_pct: 10, budget_node_minutes: {budget:g}}}\n" if budget else ""
+    )
+    parts = {"APPLICATION": label.replace('"', "'"), "STUDY": name, "MACHINE": study.machine.name}
+    text = CELLS
+    for key, value in parts.items():
+        text = text.replace(key, value)
+    return text.replace("SAMPLING", sampling).replace("SWEEPS", "".join(sweeps))
+
+
+def sweeps_of(rows: list[dict[str, str]], catalogue: Catalogue) -> list[str]:
+    """The sweeps of an account's rows, most to gain first: each collective at its numbers of ranks, from its smallest to its
+    largest message size, with all algorithms of Open MPI.
+    """
+    gains: dict[str, float] = {}
+    for row in rows:
+        gains[row["operation"]] = gains.get(row["operation"], 0) + float(row["gain_pct"])
+    sweeps = []
+    for collective, gain in sorted(gains.items(), key=lambda item: -item[1]):
+        entries = catalogue.algorithms.get(collective, {})
+        algorithms = ["default", *(key for key, entry in entries.items() if "openmpi" in entry)]
+        mine = [row for row in rows if row["operation"] == collective]
+        sizes = [int(row["size_bytes"]) for row in mine if int(row["size_bytes"]) > 0]
+        if len(algorithms) == 1 or collective in IMPORTED_ONLY or gain < LITTLE_PCT / 100 * sum(gains.values()):
+            continue
+        if not sizes and collective != "barrier":
+            continue
+        ranks = sorted({int(row["ranks"]) for row in mine})
+        # A class of sizes ends at twice its smallest.
+        span = f"    sizes: {{from: {min(sizes)}, to: {2 * max(sizes)}}}\n" if sizes else ""
+        sweeps.append(
+            f"  # at most {gain:.2g} % of the run time\n"
+            f"  - collective: {collective}\n    algorithms: [{', '.join(algorithms)}]\n    mappings: [core]\n"
+            f"    processes: {ranks}\n{span}    iterations: 200\n    warmup: 20\n"
+        )
+    return sweeps

@@ -21,7 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TEXTS = 4096, TEXT_BYTES = 512, STEPS_BYTES = 384 };
+enum { TEXTS = 4096, TEXT_BYTES = 512, STEPS_BYTES = 2048, OUTER = 32 };
 
 static bool asked;
 static char *texts[TEXTS];
@@ -56,6 +56,12 @@ void ran_open(void) {
 static _Thread_local char steps[STEPS_BYTES];
 static _Thread_local size_t used;
 static _Thread_local int inside;
+/* Those that are in no other one: their texts, and the communicators on which they ran. */
+static _Thread_local struct Outer {
+    size_t start, end;
+    long comm;
+} outer[OUTER];
+static _Thread_local int outers;
 
 static void add(const char *text) {
     size_t length = strlen(text);
@@ -65,9 +71,11 @@ static void add(const char *text) {
     used += length;
 }
 
-static void step_begin(const char *name, const char *format, int first, int second) {
+static void step_begin(const char *name, long comm, const char *format, int first, int second) {
     char text[128];
-    if (used > 0 && steps[used - 1] != '(')
+    if (inside == 0 && outers < OUTER)
+        outer[outers] = (struct Outer){.start = used, .comm = comm};
+    else if (used > 0 && steps[used - 1] != '(')
         add("+");
     add(name);
     snprintf(text, sizeof text, format, first, second);
@@ -82,6 +90,8 @@ static void step_end(void) {
         steps[--used] = '\0';
     else
         add(")");
+    if (inside == 0 && outers < OUTER)
+        outer[outers++].end = used;
 }
 
 #define P2 long a, long b
@@ -99,92 +109,93 @@ static void step_end(void) {
 #define A10 A9, j
 #define A11 A10, k
 
-/* An algorithm with so many arguments; FORMAT shows the two numbers. */
-#define ALGORITHM_WITH(NAME, COUNT, FORMAT, FIRST, SECOND)                                                             \
+/* An algorithm with so many arguments, COMM its communicator; FORMAT shows the two numbers. */
+#define ALGORITHM_WITH(NAME, COUNT, COMM, FORMAT, FIRST, SECOND)                                                       \
     __attribute__((visibility("default"))) int ompi_coll_base_##NAME(P##COUNT) {                                       \
         static int (*real)(P##COUNT);                                                                                  \
         if (!real)                                                                                                     \
             *(void **)&real = dlsym(RTLD_NEXT, "ompi_coll_base_" #NAME);                                               \
         if (!asked)                                                                                                    \
             return real(A##COUNT);                                                                                     \
-        step_begin(#NAME, FORMAT, (int)(FIRST), (int)(SECOND));                                                        \
+        step_begin(#NAME, COMM, FORMAT, (int)(FIRST), (int)(SECOND));                                                  \
         int code = real(A##COUNT);                                                                                     \
         step_end();                                                                                                    \
         return code;                                                                                                   \
     }
-#define ALGORITHM(NAME, COUNT) ALGORITHM_WITH(NAME, COUNT, "%.0d%.0d", 0, 0)
-#define SEGMENTED(NAME, COUNT, SEGMENT) ALGORITHM_WITH(NAME, COUNT, "[segment %d]%.0d", SEGMENT, 0)
+#define ALGORITHM(NAME, COUNT, COMM) ALGORITHM_WITH(NAME, COUNT, COMM, "%.0d%.0d", 0, 0)
+#define SEGMENTED(NAME, COUNT, COMM, SEGMENT) ALGORITHM_WITH(NAME, COUNT, COMM, "[segment %d]%.0d", SEGMENT, 0)
 
-ALGORITHM(allgather_intra_bruck, 8)
-ALGORITHM(allgather_intra_recursivedoubling, 8)
-ALGORITHM(allgather_intra_sparbit, 8)
-ALGORITHM(allgather_intra_ring, 8)
-ALGORITHM(allgather_intra_neighborexchange, 8)
-ALGORITHM(allgather_intra_basic_linear, 8)
-ALGORITHM(allgather_intra_two_procs, 8)
-ALGORITHM(allgatherv_intra_bruck, 9)
-ALGORITHM(allgatherv_intra_sparbit, 9)
-ALGORITHM(allgatherv_intra_ring, 9)
-ALGORITHM(allgatherv_intra_neighborexchange, 9)
-ALGORITHM(allgatherv_intra_basic_default, 9)
-ALGORITHM(allgatherv_intra_two_procs, 9)
-ALGORITHM(allreduce_intra_nonoverlapping, 7)
-ALGORITHM(allreduce_intra_recursivedoubling, 7)
-ALGORITHM(allreduce_intra_ring, 7)
-SEGMENTED(allreduce_intra_ring_segmented, 8, h)
-ALGORITHM(allreduce_intra_basic_linear, 7)
-ALGORITHM(allreduce_intra_redscat_allgather, 7)
-ALGORITHM(alltoall_intra_pairwise, 8)
-ALGORITHM(alltoall_intra_bruck, 8)
-ALGORITHM(alltoall_intra_basic_linear, 8)
-ALGORITHM_WITH(alltoall_intra_linear_sync, 9, "[requests %d]%.0d", i, 0)
-ALGORITHM(alltoall_intra_two_procs, 8)
-ALGORITHM(alltoallv_intra_pairwise, 10)
-ALGORITHM(alltoallv_intra_basic_linear, 10)
-ALGORITHM(barrier_intra_doublering, 2)
-ALGORITHM(barrier_intra_recursivedoubling, 2)
-ALGORITHM(barrier_intra_bruck, 2)
-ALGORITHM(barrier_intra_two_procs, 2)
-ALGORITHM(barrier_intra_tree, 2)
-ALGORITHM(barrier_intra_basic_linear, 2)
-ALGORITHM(bcast_intra_basic_linear, 6)
-ALGORITHM_WITH(bcast_intra_chain, 8, "[segment %d, fan-out %d]", g, h)
-SEGMENTED(bcast_intra_pipeline, 7, g)
-SEGMENTED(bcast_intra_binomial, 7, g)
-SEGMENTED(bcast_intra_bintree, 7, g)
-SEGMENTED(bcast_intra_split_bintree, 7, g)
-ALGORITHM_WITH(bcast_intra_knomial, 8, "[segment %d, radix %d]", g, h)
-SEGMENTED(bcast_intra_scatter_allgather, 7, g)
-SEGMENTED(bcast_intra_scatter_allgather_ring, 7, g)
-ALGORITHM(exscan_intra_recursivedoubling, 7)
-ALGORITHM(exscan_intra_linear, 7)
-ALGORITHM(gather_intra_basic_linear, 9)
-ALGORITHM(gather_intra_binomial, 9)
-ALGORITHM_WITH(gather_intra_linear_sync, 10, "[first segment %d]%.0d", j, 0)
-ALGORITHM(reduce_intra_basic_linear, 8)
-ALGORITHM_WITH(reduce_intra_chain, 11, "[segment %d, fan-out %d]", i, j)
-SEGMENTED(reduce_intra_pipeline, 10, i)
-SEGMENTED(reduce_intra_binary, 10, i)
-SEGMENTED(reduce_intra_binomial, 10, i)
-SEGMENTED(reduce_intra_in_order_binary, 10, i)
-ALGORITHM(reduce_intra_redscat_gather, 8)
-ALGORITHM(reduce_scatter_intra_nonoverlapping, 7)
-ALGORITHM(reduce_scatter_intra_basic_recursivehalving, 7)
-ALGORITHM(reduce_scatter_intra_ring, 7)
-ALGORITHM(reduce_scatter_intra_butterfly, 7)
-ALGORITHM(reduce_scatter_block_basic_linear, 7)
-ALGORITHM(reduce_scatter_block_intra_recursivedoubling, 7)
-ALGORITHM(reduce_scatter_block_intra_recursivehalving, 7)
-ALGORITHM(reduce_scatter_block_intra_butterfly, 7)
-ALGORITHM(scan_intra_recursivedoubling, 7)
-ALGORITHM(scan_intra_linear, 7)
-ALGORITHM(scatter_intra_basic_linear, 9)
-ALGORITHM(scatter_intra_binomial, 9)
-ALGORITHM_WITH(scatter_intra_linear_nb, 10, "[requests %d]%.0d", j, 0)
+ALGORITHM(allgather_intra_bruck, 8, g)
+ALGORITHM(allgather_intra_recursivedoubling, 8, g)
+ALGORITHM(allgather_intra_sparbit, 8, g)
+ALGORITHM(allgather_intra_ring, 8, g)
+ALGORITHM(allgather_intra_neighborexchange, 8, g)
+ALGORITHM(allgather_intra_basic_linear, 8, g)
+ALGORITHM(allgather_intra_two_procs, 8, g)
+ALGORITHM(allgatherv_intra_bruck, 9, h)
+ALGORITHM(allgatherv_intra_sparbit, 9, h)
+ALGORITHM(allgatherv_intra_ring, 9, h)
+ALGORITHM(allgatherv_intra_neighborexchange, 9, h)
+ALGORITHM(allgatherv_intra_basic_default, 9, h)
+ALGORITHM(allgatherv_intra_two_procs, 9, h)
+ALGORITHM(allreduce_intra_nonoverlapping, 7, f)
+ALGORITHM(allreduce_intra_recursivedoubling, 7, f)
+ALGORITHM(allreduce_intra_ring, 7, f)
+SEGMENTED(allreduce_intra_ring_segmented, 8, f, h)
+ALGORITHM(allreduce_intra_basic_linear, 7, f)
+ALGORITHM(allreduce_intra_redscat_allgather, 7, f)
+ALGORITHM(alltoall_intra_pairwise, 8, g)
+ALGORITHM(alltoall_intra_bruck, 8, g)
+ALGORITHM(alltoall_intra_basic_linear, 8, g)
+ALGORITHM_WITH(alltoall_intra_linear_sync, 9, g, "[requests %d]%.0d", i, 0)
+ALGORITHM(alltoall_intra_two_procs, 8, g)
+ALGORITHM(alltoallv_intra_pairwise, 10, i)
+ALGORITHM(alltoallv_intra_basic_linear, 10, i)
+ALGORITHM(barrier_intra_doublering, 2, a)
+ALGORITHM(barrier_intra_recursivedoubling, 2, a)
+ALGORITHM(barrier_intra_bruck, 2, a)
+ALGORITHM(barrier_intra_two_procs, 2, a)
+ALGORITHM(barrier_intra_tree, 2, a)
+ALGORITHM(barrier_intra_basic_linear, 2, a)
+ALGORITHM(bcast_intra_basic_linear, 6, e)
+ALGORITHM_WITH(bcast_intra_chain, 8, e, "[segment %d, fan-out %d]", g, h)
+SEGMENTED(bcast_intra_pipeline, 7, e, g)
+SEGMENTED(bcast_intra_binomial, 7, e, g)
+SEGMENTED(bcast_intra_bintree, 7, e, g)
+SEGMENTED(bcast_intra_split_bintree, 7, e, g)
+ALGORITHM_WITH(bcast_intra_knomial, 8, e, "[segment %d, radix %d]", g, h)
+SEGMENTED(bcast_intra_scatter_allgather, 7, e, g)
+SEGMENTED(bcast_intra_scatter_allgather_ring, 7, e, g)
+ALGORITHM(exscan_intra_recursivedoubling, 7, f)
+ALGORITHM(exscan_intra_linear, 7, f)
+ALGORITHM(gather_intra_basic_linear, 9, h)
+ALGORITHM(gather_intra_binomial, 9, h)
+ALGORITHM_WITH(gather_intra_linear_sync, 10, h, "[first segment %d]%.0d", j, 0)
+ALGORITHM(reduce_intra_basic_linear, 8, g)
+ALGORITHM_WITH(reduce_intra_chain, 11, g, "[segment %d, fan-out %d]", i, j)
+SEGMENTED(reduce_intra_pipeline, 10, g, i)
+SEGMENTED(reduce_intra_binary, 10, g, i)
+SEGMENTED(reduce_intra_binomial, 10, g, i)
+SEGMENTED(reduce_intra_in_order_binary, 10, g, i)
+ALGORITHM(reduce_intra_redscat_gather, 8, g)
+ALGORITHM(reduce_scatter_intra_nonoverlapping, 7, f)
+ALGORITHM(reduce_scatter_intra_basic_recursivehalving, 7, f)
+ALGORITHM(reduce_scatter_intra_ring, 7, f)
+ALGORITHM(reduce_scatter_intra_butterfly, 7, f)
+ALGORITHM(reduce_scatter_block_basic_linear, 7, f)
+ALGORITHM(reduce_scatter_block_intra_recursivedoubling, 7, f)
+ALGORITHM(reduce_scatter_block_intra_recursivehalving, 7, f)
+ALGORITHM(reduce_scatter_block_intra_butterfly, 7, f)
+ALGORITHM(scan_intra_recursivedoubling, 7, f)
+ALGORITHM(scan_intra_linear, 7, f)
+ALGORITHM(scatter_intra_basic_linear, 9, h)
+ALGORITHM(scatter_intra_binomial, 9, h)
+ALGORITHM_WITH(scatter_intra_linear_nb, 10, h, "[requests %d]%.0d", j, 0)
 
 void ran_begin(void) {
     steps[0] = '\0';
     used = 0;
+    outers = 0;
 }
 
 /* The table of a communicator -------------------------------------------------------------------------------------- */
@@ -267,8 +278,29 @@ static const Entry *table_of(MPI_Comm comm) {
     return table;
 }
 
+/* The algorithms that did the work of a call on a communicator. A component that combines communicators (coll/han)
+ * works on others than the call's, on which it only finds its nodes. coll/tuned calls one algorithm, after those of a
+ * component that tried before it and gave up. */
+static void worked(MPI_Comm comm, const char *component, char *text, size_t room) {
+    bool others = false;
+    size_t length = 0;
+    text[0] = '\0';
+    for (int i = 0; i < outers; i++)
+        others |= outer[i].comm != (long)comm;
+    for (int i = 0; i < outers; i++) {
+        bool own = outer[i].comm == (long)comm;
+        if (others ? own : strcmp(component, "tuned") == 0 && i < outers - 1)
+            continue;
+        int bytes = (int)(outer[i].end - outer[i].start);
+        length +=
+            (size_t)snprintf(text + length, room - length, "%s%.*s", length ? "+" : "", bytes, steps + outer[i].start);
+        if (length >= room)
+            return;
+    }
+}
+
 uint16_t ran_number(MPI_Comm comm, enum operation operation) {
-    char component[40] = "", text[TEXT_BYTES];
+    char component[40] = "", algorithms[STEPS_BYTES], text[TEXT_BYTES];
     const char *function = "";
     int size;
     Entry entry;
@@ -282,7 +314,9 @@ uint16_t ran_number(MPI_Comm comm, enum operation operation) {
             function = found.dli_sname;
     }
     PMPI_Comm_size(comm, &size);
-    snprintf(text, sizeof text, "%s|%s|%d|%s", component, function, size, steps);
+    worked(comm, component, algorithms, sizeof algorithms);
+    if (snprintf(text, sizeof text, "%s|%s|%d|%s", component, function, size, algorithms) >= (int)sizeof text)
+        memcpy(text + sizeof text - 4, "...", 4);
     return number_of(text);
 }
 #else
