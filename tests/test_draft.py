@@ -64,7 +64,7 @@ Other,4,1,alltoall,16,1,7
 def traced(folder, tmp_path, monkeypatch) -> list[str]:
     """A study with an account of its applications; the arguments that name it."""
     levels = (Level("node", 1), Level("socket", 1), Level("core", 4))
-    monkeypatch.setattr(config, "local_levels", lambda: levels)
+    monkeypatch.setattr(machines, "local_levels", lambda: levels)
     (folder / "traced.yaml").write_text(TRACED, encoding="utf-8")
     tables = tmp_path / "results" / "traced" / "tables"
     tables.mkdir(parents=True)

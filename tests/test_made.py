@@ -261,3 +261,12 @@ def test_the_run_summary_counts_from_the_store(checkout: Checkout) -> None:
     assert run_summary([project.source("tiny")], succeeded=False)[0] == "tiny: 4 measured"
     next((checkout.folder / "results" / "cells").rglob("*.json")).unlink()
     assert run_summary([project.source("tiny")], succeeded=False)[0] == "tiny: 3 measured, 1 missing"
+
+
+def test_the_run_summary_of_a_study_that_gathers_others(checkout: Checkout) -> None:
+    project = Project(checkout.folder / "config", checkout.folder / "results")
+    assert run_summary([project.source("atlas")], succeeded=False)[0] == "atlas: not collected"
+    gathered = checkout.folder / "results" / "atlas" / "measurements.csv"
+    gathered.parent.mkdir(parents=True)
+    gathered.write_text("study\n")
+    assert run_summary([project.source("atlas")], succeeded=False)[0] == "atlas: collected"

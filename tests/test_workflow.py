@@ -6,6 +6,7 @@ import base64
 import csv
 import html
 import json
+import logging
 import os
 import re
 import shlex
@@ -17,6 +18,8 @@ from pathlib import Path
 
 import pytest
 from conftest import TINY, Checkout
+from snakemake_interface_logger_plugins.common import LogEvent
+from snakemake_logger_plugin_collstudy import LogHandler
 
 MEASURED = "results/tiny/measurements.csv"
 
@@ -182,6 +185,30 @@ def test_a_run_by_study_says_what_failed_and_nothing_around_it(faulty: Checkout)
         "measure failed",
     ):
         assert words not in printed, printed
+
+
+def test_failed_rules_are_named_again_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
+    def record(text: str = "", **fields: object) -> logging.LogRecord:
+        return logging.makeLogRecord({"msg": text, "levelno": logging.ERROR, **fields})
+
+    def lines(*between: logging.LogRecord) -> list[str]:
+        shown = object.__new__(LogHandler)
+        shown.__post_init__()
+        job = {"jobid": 1, "rule_name": "decide_tuning", "log": ["logs/one.log"], "wildcards": {"study": "one"}}
+        error = record(event=LogEvent.JOB_ERROR, jobid=1)
+        for one in (
+            record(event=LogEvent.JOB_INFO, **job),
+            error,
+            *between,
+            record("Exiting because a job execution failed."),
+        ):
+            shown.emit(one)
+        return capsys.readouterr().err.splitlines()
+
+    said = "decide_tuning failed; its output is in logs/one.log"
+    assert lines() == ["deciding for one", said]
+    other = {"jobid": 2, "rule_name": "decide_tuning", "log": [], "wildcards": {"study": "two"}}
+    assert lines(record(event=LogEvent.JOB_INFO, **other)) == ["deciding for one", said, "deciding for two", said]
 
 
 def test_killed_and_started_again(checkout: Checkout) -> None:

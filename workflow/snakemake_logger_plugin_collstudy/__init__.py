@@ -34,7 +34,7 @@ VERDICTS = ("measure", "give_verdict")
 ITS_OWN = (
     "Using workflow specific profile", "Using profile", "Assuming unrestricted shared filesystem usage", "host:", "Building DAG",
     "Provided cores", "Rules claiming more threads", "Job stats", "Select jobs to execute", "Execute ", "Shutting down", "Complete log",
-    "Exiting because a job execution failed", "At least one job did not complete", "Nothing to be done", "SLURM run ID",
+    "At least one job did not complete", "Nothing to be done", "SLURM run ID",
     "Updating checkpoint dependencies", "Touching output file", "Trying to restart job", "Will exit after finishing",
     "RuleException", "This was a dry-run", "The run involves checkpoint jobs", "Removing output files of failed job", "Using shell",
 )  # fmt: skip
@@ -46,11 +46,14 @@ class LogHandler(LogHandlerBase):
     def __post_init__(self) -> None:
         self.done: tuple[int, int] | None = None
         self.jobs: dict[int, tuple[str, list[str]]] = {}
+        self.failed: list[str] = []
+        self.last = ""
 
     def emit(self, record: logging.LogRecord) -> None:
         """One line, or nothing."""
         text = self.line(record)
         if text:
+            self.last = text
             print(text, file=sys.stderr, flush=True)
 
     def line(self, record: logging.LogRecord) -> str:
@@ -69,8 +72,12 @@ class LogHandler(LogHandlerBase):
             if record.__dict__.get("rule_name") in VERDICTS:
                 return ""
             rule, logs = self.jobs.get(record.__dict__["jobid"], (record.__dict__.get("rule_name", "a job"), []))
-            return f"{rule} failed" + (f"; its output is in {', '.join(logs)}" if logs else "")
+            self.failed.append(f"{rule} failed" + (f"; its output is in {', '.join(logs)}" if logs else ""))
+            return self.failed[-1]
         text = record.getMessage() if record.msg else ""
+        if text.startswith("Exiting because a job execution failed"):
+            # Lines of jobs that went on may have followed.
+            return "" if self.failed == [self.last] else "\n".join(self.failed)
         if event not in (None, LogEvent.ERROR) or text.strip() == "" or text.startswith(ITS_OWN):
             return ""
         if text.startswith("WorkflowError:"):

@@ -377,6 +377,8 @@ plot_sampling <- function(results, sampling) {
 
 #' Replay the sampling of a study: `tables/sampling.csv` and `tuning/sampling.svg` (and .png)
 #'
+#' The collective is the first with message sizes that was measured with the default and another algorithm.
+#'
 #' @param results List from [read_results()].
 #' @param folder Folder `results/<study>`.
 #' @param seeds Seeds.
@@ -386,10 +388,18 @@ plot_sampling <- function(results, sampling) {
 #' write_sampling(results, tempfile(), seeds = 1:2)
 #' @export
 write_sampling <- function(results, folder = results$study$folder, seeds = 1:20) {
-  collective <- collectives_of(results, sized = TRUE)[1]
-  sampling <- summarise_sampling(results, collective, seeds)
+  # An import may lack the file with the default of a collective.
+  decidable <- function(name) length(tuning_counts(results$medians, name)) > 0
+  collective <- Find(decidable, collectives_of(results, sized = TRUE))
+  if (is.null(collective)) {
+    sampling <- tibble(collective = character())
+    picture <- ggplot() + theme_void() +
+      annotate("text", 0, 0, label = "No collective was measured with its default: there is nothing to replay.")
+  } else {
+    sampling <- summarise_sampling(results, collective, seeds)
+    picture <- plot_sampling(results, sampling)
+  }
   dir.create(file.path(folder, "tuning"), showWarnings = FALSE, recursive = TRUE)
-  picture <- plot_sampling(results, sampling)
   figures <- file.path(folder, "tuning", paste0("sampling.", c("svg", "png")))
   for (path in figures) ggsave(path, picture, width = 7, height = 4, dpi = 150)
   c(write_table(sampling, file.path(folder, "tables", "sampling.csv")), figures)

@@ -184,16 +184,18 @@ def run_summary(sources: Iterable[Source], succeeded: bool) -> list[str]:
         count = Counter(status if work else [row["status"] for row in read_csv(source.folder / "cells.csv")])
         known = ("measured", "unproved", "failed", "missing")
         text = ", ".join(f"{count[what]} {what}" for what in known if count[what])
-        lines.append(f"{source.study.name}: {text or 'not collected'}")
+        collected = (source.folder / "measurements.csv").exists()
+        # A study that gathers those of others has no cells of its own.
+        lines.append(f"{source.study.name}: {text or ('collected' if collected else 'not collected')}")
         failed += count["failed"]
-        missing += count["missing"] if work else not count
+        missing += count["missing"] if work else not collected
     if succeeded:
         return lines
     if failed and not missing:
         lines.append(f"{failed} cells failed (listed above; output in logs/measure/); all others are complete.")
         lines.append("Run the same command again to retry only these.")
     else:
-        lines.append("The run was interrupted. Measurements so far are stored; the reason is above and in logs/.")
+        lines.append("The run did not complete. Measurements so far are stored; the reason is above and in logs/.")
         lines.append("Run the same command again: it measures only what is missing (./study status shows how much).")
     return lines
 

@@ -49,3 +49,17 @@ test_that("one point is one launch; neighbouring sizes share one", {
   expect_equal(launch_of(matrix(c(1, 2, 3), 1)), 1)
   expect_equal(launch_of(rbind(c(1, 2, 3), c(1, 2, 4), c(1, 3, 5))), c(1, 1, 2))
 })
+
+test_that("the replay takes a collective that was measured with its default, or says that there is none", {
+  rows <- lawful(counts = seq(2, 24, 4), sizes = 4^(0:3))
+  scatter <- dplyr::mutate(rows[rows$collective == "bcast", ], collective = "scatter")
+  without <- dplyr::bind_rows(rows[rows$collective == "bcast" & rows$algorithm != "default", ], scatter)
+  folder <- withr::local_tempdir()
+  written <- write_sampling(read_results(make_study(without)), folder, seeds = 1:2)
+  expect_true(all(file.exists(written)))
+  expect_setequal(readr::read_csv(written[1], show_col_types = FALSE)$collective, "scatter")
+  written <- write_sampling(read_results(make_study(without[without$collective == "bcast", ])), folder, seeds = 1:2)
+  expect_true(all(file.exists(written)))
+  expect_equal(nrow(readr::read_csv(written[1], show_col_types = FALSE)), 0)
+  expect_match(paste(readLines(written[2]), collapse = ""), "nothing to replay")
+})
