@@ -104,8 +104,8 @@ front_question <- function(studies) {
   if (length(studies) == 1 && !is.null(studies[[1]]$about$question)) return(studies[[1]]$about$question)
   if (any(map_lgl(studies, function(study) !is.null(study$by_collective)))) {
     return(paste(
-      "Does an MPI library select the fastest algorithm for each collective operation by default, how much time is lost",
-      "where it does not, and what can a user do about it?"
+      "Does an MPI library select the fastest algorithm for each collective operation by default, how much time is",
+      "lost where it does not, and what can a user do about it?"
     ))
   }
   studies[[1]]$about$question %||% ""
@@ -166,7 +166,8 @@ front_extremes <- function(rows) {
     "smallest for ", say(best), ")", if (sum(many) > 1) ", among those with at least 30 cells"
   )
   by_machine <- if (length(machines) > 1) {
-    paste0("On average the default is slower by ", and_list(paste0(format_pct(loss), " on ", within_text(names(machines)))))
+    losses <- paste0(format_pct(loss), " on ", within_text(names(machines)))
+    paste0("On average the default is slower by ", and_list(losses))
   }
   sentence <- paste(c(by_machine, extremes), collapse = "; ")
   if (nzchar(sentence)) paste0(capitalised(sentence), ".")
@@ -291,8 +292,8 @@ advise_front <- function(studies, rows) {
   list(
     study = best$study,
     sentence = paste0(
-      "Replace the default by tuned rules for ", where(best), ": it takes ", format_gain(best), " longer than they do, ",
-      "over ", format_number(best$cells, 6), " cells of process counts that were not used to decide them."
+      "Replace the default by tuned rules for ", where(best), ": it takes ", format_gain(best), " longer than they do,",
+      " over ", format_number(best$cells, 6), " cells of process counts that were not used to decide them."
     ),
     others = c(
       if (nrow(others) > 0) paste0(
@@ -389,8 +390,8 @@ front_trust <- function(studies, rows) {
       " (medians). Smaller differences between algorithms are not significant."
     ),
     if (length(imported) > 0) paste0(
-      "The measurements on ", and_list(within_text(imported)), " were made by other authors, mostly with one launch per ",
-      "cell, so the variation between launches is unknown."
+      "The measurements on ", and_list(within_text(imported)), " were made by other authors, mostly with one launch ",
+      "per cell, so the variation between launches is unknown."
     ),
     if (nrow(accuracy) > 0) paste0(
       "Simulated latencies differ from measured ones by ", by_machine(accuracy, "median_abs_error_pct"), " (medians)."

@@ -29,6 +29,34 @@ test_that("a simulated study is complete and says so", {
   expect_false(any(grepl("NA|NaN|Inf", said)))
 })
 
+test_that("the first figure of every section is kept with its caption for snakemake --report", {
+  folder <- make_study(lawful(counts = c(4, 8, 16), sizes = c(1, 64)))
+  figures <- make_everything(folder)
+  main <- figures[!duplicated(figures$section), ]
+  kept <- file.path(folder, "figures", "main", paste0(main$id, ".svg"))
+  expect_setequal(list.files(file.path(folder, "figures", "main"), "svg$"), basename(kept))
+  captions <- vapply(sub("svg$", "rst", kept), function(path) paste(readLines(path), collapse = ""), "")
+  expect_equal(unname(gsub("\\\\", "", captions)), main$caption)
+})
+
+test_that("a mapping with one process count has no curve", {
+  rows <- dplyr::bind_rows(
+    lawful(counts = c(4, 8), sizes = c(1, 64)), dplyr::mutate(lawful(counts = 8, sizes = c(1, 64)), mapping = "node")
+  )
+  results <- read_results(make_study(rows))
+  figures <- figures_processes(results, "bcast", rows_to_fit(results, "bcast"))
+  expect_equal(purrr::map_chr(figures, "id"), c("bcast-processes-core", "bcast-mappings"))
+})
+
+test_that("algorithms of a barrier that are far apart have a logarithmic axis", {
+  axis <- function(slow) {
+    rows <- lawful(c(default = 1, linear = slow), counts = c(4, 8, 16), sizes = 1)
+    drawn <- ggplot2::ggplot_build(plot_processes_unsized(read_results(make_study(rows)), "barrier"))
+    drawn$layout$panel_scales_y[[1]]$trans$name
+  }
+  expect_equal(c(axis(2), axis(20)), c("identity", "log-10"))
+})
+
 test_that("one process count, several launches", {
   rows <- lawful(counts = 2)
   rows <- dplyr::bind_rows(rows, dplyr::mutate(rows, launch = 2, latency_us = latency_us * 1.05))
