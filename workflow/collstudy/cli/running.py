@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from collstudy.base.lazy import lazy
 from collstudy.cli.commands import add
 from collstudy.cli.studies import check_studies, unlock
 from collstudy.project.studies import opened
@@ -35,6 +36,9 @@ def run(arguments: argparse.Namespace) -> None:
     # These options take all words up to the next one: an option of the profile ends their lists.
     words += ["--keep-going"]
     words += arguments.words + (["--", arguments.goal] if arguments.goal else [])
+    # Snakemake loads all its plugins, and that for Slurm both of these, for a report on finished jobs.
+    for library in ("numpy", "pandas"):
+        lazy(library)
     from snakemake.cli import main as snakemake
 
     snakemake(words)
