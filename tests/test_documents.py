@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 from collstudy.base.errors import StudyError
 from collstudy.study import document
-from conftest import ROOT
+from conftest import ROOT, Checkout
 
 CONFIG = """# Comment
 studies: [a, b]
@@ -67,6 +68,17 @@ def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch
     path = tmp_path / "config.yaml"
     path.write_text(CONFIG)
     assert document.read_yaml(path, "config")["results"] == "results"
+
+
+def test_a_run_loads_no_library_that_it_does_not_use(checkout: Checkout) -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "collstudy", "run", "--plan", "--", "--dry-run"],
+        cwd=checkout.folder, capture_output=True, text=True, check=True,
+        env={**os.environ, "PYTHONPATH": str(checkout.folder / "workflow")},
+    )  # fmt: skip
+    loaded = {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+    assert "snakemake_executor_plugin_slurm.efficiency_report" in loaded
+    assert not loaded & {"pandas._libs", "pandas.core", "numpy._core"}
 
 
 def test_a_lazy_module_is_loaded_by_use_and_not_by_import() -> None:

@@ -271,6 +271,20 @@ def test_an_odd_path_works(tmp_path: Path) -> None:
     assert (folder / "results" / "tiny" / "tables" / "index.csv").exists()
 
 
+def test_the_containers_copy_what_is_committed(tmp_path: Path) -> None:
+    """The section %setup of the Apptainer definition, as Apptainer runs it: in the checkout, ending at the first error."""
+    section = re.search(r"^%setup\n(.*?)\n\n", (ROOT / "apptainer.def").read_text(), re.MULTILINE | re.DOTALL)
+    assert section
+    environment = {**os.environ, "APPTAINER_ROOTFS": str(tmp_path)}
+    subprocess.run(["bash", "-e", "-o", "pipefail", "-c", section[1]], check=True, cwd=ROOT, env=environment)
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split(
+        "\n"
+    )
+    for name in filter(None, listed):
+        # A link leads to a file of the copy.
+        assert (tmp_path / "collstudy" / name).exists(), name
+
+
 def test_without_a_command_it_says_what_is_next(checkout: Checkout, tmp_path: Path) -> None:
     fresh = tmp_path / "fresh"
     (fresh / "envs").mkdir(parents=True)

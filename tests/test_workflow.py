@@ -360,3 +360,18 @@ def test_from_the_question_to_the_report(checkout: Checkout) -> None:
     assert "failed: tiny: bcast linear mapping core processes 4: crash" in done.stdout + done.stderr
     pages = "".join(page.read_text() for page in (checkout.folder / "results" / "report").glob("*.html"))
     assert "crash: smpirun ended with exit status 139" in " ".join(pages.split())
+
+
+def test_jobs_load_the_modules_of_a_profile(checkout: Checkout, tmp_path: Path) -> None:
+    said = tmp_path / "modules"
+    profile = (checkout.folder / "profiles" / "default" / "profile.yaml").read_text()
+    checkout.write("profiles/site/profile.yaml", profile + "software-deployment-method: env-modules\n")
+    checkout.write("config/config.yaml", "studies: [tiny]\nresults: results\nmodules: [gcc/13.2.0, openmpi/5.0.5]\n")
+    # As Lmod and Environment Modules define the command for every shell.
+    (tmp_path / "init").write_text(f'module() {{ echo "$@" >> {said}; }}\n')
+    done = checkout.snakemake(
+        "--workflow-profile", "profiles/site", "--", "results/tiny/measurements.csv",
+        environment={"BASH_ENV": str(tmp_path / "init")},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert said.read_text().splitlines()[:2] == ["purge", "load gcc/13.2.0 openmpi/5.0.5"]

@@ -65,6 +65,8 @@ try:
 except StudyError as error:
     refuse(error)
 RESULTS = Path(config["results"] if "results" in config else "results")
+# Environment modules that jobs load, where a profile enables them.
+MODULES = split_names(config.get("modules", []))
 # Without R, studies are measured but neither analysed nor reported.
 HAS_R = needs.has_r()
 # Nothing below RESULTS is written while this file is read: dry runs read it too (project/stage.py).

@@ -57,6 +57,8 @@ rule measure_block:
         marker=RESULTS / "blocks" / "{block}.{attempt}.done",
     log:
         "logs/measure/{block}.{attempt}.log",
+    envmodules:
+        *MODULES,
     # For Slurm only, from the machine's YAML and the missing work at this moment (blocks.py, slurm_resources).
     resources:
         nodes=get_resource("nodes"),

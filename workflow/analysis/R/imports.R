@@ -66,17 +66,30 @@ summarise_agreement_by_cell <- function(results) {
   if (is.null(rows$source)) return(none)
   rows <- rows_in_place(rows[!is.na(rows$source) & !rows$collective %in% point_to_point, ])
   cells <- c("collective", "mapping", "processes", "size_bytes")
-  medians <- rows |>
-    group_by(across(all_of(c(cells, "algorithm", "source")))) |>
-    summarise(latency_us = median(.data$latency_us), .groups = "drop")
-  inner_join(medians, medians, by = c(cells, "algorithm"), suffix = c("", "_other"), relationship = "many-to-many") |>
+  # Without loops over groups: there are tens of thousands of them.
+  medians <- with_median(rows, c(cells, "algorithm", "source"), "latency_us")
+  pairs <- inner_join(
+    medians, medians, by = c(cells, "algorithm"), suffix = c("", "_other"), relationship = "many-to-many"
+  ) |>
     filter(.data$source < .data$source_other) |>
     mutate(difference_pct = 100 * abs(.data$latency_us / .data$latency_us_other - 1)) |>
-    group_by(across(all_of(c(cells, "source", "source_other")))) |>
-    summarise(difference_pct = median(.data$difference_pct), algorithms = n(), .groups = "drop") |>
-    group_by(across(all_of(cells))) |>
-    summarise(difference_pct = max(.data$difference_pct), algorithms = max(.data$algorithms), .groups = "drop") |>
-    bind_rows(none)
+    with_median(c(cells, "source", "source_other"), "difference_pct")
+  id <- vctrs::vec_group_id(pairs[cells])
+  most <- function(values) vctrs::vec_slice(values, order(id, -values)[!duplicated(sort(id))])
+  found <- pairs[!duplicated(id), cells]
+  found$difference_pct <- most(pairs$difference_pct)
+  found$algorithms <- most(pairs$n)
+  bind_rows(none, found) |> arrange(across(all_of(cells)))
+}
+
+#' The median of a column in each group, and its number of rows
+#' @noRd
+with_median <- function(rows, by, column) {
+  id <- vctrs::vec_group_id(rows[by])
+  groups <- max(0L, attr(id, "n"))
+  found <- rows[!duplicated(id), by]
+  found[[column]] <- group_median(rows[[column]], id, groups)
+  mutate(found, n = tabulate(id, groups))
 }
 
 #' The noise floor between authors, cell by cell

@@ -263,8 +263,16 @@ fit_messages <- function(train, context) {
   }
   if (is.nan(miss(c(0, 0, 0)))) return(NULL)
   first <- c(0, 0, 0, if (context$collective != "bcast") log(start$overhead / max(rows$size_bytes)))
-  found <- stats::optim(first, miss, control = list(maxit = 40, reltol = 1e-3))
-  scale_costs(start, found$par)
+  fit <- function() stats::optim(first, miss, control = list(maxit = 40, reltol = 1e-3))$par
+  forest <- trees_at(context, unique(rows$processes))
+  # What the models of calls without trees depend on is not listed.
+  if (is.null(forest)) return(scale_costs(start, fit()))
+  variant <- variant_of(context$study, context$collective, context$algorithm)
+  told <- list(
+    "messages", context$collective, variant[c("name", "parameters")], start, forest$places, forest$parents,
+    rows[c("processes", "size_bytes", "latency_us")]
+  )
+  scale_costs(start, recall(context$study, told, fit))
 }
 
 scale_costs <- function(costs, factors) {

@@ -288,7 +288,12 @@ judge_models <- function(data, study, collective) {
   context <- list(study = study, hops = hops)
   models <- if (anyNA(data$size_bytes)) models_unsized else models_sized
   beyond <- ifelse(data$processes > study$analysis$fit_up_to, "extrapolation", "")
-  bind_rows(judge_split(data, split_held_out(data), models, context), judge_split(data, beyond, models, context)) |>
+  told <- list(
+    "judged", data[c("processes", "size_bytes", "latency_us")], hops, study$analysis$barrier_tree_knots, beyond
+  )
+  recall(study, told, function() {
+    bind_rows(judge_split(data, split_held_out(data), models, context), judge_split(data, beyond, models, context))
+  }) |>
     mutate(algorithm = data$algorithm[1], mapping = data$mapping[1], .before = 1)
 }
 

@@ -26,7 +26,8 @@ write_table <- function(data, path) {
 #' @export
 write_analysis <- function(results, folder = results$study$folder) {
   results <- remembering(results)
-  results$study <- remembering(results$study)
+  # Beside the studies, because several have the same measurements.
+  results$study <- storing(remembering(results$study), file.path(dirname(folder), ".analysis"))
   # Made once: figures, tables and sentences of the chapter on all machines take it.
   if (identical(results$study$chapter, "atlas")) results$atlas <- atlas_rows(results)
   models <- models_of(results)

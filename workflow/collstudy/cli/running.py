@@ -9,6 +9,7 @@ import argparse
 import sys
 from typing import Any
 
+from collstudy.base.lazy import lazy
 from collstudy.cli.commands import add
 from collstudy.cli.studies import check_studies, unlock
 from collstudy.project.studies import opened
@@ -40,6 +41,9 @@ def run(arguments: argparse.Namespace) -> None:
     # These options take all words up to the next one: an option of the profile ends their lists.
     words += ["--keep-going"]
     words += arguments.words + (["--", arguments.goal] if arguments.goal else [])
+    # Snakemake loads all its plugins, and that for Slurm both of these, for a report on finished jobs.
+    for library in ("numpy", "pandas"):
+        lazy(library)
     from snakemake.cli import args_to_api, parse_args
     from snakemake.exceptions import print_exception
 

@@ -96,3 +96,37 @@ test_that("the surface that can be turned has one surface per algorithm", {
   widget <- plotly::plotly_build(plot_surface_interactive(read_results(make_study(lawful()))))
   expect_equal(sum(vapply(widget$x$data, function(trace) identical(trace$type, "surface"), TRUE)), 3)
 })
+
+test_that("a new algorithm does not fit the models of the others again", {
+  rows <- lawful()
+  kept <- function(folder) list.files(file.path(dirname(folder), ".analysis"))
+  place <- function() {
+    parent <- tempfile("results")
+    dir.create(parent)
+    file.path(parent, "toy")
+  }
+  folder <- make_study(rows, levels = thin_levels, folder = place())
+  make_everything(folder)
+  first <- kept(folder)
+  expect_gt(length(first), 0)
+  # The same rows again, in another study beside it.
+  same <- make_study(rows, levels = thin_levels, folder = file.path(dirname(folder), "same"))
+  make_everything(same)
+  expect_equal(kept(same), first)
+  models <- function(folder) readLines(file.path(folder, "models", "comparison.csv"))
+  expect_equal(models(same), models(folder))
+  # One algorithm more: what is kept grows by what that one needs.
+  another <- dplyr::mutate(rows[rows$algorithm == "chain", ], algorithm = "other", latency_us = latency_us * 1.5)
+  more <- make_study(
+    dplyr::bind_rows(rows, another), levels = thin_levels, folder = file.path(dirname(folder), "more")
+  )
+  make_everything(more)
+  expect_true(all(first %in% kept(more)))
+  grown <- length(kept(more)) - length(first)
+  expect_gt(grown, 0)
+  expect_lte(grown, 2 * dplyr::n_distinct(paste(another$collective, another$mapping)))
+  # A file that is damaged is made again.
+  for (file in kept(folder)) writeLines("", file.path(dirname(folder), ".analysis", file))
+  make_everything(same)
+  expect_equal(models(same), models(folder))
+})
