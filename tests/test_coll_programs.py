@@ -81,6 +81,25 @@ def test_functions_with_large_counts_go_to_the_mpi_library(launch: Run, programs
     agrees(launch(2, CHOSEN, programs, "large"))
 
 
+#: Rows of the algorithms: of a tree, of all ranks at once, of levels, of non-blocking collectives.
+UNDEFINED = [
+    {"COLL_REDUCE": "ompi_binary", "COLL_ALLREDUCE": "ompi_ring", "COLL_REDUCE_SCATTER": "libnbc_binomial"},
+    {
+        "COLL_REDUCE": "node_group_chain",
+        "COLL_ALLREDUCE": "ompi_recursive_doubling",
+        "COLL_REDUCE_SCATTER": "pipelined",
+    },
+]
+
+
+@pytest.mark.parametrize("row", range(len(UNDEFINED)))
+def test_operations_that_mpi_does_not_define_are_errors_on_every_rank(
+    launch: Run, programs: Path, tmp_path: Path, row: int
+) -> None:
+    """MPICH's coll/oplxor hung: one rank of a tree had the error, and its parent waited for it."""
+    agrees(launch(5, UNDEFINED[row] | place(tmp_path, "uneven", 5), programs, "undefined"))
+
+
 # ---- settings ----
 
 CHAIN = "COLL_BCAST=ompi_chain"

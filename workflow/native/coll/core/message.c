@@ -61,6 +61,48 @@ int coll_reduce_local(const void *from, void *to, int count, MPI_Datatype type, 
     return MPI_SUCCESS;
 }
 
+/* One rank, whose errors are returned. */
+static MPI_Comm self = MPI_COMM_NULL;
+
+int coll_operations_init(void) {
+    TRY(PMPI_Comm_dup(MPI_COMM_SELF, &self));
+    return PMPI_Comm_set_errhandler(self, MPI_ERRORS_RETURN);
+}
+
+int coll_operations_free(void) {
+    return PMPI_Comm_free(&self);
+}
+
+static bool is_own_operation(MPI_Op op) {
+    const MPI_Op own[] = {MPI_SUM,  MPI_PROD, MPI_MAX, MPI_MIN,  MPI_LAND,   MPI_LOR,
+                          MPI_LXOR, MPI_BAND, MPI_BOR, MPI_BXOR, MPI_MAXLOC, MPI_MINLOC};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (op == own[i])
+            return true;
+    return false;
+}
+
+bool coll_has_operation(MPI_Op op, MPI_Datatype type) {
+    /* The last answer: programs repeat their reductions, and handles of MPI's own operations and types never change. */
+    static _Thread_local MPI_Op last_op;
+    static _Thread_local MPI_Datatype last_type;
+    static _Thread_local bool known, found;
+    int integers, addresses, types, combiner;
+    if (COLL_SIMULATED || !is_own_operation(op))
+        return true;
+    if (known && op == last_op && type == last_type)
+        return found;
+    if (PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner) != MPI_SUCCESS ||
+        combiner != MPI_COMBINER_NAMED)
+        return false;
+    long double one[4] = {0}, result[4]; /* the largest type has two */
+    found = PMPI_Allreduce(one, result, 1, type, op, self) == MPI_SUCCESS;
+    last_op = op;
+    last_type = type;
+    known = true;
+    return found;
+}
+
 bool coll_commutes(const struct call *call) {
     int commutes = 0;
     return PMPI_Op_commutative(call->op, &commutes) == MPI_SUCCESS && commutes;

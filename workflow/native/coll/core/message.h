@@ -18,6 +18,13 @@ int coll_copy(const void *from, void *to, int count, MPI_Datatype type);
 int coll_reduce_local(const void *from, void *to, int count, MPI_Datatype type, MPI_Op op);
 /* Whether the operation of a reduction does not mind the order of the ranks. */
 bool coll_commutes(const struct call *call);
+/*
+ * Whether the MPI library has an operation for a type: one that only some ranks need, and that fails there, would leave
+ * the others waiting. Operations of users are for any type. Init and free: collective only over MPI_COMM_SELF.
+ */
+bool coll_has_operation(MPI_Op op, MPI_Datatype type);
+int coll_operations_init(void);
+int coll_operations_free(void);
 int coll_sendrecv(const struct call *call, const void *send, int send_count, int to, void *recv, int recv_count,
                   int from, MPI_Status *status);
 int coll_sendrecv_empty(const struct call *call, int to, int from);

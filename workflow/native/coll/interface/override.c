@@ -8,6 +8,7 @@
 #include "core/cache.h"
 #include "core/counters.h"
 #include "core/host.h"
+#include "core/message.h"
 #include "core/placement.h"
 #include "core/settings.h"
 #include "core/signature.h"
@@ -71,6 +72,7 @@ static int start(void) {
     } else if (wrong != NULL) {
         return stop(wrong, 0);
     }
+    TRY(coll_operations_init());
     return coll_cache_init();
 }
 
@@ -108,6 +110,7 @@ int MPI_Finalize(void) {
     if (coll_verbose())
         TRY(report());
     TRY(coll_cache_free());
+    TRY(coll_operations_free());
     coll_select_free();
     coll_host_free();
     return PMPI_Finalize();
@@ -217,7 +220,7 @@ int MPI_Barrier(MPI_Comm comm) {
 
 OWN reduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm) {
     struct call call = {.kind = COLL_REDUCE, .send = send, .recv = recv, .op = op, .root = root};
-    int rc = run(&call, comm, take_type(&call, count, type) && op != MPI_OP_NULL);
+    int rc = run(&call, comm, take_type(&call, count, type) && op != MPI_OP_NULL && coll_has_operation(op, type));
     return rc == COLL_USE_DEFAULT ? PMPI_Reduce(send, recv, count, type, op, root, comm) : rc;
 }
 
@@ -228,7 +231,7 @@ int MPI_Reduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_O
 
 OWN allreduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
     struct call call = {.kind = COLL_ALLREDUCE, .send = send, .recv = recv, .op = op};
-    int rc = run(&call, comm, take_type(&call, count, type) && op != MPI_OP_NULL);
+    int rc = run(&call, comm, take_type(&call, count, type) && op != MPI_OP_NULL && coll_has_operation(op, type));
     return rc == COLL_USE_DEFAULT ? PMPI_Allreduce(send, recv, count, type, op, comm) : rc;
 }
 
@@ -303,7 +306,7 @@ static bool take_counts(struct call *call, const int counts[], MPI_Datatype type
         total += counts[i];
     call->recv_counts = counts;
     call->op = op;
-    return total == (int)total && take_type(call, (int)total, type);
+    return total == (int)total && take_type(call, (int)total, type) && coll_has_operation(op, type);
 }
 
 OWN reduce_scatter(const void *send, void *recv, const int counts[], MPI_Datatype type, MPI_Op op, MPI_Comm comm) {

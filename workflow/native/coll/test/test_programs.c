@@ -6,6 +6,8 @@
  *   test_programs churn <n>       n communicators made, used and freed; the memory of the process must not grow
  *   test_programs leave           MPI_Finalize with communicators that were used and not freed
  *   test_programs large           MPI_Bcast_c
+ *   test_programs undefined       reductions by operations that MPI does not define for the type: errors on all ranks
+ * or none
  */
 #include <mpi.h>
 
@@ -225,6 +227,31 @@ static void test_large(void) {
 #endif
 }
 
+/* ---- operations that are not defined ---- */
+
+/* Where the MPI library returns an error, each rank returns it, and where it reduces all the same, so do all. */
+static void test_undefined(void) {
+    const MPI_Op ops[] = {MPI_LXOR, MPI_BAND, MPI_MAXLOC, MPI_MAX, MPI_SUM};
+    const MPI_Datatype types[] = {MPI_LONG_DOUBLE, MPI_DOUBLE, MPI_INT, MPI_C_DOUBLE_COMPLEX, MPI_DOUBLE_INT};
+    long double in[800] = {0}, out[800];
+    int counts[64];
+    for (int i = 0; i < size; i++)
+        counts[i] = 100;
+    CHECK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    for (int i = 0; i < 25; i++) {
+        MPI_Op op = ops[i / 5];
+        MPI_Datatype type = types[i % 5];
+        int expected = PMPI_Allreduce(in, out, 100, type, op, MPI_COMM_WORLD) == MPI_SUCCESS;
+        if ((MPI_Reduce(in, out, 100, type, op, 0, MPI_COMM_WORLD) == MPI_SUCCESS) != expected)
+            wrong("MPI_Reduce by an operation that is not defined", i, expected);
+        if ((MPI_Allreduce(in, out, 100, type, op, MPI_COMM_WORLD) == MPI_SUCCESS) != expected)
+            wrong("MPI_Allreduce by an operation that is not defined", i, expected);
+        if (size * 100 <= 800 &&
+            (MPI_Reduce_scatter(in, out, counts, type, op, MPI_COMM_WORLD) == MPI_SUCCESS) != expected)
+            wrong("MPI_Reduce_scatter by an operation that is not defined", i, expected);
+    }
+}
+
 int main(int argc, char *argv[]) {
     const char *what = argc > 1 ? argv[1] : "";
     int number = argc > 2 ? atoi(argv[2]) : 100, any;
@@ -239,6 +266,8 @@ int main(int argc, char *argv[]) {
         test_leave();
     else if (strcmp(what, "large") == 0)
         test_large();
+    else if (strcmp(what, "undefined") == 0)
+        test_undefined();
     else
         wrong("no such mode", 0, 0);
     CHECK(PMPI_Allreduce(&failures, &any, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
