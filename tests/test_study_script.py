@@ -443,3 +443,11 @@ def test_quarto_is_used_where_it_works_and_stays_when_the_environment_is_new(tmp
     link.unlink()
     assert study(folder, "setup", environment=environment).returncode == 0
     assert link.exists()
+
+
+def test_paths_are_those_of_the_folder_that_one_is_in(tmp_path: Path) -> None:
+    (tmp_path / "my.rules").write_text("1\n7\n1\n4\n2\n0 6 0 0\n1024 1 0 0\n")
+    done = subprocess.run(
+        [ROOT / "study", "explain", "my.rules"], cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False
+    )
+    assert "my.rules" in done.stdout and "no such file" not in done.stderr.lower(), done.stderr

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError
 from collstudy.base.files import to_csv, write_atomically
-from collstudy.cli.commands import add
+from collstudy.cli.commands import add, typed_path
 from collstudy.launch import ran
 
 
@@ -18,9 +17,11 @@ def add_commands(commands: Any) -> None:
     running = add(
         commands, "what-ran", what_ran, "print which component and algorithm ran each collective of a program"
     )
-    running.add_argument("--folder", type=Path, default=Path.cwd(), help="folder to run in (default: the current one)")
+    running.add_argument(
+        "--folder", type=typed_path, default=typed_path("."), help="folder to run in (default: the current one)"
+    )
     running.add_argument("--limit", type=float, default=3600, metavar="SECONDS", help="end the program after this time")
-    running.add_argument("--csv", type=Path, metavar="FILE", help="write the table to a file as well")
+    running.add_argument("--csv", type=typed_path, metavar="FILE", help="write the table to a file as well")
     running.add_argument("words", nargs="+", metavar="COMMAND", help="mpirun -n 4 ./a.out, after --")
 
 
@@ -32,7 +33,7 @@ def what_ran(arguments: argparse.Namespace) -> int:
     outcome = ran.what_ran(arguments.words, arguments.folder.absolute(), arguments.limit, sys.stdout)
     print("\n" + "\n".join(ran.table(outcome)))
     if arguments.csv:
-        write_atomically(arguments.folder / arguments.csv, to_csv(ran.COLUMNS, outcome.rows))
+        write_atomically(arguments.csv, to_csv(ran.COLUMNS, outcome.rows))
     if outcome.problem:
         raise StudyError(f"the program did not end well, the table has what ran before: {outcome.problem}")
     return 0

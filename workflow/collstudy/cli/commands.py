@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+
+
+def typed_path(text: str) -> Path:
+    """A path as it was typed: relative to the folder in which `./study` was called, which then goes to the checkout."""
+    return Path(os.environ.get("COLLSTUDY_FROM", "."), text)
 
 
 def add(

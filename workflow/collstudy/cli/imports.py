@@ -12,7 +12,7 @@ from collstudy.base.digests import file_digest
 from collstudy.base.errors import StudyError, allowed
 from collstudy.base.files import to_csv, write_atomically
 from collstudy.base.paths import ROOT
-from collstudy.cli.commands import add
+from collstudy.cli.commands import add, typed_path
 from collstudy.sources.importing import checks, compact, draft
 from collstudy.sources.importing.files import data_folder
 from collstudy.sources.importing.findings import rows_of
@@ -39,7 +39,7 @@ def add_commands(commands: Any) -> None:
     fetching = add(commands, "fetch", fetch, "get other authors' files that may not be redistributed")
     fetching.add_argument("name", help="a name of data/fetch.yaml")
     drafting = add(commands, "import", draft_study, "draft the study that imports a folder of results")
-    drafting.add_argument("folder", type=Path)
+    drafting.add_argument("folder", type=typed_path)
     drafting.add_argument("--machine", help="a machine of kind imported (config/machines/)")
     drafting.add_argument("--name", help="of the study (default: the folder's)")
 

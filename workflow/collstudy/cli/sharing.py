@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError
-from collstudy.cli.commands import add
+from collstudy.cli.commands import add, typed_path
 from collstudy.project import made
 from collstudy.project.studies import Project
 from collstudy.publish.render import REPORT_SOURCE, SINGLE_FILE, Job
@@ -28,15 +28,15 @@ def add_commands(commands: Any) -> None:
     report.add_argument("--revision", default="", help="version of this project, for the provenance")
     publishing = add(commands, "publish", publish, "write the report and a data package to a folder")
     publishing.add_argument("studies", nargs="*")
-    publishing.add_argument("--to", type=Path, default=Path("publish"), help="folder to write (default: publish)")
+    publishing.add_argument("--to", type=typed_path, default=Path("publish"), help="folder to write (default: publish)")
     publishing.add_argument("--single-file", action="store_true", help="also report.html, the whole report in one file")
     analysing = add(
         commands, "reanalyse", reanalyse, "tables, figures and report from measurements.csv, without measuring"
     )
     analysing.add_argument("studies", nargs="*")
     comparing = add(commands, "compare", compare, "compare measurements made again with published ones")
-    comparing.add_argument("published", type=Path)
-    comparing.add_argument("again", type=Path)
+    comparing.add_argument("published", type=typed_path)
+    comparing.add_argument("again", type=typed_path)
 
 
 def render(arguments: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 from collstudy.base.errors import StudyError
 from collstudy.base.files import read_csv, write_atomically
 from collstudy.calibration.calibrate import calibrate as fit
-from collstudy.cli.commands import add
+from collstudy.cli.commands import add, typed_path
 from collstudy.launch.mpich import device_file
 from collstudy.launch.toolchain import installed, mpis
 from collstudy.project import made, tuner
@@ -39,17 +39,17 @@ def add_commands(commands: Any) -> None:
     asking.add_argument("--study", help="use this study only")
     asking.add_argument("--machine", help="the machine of the call: results of the most similar machines come first")
     explaining = add(commands, "explain", explain, "describe a tuning file in words, with its faults")
-    explaining.add_argument("file", type=Path, help=f"{'; '.join(FORMATS.values())}")
+    explaining.add_argument("file", type=typed_path, help=f"{'; '.join(FORMATS.values())}")
     explaining.add_argument("--ranks", type=_ranks, help="processes of the communicator (default: list every rule)")
     explaining.add_argument("--size", type=parse_size, help="bytes of one rank, such as 65536, 64KiB, 1MiB")
     explaining.add_argument("--nodes", type=_ranks, help="nodes of the communicator, where a file tells them apart")
     explaining.add_argument("--collective", help="this collective only")
     converting = add(commands, "convert", convert, "a tuning file of one library as that of another")
-    converting.add_argument("file", type=Path)
+    converting.add_argument("file", type=typed_path)
     names = "; ".join(f"{name}: {text}" for name, text in FORMATS.items())
     converting.add_argument("--to", required=True, choices=tuple(FORMATS), help=names)
     converting.add_argument(
-        "--output", type=Path, help="the new file (default: print it; MPICH's device has a file beside it)"
+        "--output", type=typed_path, help="the new file (default: print it; MPICH's device has a file beside it)"
     )
     converting.add_argument(
         "--check", action="store_true", help="let the installed library read it and watch its messages"
