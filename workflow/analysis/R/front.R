@@ -126,7 +126,9 @@ front_answer <- function(rows, studies) {
   sentences <- c(
     if (nrow(measured) > 0) c(front_overall(measured), front_extremes(measured)),
     front_rules(studies, measured), front_transfer(studies),
-    if (nrow(simulated) > 0) paste("Simulated, not measured:", lower_first(front_overall(simulated)))
+    if (nrow(simulated) > 0) {
+      paste("Simulated, not measured:", lower_first(front_overall(simulated, define = nrow(measured) == 0)))
+    }
   )
   # Studies of another question (an application, a ladder) have answers of their own.
   if (length(sentences) == 0) sentences <- head(unlist(map(studies, "answers")), 5)
@@ -134,16 +136,17 @@ front_answer <- function(rows, studies) {
   sentences
 }
 
-front_overall <- function(rows) {
+front_overall <- function(rows, define = TRUE) {
   pooled <- pool_front(rows)
-  machines <- unique(rows$machine)
+  # The sentence says by itself what is simulated.
+  machines <- sub(", simulated$", "", unique(rows$machine))
   paste0(
     "On ", if (length(machines) > 1) paste0(length(machines), " machines (", and_list(within_text(machines)), ")") else
       within_text(machines),
     " the default takes ", format_pct(pooled$geometric_mean_pct),
     " longer than the fastest measured algorithm (geometric mean) and is more than 5 % slower in ",
-    format_pct(pooled$slower_pct), " of ", format_number(pooled$cells, 6), " cells. A cell is one combination of ",
-    "collective, mapping, number of processes and message size."
+    format_pct(pooled$slower_pct), " of ", format_number(pooled$cells, 6), " cells.",
+    if (define) " A cell is one combination of collective, mapping, number of processes and message size."
   )
 }
 
