@@ -14,8 +14,9 @@ PACKAGE = ROOT / "workflow" / "collstudy"
 def imports() -> dict[str, set[str]]:
     """The other rooms that the modules of each room import, anywhere in their text."""
     found: dict[str, set[str]] = {}
-    for path in PACKAGE.glob("*/*.py"):
-        room = found.setdefault(path.parent.name, set())
+    for path in PACKAGE.glob("*/**/*.py"):
+        own = path.relative_to(PACKAGE).parts[0]
+        room = found.setdefault(own, set())
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names = [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
             names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
@@ -24,7 +25,7 @@ def imports() -> dict[str, set[str]]:
                 package, _, rest = name.partition(".")
                 if package == "collstudy" and rest:
                     room.add(rest.partition(".")[0])
-        room.discard(path.parent.name)
+        room.discard(own)
     return found
 
 

@@ -15,7 +15,8 @@ from collstudy.study.config import Configuration
 from collstudy.study.openmpi_numbers import NUMBERS
 from collstudy.tuning import check, rules
 from collstudy.tuning.convert import convert
-from collstudy.tuning.readers import Known, read
+from collstudy.tuning.readers.dispatch import read
+from collstudy.tuning.readers.known import Known
 from collstudy.tuning.rules import Placement, Rule
 
 CATALOGUE = Configuration(ROOT / "config").catalogue

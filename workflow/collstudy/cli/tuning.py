@@ -22,7 +22,8 @@ from collstudy.tuning.advise import advise as answers
 from collstudy.tuning.convert import Converted, grouped
 from collstudy.tuning.convert import convert as converted
 from collstudy.tuning.explain import explain as explained
-from collstudy.tuning.readers import FORMATS, Known, read
+from collstudy.tuning.readers.dispatch import read
+from collstudy.tuning.readers.known import FORMATS, Known
 
 
 def add_commands(commands: Any) -> None:

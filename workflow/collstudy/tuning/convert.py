@@ -13,7 +13,9 @@ from pathlib import Path
 from collstudy.base.errors import StudyError
 from collstudy.launch.mpich import Tree
 from collstudy.tuning import trees
-from collstudy.tuning.readers import FORMATS, NCCL, NCCL_COLLECTIVES, UCC, UCC_TOTAL, Known, read
+from collstudy.tuning.readers.dispatch import read
+from collstudy.tuning.readers.known import FORMATS, Known
+from collstudy.tuning.readers.others import NCCL, NCCL_COLLECTIVES, UCC, UCC_TOTAL
 from collstudy.tuning.rules import (
     TOTAL_BYTES,
     WITHOUT_SIZE,

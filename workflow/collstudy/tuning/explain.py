@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from collstudy.base.errors import StudyError, allowed
-from collstudy.tuning.readers import FORMATS, Known
+from collstudy.tuning.readers.known import FORMATS, Known
 from collstudy.tuning.tuningfile import ALL, POWER_OF_TWO, Fault, FileRule, Span, TuningFile
 
 #: What a library calls its own decision.

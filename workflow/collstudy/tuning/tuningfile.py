@@ -91,7 +91,7 @@ class FileRule:
 
 @dataclass(frozen=True)
 class TuningFile:
-    """A file that was read: its format (a key of readers.FORMATS), its rules in the order of the library, its faults."""
+    """A file that was read: its format (a key of readers.known.FORMATS), its rules in the order of the library, its faults."""
 
     path: Path
     format: str

@@ -1,0 +1,288 @@
+"""Open MPI's rules files, versions 1 and 2 (ompi/mca/coll/tuned/coll_tuned_dynamic_file.c)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from collstudy.base.errors import StudyError
+from collstudy.tuning.readers.known import Known
+from collstudy.tuning.rules import COLLTYPES, TOTAL_BYTES, WITHOUT_SIZE
+from collstudy.tuning.tuningfile import ALL, Fault, FileRule, Span, TuningFile
+
+#: Open MPI's algorithms that use a parameter of a rule (coll_tuned_<collective>_decision.c, *_do_this).
+SEGMENTED = {
+    "bcast": ("chain", "pipeline", "split_binary_tree", "binary_tree", "binomial", "knomial"),
+    "reduce": ("chain", "pipeline", "binary", "binomial", "in-order_binary"),
+    "allreduce": ("segmented_ring",),
+    "gather": ("linear_sync",),
+}
+FANNING = {"bcast": ("chain",), "reduce": ("chain",)}
+REQUESTING = {"alltoall": ("linear_sync",), "reduce": SEGMENTED["reduce"]}
+#: In 6.0 also these take the fan-out (allgather's Bruck and reduce's k-nomial tree: as radix).
+FANNING_6 = {"allgather": ("bruck", "direct-messaging"), "reduce": ("knomial",)}
+
+
+class _CutOff(Exception):
+    """The numbers ended; *what* was expected."""
+
+
+class _Numbers:
+    """The numbers of a classic file with their lines, as Open MPI takes them: one after the other, whatever the lines are.
+
+    If every line has the numbers of one entry, as all known writers do, wrong counts are seen at the lines.
+    """
+
+    def __init__(self, text: str):
+        self.lines = [
+            (number, [_long(word) for word in re.findall(r"[-+]?(?:0[xX][0-9a-fA-F]+|\d+)", line.split("#")[0])])
+            for number, line in enumerate(text.splitlines(), 1)
+        ]
+        self.tokens = [(number, value, len(values)) for number, values in self.lines for value in values]
+        self.by_lines = all(len(values) in (0, 1, 4, 5) for _, values in self.lines)
+        self.position = 0
+
+    def next(self, what: str) -> tuple[int, int]:
+        """Line and value of the next number."""
+        if self.position == len(self.tokens):
+            raise _CutOff(what)
+        number, value, _ = self.tokens[self.position]
+        self.position += 1
+        return number, value
+
+    @property
+    def left(self) -> int:
+        """How many numbers are left."""
+        return len(self.tokens) - self.position
+
+    @property
+    def at_rule(self) -> bool:
+        """Whether the next number begins the line of a rule."""
+        return self.left > 0 and self.tokens[self.position][2] >= 4
+
+    @property
+    def same_line(self) -> bool:
+        """Whether the next number is in the line of the last one."""
+        return self.left > 0 and self.tokens[self.position][0] == self.tokens[self.position - 1][0]
+
+    @property
+    def single(self) -> int:
+        """The number of lines with one number before the next rule."""
+        rest = self.tokens[self.position :]
+        return next((i for i, token in enumerate(rest) if token[2] >= 4), len(rest))
+
+
+def _long(word: str) -> int:
+    """As C's `%li` reads it: hexadecimal after 0x, octal after 0."""
+    return int(word, 8) if re.fullmatch(r"[-+]?0[0-7]+", word) else int(word, 0 if "x" in word.lower() else 10)
+
+
+def read_classic(path: Path, text: str, known: Known) -> TuningFile:
+    """Versions 1 and 2 of Open MPI's format."""
+    faults: list[Fault] = []
+    ignored = f"Open MPI {known.version} ignores the whole file"
+    first = re.match(r"rule-file-version-(\d+)", text)
+    version = int(first.group(1)) if first else 1
+    reads_2 = known.release >= (5, 0, 7) or (4, 1, 8) <= known.release < (5,)
+    stated = re.search(r"^\s*rule-file-version-", text, re.MULTILINE)
+    lost = False
+    if stated and not (first and reads_2):
+        line = text[: stated.end()].count("\n") + 1
+        why = "its readers of version 2 begin with 4.1.8 and 5.0.7" if first else "the version must be the first word"
+        faults.append(Fault(line, f"{why}: the number in it is read as a count below 0; {ignored}"))
+        version, lost = (2, True)
+    body = re.sub(r"^(\s*)rule-file-version-\d+", r"\1", text, flags=re.MULTILINE)
+    for number, line in enumerate(body.splitlines(), 1):
+        if re.search(r"[A-Za-z]", re.sub(r"0[xX][0-9a-fA-F]+", "", line.split("#")[0])):
+            faults.append(Fault(number, "text without # before it: Open MPI takes every number in it"))
+    numbers = _Numbers(body)
+    rules: list[FileRule] = []
+    try:
+        _classic_collectives(numbers, version, known, rules, faults)
+    except _CutOff as cut:
+        last = numbers.tokens[-1][0] if numbers.tokens else 1
+        if not faults:
+            raise StudyError(
+                f"{path}, line {last}: cut off: the file ends where {cut} is to follow; {ignored}"
+            ) from None
+        faults.append(Fault(last, f"the file ends where {cut} is to follow; {ignored}"))
+        lost = True
+    if numbers.left:
+        faults.append(Fault(numbers.tokens[numbers.position][0], "not read: no more collectives were announced"))
+    lost = lost or any("ignores the whole file" in fault.text for fault in faults)
+    misread = any(MISREAD in fault.text for fault in faults)
+    return TuningFile(path, "openmpi-2" if version == 2 else "openmpi", tuple(rules), tuple(faults), lost, misread)
+
+
+def _classic_collectives(
+    numbers: _Numbers, version: int, known: Known, rules: list[FileRule], faults: list[Fault]
+) -> None:
+    ignored = f"Open MPI {known.version} ignores the whole file"
+    line, count = numbers.next("the number of collectives")
+    if count > len(COLLTYPES):
+        faults.append(Fault(line, f"{count} collectives: there are {len(COLLTYPES)}; {ignored}"))
+    seen: dict[str, int] = {}
+    for i in range(count):
+        if not numbers.left:
+            faults.append(Fault(line, f"{count} collectives are announced, {i} follow: {ignored}"))
+            return
+        at, number = numbers.next("the number of a collective")
+        if not 0 <= number < len(COLLTYPES):
+            faults.append(Fault(at, f"{number} is no collective: they are 0 to {len(COLLTYPES) - 1}; {ignored}"))
+            return
+        collective = COLLTYPES[number]
+        if collective not in known.numbers:
+            faults.append(Fault(at, f"coll/tuned has no algorithms of {collective}: its rules never apply"))
+        if collective in seen:
+            faults.append(Fault(at, f"{collective} again: Open MPI forgets the rules from line {seen[collective]} on"))
+            rules[:] = [rule for rule in rules if rule.collective != collective]
+        seen[collective] = at
+        _classic_counts(numbers, version, known, collective, rules, faults)
+
+
+def _classic_counts(
+    numbers: _Numbers, version: int, known: Known, collective: str, rules: list[FileRule], faults: list[Fault]
+) -> None:
+    line, announced = numbers.next("the number of communicator sizes")
+    found: list[tuple[int, int, list[FileRule]]] = []
+    while True:
+        # A collective has four lines with one number before its first rule, a communicator size two.
+        another = len(found) < announced
+        if numbers.by_lines and found and numbers.single != 1:
+            another = numbers.single == 2 or _cut_off(numbers, len(found) < announced, faults)
+        if not another:
+            break
+        at, ranks = numbers.next("a communicator size")
+        if ranks < 0:
+            faults.append(Fault(at, f"communicator size {ranks}: Open MPI {known.version} ignores the whole file"))
+        found.append((at, ranks, _classic_sizes(numbers, version, known, collective, faults)))
+    if len(found) != announced:
+        faults.append(
+            Fault(line, f"{collective}: {announced} communicator sizes are announced, {len(found)} follow: {MISREAD}")
+        )
+    counts = [ranks for _, ranks, _ in found]
+    for (at, ranks, _), before in zip(found[1:], counts, strict=False):
+        if ranks <= before:
+            faults.append(Fault(at, f"{collective}: {ranks} ranks after {before}: communicator sizes must ascend"))
+    if counts and counts[0] > 2:
+        faults.append(
+            Fault(found[0][0], f"{collective}: no entry below {counts[0]} ranks: this one holds there too", note=True)
+        )
+    spans = _spans(counts)
+    if known.release >= (6,) and len(counts) > 1:
+        spans = _spans_of_6(counts)
+        faults.append(Fault(line, f"{collective}: Open MPI {known.version} reads communicator sizes of this format one "
+                                  "entry off (each ends where it should begin); its JSON format has no such fault"))  # fmt: skip
+    for (at, ranks, own), span in zip(found, spans, strict=True):
+        if span.empty:
+            faults.append(Fault(at, f"{collective}, {ranks} ranks: never applies: another entry decides before"))
+        rules += [replace(rule, ranks=span) for rule in own if not span.empty]
+
+
+def _cut_off(numbers: _Numbers, lacking: bool, faults: list[Fault]) -> bool:
+    """Whether the file ends in the middle: numbers are lacking at its end, and no count before was wrong."""
+    return lacking and not numbers.left and not faults
+
+
+#: What a wrong count means.
+MISREAD = "Open MPI takes numbers whatever the lines are, so it misreads all that follows, or ignores the file"
+
+
+def _spans(firsts: Sequence[int]) -> list[Span]:
+    """Where entries hold that are read up to the first that begins above (coll_tuned_dynamic_rules.c of 4.1 and 5.0)."""
+    return [
+        Span(max(firsts[: i + 1]) if i else 0, firsts[i + 1] - 1 if i + 1 < len(firsts) else None)
+        for i in range(len(firsts))
+    ]
+
+
+def _spans_of_6(counts: Sequence[int]) -> list[Span]:
+    """Where 6.0 takes an entry of this format: from the number of the entry before up to one below its own."""
+    return [Span(counts[i - 1] if i else 0, counts[i] - 1 if i + 1 < len(counts) else None) for i in range(len(counts))]
+
+
+def _classic_sizes(
+    numbers: _Numbers, version: int, known: Known, collective: str, faults: list[Fault]
+) -> list[FileRule]:
+    line, announced = numbers.next("the number of message sizes")
+    found: list[tuple[int, list[int]]] = []
+    while (
+        numbers.at_rule or _cut_off(numbers, len(found) < announced, faults)
+        if numbers.by_lines
+        else len(found) < announced
+    ):
+        at, size = numbers.next("a message size")
+        values = [size, *(numbers.next("an algorithm, a fan-out and a segment size")[1] for _ in range(3))]
+        if numbers.same_line and numbers.by_lines or (version == 2 and numbers.same_line):
+            requests = numbers.next("the requests")[1]
+            if version == 2:
+                values.append(requests)
+            else:
+                faults.append(Fault(at, f"five numbers, of which version 1 has four: {MISREAD}"))
+        found.append((at, values))
+    if len(found) != announced:
+        faults.append(
+            Fault(line, f"{collective}: {announced} message sizes are announced, {len(found)} follow: {MISREAD}")
+        )
+    sizes = [values[0] for _, values in found]
+    if sizes and sizes[0] != 0:
+        faults.append(
+            Fault(
+                found[0][0],
+                f"{collective}: the first message size is {sizes[0]}, not 0: Open MPI {known.version} ignores the whole file",
+            )
+        )
+    for (at, _), size, before in zip(found[1:], sizes[1:], sizes, strict=False):
+        if size <= before:
+            faults.append(Fault(at, f"{collective}: {size} bytes after {before}: message sizes must ascend"))
+    rules = []
+    for (at, values), span in zip(found, _spans(sizes), strict=True):
+        rule = openmpi_rule(at, collective, values[1], values[2:], known, faults)
+        if span.empty or (span.low > 0 and collective in (*WITHOUT_SIZE, "barrier")):
+            why = "another rule decides before" if span.empty else f"Open MPI knows no size of {collective}"
+            faults.append(Fault(at, f"{collective}, {values[0]} bytes: never applies: {why}"))
+        else:
+            total = collective in TOTAL_BYTES
+            rules.append(replace(rule, sizes=ALL if collective in (*WITHOUT_SIZE, "barrier") else span, total=total))
+    return rules
+
+
+def openmpi_rule(
+    line: int, collective: str, number: int, values: Sequence[int], known: Known, faults: list[Fault]
+) -> FileRule:
+    """A rule of coll/tuned's algorithm *number* with fan-out, segment size and perhaps requests, without its spans."""
+    if number == 0:
+        return FileRule(line, collective, "0", "default")
+    names = known.numbers.get(collective, {})
+    word = next((name for name, its in names.items() if its == number), None)
+    if word is None:
+        if names:
+            faults.append(Fault(line, f"Open MPI {known.version} has no {collective} algorithm {number}; "
+                                      f"it has 0 to {len(names)}: a call fails with MPI_ERR_ARG"))  # fmt: skip
+        return FileRule(line, collective, str(number))
+    fans = FANNING.get(collective, ()) + (FANNING_6.get(collective, ()) if known.release >= (6,) else ())
+    parameters = {}
+    given = zip(("fanout", "segment_bytes", "max_requests"), values, strict=False)
+    users = {
+        "fanout": fans,
+        "segment_bytes": SEGMENTED.get(collective, ()),
+        "max_requests": REQUESTING.get(collective, ()),
+    }
+    for name, value in given:
+        if word in users[name]:
+            if name == "fanout" and word == "chain" and value < 1:
+                faults.append(
+                    Fault(line, f"{collective} chain with fan-out 0: Open MPI takes 1, a pipeline", note=True)
+                )
+                value = 1
+            # The catalogue's own values of these are not the library's.
+            if value or (word, name) == ("segmented_ring", "segment_bytes"):
+                parameters[name] = value
+        elif value:
+            faults.append(Fault(line, f"{name.replace('_', ' ')} {value}: Open MPI {known.version}'s {collective} "
+                                      f"{word} ignores it"))  # fmt: skip
+    return FileRule(
+        line, collective, f"{number} {word}", known.named(collective, word), tuple(sorted(parameters.items()))
+    )

@@ -1,0 +1,44 @@
+"""JSON with the lines of its objects."""
+
+from __future__ import annotations
+
+import json
+import json.scanner
+from pathlib import Path
+from typing import Any
+
+from collstudy.base.errors import StudyError
+
+
+class Located(dict):
+    """A JSON object with the line where it begins."""
+
+    line: int = 0
+
+
+class _LocatedDecoder(json.JSONDecoder):
+    """Decodes objects to Located; Python's own scanner is the one that can be asked where an object begins."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        parse = self.parse_object
+
+        def parse_object(where: tuple[str, int], *rest: Any) -> tuple[Located, int]:
+            pairs, end = parse(where, *rest)
+            found = Located(pairs)
+            found.line = where[0].count("\n", 0, where[1]) + 1
+            return found, end
+
+        self.parse_object = parse_object
+        self.scan_once = json.scanner.py_make_scanner(self)  # type: ignore[attr-defined]
+
+
+def parse_json(path: Path, text: str) -> Any:
+    """A JSON text with the lines of its objects. Raises StudyError naming the line of a fault."""
+    try:
+        return _LocatedDecoder().decode(text)
+    except json.JSONDecodeError as error:
+        end = " (cut off?)" if error.pos >= len(text.rstrip()) - 1 or "Unterminated" in error.msg else ""
+        raise StudyError(f"{path}, line {error.lineno}: no valid JSON{end}: {error.msg}") from None
+    except RecursionError:
+        raise StudyError(f"{path}: no tuning file: too many levels") from None

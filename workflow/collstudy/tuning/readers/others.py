@@ -1,0 +1,192 @@
+"""Intel MPI's variables, UCC's tuning string, NCCL's CSV."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from collstudy.base.errors import StudyError, allowed
+from collstudy.tuning.readers.known import Known
+from collstudy.tuning.rules import INTEL, TOTAL_BYTES
+from collstudy.tuning.tuningfile import ALL, Fault, FileRule, Span, TuningFile, general_faults
+
+#: The same algorithm in NCCL and in UCC's tl/ucp, where the catalogue has one.
+NCCL = {"allreduce": {"ring": "ring"}, "allgather": {"ring": "ring"}, "reduce_scatter": {"ring": "ring"}}
+UCC = {
+    "allgather": {"ring": "ring", "neighbor_exchange": "neighbor", "bruck": "bruck", "sparbit": "sparbit"},
+    "allreduce": {"ring": "ring"},
+    "alltoall": {"pairwise": "pairwise", "bruck": "bruck"},
+    "bcast": {"knomial": "knomial"},
+}
+#: NCCL's words (plugins/tuner/example/plugin.c); it takes unknown ones for allreduce, ring and simple.
+NCCL_COLLECTIVES = {
+    "broadcast": "bcast", "reduce": "reduce", "allgather": "allgather", "reducescatter": "reduce_scatter",
+    "allreduce": "allreduce",
+}  # fmt: skip
+NCCL_ALGORITHMS = ("tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat")
+NCCL_PROTOCOLS = ("ll", "ll128", "simple")
+#: Collectives of UCC whose sizes count the data of all ranks, as Open MPI's do (ucc_coll_utils.c, ucc_coll_args_msgsize).
+#: Its reduce_scatter counts one rank's part, which no other format does.
+UCC_TOTAL = TOTAL_BYTES
+MEMORY = {"": 1, "b": 1, "k": 2**10, "kb": 2**10, "m": 2**20, "mb": 2**20, "g": 2**30, "gb": 2**30}
+
+
+def read_intel(path: Path, text: str, known: Known) -> TuningFile:
+    """`I_MPI_ADJUST_<OP>=<number>[:<sizes>[@<ranks>]][;...]`, as in a shell or as arguments of mpirun."""
+    rules: list[FileRule] = []
+    faults: list[Fault] = []
+    for line, words in enumerate(text.splitlines(), 1):
+        if words.lstrip().startswith("#"):
+            continue
+        for name, value in re.findall(r"I_MPI_ADJUST_(\w+)[=\s]+('[^']*'|\"[^\"]*\"|[^\s'\"]\S*|['\"].*)", words):
+            if value[0] in "'\"" and (len(value) == 1 or value[-1] != value[0]):
+                raise StudyError(f"{path}, line {line}: cut off: no closing {value[0]}")
+            collective = name.lower()
+            if collective not in known.catalogue.algorithms:
+                faults.append(
+                    Fault(line, f"I_MPI_ADJUST_{name}: no collective that is known here", note=name != name.upper())
+                )
+                continue
+            for part in value.strip("'\"").split(";"):
+                rules += _intel_part(line, collective, part.strip(), known, faults)
+    return TuningFile(path, "intel", tuple(rules), (*faults, *general_faults(rules)))
+
+
+def _intel_part(line: int, collective: str, part: str, known: Known, faults: list[Fault]) -> Iterator[FileRule]:
+    number, _, conditions = part.partition(":")
+    spans = [re.fullmatch(r"(\d+)(?:-(\d+))?(?:@(\d+)(?:-(\d+))?)?", one) for one in conditions.split(",")]
+    if not number.isdecimal() or (conditions and None in spans):
+        faults.append(Fault(line, f"{collective}: {part!r} is not <number>:<first>-<last>@<first>-<last>"))
+        return
+    for span in spans if conditions else [None]:
+        low, high, first, last = (None if not x else int(x) for x in span.groups()) if span else (None,) * 4
+        yield FileRule(
+            line, collective, number, _intel_name(collective, number, known),
+            sizes=_intel_span(low, high), ranks=_intel_span(first, last),
+        )  # fmt: skip
+
+
+def _intel_span(low: int | None, high: int | None) -> Span:
+    """Intel writes 2147483647 for no end."""
+    if low is None:
+        return ALL
+    high = low if high is None else high
+    return Span(low, None if high >= 2**31 - 1 else high)
+
+
+def _intel_name(collective: str, number: str, known: Known) -> str | None:
+    own = {
+        name: entry["impi"]["algorithm"]
+        for name, entry in known.catalogue.algorithms[collective].items()
+        if "impi" in entry
+    }
+    same = {name: str(value) for name, value in INTEL.get(collective, {}).items()} | own
+    return next((name for name, value in same.items() if value == number), None)
+
+
+def read_ucc(path: Path, text: str, known: Known) -> TuningFile:
+    """`UCC_TL_UCP_TUNE=<collectives>:<sizes>:[<ranks>]:@<algorithm>:<score>#...` (src/coll_score/ucc_coll_score.c)."""
+    rules: list[FileRule] = []
+    faults: list[Fault] = []
+    for line, words in enumerate(text.splitlines(), 1):
+        found = re.search(r"UCC_\w*TUNE\s*=\s*(.*)", words)
+        if not found or words.lstrip().startswith("#"):
+            continue
+        for token in found.group(1).strip().strip("'\"").split("#"):
+            rules += _ucc_token(line, token, known, faults)
+    return TuningFile(path, "ucc", tuple(rules), (*faults, *general_faults(rules)))
+
+
+def _ucc_token(line: int, token: str, known: Known, faults: list[Fault]) -> Iterator[FileRule]:
+    collectives, sizes, ranks, word = [], [ALL], [ALL], ""
+    conditions = []
+    for field in token.split(":"):
+        bounds = [one.split("-") for one in field.strip("[]").split(",")]
+        if field.startswith("@"):
+            word = field[1:]
+        elif field.lower() == "inf" or field.isdecimal():
+            if field == "0":
+                conditions.append("score 0")
+        elif field.lower().split(",")[0] in ("host", "cuda", "cuda_managed", "rocm", "rocm_managed"):
+            conditions.append(f"memory {field}")
+        elif field.startswith("[") and field.endswith("]") and all(_is_bounds(one) for one in bounds):
+            ranks = [Span(int(one[0]), _end(one[-1])) for one in bounds]
+        elif all(len(one) == 2 and _memory(one[0]) is not None and _memory(one[1]) is not None for one in bounds):
+            sizes = [
+                Span(int(_memory(a) or 0), None if b.lower() == "inf" else int(_memory(b) or 0)) for a, b in bounds
+            ]
+        elif all(re.fullmatch(r"[a-z_]+", name) for name in field.lower().split(",")):
+            collectives = field.lower().split(",")
+        else:
+            faults.append(Fault(line, f"{token!r}: UCC does not understand {field!r} and ignores the variable"))
+            return
+    for collective in collectives:
+        if collective not in known.catalogue.algorithms:
+            faults.append(Fault(line, f"{token!r}: {collective} is no collective that is known here"))
+            continue
+        same = next((name for name, its in UCC.get(collective, {}).items() if its == word), None)
+        if not word:
+            same, word = "default", "scored"
+        if collective == "reduce_scatter":
+            conditions.append("sizes are one rank's part")
+        for size in sizes:
+            for span in ranks:
+                yield FileRule(
+                    line, collective, word, same, (), span, size, collective in UCC_TOTAL, conditions=tuple(conditions)
+                )
+
+
+def _is_bounds(one: list[str]) -> bool:
+    return len(one) <= 2 and one[0].isdecimal() and (one[-1].isdecimal() or one[-1].lower() == "inf")
+
+
+def _end(text: str) -> int | None:
+    return None if text.lower() == "inf" else int(text)
+
+
+def _memory(text: str) -> float | None:
+    """UCC's sizes: 4k, 1m, inf; None for something else."""
+    found = re.fullmatch(r"(\d+)([kmgb]{0,2})", text.lower())
+    return float("inf") if text.lower() == "inf" else int(found[1]) * MEMORY.get(found[2], 1) if found else None
+
+
+def read_nccl(path: Path, text: str, known: Known) -> TuningFile:
+    """`colltype,minbytes,maxbytes,algorithm,protocol,channels,nNodes,nRanks[,numPipeOps[,regBuff]]`."""
+    rules: list[FileRule] = []
+    faults: list[Fault] = []
+    for line, words in enumerate(text.splitlines(), 1):
+        if not words or words.startswith("#"):
+            continue
+        fields = [word.strip() for word in words.split(",")]
+        if not 8 <= len(fields) <= 10:
+            faults.append(Fault(line, f"{len(fields)} fields, 8 to 10 are allowed: NCCL's plugin ignores the line"))
+            continue
+        if not all(re.fullmatch(r"-?\d+", fields[i]) for i in (1, 2, *range(5, len(fields)))):
+            faults.append(Fault(line, "a size, number or count is no whole number: NCCL's plugin takes 0"))
+            continue
+        for i, kinds, taken in (
+            (0, NCCL_COLLECTIVES, "allreduce"),
+            (3, NCCL_ALGORITHMS, "ring"),
+            (4, NCCL_PROTOCOLS, "simple"),
+        ):
+            if fields[i] not in kinds:
+                faults.append(Fault(line, f"{fields[i]!r}: NCCL's plugin takes {taken}{allowed(kinds)}"))
+                fields[i] = taken
+        collective = NCCL_COLLECTIVES[fields[0]]
+        same = next((name for name, its in NCCL.get(collective, {}).items() if its == fields[3]), None)
+        low, high, channels, nodes, ranks = (int(fields[i]) for i in (1, 2, 5, 6, 7))
+        further = [
+            f"{name}={value}"
+            for name, value in zip(("numPipeOps", "regBuff"), fields[8:], strict=False)
+            if value != "-1"
+        ]
+        rules.append(
+            FileRule(
+                line, collective, f"{fields[3]} {fields[4]}" + (f", {channels} channels" if channels >= 0 else ""), same, (),
+                Span(ranks, ranks) if ranks >= 0 else ALL, Span(low, None if high >= 2**63 - 1 else high),
+                # NCCL counts the larger of what a rank sends and receives (ncclFuncMaxSendRecvCount).
+                collective == "allgather", Span(nodes, nodes) if nodes >= 0 else ALL, conditions=tuple(further),
+            )
+        )  # fmt: skip
+    return TuningFile(path, "nccl", tuple(rules), (*faults, *general_faults(rules)))
