@@ -111,7 +111,7 @@ measured_sentences <- function(study) {
 
 #' "Two THIN nodes of ORFEO (2 nodes x 2 sockets x 12 cores)"
 machine_text <- function(machine) {
-  levels <- vapply(machine$levels %||% list(), function(l) count_of(l$count %||% 1, l$name), "")
+  levels <- vapply(machine$levels %||% list(), function(l) count_of(l$count %||% 1, collanalysis::level_word(l$name)), "")
   label <- md(machine$label %||% machine$name %||% "not named")
   if (length(levels)) paste0(label, " (", md(paste(levels, collapse = " \u00d7 ")), ")") else label
 }
@@ -174,7 +174,7 @@ import_sentence <- function(import) {
   sources <- unlist(import$sources)
   paste0(
     "Of the import: ", and_list(words), ".",
-    if (length(sources) > 1) paste0(" Measured by ", and_list(md(sources)), "; each one's number of a cell is a launch."),
+    if (length(sources) > 1) paste0(" Measured by ", and_list(md(sources)), "; the value of each counts as one launch of the cell."),
     if (length(import$statistics)) paste0(" A latency is ", and_list(statistic_words[unlist(import$statistics)]), "."),
     paste(left_out, collapse = "")
   )

@@ -32,7 +32,8 @@ collectives_of <- function(study) names(study$about$collectives)
 
 #' "collbench 1.0 (the embedded benchmark)"
 with_version <- function(name, version) {
-  text <- trimws(paste(product(name), version %||% ""))
+  known <- if (identical(version, "unknown")) "of unknown version" else version
+  text <- trimws(paste(product(name), known %||% ""))
   note <- product_notes[name %||% ""]
   if (is.na(note)) text else paste0(text, " (", note, ")")
 }

@@ -270,10 +270,10 @@ describe_atlas <- function(results) {
       " (geometric means)."
     ),
     if (nrow(agreement) > 0) paste0(
-      capitalised(collective_word(agreement$collective)), ": on ", agreement$machine, " the winner is that of ",
-      agreement$other, " in ", format_pct(agreement$same_winner_pct), " of ", format_number(agreement$cells),
-      " common cells; the other machine's winner costs ", format_pct(agreement$winner_costs_pct),
-      ", the default ", format_pct(agreement$default_costs_pct), "."
+      capitalised(collective_word(agreement$collective)), ": on ", within_text(agreement$machine),
+      " the winner is that of ", within_text(agreement$other), " in ", format_pct(agreement$same_winner_pct), " of ",
+      format_number(agreement$cells), " common cells; the other machine's winner costs ",
+      format_pct(agreement$winner_costs_pct), ", the default ", format_pct(agreement$default_costs_pct), "."
     )
   )
 }

@@ -258,15 +258,16 @@ front_transfer <- function(studies) {
     select("machine", "policy", "geometric_mean_pct") |>
     pivot_wider(names_from = "policy", values_from = "geometric_mean_pct")
   rule <- wide[["rule of the other machines"]]
+  first <- seq_along(rule) == 1
   better <- sum(rule < wide$default - 0.5)
   paste0(
     if (better > nrow(wide) / 2) "Rules carry over between machines" else "Rules have to be decided on each machine",
-    ": with a rule learned on the other machines, the mean distance to the fastest algorithm is smaller than with the ",
-    "default on ", better, " of ", nrow(wide), " (",
+    ": a rule learned on the other machines is on average ",
     and_list(paste0(
-      format_pct(rule), " instead of ", format_pct(wide$default), " on ",
-      within_text(coalesce(unname(labels[wide$machine]), wide$machine))
-    )), ")."
+      format_pct(rule), ifelse(first, " slower than the fastest algorithm on ", " on "),
+      within_text(coalesce(unname(labels[wide$machine]), wide$machine)),
+      ifelse(first, " (default ", " ("), format_pct(wide$default), ")"
+    )), "."
   )
 }
 

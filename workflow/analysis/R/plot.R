@@ -86,8 +86,10 @@ boundary_note <- function(results, collective, mappings, most) {
   lines <- summarise_boundaries(results, collective, mappings, most)
   outer <- group_sizes(results$study)$level[1]
   kinds <- c(
-    if (any(lines$level == outer)) paste0("dashed: more processes need a further ", outer),
-    map_chr(setdiff(unique(lines$level), outer), function(level) paste0("dotted: a further ", level))
+    if (any(lines$level == outer)) paste0("dashed: more processes need a further ", level_word(outer)),
+    if (any(lines$level != outer)) {
+      paste0("dotted: a further ", paste(level_word(setdiff(unique(lines$level), outer)), collapse = " or "))
+    }
   )
   if (length(kinds) == 0) "" else paste0(" Vertical lines: ", paste(kinds, collapse = "; "), ".")
 }

@@ -49,7 +49,18 @@ format_number <- function(x, digits = 3) {
 
 format_us <- function(x) paste(format_number(x), "\u00b5s")
 
-format_pct <- function(x) paste0(ifelse(abs(x) < 10, formatC(x, 1, format = "f"), formatC(x, 0, format = "f")), " %")
+format_pct <- function(x) {
+  paste0(ifelse(abs(x) < 10, formatC(x, 1, format = "f"), formatC(x, 0, format = "f", big.mark = ",")), " %")
+}
+
+#' Names of a machine's levels as a text has them
+#'
+#' @param level Names of levels: node, socket, numa, ccd, ccx, core, ...
+#' @return Character vector.
+#' @examples
+#' level_word(c("node", "numa", "ccx"))
+#' @export
+level_word <- function(level) coalesce(unname(c(numa = "NUMA domain", ccd = "CCD", ccx = "CCX")[level]), level)
 
 and_list <- function(words) {
   if (length(words) < 2) return(paste(words))
