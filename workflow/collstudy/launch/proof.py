@@ -64,27 +64,27 @@ def placed_as_asked(
 def _placed(
     cell: Cell, output: str, placement: Sequence[Core], hosts: Sequence[str]
 ) -> tuple[bool, list[str], list[dict[str, Any]]]:
-    reported = [
+    stated = [
         {"rank": int(rank), "host": name, "cpus": cpus}
         for rank, name, cpus in re.findall(r"^rank (\d+) of \d+ host (\S+) cpus ?(\S*)$", output, re.MULTILINE)
     ]
-    reported.sort(key=lambda entry: entry["rank"])
+    stated.sort(key=lambda entry: entry["rank"])
     reported = bindings.parse_bindings(output)
     if reported and placement:
         problems = bindings.misplaced(reported, placement, hosts)
         cores = {binding.rank: [core for _, core in binding.cores] for binding in reported}
         binding = [{"rank": b.rank, "host": b.host, "socket": b.socket, "cores": cores[b.rank]} for b in reported]
-        cpus = {entry["rank"]: entry["cpus"] for entry in reported}
+        cpus = {entry["rank"]: entry["cpus"] for entry in stated}
         return not problems, problems, [{**b, "cpus": cpus.get(b["rank"], "")} for b in binding]
     problems = (
-        [f"{len(reported)} of {cell.processes} ranks reported their place"] if len(reported) != cell.processes else []
+        [f"{len(stated)} of {cell.processes} ranks reported their place"] if len(stated) != cell.processes else []
     )
-    for entry, core in zip(reported, placement, strict=False):
+    for entry, core in zip(stated, placement, strict=False):
         if bindings.short(entry["host"]) != bindings.short(hosts[core.node]):
             problems.append(f"rank {entry['rank']}: requested {hosts[core.node]}, placed on {entry['host']}")
-    unbound = [str(entry["rank"]) for entry in reported if "," in entry["cpus"]]
+    unbound = [str(entry["rank"]) for entry in stated if "," in entry["cpus"]]
     if unbound:
         problems.append(f"ranks not bound to one core: {', '.join(unbound)}")
-    elif len({(entry["host"], entry["cpus"]) for entry in reported}) < len(reported):
+    elif len({(entry["host"], entry["cpus"]) for entry in stated}) < len(stated):
         problems.append("ranks share a core")
-    return not problems, problems, reported
+    return not problems, problems, stated
