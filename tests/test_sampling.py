@@ -50,12 +50,12 @@ def test_neighbouring_sizes_are_one_cell(checkout: Checkout, tmp_path: Path) -> 
     path = source.folder_of(1) / "asked.csv"
     path.parent.mkdir(parents=True)
     path.write_text("\n".join([",".join(POINT), *lines]) + "\n")
-    found = source.asked(1)
+    found = source.selected(1)
     assert [(cell.algorithm, cell.processes, cell.sizes) for cell in found] == [
         ("linear", 4, (1, 2)), ("linear", 4, (8, 8)), ("linear", 8, (16, 16)), ("chain", 8, (32, 32))
     ]  # fmt: skip
     assert len({cell.digest for cell in [*found, *cells]}) == len(found) + len(cells)
-    assert source.asked(2) == []
+    assert source.selected(2) == []
     listed = list(csv.DictReader(grid(cells).decode().splitlines()))
     assert len(listed) == 3 * 3 * 11 and {row["iterations"] for row in listed} == {"3"}
 

@@ -41,7 +41,7 @@ def what_ran(
     target.unlink(missing_ok=True)
     feed = {"input": text} if text else {"stdin": subprocess.DEVNULL}
     done = subprocess.run(
-        [sys.executable, "-m", "collstudy", "what-ran", "--folder", folder, "--csv", "ran.csv", *options, "--", *words],
+        [sys.executable, "-m", "collstudy", "what-ran", "--folder", folder, "--csv", target, *options, "--", *words],
         capture_output=True, text=True, timeout=120, check=False, env=mpi_environment(), cwd=ROOT, **feed,
     )  # fmt: skip
     rows = list(csv.DictReader(target.read_text().splitlines())) if target.exists() else []

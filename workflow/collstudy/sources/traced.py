@@ -55,7 +55,7 @@ class TracedSource(Source):
 
     def programs(self) -> set[str]:
         """This project's applications, the trace library, and for replays their program and platform."""
-        return {"apps", "trace", *(["replay", "fattree"] if self.asked.replay else [])}
+        return {"apps", "trace", *(["replay", "fattree"] if self.traced.replay else [])}
 
     def describe(self) -> dict[str, Any]:
         """Entry of study.json for applications: places of traces and replays, and settings of replays."""
