@@ -64,6 +64,14 @@ def test_works_are_not_called_seeds() -> None:
     assert not found
 
 
+def test_paths_named_in_the_documentation_exist() -> None:
+    path = r"`((?:bench|config|data|docs|envs|profiles|report|tests|workflow)/[\w./-]+)`"
+    named = {(file, name) for file in files("*.md") for name in re.findall(path, file.read_text("utf-8"))}
+    # NAME stands for a study's.
+    missing = [f"{file.name}: {name}" for file, name in named if not (ROOT / name).exists() and "NAME" not in name]
+    assert len(named) > 50 and not missing
+
+
 @pytest.mark.parametrize("path", files("*.md"), ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_lead_to_files_and_headings(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
