@@ -95,6 +95,18 @@ def test_an_allocation_of_another_number_of_ranks(theirs: Import) -> None:
     assert {(r["nodes"], r["processes"], r["mapping"]) for r in theirs.rows()} == {("4", "16", "core")}
 
 
+def test_the_output_of_a_run_says_its_ranks(theirs: Import) -> None:
+    """As in 2025_03_20___12_52_50: several tests with 4, 2 and 1 ranks a node, and the allocation of the first of them alone."""
+    printed = "\x1b[1mBENCH: BCAST -> {} processes (4 nodes)\x1b[0m\n"
+    said = "".join(f"  • Results Directory: /home/x/2025_01_01/{i}\n" + printed.format(n) for i, n in enumerate((16, 4)))
+    write_run(theirs, hosts=16, **{"slurm_1.out": said})
+    theirs.collect(STUDY.replace("format: pico", "format: pico\n      ranks: allocation"))
+    assert {(r["collective"], r["processes"], r["mapping"], r["size_bytes"]) for r in theirs.rows()} == {
+        ("bcast", "16", "core", "32"),
+        ("allgather", "4", "node", "16"),
+    }
+
+
 def test_what_was_read_is_cached_by_content(theirs: Import) -> None:
     packed = write_run(theirs)
     theirs.collect(STUDY)

@@ -237,6 +237,7 @@ def check_chapter(raw: dict[str, Any], sweeps: Sequence[Sweep], where: Place) ->
         "atlas": ("studies to gather", "gather" in raw),
         "collectives": ("a collective", collective),
         "congestion": ("applications", "applications" in raw),
+        "extrapolation": ("analysis.extrapolation", "extrapolation" in analysis),
         "ladder": (
             "a point-to-point test: " + ", ".join(POINT_TO_POINT),
             any(name in POINT_TO_POINT for name in named),
