@@ -18,6 +18,10 @@ own_chapter <- function(results) {
         bind_rows(said("atlas", describe_atlas(results)), said("guidelines", describe_guidelines(results)))
       }
     ),
+    extrapolation = list(
+      tables = tables_extrapolation, figures = figures_extrapolation, answer = describe_extrapolation_answer,
+      sentences = sentences_extrapolation
+    ),
     topology = list(
       tables = tables_topology, figures = figures_topology, answer = describe_topology_answer,
       sentences = function(results) sentences_of_parts(results, topology_parts, describe_topology)
