@@ -1,4 +1,5 @@
-# What few nodes say about many: costs of messages fitted to all algorithms and collectives on few nodes together, and from them the
+# What few nodes say about many: costs of messages fitted to all algorithms and collectives on few nodes together, and
+# from them the
 # latencies on more nodes. One rank a node.
 
 #' The steps of an algorithm: messages that every rank sends, and how far
@@ -8,7 +9,8 @@
 #' @param collective,algorithm Names.
 #' @param processes Number of ranks.
 #' @param size Message size as benchmarks count it (B; of an allgather a rank's part).
-#' @return Tibble, one row per kind of step: `bytes` of a message, `distance` between the ranks (1: the next rank, else the partner
+#' @return Tibble, one row per kind of step: `bytes` of a message, `distance` between the ranks (1: the next rank, else
+#'   the partner
 #'   differs in this bit), `times`, `combines` (the receiver sums). NULL for an algorithm that is not known here.
 #' @noRd
 steps_of_call <- function(collective, algorithm, processes, size) {
@@ -109,7 +111,8 @@ fit_counts <- function(counts, latency) {
 }
 
 #' Cells with what they consist of
-#' @return List: `rows` (collective, algorithm, processes, size_bytes, latency_us) and `counts` (matrix, a row for each).
+#' @return List: `rows` (collective, algorithm, processes, size_bytes, latency_us) and `counts` (matrix, a row for
+#'   each).
 #' @noRd
 counted_cells <- function(results) remember(results, "counted cells", function() count_cells(results))
 
@@ -135,9 +138,12 @@ fitting_limits <- function(results) {
 
 #' Predictions for more nodes than the models were fitted to
 #'
-#' `messages` is the message model. The others need latencies of the same algorithm, taken at the same size (between sizes
-#' linear in their logarithms, beyond the first and the last the nearest): `last_value` is that on the most nodes of the fit,
-#' `messages_anchored` is the message model times what it was wrong by there, `log_linear` the line of log latency over log nodes,
+#' `messages` is the message model. The others need latencies of the same algorithm, taken at the same size (between
+#' sizes
+#' linear in their logarithms, beyond the first and the last the nearest): `last_value` is that on the most nodes of
+#' the fit,
+#' `messages_anchored` is the message model times what it was wrong by there, `log_linear` the line of log latency over
+#' log nodes,
 #' where there are two numbers of nodes.
 #'
 #' @param results List from [read_results()] of a study with one rank a node.
@@ -154,7 +160,8 @@ extrapolate <- function(results, fit_up_to) {
   each <- pmap(beyond[c("collective", "algorithm", "processes", "size_bytes")], extrapolate_latency, known = known)
   beyond |>
     mutate(
-      fitted_up_to = fit_up_to, messages = .data$model_us, messages_anchored = .data$model_us * map_dbl(each, "wrong_by"),
+      fitted_up_to = fit_up_to, messages = .data$model_us,
+      messages_anchored = .data$model_us * map_dbl(each, "wrong_by"),
       last_value = map_dbl(each, "last_value"), log_linear = map_dbl(each, "log_linear")
     ) |>
     pivot_longer(all_of(names(extrapolation_words)), names_to = "model", values_to = "predicted_us") |>
@@ -181,7 +188,8 @@ extrapolate_latency <- function(collective, algorithm, processes, size_bytes, kn
 }
 
 #' Costs of the message model
-#' @return Tibble: fitted_up_to, term (see `cost_words`; `bytes_to_N`: a byte of a message beyond the range before, up to N), cost_us,
+#' @return Tibble: fitted_up_to, term (see `cost_words`; `bytes_to_N`: a byte of a message beyond the range before, up
+#'   to N), cost_us,
 #'   cells (of the fit).
 #' @noRd
 summarise_message_costs <- function(results) {
@@ -201,8 +209,10 @@ extrapolations <- function(results) {
 
 #' Errors of the predictions for more nodes
 #'
-#' @return Tibble, one row per limit of the fit, collective, algorithm (or `all` of both), number of nodes (or NA: all) and model:
-#'   fitted_up_to, collective, algorithm, processes, times (processes / fitted_up_to), model, cells, median_abs_error_pct,
+#' @return Tibble, one row per limit of the fit, collective, algorithm (or `all` of both), number of nodes (or NA: all)
+#'   and model:
+#'   fitted_up_to, collective, algorithm, processes, times (processes / fitted_up_to), model, cells,
+#'   median_abs_error_pct,
 #'   p90_abs_error_pct, bias (geometric mean of predicted / measured).
 #' @noRd
 summarise_extrapolation <- function(results) {
@@ -229,7 +239,8 @@ errors_of_extrapolation <- function(rows) {
 
 #' Time of a step of the rings, with messages of at most 64 B
 #'
-#' @return Tibble: collective, processes, steps, crossing_pct (of its messages between groups), step_us (median over sizes).
+#' @return Tibble: collective, processes, steps, crossing_pct (of its messages between groups), step_us (median over
+#'   sizes).
 #' @noRd
 summarise_ring_steps <- function(results) {
   cells <- counted_cells(results)

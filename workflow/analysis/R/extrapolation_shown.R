@@ -1,7 +1,8 @@
 # The chapter on extrapolation: its tables, figures and sentences.
 
 extrapolation_words <- c(
-  messages = "message model", messages_anchored = "message model, anchored", last_value = "last value", log_linear = "log-linear in the nodes"
+  messages = "message model", messages_anchored = "message model, anchored", last_value = "last value",
+  log_linear = "log-linear in the nodes"
 )
 
 # Median error (percent) that the model should not exceed at four times the nodes of the fit.
@@ -10,17 +11,18 @@ extrapolation_target <- 25
 tables_extrapolation <- function(results) {
   list(
     listed("extrapolation", NULL, summarise_extrapolation(results), paste(
-      "Error of latencies predicted for more nodes than the models were fitted to: |predicted / measured - 1|. Times: nodes over",
-      "the most nodes of the fit. The message model has one set of costs for all collectives and algorithms; anchored, it is scaled",
-      "by its error on the most nodes of the fit. That, last value and log-linear need latencies of the same algorithm in the fit.",
-      "Bias: geometric mean of predicted / measured."
+      "Error of latencies predicted for more nodes than the models were fitted to: |predicted / measured - 1|.",
+      "Times: nodes over the most nodes of the fit. The message model has one set of costs for all collectives and",
+      "algorithms; anchored, it is scaled by its error on the most nodes of the fit. That, last value and log-linear",
+      "need latencies of the same algorithm in the fit. Bias: geometric mean of predicted / measured."
     )),
     listed("extrapolation", "costs", summarise_message_costs(results), paste0(
       "Costs of the message model (\u00b5s). ", and_list(paste0(names(cost_words), ": ", cost_words)),
       "; bytes_to_N: a byte of a message beyond the range before, up to N. Costs are not negative: 0 was not needed."
     )),
     listed("extrapolation", "ring-steps", summarise_ring_steps(results), paste(
-      "Time of a step of the ring algorithms with messages of at most 64 B (latency over number of steps, median over sizes)."
+      "Time of a step of the ring algorithms with messages of at most 64 B (latency over number of steps, median over",
+      "sizes), and the share of the messages that leave a group (%)."
     ))
   )
 }
@@ -28,8 +30,9 @@ tables_extrapolation <- function(results) {
 figures_extrapolation <- function(results) {
   list(
     figure("extrapolation", "error", plot_extrapolation(results), paste0(
-      "Median error (points) and the range to the 90th percentile, over all collectives and algorithms for which a model predicts; ",
-      "fitted to at most ", results$study$analysis$fit_up_to, " nodes. Dotted: ", extrapolation_target, " %."
+      "Median error (points) and the range to the 90th percentile, over all collectives and algorithms for which a ",
+      "model predicts; fitted to at most ", results$study$analysis$fit_up_to, " nodes. Dotted: ",
+      extrapolation_target, " %."
     ), NA, 9, 4.5),
     figure("extrapolation", "steps", plot_ring_steps(results), paste(
       "What no fit to fewer nodes contains: time of a step of the ring algorithms with messages of at most 64 B."
@@ -94,8 +97,8 @@ describe_extrapolation_study <- function(results) {
   fit <- filter(summarise_message_costs(results), .data$fitted_up_to == limit)
   c(
     paste0(
-      "A model of messages with ", nrow(fit), " costs, fitted to ", fit$cells[1], " cells on at most ", limit, " nodes, predicts ",
-      whole$cells, " cells on ", format_number(min(each$processes), 6), " to ", format_number(max(each$processes), 6),
+      "A model of messages with ", nrow(fit), " costs, fitted to ", fit$cells[1], " cells on at most ", limit,
+      " nodes, predicts ", whole$cells, " cells on ", paste(format_number(range(each$processes), 6), collapse = " to "),
       " nodes with an error of ", format_pct(whole$median_abs_error_pct), " in the median and more than ",
       format_pct(whole$p90_abs_error_pct), " in one of ten."
     ),
@@ -108,7 +111,8 @@ describe_extrapolation_study <- function(results) {
       "It is within the target on ", if (any(within)) nodes(each$processes[within]) else "no number of nodes",
       if (any(!within)) paste0(", and not on ", nodes(each$processes[!within])), "."
     ),
-    describe_larger_fits(results), describe_ring_steps(results), describe_against_latencies(results, limit), describe_long_messages(results, limit)
+    describe_larger_fits(results), describe_ring_steps(results), describe_against_latencies(results, limit),
+    describe_long_messages(results, limit)
   )
 }
 
@@ -157,10 +161,11 @@ describe_ring_steps <- function(results) {
   same <- filter(rows, !.data$processes %in% other$processes)
   counts <- function(part) and_list(format_number(sort(unique(part$processes)), 6))
   paste0(
-    "A step of a ring with short messages takes ", range_us(fitted), " on the nodes of the fit, but ", range_us(other$step_us), " on ",
-    counts(other), if (nrow(alike) > 0) paste0(" (and ", range_us(alike$step_us), " on ", counts(alike), ")"),
-    ", where ", range_pct(other$crossing_pct), " of its messages leave a group (otherwise ", range_pct(same$crossing_pct),
-    "): runs on fewer nodes do not show what changes there."
+    "A step of a ring with short messages takes ", range_us(fitted), " on the nodes of the fit, but ",
+    range_us(other$step_us), " on ", counts(other),
+    if (nrow(alike) > 0) paste0(" (and ", range_us(alike$step_us), " on ", counts(alike), ")"),
+    ", where ", range_pct(other$crossing_pct), " of its messages leave a group (otherwise ",
+    range_pct(same$crossing_pct), "): runs on fewer nodes do not show what changes there."
   )
 }
 
@@ -186,7 +191,9 @@ describe_long_messages <- function(results, limit) {
   cells <- counted_cells(results)
   long <- rowSums(cells$counts[, paste0("bytes_to_", utils::tail(byte_ranges, 3)), drop = FALSE]) > 0
   rows <- filter(extrapolations(results), .data$fitted_up_to == limit, .data$model == "messages") |>
-    inner_join(mutate(cells$rows, long = long), by = c("collective", "algorithm", "processes", "size_bytes", "latency_us")) |>
+    inner_join(
+      mutate(cells$rows, long = long), by = c("collective", "algorithm", "processes", "size_bytes", "latency_us")
+    ) |>
     group_by(.data$long) |>
     summarise(
       cells = n(), error = 100 * median(abs(.data$predicted_us / .data$latency_us - 1)),
@@ -194,8 +201,8 @@ describe_long_messages <- function(results, limit) {
     )
   words <- ifelse(rows$long, paste("some message of more than", label_bytes(byte_ranges[2])), "no longer messages")
   paste0("By size: ", and_list(paste0(
-    "median error ", format_pct(rows$error), ", predicted / measured ", format_number(rows$bias, 2), " (", words, ", ", rows$cells,
-    " cells)"
+    "median error ", format_pct(rows$error), ", predicted / measured ", format_number(rows$bias, 2), " (", words, ", ",
+    rows$cells, " cells)"
   )), ".")
 }
 
@@ -203,10 +210,12 @@ sentences_extrapolation <- function(results) {
   left_out <- counted_cells(results)$left_out
   bind_rows(
     said("extrapolation", describe_extrapolation_study(results)),
-    if (nrow(left_out) > 0) said("extrapolation", paste0("Without a model of their messages, and left out: ", and_list(paste0(
-      map_chr(split(left_out$algorithm, left_out$collective), function(names) and_list(gsub("_", " ", names))), " (",
-      collective_word(sort(unique(left_out$collective))), ")"
-    )), "."), FALSE)
+    if (nrow(left_out) > 0) said("extrapolation", paste0(
+      "Without a model of their messages, and left out: ", paste0(
+        map_chr(split(left_out$algorithm, left_out$collective), function(names) and_list(gsub("_", " ", names))), " (",
+        collective_word(sort(unique(left_out$collective))), ")", collapse = "; "
+      ), "."
+    ), FALSE)
   )
 }
 

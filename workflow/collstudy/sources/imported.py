@@ -133,6 +133,8 @@ class ImportedSource(Source):
     def judged(self) -> list[str]:
         """Without files for a library, collectives are judged on held-out cells."""
         assert isinstance(self.study.source, Imported)
+        if self.study.chapter == "extrapolation":
+            return []  # it asks for latencies, not for decisions
         judged = any(entry.get("collective") not in POINT_TO_POINT for entry in self.study.source.files)
         own = super().judged()
         return own if "tuning" in self.study.analysis or not judged else ["tables/tuning-regret.csv", *own]

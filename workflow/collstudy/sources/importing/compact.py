@@ -33,7 +33,12 @@ def write(path: Path, rows: list[dict[str, Any]], cores_per_node: int) -> None:
 def write_nodes(path: Path, allocations: Iterable[tuple[str, int, list[int]]]) -> None:
     """Write *path*: by run and number of ranks, the node of each rank as `first-last` or `node`, each as often as it has ranks."""
     found = [
-        {"run": run, "processes": processes, "nodes": " ".join(_ranges(nodes)), "per_node": processes // len(set(nodes))}
+        {
+            "run": run,
+            "processes": processes,
+            "nodes": " ".join(_ranges(nodes)),
+            "per_node": processes // len(set(nodes)),
+        }
         for run, processes, nodes in allocations
         # Others would need the node of each rank; none is known.
         if nodes == sorted(nodes) and processes % len(set(nodes)) == 0
@@ -62,7 +67,9 @@ def read_nodes(path: Path) -> dict[tuple[str, int], tuple[int, ...]]:
             ends = [part.partition("-")[::2] for part in row["nodes"].split()]
             nodes = [node for first, last in ends for node in range(int(first), int(last or first) + 1)]
             found.setdefault((row["run"], len(nodes)), tuple(nodes))
-            found[row["run"], int(row["processes"])] = tuple(node for node in nodes for _ in range(int(row["per_node"])))
+            found[row["run"], int(row["processes"])] = tuple(
+                node for node in nodes for _ in range(int(row["per_node"]))
+            )
     except (KeyError, TypeError, ValueError) as error:
         raise StudyError(f"{path}: not a table of allocations (run, processes, per_node, nodes): {error}") from None
     return found

@@ -46,7 +46,9 @@ TYPE_BYTES = {"int8": 1, "char": 1, "int16": 2, "int32": 4, "int": 4, "float": 4
 #: Collectives in which a rank has its part of the buffer.
 DIVIDED = ("allgather", "alltoall", "gather", "scatter")
 #: What a run prints of a test: where its results go, then its ranks and nodes.
-_PRINTED = re.compile(r"Results Directory: .*/(?P<test>\w+)\s*$|BENCH: \w+ -> (?P<ranks>\d+) processes \((?P<nodes>\d+) nodes\)", re.M)
+_PRINTED = re.compile(
+    r"Results Directory: .*/(?P<test>\w+)\s*$|BENCH: \w+ -> (?P<ranks>\d+) processes \((?P<nodes>\d+) nodes\)", re.M
+)
 _RESULT = re.compile(r"(?P<count>\d+)_(?P<algorithm>.+)_(?P<type>[a-z]+\d*)\.csv", re.ASCII)
 
 
@@ -213,7 +215,9 @@ def _summary(path: Path, cache: Path | None) -> tuple[list[Result], dict[str, li
     if not results:
         raise StudyError(f"{path}: contains no results of PICO (<test>/<count>_<algorithm>_<type>.csv)")
     if stored:
-        kept.write(stored, f"{digest} {VERSION}", [[list(vars(result).values()) for result in results], allocations, shapes])
+        kept.write(
+            stored, f"{digest} {VERSION}", [[list(vars(result).values()) for result in results], allocations, shapes]
+        )
     return results, allocations, shapes
 
 
