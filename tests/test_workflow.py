@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import TINY, Checkout
+from conftest import TINY, Checkout, local_study
 from snakemake_interface_logger_plugins.common import LogEvent
 from snakemake_logger_plugin_collstudy import LogHandler
 
@@ -236,15 +236,9 @@ def test_killed_and_started_again(checkout: Checkout) -> None:
 
 def test_launches_are_added_to_the_same_file(checkout: Checkout) -> None:
     """Real launches: more of them are asked for later, and the first ones stay."""
-    study = """
-title: Local
-question: q
-machine: this-machine
-launches: {min: 1, max: 1}
-sweeps:
-  - {collective: bcast, algorithms: [default, linear], mappings: [core], processes: [2],
-     sizes: {from: 1, to: 64}, iterations: 20, warmup: 2}
-"""
+    study = local_study(
+        "collective: bcast, algorithms: [default, linear], sizes: {from: 1, to: 64}, iterations: 20, warmup: 2"
+    )
     measured = "results/local/measurements.csv"
     checkout.write("config/studies/local.yaml", study)
     run(checkout, "--config", "studies=local", "--", measured)
@@ -264,14 +258,7 @@ sweeps:
 
 def test_a_forced_algorithm_that_another_component_ran_is_marked(checkout: Checkout) -> None:
     """coll/tuned is kept out by the environment of a system: what is forced does not run, and the cell says so."""
-    study = """
-title: Local
-question: q
-machine: this-machine
-launches: {min: 1, max: 1}
-sweeps:
-  - {collective: barrier, algorithms: [linear], mappings: [core], processes: [2], iterations: 20, warmup: 2}
-"""
+    study = local_study("collective: barrier, algorithms: [linear], iterations: 20, warmup: 2")
     checkout.write("config/studies/local.yaml", study)
     environment = {"OMPI_MCA_coll_tuned_priority": "1"}
     run(checkout, "--config", "studies=local", "--", "results/local/measurements.csv", environment=environment)
