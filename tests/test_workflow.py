@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import TINY, Checkout, local_study
+from conftest import IMPORTED, TINY, Checkout, local_study
 from snakemake_interface_logger_plugins.common import LogEvent
 from snakemake_logger_plugin_collstudy import LogHandler
 
@@ -209,6 +209,20 @@ def test_failed_rules_are_named_again_at_the_end(capsys: pytest.CaptureFixture[s
     assert lines() == ["deciding for one", said]
     other = {"jobid": 2, "rule_name": "decide_tuning", "log": [], "wildcards": {"study": "two"}}
     assert lines(record(event=LogEvent.JOB_INFO, **other)) == ["deciding for one", said, "deciding for two", said]
+
+
+def test_imported_studies_have_figures_before_others_are_measured(checkout: Checkout) -> None:
+    checkout.write("config/studies/theirs.yaml", IMPORTED)
+    lines = ["Processes,Size,Latency", *(f"{ranks},{size},{ranks * size}" for ranks in (2, 4) for size in (1, 2))]
+    checkout.write("data/somebodys/bcast.csv", "\n".join(lines) + "\n")
+    checkout.write("config/config.yaml", "studies: [tiny, theirs]\nresults: results\n")
+    targets = (f"results/{study}/figures/index.csv" for study in ("tiny", "theirs"))
+    done = checkout.snakemake("--logger", "collstudy", "--cores", "1", *targets)
+    assert done.returncode == 0, done.stderr
+    lines = done.stderr.splitlines()
+    shown = lines.index("figures: results/theirs/figures/")
+    assert shown < next(at for at, line in enumerate(lines) if "measuring" in line), done.stderr
+    assert "figures: results/tiny/figures/" in lines
 
 
 def test_killed_and_started_again(checkout: Checkout) -> None:
