@@ -215,8 +215,11 @@ def test_imported_studies_have_figures_before_others_are_measured(checkout: Chec
     checkout.write("config/studies/theirs.yaml", IMPORTED)
     lines = ["Processes,Size,Latency", *(f"{ranks},{size},{ranks * size}" for ranks in (2, 4) for size in (1, 2))]
     checkout.write("data/somebodys/bcast.csv", "\n".join(lines) + "\n")
-    checkout.write("config/config.yaml", "studies: [tiny, theirs]\nresults: results\n")
-    targets = (f"results/{study}/figures/index.csv" for study in ("tiny", "theirs"))
+    studies = ["tiny", "next", "last", "theirs"]
+    for study, ranks in zip(studies[1:3], ("[6, 8]", "[10, 12]"), strict=True):
+        checkout.write(f"config/studies/{study}.yaml", TINY.replace("[2, 4]", ranks))
+    checkout.write("config/config.yaml", f"studies: [{', '.join(studies)}]\nresults: results\n")
+    targets = [f"results/{study}/figures/index.csv" for study in studies]
     done = checkout.snakemake("--logger", "collstudy", "--cores", "1", *targets)
     assert done.returncode == 0, done.stderr
     lines = done.stderr.splitlines()
