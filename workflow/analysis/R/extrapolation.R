@@ -1,6 +1,5 @@
 # What few nodes say about many: costs of messages fitted to all algorithms and collectives on few nodes together, and
-# from them the
-# latencies on more nodes. One rank a node.
+# from them the latencies on more nodes. One rank a node.
 
 #' The steps of an algorithm: messages that every rank sends, and how far
 #'
@@ -9,9 +8,9 @@
 #' @param collective,algorithm Names.
 #' @param processes Number of ranks.
 #' @param size Message size as benchmarks count it (B; of an allgather a rank's part).
-#' @return Tibble, one row per kind of step: `bytes` of a message, `distance` between the ranks (1: the next rank, else
-#'   the partner
-#'   differs in this bit), `times`, `combines` (the receiver sums). NULL for an algorithm that is not known here.
+#' @return Tibble, one row per kind of step: `bytes` of a message, `distance` between the ranks (1: the next rank,
+#'   else the partner differs in this bit), `times`, `combines` (the receiver sums). NULL for an algorithm that is not
+#'   known here.
 #' @noRd
 steps_of_call <- function(collective, algorithm, processes, size) {
   rounds <- 2^(seq_len(floor(log2(processes))) - 1)
@@ -139,12 +138,9 @@ fitting_limits <- function(results) {
 #' Predictions for more nodes than the models were fitted to
 #'
 #' `messages` is the message model. The others need latencies of the same algorithm, taken at the same size (between
-#' sizes
-#' linear in their logarithms, beyond the first and the last the nearest): `last_value` is that on the most nodes of
-#' the fit,
-#' `messages_anchored` is the message model times what it was wrong by there, `log_linear` the line of log latency over
-#' log nodes,
-#' where there are two numbers of nodes.
+#' sizes linear in their logarithms, beyond the first and the last the nearest): `last_value` is that on the most
+#' nodes of the fit, `messages_anchored` is the message model times what it was wrong by there, `log_linear` the line
+#' of log latency over log nodes, where there are two numbers of nodes.
 #'
 #' @param results List from [read_results()] of a study with one rank a node.
 #' @param fit_up_to Most nodes of the fit.
@@ -189,15 +185,14 @@ extrapolate_latency <- function(collective, algorithm, processes, size_bytes, kn
 
 #' Costs of the message model
 #' @return Tibble: fitted_up_to, term (see `cost_words`; `bytes_to_N`: a byte of a message beyond the range before, up
-#'   to N), cost_us,
-#'   cells (of the fit).
+#'   to N), cost_ns, cells (of the fit).
 #' @noRd
 summarise_message_costs <- function(results) {
   cells <- counted_cells(results)
   map_dfr(fitting_limits(results), function(limit) {
     fitted <- cells$rows$processes <= limit
     cost <- fit_counts(cells$counts[fitted, , drop = FALSE], cells$rows$latency_us[fitted])
-    tibble(fitted_up_to = limit, term = names(cost), cost_us = unname(cost), cells = sum(fitted))
+    tibble(fitted_up_to = limit, term = names(cost), cost_ns = 1000 * unname(cost), cells = sum(fitted))
   })
 }
 
@@ -209,11 +204,9 @@ extrapolations <- function(results) {
 
 #' Errors of the predictions for more nodes
 #'
-#' @return Tibble, one row per limit of the fit, collective, algorithm (or `all` of both), number of nodes (or NA: all)
-#'   and model:
-#'   fitted_up_to, collective, algorithm, processes, times (processes / fitted_up_to), model, cells,
-#'   median_abs_error_pct,
-#'   p90_abs_error_pct, bias (geometric mean of predicted / measured).
+#' @return Tibble, one row per limit of the fit, collective, algorithm (or `all` of both), number of nodes (or NA:
+#'   all) and model: fitted_up_to, collective, algorithm, processes, times (processes / fitted_up_to), model, cells,
+#'   median_abs_error_pct, p90_abs_error_pct, bias (geometric mean of predicted / measured).
 #' @noRd
 summarise_extrapolation <- function(results) {
   remember(results, "extrapolation errors", function() errors_of_extrapolation(extrapolations(results)))

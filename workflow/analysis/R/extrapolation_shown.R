@@ -17,7 +17,7 @@ tables_extrapolation <- function(results) {
       "need latencies of the same algorithm in the fit. Bias: geometric mean of predicted / measured."
     )),
     listed("extrapolation", "costs", summarise_message_costs(results), paste0(
-      "Costs of the message model (\u00b5s). ", and_list(paste0(names(cost_words), ": ", cost_words)),
+      "Costs of the message model (ns). ", and_list(paste0(names(cost_words), ": ", cost_words)),
       "; bytes_to_N: a byte of a message beyond the range before, up to N. Costs are not negative: 0 was not needed."
     )),
     listed("extrapolation", "ring-steps", summarise_ring_steps(results), paste(

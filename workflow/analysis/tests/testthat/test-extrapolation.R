@@ -38,8 +38,8 @@ test_that("known costs are found on few nodes and predict many", {
   }
   results <- made_of_messages(cost)
   found <- dplyr::filter(summarise_message_costs(results), .data$fitted_up_to == 32)
-  expect_equal(found$cost_us[found$term == "messages"], 2, tolerance = 1e-3)
-  expect_equal(found$cost_us[found$term == "bytes_to_16384"], 5e-4, tolerance = 1e-3)
+  expect_equal(found$cost_ns[found$term == "messages"], 2000, tolerance = 1e-3)
+  expect_equal(found$cost_ns[found$term == "bytes_to_16384"], 0.5, tolerance = 1e-3)
   errors <- dplyr::filter(
     summarise_extrapolation(results), .data$fitted_up_to == 32, .data$collective == "all", .data$processes %in% 256
   )
