@@ -22,7 +22,11 @@
 // clang-format on
 #include "curve.hpp"
 
+/* SimGrid of Debian 12 (3.32); later versions set the factors of a zone. */
+#if __has_include(<simgrid/kernel/resource/NetworkModelIntf.hpp>)
 #include <simgrid/kernel/resource/NetworkModelIntf.hpp>
+#define FACTORS_OF_MODEL
+#endif
 #include <simgrid/kernel/routing/NetPoint.hpp>
 #include <simgrid/kernel/routing/NetZoneImpl.hpp>
 #include <simgrid/s4u.hpp>
@@ -345,9 +349,14 @@ void load_platform(const simgrid::s4u::Engine &) {
     cores->build();
     cores->get_iface()->seal();
     count_ranks();
-    auto *model = simgrid::s4u::Engine::get_instance()->get_netzone_root()->get_network_model();
-    model->set_lat_factor_cb(latency_factor);
-    model->set_bw_factor_cb(bandwidth_factor);
+    auto *root = simgrid::s4u::Engine::get_instance()->get_netzone_root();
+#ifdef FACTORS_OF_MODEL
+    root->get_network_model()->set_lat_factor_cb(latency_factor);
+    root->get_network_model()->set_bw_factor_cb(bandwidth_factor);
+#else
+    root->set_latency_factor_cb(latency_factor);
+    root->set_bandwidth_factor_cb(bandwidth_factor);
+#endif
     smpi_register_op_cost_callback(SmpiOperation::SEND, send_cost);
     smpi_register_op_cost_callback(SmpiOperation::ISEND, send_cost);
     smpi_register_op_cost_callback(SmpiOperation::RECV,
