@@ -105,7 +105,7 @@ class Tuner:
             default = rules.han_default(self.document, placement)
             if not default or not self.installed:
                 continue
-            if not check.emulates_nodes(self.installed):
+            if not openmpi.emulates_nodes(self.installed):
                 print(
                     "coll/han's rules are not checked: this requires Open MPI 5 and permission to set host names of emulated nodes"
                 )

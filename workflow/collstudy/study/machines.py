@@ -54,7 +54,13 @@ class Machine:
     launch_time_limit_s: float = 600.0
     block_minutes: float = 60.0
     groups: str = ""
+    emulated_nodes: int = 1
     description: str = ""
+
+    @property
+    def bound(self) -> bool:
+        """Whether each rank has a core of its own and is bound to it."""
+        return not self.oversubscribe and self.emulated_nodes == 1
 
     @property
     def nodes(self) -> int:
@@ -90,7 +96,7 @@ def read_machine(name: str, path_of: Callable[[str], Path], fitting: bool = Fals
     if kind == "local":
         if levels:
             raise StudyError(f"{at('levels')}: levels are read from the system for kind local; remove them")
-        levels = local_levels()
+        levels = local_levels(raw.get("emulated_nodes", 1))
     elif not levels:
         raise StudyError(f"{shown(path)}: kind {kind} needs levels, from the outermost to core")
     checks.check_levels([level.name for level in levels], [level.count for level in levels], at("levels"))
@@ -116,6 +122,7 @@ def read_machine(name: str, path_of: Callable[[str], Path], fitting: bool = Fals
             "slurm",
             "groups",
             "oversubscribe",
+            "emulated_nodes",
             "core_gflops",
             "launch_time_limit_s",
             "block_minutes",
@@ -198,8 +205,11 @@ def _check_fat_tree(simulation: dict[str, Any], levels: tuple[Level, ...], where
 
 
 @functools.cache
-def local_levels() -> tuple[Level, ...]:
-    """Sockets and cores of this computer available to this process, from /sys (one hardware thread per core)."""
+def local_levels(nodes: int = 1) -> tuple[Level, ...]:
+    """Sockets and cores of this computer available to this process, from /sys (one hardware thread per core).
+
+    Of several emulated *nodes* each has its share of all cores, at least one.
+    """
     cores: dict[int, set[int]] = {}
     for cpu in os.sched_getaffinity(0):
         topology = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology")
@@ -209,5 +219,7 @@ def local_levels() -> tuple[Level, ...]:
         except (OSError, ValueError):
             socket, core = 0, cpu
         cores.setdefault(socket, set()).add(core)
+    if nodes > 1:
+        return (Level("node", nodes), Level("core", max(sum(map(len, cores.values())) // nodes, 1)))
     # Sockets with different numbers of available cores would not form a rectangle: use the smallest number.
     return (Level("node", 1), Level("socket", len(cores)), Level("core", min(len(c) for c in cores.values())))

@@ -52,6 +52,12 @@ class Sweep:
     barrier: str = "default"
 
 
+def component_of(sweep: Sweep, choice: Choice, catalogue: Catalogue) -> str:
+    """The component of Open MPI that an algorithm of a sweep is; empty for others, and without Open MPI."""
+    entry = catalogue.algorithms[sweep.collective][choice.name].get("openmpi", {})
+    return entry.get("component", "") if "openmpi" in sweep.mpis else ""
+
+
 def expand_ranks(spec: list[int] | dict[str, Any], cores: int, where: Place | str) -> tuple[int, ...]:
     """The same as expand_integers, where `to` may be `cores`: the cores are then always among the numbers.
 
@@ -162,6 +168,8 @@ def read_sweep(raw: dict[str, Any], machine: Machine, catalogue: Catalogue, wher
         raise StudyError(f"{where}: {collective} has no message size; remove sizes")
     mpis = tuple(raw.get("mpi", [machine.mpi]))
     for mpi in mpis:
+        if machine.emulated_nodes > 1 and mpi != "openmpi":
+            raise StudyError(f"{where / 'mpi'}: {mpi!r} does not run on emulated nodes; allowed: openmpi")
         if mpi not in MPIS[machine.kind]:
             raise StudyError(
                 f"{where / 'mpi'}: {mpi!r} cannot run on machine {machine.name} of kind {machine.kind}"

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError
-from collstudy.base.paths import ROOT
 from collstudy.launch import hydra, mpich, openmpi
+from collstudy.launch.openmpi import AS_NODE
 from collstudy.launch.proof import messages
 from collstudy.launch.rulesfile import rules_arguments
 from collstudy.launch.toolchain import Mpi
@@ -40,8 +40,6 @@ from collstudy.tuning.rules import (
 
 #: The default of Open MPI's coll/tuned, to which the rules of a file belong.
 ONLY_TUNED = ["--mca", "coll", "tuned,basic,libnbc,self,monitoring"]
-#: Starts a command as on another emulated node of this computer.
-AS_NODE = ROOT / "workflow" / "scripts" / "as_node.sh"
 #: Maximum number of started ranks, on few cores: enough to distinguish chain, trees and linear.
 MOST_RANKS = 8
 LAUNCH_LIMIT_S = 60
@@ -275,14 +273,6 @@ def _add_references(
         forced = None if rule.algorithm == "default" else rule
         for size, seen in library.seen(forced, collective, processes, sizes).items():
             references[collective, processes, size, text] = frozenset(seen)
-
-
-def emulates_nodes(mpi: Mpi) -> bool:
-    """Whether *mpi* can be started on two emulated nodes: Open MPI 5, and a separate host name for each."""
-    if mpi.name != "openmpi" or int(mpi.version.split(".")[0]) < 5:
-        return False
-    done = subprocess.run([AS_NODE, "node", "true"], capture_output=True, timeout=LAUNCH_LIMIT_S, check=False)
-    return done.returncode == 0
 
 
 def on_two_nodes(mpi: Mpi, arguments: list[Any], collective: str, processes: int, size: int) -> Messages:
