@@ -59,7 +59,7 @@ def selection_arguments(cell: Cell, mpi: Mpi, monitored: bool = False) -> list[s
     selection = cell.selection
     if isinstance(selection, Rules):
         han = rules_file(selection.han) if selection.han else None
-        return rules_arguments(rules_file(selection.text), monitored, han)
+        return rules_arguments(rules_file(selection.text), monitored, han, selection.text)
     forced = selection.forced("openmpi", cell.collective)
     if component := component_asked(cell):
         # Those two are disabled by default, whatever their priority.
@@ -249,7 +249,7 @@ def judge(
     default, which forces nothing); `placed`: whether every rank is on the requested core (None if ranks are not
     *bound*, because there are more of them than cores); `detail`: why not.
     """
-    traced = shows_component(cell, library())
+    traced = component_asked(cell) or next(folder.glob("rank-*.trace"), None)
     component = _component_ran(cell, folder) if traced else winning_component(output)
     placed, problems, binding = placed_as_asked(cell, output, placement, hosts, bound)
     used = None

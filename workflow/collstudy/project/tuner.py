@@ -77,7 +77,13 @@ class Tuner:
         """
         findings: list[check.Finding] = []
         if self.mpi not in ("mpich", "impi"):
-            found, before = ([rules.as_openmpi_reads(one) for one in many or []] for many in (found, before))
+            found, before = (
+                [
+                    rules.as_openmpi_reads(one, rules.own_version(one, self.document["how"]["mpi_version"]))
+                    for one in many or []
+                ]
+                for many in (found, before)
+            )
         if self.library:
             for placement in found:
                 file = emission.rules_path(self.folder / "tuning", self.mpi, placement)

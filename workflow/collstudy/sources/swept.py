@@ -156,7 +156,9 @@ def _without_lacking(study: Study, context: Context) -> tuple[Study, tuple[str, 
         return study, ()
     assert isinstance(study.source, Swept)
     kept = [
-        replace(sweep, algorithms=tuple(c for c in sweep.algorithms if component_of(sweep, c, catalogue) not in lacking))
+        replace(
+            sweep, algorithms=tuple(c for c in sweep.algorithms if component_of(sweep, c, catalogue) not in lacking)
+        )
         for sweep in study.sweeps
     ]
     kept = [sweep for sweep in kept if sweep.algorithms]

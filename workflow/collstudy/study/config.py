@@ -202,7 +202,9 @@ class Configuration:
         checks.check_analysis(analysis, self.catalogue.algorithms, where / "analysis")
         if sweeps:
             checks.check_grid(analysis, _grid(sweeps), where / "analysis")
-        arms = list(dict.fromkeys(filter(None, (component_of(s, c, self.catalogue) for s in sweeps for c in s.algorithms))))
+        arms = list(
+            dict.fromkeys(filter(None, (component_of(s, c, self.catalogue) for s in sweeps for c in s.algorithms)))
+        )
         if "chapter" in raw:
             checks.check_chapter(raw, sweeps, len(arms), where / "chapter")
         if arms and "tuning" in analysis:

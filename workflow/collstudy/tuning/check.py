@@ -33,6 +33,7 @@ from collstudy.tuning.rules import (
     components_of,
     han_rules,
     openmpi_rules,
+    own_version,
     selected,
     selected_rules,
     settings_of,
@@ -108,7 +109,8 @@ def library(mpi: Mpi, catalogue: Catalogue, numbers: dict[str, dict[str, int]]) 
         return Library(f"MPICH {mpi.version}", "mpich", _mpich_probe(mpi, catalogue), write)
 
     def write_classic(placement: Placement, path: Path) -> None:
-        path.write_text(openmpi_rules(placement, catalogue, [], numbers), encoding="utf-8")
+        version = own_version(placement, mpi.version)
+        path.write_text(openmpi_rules(placement, catalogue, [], numbers, version), encoding="utf-8")
 
     probe_sizes = _openmpi_probe(mpi, catalogue)
 

@@ -139,7 +139,7 @@ def _placement(file: TuningFile, to: str, known: Known, losses: list[Fault]) -> 
                     Fault(own[0].line, f"{collective}: Open MPI knows no size of it: where sizes differ it decides")
                 )
     placement = Placement("any", 0, tables)
-    return as_openmpi_reads(placement) if to.startswith("openmpi") else placement
+    return as_openmpi_reads(placement, 1 if to == "openmpi" else 2) if to.startswith("openmpi") else placement
 
 
 def _tells(rule: FileRule, to: str, losses: list[Fault]) -> bool:

@@ -23,6 +23,8 @@ from collstudy.tuning.rules import (
     library_rules,
     openmpi_json,
     openmpi_rules,
+    own_version,
+    radix_line,
 )
 
 BUILT = "built by ./study setup; on another machine, build it there"
@@ -87,7 +89,9 @@ def emit(
             texts[own] = intel_variables(placement, catalogue, header)
         elif mpi != "mpich":
             texts |= {
-                own: openmpi_rules(placement, catalogue, header, numbers),
+                own: openmpi_rules(
+                    placement, catalogue, header, numbers, own_version(placement, study["how"]["mpi_version"])
+                ),
                 folder / f"openmpi-5.0.7-{placement.name}.rules": openmpi_rules(
                     placement, catalogue, header, numbers, version=2
                 ),
@@ -151,7 +155,8 @@ def _commands(study: dict[str, Any], placement: Placement) -> list[str]:
         return ["Intel MPI, whose choices cannot be checked:", "", f'    . "{own}" && mpirun ./program', ""]
 
     def command(han: Path | None = None) -> list[str]:
-        words = [f'"{word}"' if word.startswith("$") else word for word in rules_arguments(own, han=han)]
+        words = rules_arguments(own, han=han, text=radix_line(placement))
+        words = [f'"{word}"' if word.startswith("$") else word for word in words]
         return ["", f"    mpirun {' '.join(words)} ./program", ""]
 
     component = han_default(study, placement)
