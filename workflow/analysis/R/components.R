@@ -39,10 +39,7 @@ summarise_components <- function(results) {
 #' Which algorithms of a study are components?
 #' @noRd
 is_component <- function(study, collective, algorithm) {
-  known <- map_dfr(names(study$collectives), function(name) {
-    entries <- keep(study$collectives[[name]]$algorithms, function(entry) !is.null(entry$component))
-    tibble(collective = name, algorithm = map_chr(entries, "name"))
-  })
+  known <- study$algorithms[study$algorithms$component != "", ]
   paste(collective, algorithm) %in% paste(known$collective, known$algorithm)
 }
 
@@ -88,8 +85,8 @@ figures_components <- function(results) {
 plot_components <- function(results, rows, collective) {
   is_arm <- is_component(results$study, rows$collective, rows$algorithm)
   forced <- rows[!is_arm & rows$algorithm != "default", ] |>
-    group_by(.data$mapping, .data$nodes, .data$processes, .data$size_bytes) |>
-    summarise(latency_us = min(.data$latency_us), .groups = "drop")
+    arrange(.data$latency_us) |>
+    distinct(.data$mapping, .data$nodes, .data$processes, .data$size_bytes, .keep_all = TRUE)
   rows <- rows[is_arm | rows$algorithm == "default", ]
   place <- function(data) {
     mutate(data, place = paste0(
@@ -101,10 +98,10 @@ plot_components <- function(results, rows, collective) {
     geom_line(data = place(forced), linetype = "dotted", linewidth = 0.7, colour = "grey30") +
     geom_line(aes(colour = .data$algorithm), linewidth = 0.4) +
     geom_point(aes(colour = .data$algorithm, shape = .data$algorithm), size = 1.8) +
-    facet_wrap(vars(.data$place), ncol = 2) +
+    facet_wrap(vars(.data$place), ncol = 2, scales = "free_y") +
     scale_algorithm(results, collective, rows$algorithm) +
     scale_x_size() +
-    scale_y_log10("Latency (\u00b5s)", labels = scales::label_comma()) +
+    scale_y_latency_log() +
     labs(title = paste0("Components: ", collective_word(collective))) +
     tag_simulated(results$study) + theme_study()
 }
