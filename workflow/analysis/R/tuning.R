@@ -544,6 +544,14 @@ summarise_shared <- function(results) {
     mutate(shapes = n_distinct(.data$mapping)) |>
     group_by(.data$algorithm, .add = TRUE) |>
     filter(.data$shapes > 1, n_distinct(.data$mapping) == .data$shapes) |>
+    ungroup()
+  if (nrow(rows) == 0) {
+    return(tibble(
+      collective = character(), shapes = integer(), cells = integer(), geometric_mean_pct = numeric(),
+      median_pct = numeric(), p90_pct = numeric(), max_pct = numeric()
+    ))
+  }
+  rows <- rows |>
     group_by(across(all_of(c(call, "mapping")))) |>
     mutate(slowdown = .data$latency_us / min(.data$latency_us)) |>
     group_by(across(all_of(c(call, "algorithm")))) |>
@@ -557,12 +565,6 @@ summarise_shared <- function(results) {
       median_pct = 100 * (median(.data$slowdown) - 1), p90_pct = 100 * (unname(quantile(.data$slowdown, 0.9)) - 1),
       max_pct = 100 * (max(.data$slowdown) - 1)
     )
-  }
-  if (nrow(rows) == 0) {
-    return(tibble(
-      collective = character(), shapes = integer(), cells = integer(), geometric_mean_pct = numeric(),
-      median_pct = numeric(), p90_pct = numeric(), max_pct = numeric()
-    ))
   }
   bind_rows(lost(group_by(rows, .data$collective)), mutate(lost(rows), collective = "all", .before = 1))
 }

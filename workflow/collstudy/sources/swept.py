@@ -67,6 +67,8 @@ class SweptSource(Source):
         applications = any(sweep.collective in APPLICATIONS for sweep in self.study.sweeps)
         tree = "fat_tree" in self.study.machine.simulation
         arms = bool(_components(self.study, self.context.catalogue)) or bool(self.lacking)
+        # The limit of requests in a rules file shows in the library's own calls only.
+        arms |= any("max_requests" in dict(c.parameters) for sweep in self.study.sweeps for c in sweep.algorithms)
         asked = {"apps": applications, "fattree": tree, "trace": arms}
         return {part for part, needed in asked.items() if needed}
 
