@@ -46,6 +46,8 @@ INTEL = {
 }
 #: Collectives that Open MPI's coll/han can delegate to another component (coll_han_dynamic.c, 5.0).
 HAN = ("allgather", "allreduce", "barrier", "bcast", "gather", "reduce", "scatter")
+#: The components that it knows (ompi_coll_han_available_components, 5.0).
+HAN_COMPONENTS = ("self", "basic", "libnbc", "tuned", "sm", "adapt", "han")
 
 
 #: Collectives of this project's collectives library (workflow/native/coll/README.md).
@@ -350,6 +352,8 @@ def han_rules(placement: Placement, default: str, header: list[str]) -> str:
     for collective, table in tables.items():
         # The smallest number of the format is 1: there the entry for 1 process holds, not that for 0.
         by_count = {max(count, 1): components_of(rules, default) for count, rules in sorted(table.items())}
+        # The first one must be 1, or Open MPI ignores the file.
+        by_count = {1: by_count[min(by_count)], **by_count}
         configurations = _merge_counts(by_count, "")
         lines += [
             collective,
@@ -367,7 +371,8 @@ def components_of(rules: tuple[Rule, ...], default: str) -> tuple[Rule, ...]:
     """The rules with a component in place of each algorithm; equal neighbours are merged."""
     found: list[Rule] = []
     for rule in rules:
-        component = default if rule.algorithm == "default" else "tuned"
+        own = rule.algorithm if rule.algorithm in HAN_COMPONENTS else "tuned"
+        component = default if rule.algorithm == "default" else own
         if not found or found[-1].algorithm != component:
             found.append(Rule(rule.size, component))
     return tuple(found)
