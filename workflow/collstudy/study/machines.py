@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -96,7 +97,7 @@ def read_machine(name: str, path_of: Callable[[str], Path], fitting: bool = Fals
     if kind == "local":
         if levels:
             raise StudyError(f"{at('levels')}: levels are read from the system for kind local; remove them")
-        levels = local_levels(raw.get("emulated_nodes", 1))
+        levels = shared_by(raw.get("emulated_nodes", 1), local_levels())
     elif not levels:
         raise StudyError(f"{shown(path)}: kind {kind} needs levels, from the outermost to core")
     checks.check_levels([level.name for level in levels], [level.count for level in levels], at("levels"))
@@ -205,11 +206,8 @@ def _check_fat_tree(simulation: dict[str, Any], levels: tuple[Level, ...], where
 
 
 @functools.cache
-def local_levels(nodes: int = 1) -> tuple[Level, ...]:
-    """Sockets and cores of this computer available to this process, from /sys (one hardware thread per core).
-
-    Of several emulated *nodes* each has its share of all cores, at least one.
-    """
+def local_levels() -> tuple[Level, ...]:
+    """Sockets and cores of this computer available to this process, from /sys (one hardware thread per core)."""
     cores: dict[int, set[int]] = {}
     for cpu in os.sched_getaffinity(0):
         topology = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology")
@@ -219,7 +217,12 @@ def local_levels(nodes: int = 1) -> tuple[Level, ...]:
         except (OSError, ValueError):
             socket, core = 0, cpu
         cores.setdefault(socket, set()).add(core)
-    if nodes > 1:
-        return (Level("node", nodes), Level("core", max(sum(map(len, cores.values())) // nodes, 1)))
     # Sockets with different numbers of available cores would not form a rectangle: use the smallest number.
     return (Level("node", 1), Level("socket", len(cores)), Level("core", min(len(c) for c in cores.values())))
+
+
+def shared_by(nodes: int, levels: tuple[Level, ...]) -> tuple[Level, ...]:
+    """The levels of a computer whose cores several emulated nodes share, at least one each; for one node as they are."""
+    if nodes == 1:
+        return levels
+    return (Level("node", nodes), Level("core", max(math.prod(level.count for level in levels) // nodes, 1)))
