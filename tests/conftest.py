@@ -93,6 +93,35 @@ sweeps:
     warmup: 1
 """
 
+#: A study of one imported file.
+IMPORTED = """
+title: Imported
+question: q
+machine: orfeo-thin
+import:
+  suite: OMB
+  suite_version: '1'
+  mpi: Open MPI
+  mpi_version: '1'
+  files:
+    - path: data/somebodys/bcast.csv
+      collective: bcast
+      columns: {processes: Processes, size_bytes: Size, latency_us: Latency}
+      constants: {algorithm: default, mapping: core, nodes: 1}
+"""
+
+
+def local_study(sweep: str) -> str:
+    """A study of this machine: one launch of each cell of *sweep*, in YAML, with two ranks."""
+    return f"""
+title: Local
+question: q
+machine: this-machine
+launches: {{min: 1, max: 1}}
+sweeps:
+  - {{mappings: [core], processes: [2], {sweep}}}
+"""
+
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Checkout:

@@ -200,7 +200,7 @@ def test_a_fresh_checkout_answers_from_the_measured_machines_that_come_with_it(c
     asked = ("--collective", "allreduce", "--nodes", "512", "--ppn", "1", "--mapping", "node")
     done = checkout.collstudy("advise", *asked, "--size", "16KiB", "--machine", "thin")
     assert done.returncode == 0, done.stderr
-    assert "Atlas: Leonardo (Booster), measured (study leonardo):" in done.stdout
+    assert "Atlas: Leonardo Booster, measured (study leonardo):" in done.stdout
     assert "differs from the requested machine: 32 cores per node in 1 socket; the requested one has 24" in done.stdout
     assert "in this very cell" in done.stdout
     done = checkout.collstudy("advise", *asked, "--size", "1GiB", "--machine", "thin")

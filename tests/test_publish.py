@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import Checkout
+from conftest import IMPORTED, Checkout
 from test_workflow import MEASURED, run
 
 
@@ -97,23 +97,6 @@ def test_package(checkout: Checkout) -> None:
         ["snakemake", "-n", MEASURED], cwd=package, capture_output=True, text=True, check=False, env=environment
     )
     assert again.returncode == 0 and "to measure" not in again.stderr + again.stdout
-
-
-IMPORTED = """
-title: Imported
-question: q
-machine: orfeo-thin
-import:
-  suite: OMB
-  suite_version: '1'
-  mpi: Open MPI
-  mpi_version: '1'
-  files:
-    - path: data/somebodys/bcast.csv
-      collective: bcast
-      columns: {processes: Processes, size_bytes: Size, latency_us: Latency}
-      constants: {algorithm: default, mapping: core, nodes: 1}
-"""
 
 
 def test_imported_data_keep_their_source_and_licence(checkout: Checkout) -> None:

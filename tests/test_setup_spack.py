@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, Checkout
+from conftest import ROOT, Checkout, local_study
 from test_spack import LOCK
 
 SPACK = """#!/bin/bash
@@ -22,14 +22,6 @@ case $3 in
     mkdir -p "$2/.study/spack/bin"
     for program in mpirun mpicc ompi_info; do ln -sf "$REAL/$program" "$2/.study/spack/bin/$program"; done ;;
 esac
-"""
-LOCAL = """
-title: Local
-question: q
-machine: this-machine
-launches: {min: 1, max: 1}
-sweeps:
-  - {collective: barrier, algorithms: [linear], mappings: [core], processes: [2], iterations: 5, warmup: 1}
 """
 
 
@@ -90,7 +82,9 @@ def test_view_and_lock_are_used(spacked: tuple[Checkout, dict[str, str]]) -> Non
     # What is measured says so, also while another environment is active that has no MPI, such as that of R.
     other = checkout.write("other/spack.lock", "{}").parent
     (other / ".spack-env" / "view").mkdir(parents=True)
-    checkout.write("config/studies/local.yaml", LOCAL)
+    checkout.write(
+        "config/studies/local.yaml", local_study("collective: barrier, algorithms: [linear], iterations: 5, warmup: 1")
+    )
     arguments = ("--config", "studies=local", "--", "results/local/measurements.csv")
     measured = checkout.snakemake(*arguments, environment={"SPACK_ENV": str(other)})
     assert measured.returncode == 0, measured.stdout + measured.stderr

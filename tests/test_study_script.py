@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, TINY, Checkout
+from conftest import IMPORTED, ROOT, TINY, Checkout, local_study
 
 
 def study(folder: Path, *arguments: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
@@ -121,7 +121,7 @@ def test_a_user_without_root_is_told_what_is_missing_what_for_and_how_to_get_it(
     # What is not needed is not asked for.
     checkout.write("config/config.yaml", "studies: [imported]\nresults: results\n")
     checkout.write("config/studies/imported.yaml", IMPORTED)
-    checkout.write("data/bcast.csv", "Processes,Size,Latency\n2,1,1.5\n2,2,1.6\n")
+    checkout.write("data/somebodys/bcast.csv", "Processes,Size,Latency\n2,1,1.5\n2,2,1.6\n")
     done = study(checkout.folder, "setup", environment=bare)
     assert done.returncode == 0 and "SimGrid" not in done.stderr and "compiler" not in done.stderr, done.stderr
     # Nor is R, for measurements alone.
@@ -134,7 +134,7 @@ def test_a_user_without_root_is_told_what_is_missing_what_for_and_how_to_get_it(
 def test_what_cannot_run_is_left_out_and_the_rest_runs(checkout: Checkout, bare: dict[str, str]) -> None:
     checkout.write("config/config.yaml", "studies: [imported, tiny]\nresults: results\n")
     checkout.write("config/studies/imported.yaml", IMPORTED)
-    checkout.write("data/bcast.csv", "Processes,Size,Latency\n2,1,1.5\n2,2,1.6\n")
+    checkout.write("data/somebodys/bcast.csv", "Processes,Size,Latency\n2,1,1.5\n2,2,1.6\n")
     done = study(checkout.folder, "run", environment=bare)
     assert done.returncode == 0, done.stderr
     assert "study tiny is left out: SimGrid (smpicc, smpirun) is not installed" in done.stderr
@@ -323,37 +323,12 @@ def test_completion(checkout: Checkout) -> None:
     assert study(ROOT, "completion", "fish").returncode == 2
 
 
-IMPORTED = """
-title: Imported
-question: q
-machine: orfeo-thin
-import:
-  suite: OMB
-  suite_version: '1'
-  mpi: Open MPI
-  mpi_version: '1'
-  files:
-    - path: data/bcast.csv
-      collective: bcast
-      columns: {processes: Processes, size_bytes: Size, latency_us: Latency}
-      constants: {algorithm: default, mapping: core, nodes: 1}
-"""
-
 FACTORED = """
 title: Factored
 question: q
 machine: ethernet-lab
 sweeps:
   - {collective: svd, mappings: [core], processes: [2], problem_sizes: [16]}
-"""
-
-LOCAL = """
-title: Local
-question: q
-machine: this-machine
-launches: {min: 1, max: 1}
-sweeps:
-  - {collective: bcast, algorithms: [default], mappings: [core], processes: [2], sizes: {from: 1, to: 8}, iterations: 5, warmup: 1}
 """
 
 
@@ -370,7 +345,10 @@ def test_omb_is_used_where_it_is_installed(checkout: Checkout, tmp_path: Path) -
     )
     program.chmod(0o755)
     environment = {"OMB_HOME": str(tmp_path / "omb")}
-    checkout.write("config/studies/local.yaml", LOCAL)
+    checkout.write(
+        "config/studies/local.yaml",
+        local_study("collective: bcast, algorithms: [default], sizes: {from: 1, to: 8}, iterations: 5, warmup: 1"),
+    )
     done = checkout.snakemake(
         "--config", "studies=local", "--", "results/local/measurements.csv", environment=environment
     )

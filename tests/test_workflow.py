@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import TINY, Checkout
+from conftest import IMPORTED, TINY, Checkout, local_study
 from snakemake_interface_logger_plugins.common import LogEvent
 from snakemake_logger_plugin_collstudy import LogHandler
 
@@ -211,6 +211,23 @@ def test_failed_rules_are_named_again_at_the_end(capsys: pytest.CaptureFixture[s
     assert lines(record(event=LogEvent.JOB_INFO, **other)) == ["deciding for one", said, "deciding for two", said]
 
 
+def test_imported_studies_have_figures_before_others_are_measured(checkout: Checkout) -> None:
+    checkout.write("config/studies/theirs.yaml", IMPORTED)
+    lines = ["Processes,Size,Latency", *(f"{ranks},{size},{ranks * size}" for ranks in (2, 4) for size in (1, 2))]
+    checkout.write("data/somebodys/bcast.csv", "\n".join(lines) + "\n")
+    studies = ["tiny", "next", "last", "theirs"]
+    for study, ranks in zip(studies[1:3], ("[6, 8]", "[10, 12]"), strict=True):
+        checkout.write(f"config/studies/{study}.yaml", TINY.replace("[2, 4]", ranks))
+    checkout.write("config/config.yaml", f"studies: [{', '.join(studies)}]\nresults: results\n")
+    targets = [f"results/{study}/figures/index.csv" for study in studies]
+    done = checkout.snakemake("--logger", "collstudy", "--cores", "1", *targets)
+    assert done.returncode == 0, done.stderr
+    lines = done.stderr.splitlines()
+    shown = lines.index("figures: results/theirs/figures/")
+    assert shown < next(at for at, line in enumerate(lines) if "measuring" in line), done.stderr
+    assert "figures: results/tiny/figures/" in lines
+
+
 def test_killed_and_started_again(checkout: Checkout) -> None:
     text = TINY.replace("[2, 4]", "{from: 2, to: 48, step: 2}")
     checkout.write("config/studies/tiny.yaml", text)
@@ -236,15 +253,9 @@ def test_killed_and_started_again(checkout: Checkout) -> None:
 
 def test_launches_are_added_to_the_same_file(checkout: Checkout) -> None:
     """Real launches: more of them are asked for later, and the first ones stay."""
-    study = """
-title: Local
-question: q
-machine: this-machine
-launches: {min: 1, max: 1}
-sweeps:
-  - {collective: bcast, algorithms: [default, linear], mappings: [core], processes: [2],
-     sizes: {from: 1, to: 64}, iterations: 20, warmup: 2}
-"""
+    study = local_study(
+        "collective: bcast, algorithms: [default, linear], sizes: {from: 1, to: 64}, iterations: 20, warmup: 2"
+    )
     measured = "results/local/measurements.csv"
     checkout.write("config/studies/local.yaml", study)
     run(checkout, "--config", "studies=local", "--", measured)
@@ -264,14 +275,7 @@ sweeps:
 
 def test_a_forced_algorithm_that_another_component_ran_is_marked(checkout: Checkout) -> None:
     """coll/tuned is kept out by the environment of a system: what is forced does not run, and the cell says so."""
-    study = """
-title: Local
-question: q
-machine: this-machine
-launches: {min: 1, max: 1}
-sweeps:
-  - {collective: barrier, algorithms: [linear], mappings: [core], processes: [2], iterations: 20, warmup: 2}
-"""
+    study = local_study("collective: barrier, algorithms: [linear], iterations: 20, warmup: 2")
     checkout.write("config/studies/local.yaml", study)
     environment = {"OMPI_MCA_coll_tuned_priority": "1"}
     run(checkout, "--config", "studies=local", "--", "results/local/measurements.csv", environment=environment)

@@ -65,7 +65,9 @@ figure_attributes <- function(row, width) {
 #' Share of the text's width (6.5 inches) that leaves a figure 3.7 inches high, or at most 8.3 inches where that would
 #' make it narrower than four fifths.
 paper_width <- function(row) {
-  aspect <- suppressWarnings(as.numeric(row$height_in) / as.numeric(row$width_in))
+  # A damaged index has texts here.
+  if (!is.numeric(row$height_in) || !is.numeric(row$width_in)) return(1)
+  aspect <- row$height_in / row$width_in
   if (is.na(aspect) || aspect <= 0) return(1)
   two_on_a_page <- 3.7 / (6.5 * aspect)
   if (two_on_a_page >= 0.8) min(1, two_on_a_page) else min(1, 8.3 / (6.5 * aspect))

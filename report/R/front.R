@@ -19,18 +19,16 @@ show_answer <- function(report) {
 show_front_table <- function(front) {
   if (NROW(front$table) == 0) return(invisible(NULL))
   table <- as.data.frame(front$table)
-  table$machine <- paste0(
-    md(table$machine), ifelse(table$numbers == "simulated", " (simulated)", ""), ", @sec-", slug(table$study)
-  )
-  table <- table[setdiff(names(table), c("study", "numbers"))]
+  table$machine <- paste0(md(table$machine), ", @sec-", slug(table$study))
+  table$study <- NULL
   headers <- c(
-    "Machine, chapter", "Collective", "Cells", "Default slower by more than 5 % (% of cells)",
-    "Default: geometric mean (%)", "Default: 90th percentile (%)", "Best other algorithm", "Its geometric mean (%)"
+    "Machine, chapter", "Collective", "Cells", "Default more than 5 % slower (% of cells)",
+    "Default (%)", "Best single other algorithm", "It (%)"
   )
   emit_table("tbl-answer", table, paste0(
-    "Slow-down of the library's default against the fastest measured algorithm of each cell, in percent of the latter's ",
-    "latency; beside it the other algorithm that would do best if it were used for every cell.",
-    if (front$left_out > 0) paste0(" ", count_of(front$left_out, "further row"), " in the chapters.")
+    "Slow-down against the fastest measured algorithm of each cell (%, geometric mean): of the library's default, and of ",
+    "the other algorithm that would do best if it were used for every cell.",
+    if (length(front$left_out) > 0) paste0(" Only in the chapters: ", and_list(front$left_out), ".")
   ), raw = "machine", headers = headers)
 }
 
@@ -94,7 +92,7 @@ show_studies <- function(report) {
   emit(paste(vapply(report$studies, study_line, "", report), collapse = "\n"))
 }
 
-#' "- **Title** (Section 2; measured, imported; 1 234 cells): what it found."
+#' "- **Title** (Section 2; measured, imported; 1,234 configurations): what it found."
 study_line <- function(study, report) {
   facts <- c(paste0("@sec-", study$id), kind_of_numbers(study), if (NROW(study$cells) > 0) cells_words(study))
   answer <- study$silent %||% report$front$findings[[study$name]]
@@ -107,8 +105,8 @@ study_line <- function(study, report) {
 
 cells_words <- function(study) {
   measured <- sum(study$cells$status == "measured")
-  if (measured == nrow(study$cells)) return(count_of(measured, "cell"))
-  paste(format(measured, big.mark = ",", trim = TRUE), "of", count_of(nrow(study$cells), "cell"))
+  if (measured == nrow(study$cells)) return(count_of(measured, "configuration"))
+  paste(format(measured, big.mark = ",", trim = TRUE), "of", count_of(nrow(study$cells), "configuration"))
 }
 
 kind_of_numbers <- function(study) {

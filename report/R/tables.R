@@ -6,7 +6,7 @@ human_size <- function(bytes) {
     unit <- if (b >= 2^20) 2^20 else if (b >= 1024) 1024 else 1
     paste(format(round(b / unit, 2), trim = TRUE), c("B", "KiB", "MiB")[match(unit, c(1, 1024, 2^20))])
   }
-  vapply(suppressWarnings(as.numeric(bytes)), one, "")
+  vapply(bytes, one, "")
 }
 
 #' Decimals that keep about three digits of a typical value of the column, the same for the whole column.

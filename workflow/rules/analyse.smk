@@ -32,6 +32,8 @@ rule analyse_study:
         sentences=RESULTS / "{study}" / "sentences.csv",
     log:
         "logs/analyse/{study}.log",
+    # Figures of imported studies need not wait for the blocks of others.
+    priority: 1
     params:
         results=RESULTS,
         script=BASE / "workflow" / "scripts" / "analyse.R",

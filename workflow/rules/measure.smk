@@ -112,6 +112,7 @@ rule collect_measurements:
         agreement=RESULTS / "{study}" / "agreement.csv",
     log:
         "logs/collect/{study}.log",
+    priority: 1
     params:
         results=RESULTS,
     shell:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from pathlib import Path
 
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
@@ -46,6 +47,7 @@ class LogHandler(LogHandlerBase):
     def __post_init__(self) -> None:
         self.done: tuple[int, int] | None = None
         self.jobs: dict[int, tuple[str, list[str]]] = {}
+        self.figures: dict[int, Path] = {}
         self.failed: list[str] = []
         self.last = ""
 
@@ -65,9 +67,15 @@ class LogHandler(LogHandlerBase):
         if event == LogEvent.JOB_INFO:
             said = record.__dict__
             self.jobs[said["jobid"]] = (said["rule_name"], [str(path) for path in said["log"] or []])
+            for path in map(Path, said.get("output") or []):
+                if path.parts[-2:] == ("figures", "index.csv"):
+                    self.figures[said["jobid"]] = path.parent
             does = DOES.get(said["rule_name"])
             done = f"[{self.done[0]}/{self.done[1]}] " if self.done else ""
             return done + does.format_map(dict(said["wildcards"])) if does else ""
+        if event == LogEvent.JOB_FINISHED:
+            figures = self.figures.get(record.__dict__["job_id"])
+            return f"figures: {figures}/" if figures else ""
         if event == LogEvent.JOB_ERROR:
             if record.__dict__.get("rule_name") in VERDICTS:
                 return ""

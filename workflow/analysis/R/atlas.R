@@ -198,7 +198,8 @@ plot_atlas <- function(results) {
   )
   # Within each machine the worst on top.
   rows$line <- factor(seq_len(nrow(rows)), rev(seq_len(nrow(rows))))
-  words <- setNames(rows$collective, rows$line)
+  cells <- scales::label_comma(1)(rows$cells)
+  words <- setNames(paste0(rows$collective, " (", cells, ")"), rows$line)
   times <- function(pct) 1 + pct / 100
   ggplot(rows, aes(y = .data$line)) +
     geom_vline(xintercept = 1, colour = "grey60", linewidth = 0.4) +
@@ -206,6 +207,7 @@ plot_atlas <- function(results) {
     geom_linerange(
       aes(xmin = times(.data$median_pct), xmax = times(.data$p90_pct)), linewidth = 1.6, colour = "grey45"
     ) +
+    geom_point(aes(times(.data$median_pct)), shape = "|", size = 4) +
     geom_point(aes(times(.data$geometric_mean_pct)), size = 2.6, colour = "#D55E00") +
     facet_grid(
       rows = vars(.data$where), scales = "free_y", space = "free_y", labeller = ggplot2::label_wrap_gen(16)
@@ -217,7 +219,7 @@ plot_atlas <- function(results) {
     ) +
     labs(
       title = "Slow-down of the library's default against the best algorithm",
-      x = "Latency of the default / latency of the fastest measured algorithm of the cell", y = NULL
+      x = "Latency of the default / latency of the fastest measured algorithm of the cell (log scale)", y = NULL
     ) +
     theme_study() +
     theme(strip.text.y = element_text(angle = 0, hjust = 0))
@@ -227,8 +229,9 @@ figures_atlas <- function(results) {
   found <- summarise_atlas(atlas_rows(results))
   if (nrow(found) == 0) return(list())
   list(figure("atlas", "default", plot_atlas(results), paste(
-    "The library's default against the best measured algorithm of each cell (collective, mapping, ranks, size). Point:",
-    "geometric mean. Thick line: median to 90th percentile; thin line: to the 99th."
+    "The library's default against the best measured algorithm of each cell (collective, mapping, processes, message",
+    "size); in brackets the number of cells. Point: geometric mean. Bar: median. Thick line: to the 90th percentile;",
+    "thin line: to the 99th (of few cells: to the slowest)."
   ), height = 1.5 + 0.32 * nrow(found) + 0.4 * n_distinct(found$machine)))
 }
 

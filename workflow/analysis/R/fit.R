@@ -118,9 +118,19 @@ fit_barriers <- function(results, collective) {
   mutate(found, chosen = ifelse(is.na(seed), .data$chosen, .data$model == seed))
 }
 
+#' 95 % confidence intervals of a linear model's coefficients
+#'
+#' A simulation's points may lie on a line exactly. The intervals then have no width, and R's warning about such a fit
+#' says nothing new; any other warning passes.
+#' @noRd
+confidence_intervals <- function(fit) {
+  withCallingHandlers(stats::confint(fit), warning = function(condition) {
+    if (startsWith(conditionMessage(condition), "essentially perfect fit")) tryInvokeRestart("muffleWarning")
+  })
+}
+
 barrier_terms <- function(fit) {
-  # A simulation's points may lie on a line exactly; the interval is then of no width.
-  interval <- suppressWarnings(stats::confint(fit))
+  interval <- confidence_intervals(fit)
   names <- sub("^pmax\\(processes - ([0-9.]+), 0\\)$", "after_\\1", rownames(interval))
   names <- c("(Intercept)" = "intercept", "log2(processes)" = "log2_processes")[names] |> coalesce(names)
   observed <- stats::model.response(stats::model.frame(fit))

@@ -5,8 +5,8 @@
 #'
 #' @param folders Folders `results/<study>` of the studies with results.
 #' @return List: `question` (one sentence), `answer` (sentences: measured machines first, then what was simulated),
-#'   `table` (tibble, at most 12 rows: machine, study, numbers, collective, cells, slower_pct, geometric_mean_pct,
-#'   p90_pct, best_other, best_other_geometric_mean_pct), `left_out` (its rows that are not shown), `advice` (list: see
+#'   `table` (tibble, at most 12 rows: machine, study, collective, cells, slower_pct, geometric_mean_pct, best_other,
+#'   best_other_geometric_mean_pct), `left_out` (names of its rows that are not shown), `advice` (list: see
 #'   [advise_front()]), `judged` (number of machines and collectives whose rules were judged), `trust`
 #'   (sentences), `silent` (list by study: the sentence about one that can tell
 #'   no algorithms apart), `findings` (list by study: one sentence about what it found),
@@ -28,7 +28,7 @@ describe_front <- function(folders) {
   shown <- head(rows, 12)
   list(
     question = front_question(studies), answer = front_answer(rows, studies), table = front_table(shown),
-    left_out = nrow(rows) - nrow(shown), advice = advise_front(studies, rows),
+    left_out = name_cells(rows[-seq_len(nrow(shown)), ]), advice = advise_front(studies, rows),
     judged = nrow(front_gains(studies, rows)), trust = front_trust(studies, rows),
     silent = purrr::compact(setNames(map(studies, describe_two_ranks), map_chr(studies, "name"))),
     findings = purrr::compact(setNames(map(studies, front_finding), map_chr(studies, "name"))),
@@ -90,12 +90,21 @@ front_numbers <- function(study) {
 front_table <- function(rows) {
   rows |>
     # Whole percents: two authors of one machine differ by more than that.
-    mutate(across(c("slower_pct", "geometric_mean_pct", "p90_pct", "best_other_geometric_mean_pct"), round)) |>
-    mutate(collective = collective_word(.data$collective)) |>
+    mutate(across(c("slower_pct", "geometric_mean_pct", "best_other_geometric_mean_pct"), round)) |>
+    mutate(
+      machine = machine_name(.data$machine, .data$simulated), collective = collective_word(.data$collective)
+    ) |>
     select(
-      "machine", "study", "numbers", "collective", "cells", "slower_pct", "geometric_mean_pct", "p90_pct",
-      "best_other", "best_other_geometric_mean_pct"
+      "machine", "study", "collective", "cells", "slower_pct", "geometric_mean_pct", "best_other",
+      "best_other_geometric_mean_pct"
     )
+}
+
+#' "reduce on ORFEO EPYC", for each row
+#' @noRd
+name_cells <- function(rows) {
+  if (nrow(rows) == 0) return(character())
+  paste(collective_word(rows$collective), "on", within_text(machine_name(rows$machine, rows$simulated)))
 }
 
 #' One study asks its own question; several ask one together
@@ -137,43 +146,50 @@ front_answer <- function(rows, studies) {
 }
 
 front_overall <- function(rows, define = TRUE) {
-  pooled <- pool_front(rows)
   # The sentence says by itself what is simulated.
-  machines <- sub(", simulated$", "", unique(rows$machine))
+  rows$machine <- sub(", simulated$", "", rows$machine)
+  machines <- split(rows, factor(rows$machine, unique(rows$machine)))
+  pooled <- map_dfr(machines, pool_front)
+  fastest <- paste("the fastest", if (all(rows$simulated)) "simulated" else "measured", "algorithm")
+  on <- within_text(names(machines))
+  cells <- paste(format_number(pooled$cells, 6), c("cells", rep("", length(on) - 1)))
   paste0(
-    "On ", if (length(machines) > 1) paste0(length(machines), " machines (", and_list(within_text(machines)), ")") else
-      within_text(machines),
-    " the default takes ", format_pct(pooled$geometric_mean_pct),
-    " longer than the fastest measured algorithm (geometric mean) and is more than 5 % slower in ",
-    format_pct(pooled$slower_pct), " of ", format_number(pooled$cells, 6), " cells.",
-    if (define) " A cell is one combination of collective, mapping, number of processes and message size."
+    if (length(machines) == 1) {
+      paste0(
+        "On ", on, " the default takes ", format_pct(pooled$geometric_mean_pct), " longer than ", fastest,
+        " (geometric mean) and is more than 5 % slower in ", format_pct(pooled$slower_pct), " of ", cells, "."
+      )
+    } else {
+      paste0(
+        "In the geometric mean the default takes longer than ", fastest, " by ",
+        and_list(paste0(format_pct(pooled$geometric_mean_pct), " on ", on, " (", trimws(cells), ")")),
+        "; it is more than 5 % slower in ", and_list(format_pct(pooled$slower_pct)), " of them, in this order."
+      )
+    },
+    if (define) paste(
+      " A cell is one combination of collective, mapping of processes to cores, number of processes and message size."
+    )
   )
 }
 
 front_extremes <- function(rows) {
-  machines <- split(rows, factor(rows$machine, unique(rows$machine)))
-  loss <- map_dbl(machines, function(machine) pool_front(machine)$geometric_mean_pct)
   # A handful of cells is no extreme of a machine, where others have many.
   many <- rows$cells >= 30
   if (sum(many) > 1) rows <- rows[many, ]
+  if (nrow(rows) < 2) return(NULL)
   say <- function(row) {
     paste0(
-      collective_word(row$collective), if (length(machines) > 1) paste0(" on ", within_text(row$machine)), " (",
+      collective_word(row$collective), if (n_distinct(rows$machine) > 1) paste0(" on ", within_text(row$machine)), " (",
       format_pct(row$geometric_mean_pct)
     )
   }
   worst <- rows[which.max(rows$geometric_mean_pct), ]
   best <- rows[which.min(rows$geometric_mean_pct), ]
-  extremes <- if (nrow(rows) > 1) paste0(
-    "the loss is largest for ", say(worst), "; more than ", format_pct(worst$p90_pct), " in a tenth of the cells) and ",
-    "smallest for ", say(best), ")", if (sum(many) > 1) ", among those with at least 30 cells"
+  paste0(
+    if (sum(many) > 1 && !all(many)) "Among collectives with at least 30 cells, the" else "The",
+    " loss is largest for ", say(worst), "; in a tenth of the cells more than ", format_pct(worst$p90_pct),
+    ") and smallest for ", say(best), ")."
   )
-  by_machine <- if (length(machines) > 1) {
-    losses <- paste0(format_pct(loss), " on ", within_text(names(machines)))
-    paste0("On average the default is slower by ", and_list(losses))
-  }
-  sentence <- paste(c(by_machine, extremes), collapse = "; ")
-  if (nzchar(sentence)) paste0(capitalised(sentence), ".")
 }
 
 #' What rules are worth that were decided on other process counts
@@ -189,20 +205,28 @@ front_rules <- function(studies, rows) {
     ))
   }
   best <- clear[which.max(clear$gain_low_pct), ]
+  unclear <- sum(gains$gain_low_pct <= 0 & gains$gain_high_pct >= 0)
+  slower <- sum(gains$gain_high_pct < 0)
   paste0(
-    "Rules that select the algorithm by process count and message size are significantly faster than the default in ",
-    nrow(clear), " of ", nrow(gains), " combinations of machine and collective, on process counts that were not used ",
-    "to decide them. The largest gain is for ", collective_word(best$collective), " on ", within_text(best$machine),
-    ": the default takes ", format_gain(best), " longer than the rules."
+    "Rules that select the algorithm by process count and message size are significantly faster than the default for ",
+    and_list(name_cells(clear)), ", on process counts that were not used to decide them; the largest gain is ",
+    format_saving(best), " less time for ", name_cells(best), ".",
+    if (unclear > 0) paste0(
+      " For ", unclear, " other ", if (unclear > 1) "combinations" else "combination",
+      " of machine and collective there is no clear difference."
+    ),
+    if (slower > 0) paste0(" For ", slower, " the rules are slower.")
   )
 }
 
-#' "12 % (95 % interval 8.1 to 16 %)"
+#' The share of the default's time that rules save, of how much longer it takes: "52 % (95 % interval 42 to 54 %)"
 #' @noRd
-format_gain <- function(row) {
+format_saving <- function(row) {
+  saved <- function(gain_pct) format_pct(100 * (1 - 1 / (1 + gain_pct / 100)))
+  if (is.na(row$gain_low_pct)) return(saved(row$gain_pct))
   paste0(
-    format_pct(row$gain_pct), " (95 % interval ", sub(" %", "", format_pct(row$gain_low_pct)), " to ",
-    format_pct(row$gain_high_pct), ")"
+    saved(row$gain_pct), " (95 % interval ", sub(" %", "", saved(row$gain_low_pct)), " to ", saved(row$gain_high_pct),
+    ")"
   )
 }
 
@@ -255,19 +279,24 @@ front_transfer <- function(studies) {
   labels <- setNames(map_chr(studies, front_machine), names)
   wide <- found |>
     filter(.data$policy %in% c("default", "rule of the other machines")) |>
-    select("machine", "policy", "geometric_mean_pct") |>
+    select("machine", "policy", "geometric_mean_pct", "cells") |>
     pivot_wider(names_from = "policy", values_from = "geometric_mean_pct")
-  rule <- wide[["rule of the other machines"]]
-  first <- seq_along(rule) == 1
-  better <- sum(rule < wide$default - 0.5)
+  wide$rule <- wide[["rule of the other machines"]]
+  wide$label <- within_text(coalesce(unname(labels[wide$machine]), wide$machine))
+  changed <- found$machine[found$policy == "rule of the other machines" & found$changed_pct > 0]
+  kept <- wide[!wide$machine %in% changed, ]
+  other <- wide[wide$machine %in% changed, ]
+  better <- sum(wide$rule < wide$default - 0.5)
   paste0(
     if (better > nrow(wide) / 2) "Rules carry over between machines" else "Rules have to be decided on each machine",
-    ": a rule learned on the other machines is on average ",
-    and_list(paste0(
-      format_pct(rule), ifelse(first, " slower than the fastest algorithm on ", " on "),
-      within_text(coalesce(unname(labels[wide$machine]), wide$machine)),
-      ifelse(first, " (default ", " ("), format_pct(wide$default), ")"
-    )), "."
+    ": rules learned on the other machines ",
+    paste(c(
+      if (nrow(other) > 0) paste0("take ", and_list(paste0(
+        format_pct(other$rule), " longer than the fastest algorithm on ", other$label, " (the default ",
+        format_pct(other$default), "; ", format_number(other$cells, 6), " cells of shared collectives)"
+      ))),
+      if (nrow(kept) > 0) paste("keep the default on", and_list(kept$label))
+    ), collapse = " and "), "."
   )
 }
 
@@ -287,24 +316,19 @@ advise_front <- function(studies, rows) {
   best <- gains[1, ]
   study <- studies[[match(best$study, map_chr(studies, "name"))]]
   files <- list.files(file.path(study$folder, "tuning"), "[.](rules|json|sh)$")
-  where <- function(rows) {
-    paste(
-      collective_word(rows$collective), "on", within_text(machine_name(rows$machine, rows$simulated))
-    )
-  }
   others <- gains[-1, ][seq_len(min(4, nrow(gains) - 1)), ]
   list(
     study = best$study,
     sentence = paste0(
-      "Replace the default by tuned rules for ", where(best), ": it takes ", format_gain(best), " longer than they do,",
-      " over ", format_number(best$cells, 6), " cells of process counts that were not used to decide them."
+      "Replace the default by tuned rules for ", name_cells(best), ": they save ", format_saving(best),
+      " of its time, in the geometric mean over ", format_number(best$cells, 6), " cells of process counts that were not used to ",
+      "decide them."
     ),
     others = c(
       if (nrow(others) > 0) paste0(
-        "The gain is clear as well for ", and_list(paste0(
-          where(others), ": ", format_pct(others$gain_pct), " [", sub(" %", "", format_pct(others$gain_low_pct)), ", ",
-          sub(" %", "", format_pct(others$gain_high_pct)), "]"
-        )), " (with 95 % intervals)."
+        "They also save ", and_list(map_chr(seq_len(nrow(others)), function(i) {
+          paste(format_saving(others[i, ]), "for", name_cells(others[i, ]))
+        })), "."
       ),
       if (nrow(gains) < judged) "Elsewhere keep the default: no rule has a clear gain over it."
     ),
@@ -344,10 +368,9 @@ front_verified <- function(studies) {
   })
   if (nrow(found) == 0) return(NULL)
   paste0(
-    "On fresh launches on ", within_text(machine_name(found$machine, found$simulated)), ", the default takes ",
-    map_chr(seq_len(nrow(found)), function(i) {
-      if (is.na(found$gain_low_pct[i])) format_pct(found$gain_pct[i]) else format_gain(found[i, ])
-    }), " longer than the rules file, over the ", format_number(found$cells, 6), " verified cells that it changes."
+    "On fresh launches on ", within_text(machine_name(found$machine, found$simulated)), " the rules file saves ",
+    map_chr(seq_len(nrow(found)), function(i) format_saving(found[i, ])), " of the default's time, over the ",
+    format_number(found$cells, 6), " verified cells that it changes."
   )
 }
 
@@ -388,6 +411,7 @@ front_trust <- function(studies, rows) {
   lacking <- map_dbl(studies, function(study) sum(study$cells$status != "measured"))
   selected <- map_dbl(studies, function(study) NROW(study$cells))
   imported <- unique(rows$machine[rows$numbers == "measured, imported"])
+  compared <- map_chr(studies, "name") %in% rows$study[!rows$simulated]
   c(
     if (NROW(agreement) > 0) paste0(
       "Two authors' latencies of the same cells differ by ", by_machine(agreement, "median_abs_difference_pct"),
@@ -402,13 +426,27 @@ front_trust <- function(studies, rows) {
     ),
     if (sum(lacking) > 0) paste0(
       format_number(sum(lacking), 6), " of ", format_number(sum(selected), 6),
-      " cells have no usable number; the appendix lists the reasons."
+      " configurations (algorithm, mapping and number of processes) have no usable number; the appendix lists the ",
+      "reasons."
     ),
-    paste(
-      "The fastest algorithm is the fastest of the measured ones, in the version of the MPI library that its chapter",
-      "names."
+    paste0(
+      "The fastest algorithm is the fastest of the measured ones", front_libraries(studies[compared]),
+      ": other versions of the library may have other defaults."
     )
   )
+}
+
+#' ", with Open MPI 4.1.6 on Leonardo Booster", for the machines of studies; empty where no version is known
+#' @noRd
+front_libraries <- function(studies) {
+  found <- map_dfr(studies, function(study) {
+    how <- study$about$how
+    if (length(how$mpi_version) != 1 || how$mpi_version %in% c("", "unknown")) return(NULL)
+    tibble(library = paste(mpi_label(how$mpi), how$mpi_version), machine = within_text(front_machine(study)))
+  })
+  if (nrow(found) == 0) return("")
+  on <- vapply(split(found$machine, found$library), function(machines) and_list(unique(machines)), "")
+  paste0(", with ", and_list(paste(names(on), "on", on)))
 }
 
 #' A study of two ranks at most has nothing to choose between

@@ -188,8 +188,7 @@ fit_level <- function(data) {
 line_through <- function(data, coefficient) {
   if (nrow(data) < 3) return(c(NA_real_, NA_real_, NA_real_))
   fit <- lm(latency_us ~ size_bytes, data, weights = 1 / data$latency_us^2)
-  # A simulation's points may lie on a line exactly; the interval is then of no width.
-  range <- suppressWarnings(stats::confint(fit))[coefficient, ]
+  range <- confidence_intervals(fit)[coefficient, ]
   unname(c(coef(fit)[coefficient], range))
 }
 

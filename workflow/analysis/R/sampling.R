@@ -214,10 +214,17 @@ predict_process <- function(part, study, at = part$grid$counts) {
 #' Expected loss that measuring each point could avoid: that it beats the choice, or that the choice loses to the next
 #' @noRd
 expected_gain <- function(model) {
-  gain <- apply(model$mean, 2:3, function(mu) {
-    ordered <- sort(mu)
-    ifelse(mu == ordered[1], mu - if (length(ordered) > 1) ordered[2] else Inf, ordered[1] - mu)
-  })
+  n <- dim(model$mean)
+  best <- second <- matrix(Inf, n[2], n[3])
+  for (a in seq_len(n[1])) {
+    here <- matrix(model$mean[a, , ], n[2])
+    here[is.na(here)] <- Inf
+    second <- pmin(second, pmax(best, here))
+    best <- pmin(best, here)
+  }
+  gain <- rep(best, each = n[1]) - model$mean
+  leads <- which(gain == 0)
+  gain[leads] <- rep(best - second, each = n[1])[leads]
   z <- gain / model$sd
   gain <- gain * stats::pnorm(z) + model$sd * stats::dnorm(z)
   gain[!is.finite(gain)] <- 0

@@ -36,7 +36,7 @@ def describe(project: Project, folder: Path) -> list[str]:
         return [*left_out, what, "", _command("run", "analyse and make the report")]
     return [
         *left_out, f"Everything is measured and in the report: {names}.", f"  {project.results / REPORT}", "",
-        _command("run NAME", "a study of your own: cp config/studies/this-machine.yaml config/studies/NAME.yaml, and edit it"),
+        _command("new NAME", "draft a study of your own; ./study run NAME measures it"),
         _command("advise --help", "recommend an algorithm for a call"),
         _command("publish", "report and data package for a web server and a DOI"),
     ]  # fmt: skip

@@ -6,7 +6,10 @@ Python starts once, configuration and imported data are read once, and the Snake
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from collstudy.base.lazy import lazy
@@ -48,7 +51,7 @@ def run(arguments: argparse.Namespace) -> None:
     from snakemake.exceptions import print_exception
 
     try:
-        parser, options = parse_args(words)
+        parser, options = _parsed(parse_args, words)
         rate = options.max_jobs_per_timespan
         if (rate.max_jobs, rate.timespan) == DEFAULT_RATE:
             options.max_jobs_per_timespan = None
@@ -56,3 +59,14 @@ def run(arguments: argparse.Namespace) -> None:
     except Exception as error:
         print_exception(error)
         sys.exit(1)
+
+
+def _parsed(parse_args: Callable[[list[str]], tuple[Any, Any]], words: list[str]) -> tuple[Any, Any]:
+    """Snakemake's parser and options, without its line about the profile that it uses; its errors are shown."""
+    printed = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(printed):
+            return parse_args(words)
+    except BaseException:
+        sys.stderr.write(printed.getvalue())
+        raise

@@ -14,7 +14,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from collstudy.base.errors import StudyError
 from collstudy.launch.slurm_env import expand_ranges
+from collstudy.study.cells import Cell
+from collstudy.study.placement import Core
 
 LINE = re.compile(r"\[([\w.-]+):\d+\] (?:MCW rank|Rank) (\d+) (?:is (not bound)|bound to (.*))")
 # 5.0.11 writes L for a logical number; releases without the letter are read too.
@@ -91,3 +94,19 @@ def misplaced(bindings: Sequence[Binding], requested: Sequence[Place], hosts: Se
 def short(host: str) -> str:
     """The host's name without its domain: launchers print either."""
     return host.split(".")[0]
+
+
+def cores_of_nodes(cell: Cell, placement: list[Core], launcher: str, instead: str) -> str:
+    """Cores of a node in the order of its ranks, the same for all nodes, as `0,4,1`.
+
+    Raises StudyError, which says what to use *instead* of *launcher*, if the nodes differ.
+    """
+    cores: dict[int, list[int]] = {}
+    for core in placement:
+        cores.setdefault(core.node, []).append(core.core_of_node)
+    longest = max(cores.values(), key=len)
+    if any(own != longest[: len(own)] for own in cores.values()):
+        raise StudyError(
+            f"{launcher} cannot realise mapping {cell.mapping}: the order of cores differs between nodes; use {instead}"
+        )
+    return ",".join(map(str, longest))

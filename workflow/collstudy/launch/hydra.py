@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from collstudy.base.errors import StudyError
 from collstudy.base.files import write_atomically
 from collstudy.base.paths import SETUP
 from collstudy.launch import mpich
+from collstudy.launch.bindings import cores_of_nodes
 from collstudy.launch.proof import messages, other_messages, placed_as_asked, probed_sizes
 from collstudy.launch.rulesfile import exported, rules_file
 from collstudy.launch.toolchain import installed, preloadable, suite, with_library
@@ -66,7 +66,7 @@ def launcher(machine: Machine, cell: Cell, placement: list[Core], folder: Path, 
         # The scratch folder of the launch exists on one node only; MPICH's proxies fail if their folder is missing.
         command += ["-machinefile", file, "-wdir", SETUP]
     if not machine.oversubscribe:
-        cores = cores_of_nodes(cell, placement)
+        cores = cores_of_nodes(cell, placement, cell.mpi["name"], "openmpi")
         if mpi.name == "impi":
             command += ["-genv", "I_MPI_PIN_PROCESSOR_LIST", cores]
         else:
@@ -153,16 +153,3 @@ def host_file(host_of_rank: list[str]) -> str:
             blocks = blocks[:size]
             break
     return "".join(f"{host}:{ranks}\n" for host, ranks in blocks)
-
-
-def cores_of_nodes(cell: Cell, placement: list[Core]) -> str:
-    """Cores of a node in the order of its ranks, the same for all nodes. Raises StudyError if they differ."""
-    cores: dict[int, list[int]] = {}
-    for core in placement:
-        cores.setdefault(core.node, []).append(core.core_of_node)
-    longest = max(cores.values(), key=len)
-    if any(own != longest[: len(own)] for own in cores.values()):
-        raise StudyError(
-            f"{cell.mpi['name']} cannot realise mapping {cell.mapping}: the order of cores differs between nodes; use openmpi"
-        )
-    return ",".join(map(str, longest))

@@ -18,6 +18,7 @@ from collstudy.base.errors import StudyError, allowed
 from collstudy.base.files import write_atomically
 from collstudy.base.paths import ROOT
 from collstudy.launch import programs
+from collstudy.launch.bindings import cores_of_nodes
 from collstudy.launch.proof import other_messages, placed_as_asked, probed_sizes
 from collstudy.launch.ran import rows_of
 from collstudy.launch.rulesfile import rules_arguments, rules_file
@@ -181,15 +182,7 @@ def srun_command(
     command += ["srun", f"--mpi={machine.slurm.get('srun_mpi', 'pmix')}", "-n", str(cell.processes), "-m", "arbitrary"]
     if machine.oversubscribe:
         return [*command, "--overcommit", "--cpu-bind=none"]
-    cores: dict[int, list[int]] = {}
-    for core in placement:
-        cores.setdefault(core.node, []).append(core.core_of_node)
-    longest = max(cores.values(), key=len)
-    if any(own != longest[: len(own)] for own in cores.values()):
-        raise StudyError(
-            f"srun cannot realise mapping {cell.mapping}: the order of cores differs between nodes; use launcher: mpirun"
-        )
-    return [*command, "--cpu-bind=map_cpu:" + ",".join(map(str, longest))]
+    return [*command, "--cpu-bind=map_cpu:" + cores_of_nodes(cell, placement, "srun", "launcher: mpirun")]
 
 
 def prepare(machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str]) -> list[str | Path]:

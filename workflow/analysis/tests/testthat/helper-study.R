@@ -29,10 +29,8 @@ make_study <- function(rows, analysis = list(), simulated = FALSE, levels = NULL
 
 # ranks.csv and edges.csv, as Python writes them.
 write_launched <- function(folder) {
-  said <- suppressWarnings(
-    system2("python3", c(testthat::test_path("launched.py"), folder), stdout = TRUE, stderr = TRUE)
-  )
-  if (!is.null(attr(said, "status"))) stop(paste(said, collapse = "\n"))
+  status <- system2("python3", c(testthat::test_path("launched.py"), folder))
+  if (status != 0) stop("launched.py ended with status ", status)
 }
 
 # A study in which each algorithm (a list by collective) ran on each number of processes.

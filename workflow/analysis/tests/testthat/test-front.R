@@ -36,15 +36,15 @@ test_that("the front page counts what the tables say", {
   expect_equal(front$table$best_other, c("LINEAR", "LINEAR"))
   expect_match(front$answer[1], "On real the default takes 10 % longer .* more than 5 % slower in 100 % of 44 cells")
   expect_match(front$findings$real, "by 10 % for barrier and 10 % for broadcast")
-  expect_match(front$trust, "1 of 2 cells have no usable number", all = FALSE)
+  expect_match(front$trust, "1 of 2 configurations .* have no usable number", all = FALSE)
 })
 
 test_that("measured machines come first, simulated ones are labelled", {
   front <- describe_front(c(front_study("model", simulated = TRUE), front_study("real")))
-  expect_equal(unique(front$table$machine), c("real", "model"))
+  expect_equal(unique(front$table$machine), c("real", "model (simulated)"))
   expect_equal(front$order, c("real", "model"))
   expect_match(front$answer[1], "^On real ")
-  expect_match(utils::tail(front$answer, 1), "^Simulated, not measured: on model ")
+  expect_match(utils::tail(front$answer, 1), "^Simulated, not measured: on model .* the fastest simulated algorithm")
   expect_match(front$question, "^Does an MPI library select")
 })
 
@@ -67,7 +67,7 @@ test_that("advice has the gain with its interval, and a command for a cell that 
   )
   write_table(decided, file.path(folder, "tuning", "decisions.csv"))
   front <- describe_front(folder)
-  expect_match(front$advice$sentence, "it takes 1?[0-9.]+ % \\(95 % interval [0-9.]+ to [0-9.]+ %\\) longer")
+  expect_match(front$advice$sentence, "they save [0-9.]+ % \\(95 % interval [0-9.]+ to [0-9.]+ %\\) of its time")
   expect_match(front$advice$ask, "--collective bcast --nodes 2 --ppn 12 --mapping core --size 4$")
   expect_equal(front$advice$files, character())
   expect_equal(front$judged, 1)
@@ -84,4 +84,15 @@ test_that("an interval covers the gain of groups, and two halves have the narrow
   expect_equal(both$gain_pct, 20)
   expect_gt(both$gain_low_pct, gain$gain_low_pct)
   expect_lt(both$gain_high_pct, gain$gain_high_pct)
+})
+
+test_that("several machines are named one by one, with their cells", {
+  front <- describe_front(c(front_study("one"), front_study("other", counts = seq(4, 12, 2))))
+  expect_match(front$answer[1], "by 10 % on one \\(44 cells\\) and 10 % on other \\(20\\)", perl = TRUE)
+  expect_match(front$answer[1], "more than 5 % slower in 100 % and 100 % of them")
+})
+
+test_that("what rules save is said as a share of the default's time", {
+  gain <- tibble::tibble(gain_pct = 100, gain_low_pct = 25, gain_high_pct = 300)
+  expect_equal(format_saving(gain), "50 % (95 % interval 20 to 75 %)")
 })

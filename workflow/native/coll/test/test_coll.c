@@ -15,15 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK(call)                                                                                                    \
-    do {                                                                                                               \
-        int rc_ = (call);                                                                                              \
-        if (rc_ != MPI_SUCCESS) {                                                                                      \
-            fprintf(stderr, "%s:%d: %s returned %d\n", __FILE__, __LINE__, #call, rc_);                                \
-            PMPI_Abort(MPI_COMM_WORLD, 3);                                                                             \
-        }                                                                                                              \
-    } while (0)
-
 enum { GUARD = 64, MAX_COUNT = 700 };
 
 static int failures;
@@ -359,6 +350,8 @@ static void test_inter(void) {
 
 #ifndef SMPI_H
 #include <pthread.h>
+
+#include "check.h"
 
 struct worker {
     MPI_Comm comm;

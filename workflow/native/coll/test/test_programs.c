@@ -16,14 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK(call)                                                                                                    \
-    do {                                                                                                               \
-        int rc_ = (call);                                                                                              \
-        if (rc_ != MPI_SUCCESS) {                                                                                      \
-            fprintf(stderr, "%s:%d: %s returned %d\n", __FILE__, __LINE__, #call, rc_);                                \
-            PMPI_Abort(MPI_COMM_WORLD, 3);                                                                             \
-        }                                                                                                              \
-    } while (0)
+#include "check.h"
 
 static int failures, rank, size;
 
