@@ -28,7 +28,7 @@ own_chapter <- function(results) {
     ),
     components = list(
       tables = tables_components, figures = figures_components, answer = describe_components_answer,
-      sentences = function(results) said("components", describe_components(results))
+      sentences = sentences_of_components
     ),
     mapping = list(
       tables = tables_mapping, figures = figures_mapping, answer = describe_mapping_answer,

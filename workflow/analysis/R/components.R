@@ -1,39 +1,57 @@
 # Components of Open MPI: which one should run a collective, and which algorithm then?
 
-#' The best component and the best algorithm of each cell
+#' The best component of each class of message sizes, and the best forced algorithm
+#'
+#' One choice for a whole class: the fastest of each single cell would be the luckiest of noisy ones.
 #'
 #' @param results List from [read_results()]; algorithms that are a component have the key `component` in study.json.
-#' @return Tibble, one row per cell: collective, mapping, nodes, processes, size_bytes, default_us, default_ran (the
-#'   component that ran the default, or empty), component (the fastest), component_us, component_gain_pct (additional
-#'   time of the default), algorithm (the fastest that is forced; NA where there is none), algorithm_us,
-#'   algorithm_gain_pct (additional time of the fastest component, negative where that is faster), worst_pct (additional
-#'   time of the slowest component over the fastest), worst (its name).
+#' @return Tibble, one row per collective, mapping, nodes, processes and class of message sizes (`message_sizes`, from
+#'   and to): default_ran (the component that ran the default, or empty), component (the fastest in the geometric mean
+#'   of those measured at every size), default_slower_pct (additional time of the default), algorithm (the fastest that
+#'   is forced; NA where there is none), component_slower_pct (additional time of the component over it, negative where
+#'   the component is faster).
 #' @noRd
 summarise_components <- function(results) {
-  rows <- mutate(read_slowest(results), is_component = is_component(results$study, .data$collective, .data$algorithm))
-  cell <- c("collective", "mapping", "nodes", "processes", "size_bytes")
-  fastest <- function(data, name) {
-    data <- distinct(arrange(data, .data$latency_us, .data$algorithm), across(all_of(cell)), .keep_all = TRUE)
-    rename(select(data, all_of(cell), "algorithm", "latency_us"), !!name := "algorithm", !!paste0(name, "_us") :=
-             "latency_us")
+  case <- c("collective", "mapping", "nodes", "processes", "class")
+  times <- read_slowest(results) |>
+    mutate(
+      class = as.character(class_of(.data$size_bytes, results$study$analysis$size_classes)),
+      kind = case_when(
+        is_component(results$study, .data$collective, .data$algorithm) ~ "component",
+        .data$algorithm == "default" ~ "default", TRUE ~ "algorithm"
+      )
+    ) |>
+    group_by(across(all_of(case))) |>
+    mutate(
+      from = min(.data$size_bytes), to = max(.data$size_bytes), sizes = n_distinct(.data$size_bytes)
+    ) |>
+    group_by(across(all_of(c(case, "from", "to", "sizes", "kind", "algorithm")))) |>
+    summarise(time = geometric_mean(.data$latency_us), measured = n(), .groups = "drop") |>
+    filter(.data$measured == .data$sizes) |>
+    arrange(.data$time) |>
+    distinct(across(all_of(c(case, "kind"))), .keep_all = TRUE)
+  of_kind <- function(kind) {
+    found <- times[times$kind == kind, c(case, "algorithm", "time")]
+    rename(found, !!kind := "algorithm", !!paste0(kind, "_time") := "time")
   }
-  arms <- filter(rows, .data$is_component)
-  slowest <- distinct(arrange(arms, desc(.data$latency_us)), across(all_of(cell)), .keep_all = TRUE)
-  fastest(arms, "component") |>
-    left_join(select(slowest, all_of(cell), worst = "algorithm", worst_us = "latency_us"), by = cell) |>
-    left_join(
-      select(filter(rows, .data$algorithm == "default"), all_of(cell), default_us = "latency_us"), by = cell
-    ) |>
-    left_join(fastest(filter(rows, !.data$is_component, .data$algorithm != "default"), "algorithm"), by = cell) |>
-    left_join(ran_by_default(results), by = setdiff(cell, "size_bytes")) |>
+  of_kind("component") |>
+    left_join(distinct(times, across(all_of(c(case, "from", "to")))), by = case) |>
+    left_join(of_kind("default"), by = case) |>
+    left_join(of_kind("algorithm"), by = case) |>
+    left_join(ran_by_default(results), by = setdiff(case, "class")) |>
+    arrange(.data$collective, .data$nodes, .data$processes, .data$mapping, .data$from) |>
     transmute(
-      .data$collective, .data$mapping, .data$nodes, .data$processes, .data$size_bytes, .data$default_us,
-      default_ran = coalesce(.data$default_ran, ""), .data$component, .data$component_us,
-      component_gain_pct = 100 * (.data$default_us / .data$component_us - 1), .data$algorithm, .data$algorithm_us,
-      algorithm_gain_pct = 100 * (.data$component_us / .data$algorithm_us - 1), .data$worst,
-      worst_pct = 100 * (.data$worst_us / .data$component_us - 1)
-    ) |>
-    arrange(.data$collective, .data$nodes, .data$processes, .data$size_bytes)
+      .data$collective, .data$mapping, .data$nodes, .data$processes, message_sizes = size_range(.data$from, .data$to),
+      default_ran = coalesce(.data$default_ran, ""), .data$component,
+      default_slower_pct = 100 * (.data$default_time / .data$component_time - 1), .data$algorithm,
+      component_slower_pct = 100 * (.data$component_time / .data$algorithm_time - 1)
+    )
+}
+
+size_range <- function(from, to) {
+  case_when(
+    is.na(from) ~ "none", from == to ~ label_bytes(from), TRUE ~ paste(label_bytes(from), "to", label_bytes(to))
+  )
 }
 
 #' Which algorithms of a study are components?
@@ -54,10 +72,10 @@ ran_by_default <- function(results) {
 }
 
 tables_components <- function(results) {
-  list(listed("components", "best", summarise_components(results), paste0(
-    "For each cell the component that ran the default, the fastest component, how much longer the default takes ",
-    "(%), the fastest forced algorithm, how much longer than it the fastest component takes (%, negative where the ",
-    "component is faster), and the slowest component with its additional time (%). Latencies in \u00b5s. ", slowest_note
+  list(listed("components", "choice", summarise_components(results), paste0(
+    "For each class of message sizes: the component that ran the default, the component that is the fastest in the ",
+    "geometric mean, how much slower than it the default is, the fastest forced algorithm, and how much slower than ",
+    "that the component is (negative where the component is faster). ", slowest_note
   )))
 }
 
@@ -67,9 +85,8 @@ figures_components <- function(results) {
   map(unique(rows$collective), function(collective) {
     own <- rows[rows$collective == collective, ]
     figure(
-      "components", collective, plot_components(results, own, collective), paste0(
-        "Latency of each component, and of the fastest forced algorithm of each size (dotted): ",
-        collective_word(collective), ". ", slowest_note
+      collective, "components", plot_components(results, own, collective), paste0(
+        "Latency of each component, and of the fastest forced algorithm of each size (dotted). ", slowest_note
       ), NA, 9, 2.2 + 2.3 * ceiling(n_distinct(own$nodes, own$processes) / 2)
     )
   })
@@ -108,78 +125,99 @@ plot_components <- function(results, rows, collective) {
 
 count_words <- function(number, noun) paste0(number, " ", noun, ifelse(number == 1, "", "s"))
 
-#' Which component, and then which algorithm, in sentences
+#' Which component, and then which algorithm: sentences of the whole study, and of each collective
 #'
 #' @param results List from [read_results()].
-#' @return Character vector.
+#' @return Tibble as [said()].
 #' @noRd
-describe_components <- function(results) {
+sentences_of_components <- function(results) {
   rows <- summarise_components(results)
-  tie <- 1 + results$study$analysis$tie_pct / 100
-  c(
-    map_chr(unique(rows$collective), function(name) {
-      own <- rows[rows$collective == name, ]
-      describe_component(results, own, name, tie)
-    }),
-    describe_component_matters(rows, tie),
-    if (length(results$study$lacking)) paste0(
-      "The installed Open MPI lacks the components ", and_list(unlist(results$study$lacking)), "."
-    ),
-    describe_unproved(results)
+  lacking <- unlist(results$study$lacking)
+  bind_rows(
+    said("components", if (emulated(results)) paste0(
+      "The nodes are emulated on one computer: the components that run are those of several nodes, the latencies are not."
+    ) else paste0(
+      "A component runs every collective that it has, so also the barriers between the timed calls: how evenly the ",
+      "ranks start is part of what is compared."
+    ), claim = FALSE),
+    said("components", c(
+      if (length(lacking)) paste0(
+        "The installed Open MPI lacks ", and_list(paste0("coll/", lacking)), ", which the study asks for."
+      ),
+      describe_unproved(results)
+    )),
+    map_dfr(unique(rows$collective), function(name) {
+      said(name, describe_component(rows[rows$collective == name, ], name, results))
+    })
   )
 }
 
-describe_component <- function(results, own, name, tie) {
+emulated <- function(results) !is.null(results$study$machine$emulated_nodes)
+
+describe_component <- function(own, name, results) {
+  if (emulated(results)) return(describe_default_ran(own))
   wins <- sort(table(own$component), decreasing = TRUE)
   ran <- setdiff(unique(own$default_ran), "")
-  slower <- own$component_gain_pct > 100 * (tie - 1)
-  word <- capitalised(collective_word(name))
-  further <- filter(own, !is.na(.data$algorithm_us))
-  gains <- further$component_us / further$algorithm_us
-  better <- gains > tie
-  cells <- count_words(nrow(own), "cell")
-  paste0(
-    word, ": of the components, ", and_list(paste0(
-      label_algorithm(names(wins), results$study, name), " is the fastest in ", wins, " of ", cells
-    )), ". ",
-    if (any(!is.na(own$default_us))) paste0(
-      "The default", if (length(ran)) paste0(" (run by ", and_list(paste0("coll/", ran)), ")"), " is slower than the ",
-      "fastest component by more than the tolerance of ", format_pct(100 * (tie - 1)), " in ", sum(slower, na.rm = TRUE),
-      " of ", cells, "; in the geometric mean it takes ", format_times(
-        geometric_mean(na.omit(own$default_us / own$component_us))
-      ), " as long. "
+  tie <- results$study$analysis$tie_pct
+  compared <- own[!is.na(own$default_slower_pct), ]
+  forced <- own[!is.na(own$algorithm), ]
+  better <- forced[forced$component_slower_pct > tie, ]
+  cases <- function(rows) count_words(nrow(rows), "case")
+  c(
+    paste0(
+      "The fastest component is ", and_list(paste0(
+        label_algorithm(names(wins), results$study, name), " in ", wins, " of ", cases(own)
+      )), " (each number of ranks and class of message sizes is a case)."
     ),
-    if (nrow(further)) paste0(
-      "Then the algorithm: the fastest forced one beats the fastest component in ", sum(better), " of ",
-      count_words(nrow(further), "cell"),
-      if (any(better)) paste0(
-        " (", and_list(label_algorithm(unique(further$algorithm[better]), results$study, name)), "), there by ",
-        format_times(geometric_mean(gains[better])), " in the geometric mean"
+    if (nrow(compared)) paste0(
+      "The default", if (length(ran)) paste0(" (run by ", and_list(paste0("coll/", ran)), ")"), " is more than ",
+      format_pct(tie), " slower than it in ", sum(compared$default_slower_pct > tie), " of ", cases(compared),
+      ", and takes ", format_times(mean_ratio(compared$default_slower_pct)), " as long in the geometric mean."
+    ),
+    if (nrow(forced)) paste0(
+      "A forced algorithm is more than ", format_pct(tie), " faster than the fastest component in ", nrow(better),
+      " of ", cases(forced),
+      if (nrow(better)) paste0(
+        ": ", and_list(label_algorithm(unique(better$algorithm), results$study, name)), "; there the component takes ",
+        format_times(mean_ratio(better$component_slower_pct)), " as long in the geometric mean"
       ), "."
     )
   )
 }
 
+#' Geometric mean of the ratios behind additional times in percent
+#' @noRd
+mean_ratio <- function(slower_pct) geometric_mean(1 + slower_pct / 100)
+
 #' Does the component matter more than the algorithm?
 #' @noRd
-describe_component_matters <- function(rows, tie) {
-  both <- filter(rows, !is.na(.data$algorithm_us), !is.na(.data$default_us))
+describe_component_matters <- function(rows, results) {
+  both <- rows[!is.na(rows$component_slower_pct) & !is.na(rows$default_slower_pct), ]
   if (nrow(both) == 0) return(NULL)
-  component <- geometric_mean(both$default_us / pmin(both$component_us, both$default_us))
-  then <- geometric_mean(pmin(both$component_us, both$default_us) /
-                           pmin(both$component_us, both$default_us, both$algorithm_us))
+  component <- mean_ratio(both$default_slower_pct)
+  then <- mean_ratio(both$component_slower_pct)
   paste0(
-    "Over all ", count_words(nrow(both), "cell"), " and in the geometric mean, the default takes ",
-    format_times(component), " as long as the best component, and that takes ", format_times(then), " as long as the ",
-    "best algorithm: ",
-    if (max(component, then) <= tie) {
-      "both are within the tolerance."
+    "In the geometric mean over ", count_words(nrow(both), "case"), " (collective, ranks, class of message sizes), ",
+    "the default takes ", format_times(component), " as long as the fastest component, and that takes ",
+    format_times(then), " as long as the fastest forced algorithm: ",
+    if (max(component, then) <= 1 + results$study$analysis$tie_pct / 100) {
+      "neither choice gains more than the tolerance."
     } else if (component >= then) {
       "the component matters more than the algorithm."
     } else {
       "the algorithm matters more than the component."
     }
   )
+}
+
+#' Which component ran the default, where that is all that counts
+#' @noRd
+describe_default_ran <- function(rows) {
+  ran <- distinct(rows[rows$default_ran != "", ], .data$collective, .data$default_ran)
+  if (nrow(ran) == 0) return(NULL)
+  paste0("By default, ", and_list(paste0(
+    "coll/", ran$default_ran, " runs ", map_chr(ran$collective, collective_word)
+  )), ".")
 }
 
 describe_unproved <- function(results) {
@@ -194,6 +232,6 @@ describe_unproved <- function(results) {
 
 describe_components_answer <- function(results) {
   rows <- summarise_components(results)
-  told <- describe_component_matters(rows, 1 + results$study$analysis$tie_pct / 100)
-  paste0(study_name(results), ": ", told %||% describe_components(results)[1])
+  told <- if (emulated(results)) describe_default_ran(rows) else describe_component_matters(rows, results)
+  if (!is.null(told)) paste0(study_name(results), ": ", told)
 }
