@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from collstudy.base.errors import StudyError
 from collstudy.base.paths import ROOT
-from collstudy.launch import hydra, proof
+from collstudy.launch import hydra, openmpi, proof
 from collstudy.launch.rulesfile import exported, rules_arguments
 from collstudy.launch.toolchain import mpis
 from collstudy.study.config import Configuration
@@ -247,7 +247,7 @@ def test_han_is_the_default_of_an_open_mpi_5_on_several_nodes_only():
 def test_on_several_nodes_the_rules_act_through_coll_han_and_not_without_it(tmp_path):
     """Emulated nodes of the installed Open MPI 5; tests/slurm has real ones."""
     mpi = mpis()["openmpi"]
-    if not check.emulates_nodes(mpi):
+    if not openmpi.emulates_nodes(mpi):
         pytest.skip("namespaces are not permitted, or no Open MPI 5")
     placement = emitted(tmp_path, 2)
     rules, han = emission.rules_path(tmp_path, "openmpi", placement), emission.han_path(tmp_path, placement)

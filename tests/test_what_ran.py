@@ -9,9 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from collstudy.launch.openmpi import library, winning_component
+from collstudy.launch.openmpi import AS_NODE, emulates_nodes, library, winning_component
 from collstudy.launch.toolchain import installed, mpi_environment, mpis, version_of
-from collstudy.tuning.check import AS_NODE, emulates_nodes
 from conftest import ROOT
 
 TESTS = Path(__file__).resolve().parent

@@ -47,6 +47,7 @@ parts_of <- function(study) {
     )),
     svd = parts_of_application(study, setdiff(collectives_of(study), c("latency", "bw", "multi_lat"))[1]),
     congestion = parts_of_traces(study),
+    components = c(named(c(components = "Which component, and then which algorithm")), parts_of_collectives(study)),
     tuning = c(
       named(c(sampling = "Sampled in rounds")), if (!length(study$about$sampling)) parts_of_collectives(study)
     ),
@@ -72,7 +73,7 @@ parts_of_collectives <- function(study) {
 }
 
 #' Sections that a chapter shows in a part of their own before the collectives.
-own_sections <- function(study) if (identical(study$about$chapter, "tuning")) "sampling" else character()
+own_sections <- function(study) switch(study$about$chapter %||% "", tuning = "sampling", components = "components", character())
 
 parts_of_collective <- function(study, collective) {
   suffix <- list(latency = c("", "/levels"), wins = "/wins", models = "/models")

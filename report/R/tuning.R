@@ -18,11 +18,23 @@ show_regret <- function(study) {
   paper_only(show(table[table$mapping %in% "all", setdiff(names(table), "mapping")], "-tuning-regret-paper"))
 }
 
+#' What one file for all placements would lose.
+show_shared <- function(study) {
+  table <- read_table(file.path(study$folder, "tables", "tuning-shared.csv"))
+  if (NROW(table) == 0) return(invisible(NULL))
+  emit_table(paste0("tbl-", study$id, "-tuning-shared"), table, caption_of(study, paste(
+    "Additional time of one decision for all placements (mapping, nodes) with the same number of processes over the fastest",
+    "algorithm of each placement: what a file loses that knows ranks only. An upper limit, because the fastest of noisy cells",
+    "flatters itself."
+  )))
+}
+
 #' What was decided, and how good it is; `key` makes the label of the heading.
 show_decided <- function(study, title, key) {
   emit("## ", title, " {#sec-", study$id, "-", key, "}")
   if (nrow(study$tuned) > 0) emit(paste0("- ", md(study$tuned$text), collapse = "\n"))
   show_regret(study)
+  show_shared(study)
   show_sampling(study)
 }
 

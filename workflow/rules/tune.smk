@@ -14,6 +14,7 @@ rule decide_tuning:
     output:
         decisions=RESULTS / "{study}" / "tuning" / "decisions.csv",
         regret=RESULTS / "{study}" / "tables" / "tuning-regret.csv",
+        shared=RESULTS / "{study}" / "tables" / "tuning-shared.csv",
     log:
         "logs/tune/{study}-decide.log",
     params:
@@ -52,7 +53,9 @@ rule replay_sampling:
 checkpoint emit_tuning:
     input:
         study=RESULTS / "{study}" / "study.json",
+        measurements=RESULTS / "{study}" / "measurements.csv",
         decisions=RESULTS / "{study}" / "tuning" / "decisions.csv",
+        shared=RESULTS / "{study}" / "tables" / "tuning-shared.csv",
         changed=get_changed("emit"),
     output:
         check=RESULTS / "{study}" / "tuning" / "check-emitted.csv",
@@ -71,6 +74,7 @@ rule keep_tuning:
         study=RESULTS / "{study}" / "study.json",
         measurements=RESULTS / "{study}" / "measurements.csv",
         decisions=RESULTS / "{study}" / "tuning" / "decisions.csv",
+        shared=RESULTS / "{study}" / "tables" / "tuning-shared.csv",
         check=RESULTS / "{study}" / "tuning" / "check-emitted.csv",
         verified=get_verification,
         changed=get_changed("keep"),

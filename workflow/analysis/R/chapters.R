@@ -1,6 +1,6 @@
 # Studies whose chapter asks a question of its own: their tables, figures and sentences are made here and in
-# topology_aware.R, pipelining.R and mapping_policies.R, in place of those of the general chapter. So are those of
-# sampled studies (rounds.R): most of their cells lack algorithms to compare.
+# topology_aware.R, pipelining.R, components.R and mapping_policies.R, in place of those of the general chapter. So are
+# those of sampled studies (rounds.R): most of their cells lack algorithms to compare.
 
 #' What a chapter of its own makes; NULL for the general chapters
 #' @noRd
@@ -29,6 +29,10 @@ own_chapter <- function(results) {
     pipelining = list(
       tables = tables_pipelining, figures = figures_pipelining, answer = describe_pipelining_answer,
       sentences = function(results) sentences_of_parts(results, pipelined_operations, describe_pipelining)
+    ),
+    components = list(
+      tables = tables_components, figures = figures_components, answer = describe_components_answer,
+      sentences = sentences_of_components
     ),
     mapping = list(
       tables = tables_mapping, figures = figures_mapping, answer = describe_mapping_answer,

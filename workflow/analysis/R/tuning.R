@@ -528,6 +528,50 @@ best_single <- function(medians, collective, counts) {
   if (nrow(rows) == 0) NA_character_ else rows$algorithm[which.min(rows$mean)]
 }
 
+#' What one decision for all placements loses against one for each
+#'
+#' Formats that know ranks only cannot tell placements (mapping, nodes) apart. For each number of processes and message
+#' size that several placements have, the algorithm that is best for them together (geometric mean of its time over the
+#' fastest of each placement) is compared with the fastest of each, among the algorithms that all of them have.
+#'
+#' @param results List from [read_results()].
+#' @return Tibble, one row per collective and one for `all`: collective, shapes (most placements compared), cells,
+#'   geometric_mean_pct, median_pct, p90_pct, max_pct (additional time of the shared decision). Empty where no two
+#'   placements have a cell in common.
+#' @noRd
+summarise_shared <- function(results) {
+  call <- c("collective", "processes", "size_bytes")
+  rows <- filter(results$medians, .data$latency_us > 0) |>
+    mutate(mapping = as.character(.data$mapping), algorithm = as.character(.data$algorithm)) |>
+    group_by(across(all_of(call))) |>
+    mutate(shapes = n_distinct(.data$mapping)) |>
+    group_by(.data$algorithm, .add = TRUE) |>
+    filter(.data$shapes > 1, n_distinct(.data$mapping) == .data$shapes) |>
+    ungroup()
+  if (nrow(rows) == 0) {
+    return(tibble(
+      collective = character(), shapes = integer(), cells = integer(), geometric_mean_pct = numeric(),
+      median_pct = numeric(), p90_pct = numeric(), max_pct = numeric()
+    ))
+  }
+  rows <- rows |>
+    group_by(across(all_of(c(call, "mapping")))) |>
+    mutate(slowdown = .data$latency_us / min(.data$latency_us)) |>
+    group_by(across(all_of(c(call, "algorithm")))) |>
+    mutate(together = geometric_mean(.data$slowdown)) |>
+    group_by(across(all_of(call))) |>
+    filter(.data$algorithm == .data$algorithm[which.min(.data$together)]) |>
+    ungroup()
+  lost <- function(data) {
+    summarise(data,
+      shapes = max(.data$shapes), cells = n(), geometric_mean_pct = 100 * (geometric_mean(.data$slowdown) - 1),
+      median_pct = 100 * (median(.data$slowdown) - 1), p90_pct = 100 * (unname(quantile(.data$slowdown, 0.9)) - 1),
+      max_pct = 100 * (max(.data$slowdown) - 1)
+    )
+  }
+  bind_rows(lost(group_by(rows, .data$collective)), mutate(lost(rows), collective = "all", .before = 1))
+}
+
 #' Decisions for every process count of the measured range
 #'
 #' @param results List from [read_results()].
@@ -573,6 +617,7 @@ write_tuning <- function(results, folder = results$study$folder) {
   regret <- bind_rows(no_regret(), map(judged, function(name) summarise_regret(results, name)))
   c(
     write_table(split_variants(decide_all(results), results$study), file.path(folder, "tuning", "decisions.csv")),
-    write_table(regret, file.path(folder, "tables", "tuning-regret.csv"))
+    write_table(regret, file.path(folder, "tables", "tuning-regret.csv")),
+    write_table(summarise_shared(results), file.path(folder, "tables", "tuning-shared.csv"))
   )
 }

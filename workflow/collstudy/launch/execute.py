@@ -52,7 +52,8 @@ def allocation(machine: Machine, nodes: int) -> Allocation:
     here = platform.node()
     state = {here: {"kernel": platform.release(), **_processor_state()}}
     if machine.kind != "slurm":
-        return Allocation([here], mpi_environment(), {"nodes": state})
+        hosts = [here] if machine.emulated_nodes == 1 else [f"emulated{i}" for i in range(machine.emulated_nodes)]
+        return Allocation(hosts[:nodes], mpi_environment(), {"nodes": state})
     job = current_job(os.environ, here)
     if job is None:
         raise StudyError(

@@ -2,6 +2,7 @@
 
 Algorithm numbers come from the installed library's own list. Components other than coll/tuned (han, sm, adapt, ucc, hcoll)
 may be selected for a communicator and then ignore the forced algorithm, so forcing restricts the components as well.
+A component itself is selected by the highest priority; which one ran is read from the communicator's table (ran.py).
 """
 
 from __future__ import annotations
@@ -15,19 +16,26 @@ from typing import Any
 
 from collstudy.base.errors import StudyError, allowed
 from collstudy.base.files import write_atomically
+from collstudy.base.paths import ROOT
 from collstudy.launch import programs
 from collstudy.launch.bindings import cores_of_nodes
 from collstudy.launch.proof import other_messages, placed_as_asked, probed_sizes
+from collstudy.launch.ran import rows_of
 from collstudy.launch.rulesfile import rules_arguments, rules_file
-from collstudy.launch.toolchain import Mpi, embedded, installed, mpi_environment, suite, with_library
+from collstudy.launch.toolchain import Mpi, embedded, installed, mpi_environment, preloadable, suite, with_library
+from collstudy.launch.tracefile import rank_files
 from collstudy.study.cells import Cell
 from collstudy.study.machines import Machine
 from collstudy.study.names import APPLICATIONS, NON_BLOCKING, POINT_TO_POINT
 from collstudy.study.placement import Core
-from collstudy.study.selection import Rules
+from collstudy.study.selection import Default, Rules
 
 #: Components allowed with a forced algorithm: tuned has it; basic and libnbc provide what tuned lacks.
 FORCED_COMPONENTS = "tuned,basic,libnbc,self"
+#: Priority of a component that shall run a collective: the highest allowed one; all others keep theirs.
+FIRST_PRIORITY = 100
+#: Starts a command as on another emulated node of this computer.
+AS_NODE = ROOT / "workflow" / "scripts" / "as_node.sh"
 
 
 def component_of(collective: str) -> str:
@@ -52,9 +60,18 @@ def selection_arguments(cell: Cell, mpi: Mpi, monitored: bool = False) -> list[s
     selection = cell.selection
     if isinstance(selection, Rules):
         han = rules_file(selection.han) if selection.han else None
-        return rules_arguments(rules_file(selection.text), monitored, han)
+        return rules_arguments(rules_file(selection.text), monitored, han, selection.text)
     forced = selection.forced("openmpi", cell.collective)
+    if component := component_asked(cell):
+        # Those two are disabled by default, whatever their priority.
+        enabling = ["--mca", f"coll_{component}_enable", "1"] if component in ("ucc", "hcoll") else []
+        return ["--mca", f"coll_{component}_priority", str(FIRST_PRIORITY), *enabling]
     return forcing_arguments(*forced, mpi, cell.algorithm, monitored) if forced else []
+
+
+def component_asked(cell: Cell) -> str | None:
+    """The component that the cell's algorithm is; None for an algorithm inside of a component."""
+    return (cell.selection.settings("openmpi") or {}).get("component")
 
 
 def forcing_arguments(
@@ -85,10 +102,28 @@ def forcing_arguments(
     return [part for key, value in settings.items() for part in ("--mca", key, str(value))]
 
 
+def emulates_nodes(mpi: Mpi) -> bool:
+    """Whether *mpi* can be started on two emulated nodes: Open MPI 5, and a separate host name for each."""
+    if mpi.name != "openmpi" or int(mpi.version.split(".")[0]) < 5:
+        return False
+    done = subprocess.run([AS_NODE, "node", "true"], capture_output=True, timeout=60, check=False)
+    return done.returncode == 0
+
+
 def placement_arguments(
     machine: Machine, cell: Cell, mpi: Mpi, placement: list[Core], folder: Path, hosts: list[str]
 ) -> list[str]:
-    """The arguments that place each rank on its core: a rank file, which 4.1 and 5.0 read alike."""
+    """The arguments that place each rank on its core: a rank file, which 4.1 and 5.0 read alike.
+
+    Ranks on emulated nodes are not bound: a host file in the order of ranks places them.
+    """
+    if machine.emulated_nodes > 1:
+        agent, file = folder / AS_NODE.name, folder / f"hosts-{cell.digest[:16]}.txt"
+        if not agent.exists():  # Open MPI splits the agent's path at blanks
+            agent.symlink_to(AS_NODE)
+        write_atomically(file, "".join(f"{hosts[core.node]}\n" for core in placement).encode())
+        words = ["--prtemca", "plm_ssh_agent", str(agent), "--hostfile", str(file), "--map-by", "seq:OVERSUBSCRIBE"]
+        return [*words, "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
     if machine.oversubscribe:
         return ["--map-by", "core:OVERSUBSCRIBE", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
     lines = []
@@ -164,17 +199,33 @@ def proof_command(
 ) -> list[str | Path]:
     """The command of the untimed launch that shows component, messages and binding."""
     mpi = library()
-    arguments = [
-        *selection_arguments(cell, mpi, monitored=True), "--mca", "coll_base_verbose", "20",
+    traced = shows_component(cell, mpi)
+    arguments = selection_arguments(cell, mpi, monitored=not traced)
+    arguments += [] if traced else [
+        "--mca", "coll_base_verbose", "20",
         "--mca", "pml_monitoring_enable", "2", "--mca", "pml_monitoring_enable_output", "3",
         "--mca", "pml_monitoring_filename", str(folder / "messages"),
     ]  # fmt: skip
     command = launcher(machine, cell, placement, folder, hosts, arguments)
     if Path(command[0]).name == "mpirun":
         command.insert(1, "--report-bindings")
+    if traced:
+        own = preloadable(mpi.build / "trace" / "libcolltrace.so", folder, seen_by_all=machine.kind != "slurm")
+        command += ["env", f"LD_PRELOAD={own}", f"COLLTRACE_FOLDER={folder}", "COLLTRACE_RAN=1"]
     # Without a forced algorithm only the placement is verified.
     called = "barrier" if cell.collective in (*POINT_TO_POINT, *APPLICATIONS) else cell.collective
     return [*command, mpi.build / "probe" / "collprobe", called, *map(str, probed_sizes(cell))]
+
+
+def shows_component(cell: Cell, mpi: Mpi) -> bool:
+    """Whether the verification reads the component from the communicator's table, with the trace library.
+
+    It does for a component as algorithm, and for the default where the trace library is built.
+    """
+    if component_asked(cell):
+        return True
+    free = type(cell.selection) is Default and cell.collective not in (*POINT_TO_POINT, *APPLICATIONS)
+    return free and (mpi.build / "trace" / "libcolltrace.so").exists()
 
 
 def watched(cell: Cell) -> bool:
@@ -191,11 +242,15 @@ def judge(
     default, which forces nothing); `placed`: whether every rank is on the requested core (None if ranks are not
     *bound*, because there are more of them than cores); `detail`: why not.
     """
-    component = winning_component(output)
+    traced = component_asked(cell) or next(folder.glob("rank-*.trace"), None)
+    component = _component_ran(cell, folder) if traced else winning_component(output)
     placed, problems, binding = placed_as_asked(cell, output, placement, hosts, bound)
     used = None
+    if asked := component_asked(cell):
+        used = component == asked
+        problems += [] if used else [f"component {component} ran the {cell.collective}, not {asked}"]
     # The component of a non-blocking collective is not shown: only libnbc has the algorithms.
-    if cell.selection.settings("openmpi") and cell.collective not in NON_BLOCKING:
+    elif cell.selection.settings("openmpi") and cell.collective not in NON_BLOCKING:
         used = component == "tuned"
         if not used:
             problems.append(f"component {component} ran the {cell.collective}, not tuned")
@@ -213,6 +268,14 @@ def judge(
         "pattern": cell.pattern,
         "binding": binding,
     }
+
+
+def _component_ran(cell: Cell, folder: Path) -> str:
+    """The components that ran the cell's collective on MPI_COMM_WORLD in the traced launch, separated by `, `."""
+    rows = rows_of(rank_files(folder, cell.processes), "openmpi")
+    world = f"MPI_COMM_WORLD of {cell.processes} rank"
+    found = [r["component"] for r in rows if r["collective"] == cell.collective and r["communicator"].startswith(world)]
+    return ", ".join(dict.fromkeys(found)) or "?"
 
 
 def winning_component(output: str) -> str | None:

@@ -19,13 +19,25 @@ def rules_file(text: str) -> Path:
     return path
 
 
-def rules_arguments(path: Path, monitored: bool = False, han: Path | None = None) -> list[str]:
-    """The `--mca` arguments that make Open MPI's coll/tuned use a rules file.
+def parameter_line(name: str, value: Any) -> str:
+    """A comment of a rules file that names an MCA parameter which its rules need."""
+    return f"# mca {name} {value}"
+
+
+def is_parameter(line: str) -> bool:
+    """Whether a line of a rules file is such a comment."""
+    return line.startswith("# mca ")
+
+
+def rules_arguments(path: Path, monitored: bool = False, han: Path | None = None, text: str = "") -> list[str]:
+    """The `--mca` arguments that make Open MPI's coll/tuned use a rules file whose content is *text* (default: the file's).
 
     Other components are excluded, unless a file of *han* selects them.
     """
     settings: dict[str, Any] = {} if han else {"coll": "tuned,basic,libnbc,self" + (",monitoring" if monitored else "")}
     settings |= {"coll_tuned_use_dynamic_rules": 1, "coll_tuned_dynamic_rules_filename": path}
+    text = text or (path.read_text(encoding="utf-8") if path.exists() else "")
+    settings |= dict(re.findall(r"^# mca (\w+) (\S+)$", text, re.MULTILINE))
     if han:
         settings |= {"coll_han_use_dynamic_file_rules": 1, "coll_han_dynamic_rules_filename": han}
     return [part for key, value in settings.items() for part in ("--mca", key, str(value))]

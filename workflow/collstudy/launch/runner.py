@@ -175,7 +175,7 @@ class BlockRunner:
                 raise LaunchFailed(
                     f"verification: {written} of {cell.processes} ranks wrote their messages (is the disk full?)"
                 )
-            return launcher.judge(cell, printed, Path(name), placement, hosts, bound=not machine.oversubscribe)
+            return launcher.judge(cell, printed, Path(name), placement, hosts, bound=machine.bound)
 
     def _measure(self, cell: Cell, scratch: Path, number: int, order: dict[str, Any]) -> dict[str, Any]:
         application = cell.collective in APPLICATIONS

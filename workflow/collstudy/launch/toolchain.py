@@ -307,4 +307,16 @@ def versions() -> Versions:
             known_suite[name] = {"name": found.name, "version": found.version}
     own = {"pairs": {"name": "collbench", "version": source_version("bench")}}
     own |= {name: {"name": name, "version": source_version(f"apps/{name}")} for name in APPLICATIONS}
-    return Versions(known_suite, known_mpi, source_version("coll"), host(), own)
+    return Versions(known_suite, known_mpi, source_version("coll"), host(), own, coll_components)
+
+
+@functools.cache
+def coll_components() -> frozenset[str]:
+    """The components of the framework coll that the installed Open MPI has; empty without one."""
+    found = mpis().get("openmpi")
+    if found is None:
+        return frozenset()
+    done = subprocess.run(
+        [found.ompi_info], capture_output=True, text=True, timeout=60, env=found.environment(), check=False
+    )
+    return frozenset(re.findall(r"^\s*MCA coll: (\w+) ", done.stdout, re.MULTILINE))

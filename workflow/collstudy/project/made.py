@@ -17,7 +17,7 @@ NAME = "made.json"
 #: The rules that record digests, with patterns of their files (`*` matches `/` as well); a file belongs to the first that matches.
 PARTS = {
     "collect": ("measurements.csv", "cells.csv", "ranks.csv", "edges.csv", "import-checks.csv", "agreement.csv"),
-    "decide": ("tuning/decisions.csv", "tables/tuning-regret.csv"),
+    "decide": ("tuning/decisions.csv", "tables/tuning-regret.csv", "tables/tuning-shared.csv"),
     "sample": ("tables/sampling.csv", "tuning/sampling.svg"),
     "emit": ("tuning/check-emitted.csv", "tuning/pending.txt"),
     "tell": ("tuning/sentences.csv", "tables/tuning-verified.csv"),

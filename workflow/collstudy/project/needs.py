@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from collstudy.base.paths import SETUP
 from collstudy.launch import toolchain
 from collstudy.launch.build import built
+from collstudy.launch.openmpi import emulates_nodes
 from collstudy.sources.source import Source
 
 #: Parts of envs/debian.txt and envs/setup.sh: sources name them, beside MPI libraries.
@@ -43,6 +44,8 @@ def why_not(source: Source) -> str:
     most = max((p for sweep in source.study.sweeps for p in sweep.processes), default=0)
     if most > cores and not machine.oversubscribe:
         return f"it needs {most} cores, and {machine.label} has {cores}"
+    if machine.emulated_nodes > 1 and "openmpi" in toolchain.mpis() and not emulates_nodes(toolchain.mpis()["openmpi"]):
+        return "emulated nodes need Open MPI 5 and the permission to make namespaces (unshare)"
     needs = source.needs()
     libraries = sorted(needs & LIBRARIES)
     if SIMULATOR in needs and toolchain.simulator_version() is None:

@@ -108,6 +108,7 @@ class Project:
                 left_out.append(f"study {name} is left out: {reason}")
             else:
                 sources.append(source)
+                left_out += source.remarks()
         if not sources:
             raise StudyError("nothing to do: " + "; ".join(left_out or ["no study is named"]))
         return sources, left_out

@@ -17,10 +17,12 @@ from collstudy.launch import openmpi
 from collstudy.launch.toolchain import mpis
 from collstudy.plan.blocks import write_pending
 from collstudy.project.studies import Project
+from collstudy.sources.swept import SweptSource
 from collstudy.sources.verifying import Verified, VerifyingSource
 from collstudy.store.measurements import read_measurements
 from collstudy.study.config import Study, Swept
 from collstudy.study.openmpi_numbers import NUMBERS
+from collstudy.study.placement import place
 from collstudy.tuning import check, emission, rules
 from collstudy.tuning.rules import Placement, selected
 
@@ -67,8 +69,25 @@ class Tuner:
         emission.emit(
             self.document, found, self.catalogue, self.study.machine, folder, self.numbers(),
             self.library.write if self.library else None, self.installed and self.installed.build,
+            self.measured(),
         )  # fmt: skip
         return found
+
+    def measured(self) -> set[tuple[str, int, int, int]]:
+        """Mapping, allocated nodes, processes, and the nodes that these really use, of everything that was measured."""
+        machine = self.study.machine
+        if isinstance(self.source, SweptSource):
+            cells = {(c.mapping, c.nodes, c.processes, c.per_node): c for c in self.source.cells()}.values()
+            return {(c.mapping, c.nodes, c.processes, len({core.node for core in c.place(machine)})) for c in cells}
+        rows = {(r.mapping, r.nodes, r.processes) for r in read_measurements(self.folder / "measurements.csv")}
+        if any(nodes != machine.nodes for _, nodes, _ in rows):
+            return {(mapping, nodes, processes, nodes) for mapping, nodes, processes in rows}
+        # Without numbers of nodes of their own the processes were mapped over the whole machine.
+        cycles = {name: self.catalogue.mappings[name]["cycle"] for name, _, _ in rows}
+        return {
+            (name, nodes, processes, len({core.node for core in place(machine, cycles[name], nodes, processes, None)}))
+            for name, nodes, processes in rows
+        }
 
     def check(self, found: list[Placement], name: str, before: list[Placement] | None = None) -> None:
         """Check against the installed Open MPI or MPICH and write the findings to tuning/*name*. Raises StudyError for a mismatch.
@@ -77,7 +96,13 @@ class Tuner:
         """
         findings: list[check.Finding] = []
         if self.mpi not in ("mpich", "impi"):
-            found, before = ([rules.as_openmpi_reads(one) for one in many or []] for many in (found, before))
+            found, before = (
+                [
+                    rules.as_openmpi_reads(one, rules.own_version(one, self.document["how"]["mpi_version"]))
+                    for one in many or []
+                ]
+                for many in (found, before)
+            )
         if self.library:
             for placement in found:
                 file = emission.rules_path(self.folder / "tuning", self.mpi, placement)
@@ -105,7 +130,7 @@ class Tuner:
             default = rules.han_default(self.document, placement)
             if not default or not self.installed:
                 continue
-            if not check.emulates_nodes(self.installed):
+            if not openmpi.emulates_nodes(self.installed):
                 print(
                     "coll/han's rules are not checked: this requires Open MPI 5 and permission to set host names of emulated nodes"
                 )

@@ -41,7 +41,7 @@ AGREEMENT_COLUMNS = [
 ]  # fmt: skip
 CELL_COLUMNS = [
     "study", "collective", "algorithm", "parameters", "mapping", "nodes", "processes", "status", "reason", "launches", "stop", "cell",
-    "seconds", "peak_memory_mb",
+    "seconds", "peak_memory_mb", "component",
 ]  # fmt: skip
 
 
@@ -141,6 +141,7 @@ class Source(ABC):
                 "label": machine.label,
                 "description": machine.description,
                 "levels": [{k: v for k, v in asdict(level).items() if v is not None} for level in machine.levels],
+                **({"emulated_nodes": machine.emulated_nodes} if machine.emulated_nodes > 1 else {}),
             },
             "collectives": own.pop("collectives"),
             "decisions": own.pop("decisions"),
@@ -191,6 +192,10 @@ class Source(ABC):
     def absent(self) -> str:
         """Why it is not available on this computer; empty if it is."""
         return ""
+
+    def remarks(self) -> list[str]:
+        """Parts of it that this computer cannot measure and that are left out, a line each."""
+        return []
 
     def inputs(self) -> list[Path]:
         """Input files of its rows and checks that are not made by a run."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import hashlib
+from dataclasses import replace
 from typing import Any
 
+from collstudy.base.errors import StudyError
 from collstudy.launch.toolchain import simulator_version
 from collstudy.sources.decisions import decisions
 from collstudy.sources.edges import Launched, of_cells
@@ -15,7 +17,7 @@ from collstudy.study.catalogue import Catalogue
 from collstudy.study.cells import Cell, expand, swept
 from collstudy.study.config import Study, Swept
 from collstudy.study.names import APPLICATIONS
-from collstudy.study.sweeps import Choice
+from collstudy.study.sweeps import Choice, component_of
 from collstudy.study.work import Work, canonical
 
 
@@ -25,9 +27,17 @@ class SweptSource(Source):
     described_by = Swept
 
     def __init__(self, study: Study, context: Context):
+        study, self.lacking = _without_lacking(study, context)
         super().__init__(study, context)
         assert isinstance(study.source, Swept)
         self.policy = study.source.policy
+
+    def remarks(self) -> list[str]:
+        """The components that the installed Open MPI lacks."""
+        if not self.lacking:
+            return []
+        version = self.context.versions.mpi.get("openmpi", {}).get("version", "")
+        return [f"study {self.study.name}: Open MPI {version} has no component {', '.join(self.lacking)}: left out"]
 
     @functools.cached_property
     def grid(self) -> list[Cell]:
@@ -56,7 +66,11 @@ class SweptSource(Source):
         """Applications that are cells, and the platform of a fat tree."""
         applications = any(sweep.collective in APPLICATIONS for sweep in self.study.sweeps)
         tree = "fat_tree" in self.study.machine.simulation
-        return ({"apps"} if applications else set()) | ({"fattree"} if tree else set())
+        arms = bool(_components(self.study, self.context.catalogue)) or bool(self.lacking)
+        # The limit of requests in a rules file shows in the library's own calls only.
+        arms |= any("max_requests" in dict(c.parameters) for sweep in self.study.sweeps for c in sweep.algorithms)
+        asked = {"apps": applications, "fattree": tree, "trace": arms}
+        return {part for part, needed in asked.items() if needed}
 
     def describe(self) -> dict[str, Any]:
         """The grid and its settings."""
@@ -64,6 +78,7 @@ class SweptSource(Source):
             "collectives": _collectives(self.study, self.context.catalogue),
             "decisions": _decisions(self.study, self.context.catalogue),
             "how": self._how(self.grid),
+            **({"lacking": list(self.lacking)} if self.lacking else {}),
             "cells": hashlib.sha256(canonical([cell.digest for cell in self.grid])).hexdigest(),
         }
 
@@ -111,6 +126,7 @@ class SweptSource(Source):
                     **common,
                     "status": status,
                     "reason": reason,
+                    "component": (record.proof or {}).get("component"),
                     "launches": len(record.launches),
                     "stop": record.stop(cell, self.policy),
                     "seconds": _largest(record, "seconds"),
@@ -125,6 +141,32 @@ class SweptSource(Source):
                     whole["round"] = order["seed"]
                 rows.measurements += [{**common, **sample, **whole} for sample in launch["samples"]]
         return rows
+
+
+def _components(study: Study, catalogue: Catalogue) -> set[str]:
+    """Open MPI's components that are algorithms of a study."""
+    found = {component_of(sweep, choice, catalogue) for sweep in study.sweeps for choice in sweep.algorithms}
+    return found - {""}
+
+
+def _without_lacking(study: Study, context: Context) -> tuple[Study, tuple[str, ...]]:
+    """The study without the components that the installed Open MPI lacks, and their names in alphabetical order."""
+    catalogue = context.catalogue
+    asked = _components(study, catalogue)
+    lacking = asked - context.versions.components() if asked and "openmpi" in context.versions.mpi else set()
+    if not lacking:
+        return study, ()
+    assert isinstance(study.source, Swept)
+    kept = [
+        replace(
+            sweep, algorithms=tuple(c for c in sweep.algorithms if component_of(sweep, c, catalogue) not in lacking)
+        )
+        for sweep in study.sweeps
+    ]
+    kept = [sweep for sweep in kept if sweep.algorithms]
+    if not kept:
+        raise StudyError(f"study {study.name}: the installed Open MPI has none of {', '.join(sorted(lacking))}")
+    return replace(study, source=replace(study.source, sweeps=tuple(kept))), tuple(sorted(lacking))
 
 
 def label_of(choice: Choice, catalogue: Catalogue, collective: str) -> str:
@@ -144,6 +186,8 @@ def _collectives(study: Study, catalogue: Catalogue) -> dict[str, Any]:
                 "parameters": choice.parameter_text,
                 "label": label_of(choice, catalogue, sweep.collective),
             }
+            if component := component_of(sweep, choice, catalogue):
+                shown["component"] = component
             _extend(entry["algorithms"], [shown])
         _extend(entry["mappings"], list(sweep.mappings))
         counts = [p * n for p in sweep.processes for n in sweep.nodes] if sweep.per_node else list(sweep.processes)

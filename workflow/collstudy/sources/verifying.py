@@ -11,6 +11,7 @@ from typing import Any
 
 from collstudy.base.statistics import median, median_interval
 from collstudy.launch import mpich
+from collstudy.launch.rulesfile import is_parameter
 from collstudy.sources.source import Context, Rows
 from collstudy.sources.swept import SweptSource
 from collstudy.study.cells import Cell
@@ -108,10 +109,13 @@ class VerifyingSource(SweptSource):
 
     def __init__(self, study: Study, context: Context, placements: list[Placement]):
         super().__init__(study, context)
-        self.placements = placements
         self.policy = Policy(self.policy.minimum, self.policy.minimum, self.policy.ci_width_pct)
         self.document: dict[str, Any] = json.loads((self.folder / "study.json").read_text(encoding="utf-8"))
         self.mpi: str = self.document["how"]["mpi"]
+        self.placements = placements
+        if self.mpi == "openmpi":
+            version = self.document["how"]["mpi_version"]
+            self.placements = [rules.as_openmpi_reads(one, rules.own_version(one, version)) for one in placements]
 
     def cells(self) -> list[Cell]:
         """Both cells of each pair."""
@@ -183,6 +187,7 @@ class VerifyingSource(SweptSource):
 
 
 def _bare(path: Path) -> str:
-    """A rules file without its comments."""
-    lines = [line.split("#")[0].rstrip() for line in path.read_text(encoding="utf-8").splitlines()]
+    """A rules file without its comments, except for those that name parameters."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    lines = [line if is_parameter(line) else line.split("#")[0].rstrip() for line in lines]
     return "".join(line + "\n" for line in lines if line)

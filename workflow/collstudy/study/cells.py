@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, NoReturn
 
@@ -234,6 +234,8 @@ class Versions:
     host: dict[str, str]
     #: Name and version of the program for tests that no suite has, by `collective`.
     own: dict[str, dict[str, str]] = field(default_factory=dict)
+    #: The components of the installed Open MPI; it takes a launch of ompi_info, and few studies ask.
+    components: Callable[[], frozenset[str]] = frozenset
 
 
 def _orders(sweep: Sweep, catalogue: Catalogue) -> list[tuple[str, tuple[str, ...], dict[str, Any] | None]]:

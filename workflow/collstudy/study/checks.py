@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: The most cores of a machine: placements list them one by one.
 MOST_CORES = 2**20
 #: Keys of a machine that are allowed for one kind only.
-KEYS_OF_KIND = {"simulation": "simulated", "calibration": "simulated", "slurm": "slurm"}
+KEYS_OF_KIND = {"simulation": "simulated", "calibration": "simulated", "slurm": "slurm", "emulated_nodes": "local"}
 
 
 def check_kind(raw: dict[str, Any], at: Callable[[str], Place]) -> None:
@@ -224,8 +224,8 @@ def check_grid(analysis: dict[str, Any], collectives: dict[str, Any], where: Pla
             )
 
 
-def check_chapter(raw: dict[str, Any], sweeps: Sequence[Sweep], where: Place) -> None:
-    """Check that the study has the data that its chapter shows."""
+def check_chapter(raw: dict[str, Any], sweeps: Sequence[Sweep], arms: int, where: Place) -> None:
+    """Check that the study has the data that its chapter shows; *arms*: how many components of Open MPI are algorithms of it."""
     named = [sweep.collective for sweep in sweeps]
     named += [entry.get("collective") for entry in raw.get("import", {}).get("files", ())]
     collective = any(name not in (*POINT_TO_POINT, *APPLICATIONS) for name in named)
@@ -236,6 +236,7 @@ def check_chapter(raw: dict[str, Any], sweeps: Sequence[Sweep], where: Place) ->
         "accuracy": ("analysis.compare", "compare" in analysis),
         "atlas": ("studies to gather", "gather" in raw),
         "collectives": ("a collective", collective),
+        "components": ("sweeps with two components of Open MPI as algorithms", arms > 1),
         "congestion": ("applications", "applications" in raw),
         "extrapolation": ("analysis.extrapolation", "extrapolation" in analysis),
         "ladder": (

@@ -15,7 +15,7 @@ from collstudy.study.catalogue import Catalogue
 from collstudy.study.document import Place, read_document, read_yaml, shown
 from collstudy.study.machines import Machine, read_machine
 from collstudy.study.names import APPLICATIONS, POINT_TO_POINT, check_name
-from collstudy.study.sweeps import Sweep, read_sweep, swept
+from collstudy.study.sweeps import Sweep, component_of, read_sweep, swept
 
 
 @dataclass(frozen=True)
@@ -202,8 +202,16 @@ class Configuration:
         checks.check_analysis(analysis, self.catalogue.algorithms, where / "analysis")
         if sweeps:
             checks.check_grid(analysis, _grid(sweeps), where / "analysis")
+        arms = list(
+            dict.fromkeys(filter(None, (component_of(s, c, self.catalogue) for s in sweeps for c in s.algorithms)))
+        )
         if "chapter" in raw:
-            checks.check_chapter(raw, sweeps, where / "chapter")
+            checks.check_chapter(raw, sweeps, len(arms), where / "chapter")
+        if arms and "tuning" in analysis:
+            raise StudyError(
+                f"{where / 'analysis' / 'tuning'}: a tuning file chooses algorithms of coll/tuned, not components; "
+                f"{', '.join(arms)} belong into a study without tuning"
+            )
         tuned = dict.fromkeys(mpi for sweep in sweeps for mpi in sweep.mpis) if "tuning" in analysis else {}
         if len(tuned) > 1:
             raise StudyError(

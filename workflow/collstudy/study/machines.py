@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -54,7 +55,13 @@ class Machine:
     launch_time_limit_s: float = 600.0
     block_minutes: float = 60.0
     groups: str = ""
+    emulated_nodes: int = 1
     description: str = ""
+
+    @property
+    def bound(self) -> bool:
+        """Whether each rank has a core of its own and is bound to it."""
+        return not self.oversubscribe and self.emulated_nodes == 1
 
     @property
     def nodes(self) -> int:
@@ -90,7 +97,7 @@ def read_machine(name: str, path_of: Callable[[str], Path], fitting: bool = Fals
     if kind == "local":
         if levels:
             raise StudyError(f"{at('levels')}: levels are read from the system for kind local; remove them")
-        levels = local_levels()
+        levels = shared_by(raw.get("emulated_nodes", 1), local_levels())
     elif not levels:
         raise StudyError(f"{shown(path)}: kind {kind} needs levels, from the outermost to core")
     checks.check_levels([level.name for level in levels], [level.count for level in levels], at("levels"))
@@ -116,6 +123,7 @@ def read_machine(name: str, path_of: Callable[[str], Path], fitting: bool = Fals
             "slurm",
             "groups",
             "oversubscribe",
+            "emulated_nodes",
             "core_gflops",
             "launch_time_limit_s",
             "block_minutes",
@@ -211,3 +219,10 @@ def local_levels() -> tuple[Level, ...]:
         cores.setdefault(socket, set()).add(core)
     # Sockets with different numbers of available cores would not form a rectangle: use the smallest number.
     return (Level("node", 1), Level("socket", len(cores)), Level("core", min(len(c) for c in cores.values())))
+
+
+def shared_by(nodes: int, levels: tuple[Level, ...]) -> tuple[Level, ...]:
+    """The levels of a computer whose cores several emulated nodes share, at least one each; for one node as they are."""
+    if nodes == 1:
+        return levels
+    return (Level("node", nodes), Level("core", max(math.prod(level.count for level in levels) // nodes, 1)))

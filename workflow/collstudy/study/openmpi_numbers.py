@@ -8,6 +8,7 @@ catalogue's entries refer to them.
 from __future__ import annotations
 
 import functools
+import re
 
 from collstudy.base.errors import StudyError, allowed
 from collstudy.study.catalogue import Catalogue
@@ -34,6 +35,19 @@ _SINCE_5 = {("allgather", "sparbit"), ("allgatherv", "sparbit")}
 #: Those that follow in 6.0, which also calls allgather's bruck "bruck-k-fanout".
 _SINCE_6 = {"allgather": "direct-messaging", "allreduce": "allgather_reduce", "reduce": "knomial"}
 VERSIONS = ("4.1", "5.0", "6.0")
+_IN_SEGMENTS = {
+    "bcast": ("chain", "pipeline", "split_binary_tree", "binary_tree", "binomial", "knomial"),
+    "reduce": ("chain", "pipeline", "binary", "binomial", "in-order_binary"),
+    "allreduce": ("segmented_ring",),
+    "gather": ("linear_sync",),
+}
+#: By parameter and collective, the algorithms of coll/tuned that use it (coll_tuned_<collective>_decision.c, *_do_this).
+USES: dict[str, dict[str, tuple[str, ...]]] = {
+    "segment_bytes": _IN_SEGMENTS,
+    "fanout": {"bcast": ("chain",), "reduce": ("chain",)},
+    "max_requests": {"alltoall": ("linear_sync",), "reduce": _IN_SEGMENTS["reduce"]},
+    "radix": {"bcast": ("knomial",)},
+}
 
 #: Numbers of Open MPI 5.0, which are those of 4.1 and two more.
 NUMBERS = {name: {word: i for i, word in enumerate(words.split(), 1)} for name, words in _NAMES.items()}
@@ -54,6 +68,12 @@ def numbers_of(version: str) -> dict[str, dict[str, int]]:
         }
         for collective, names in NUMBERS.items()
     }
+
+
+def reads_version_2(version: str) -> bool:
+    """Whether coll/tuned of an Open MPI such as 5.0.7 reads rules files of version 2, which have numbers of requests."""
+    release = tuple(int(word) for word in re.findall(r"\d+", version)[:3])
+    return release >= (5, 0, 7) or (4, 1, 8) <= release < (5,)
 
 
 def algorithm_of(catalogue: Catalogue, collective: str, number: int, version: str) -> str:

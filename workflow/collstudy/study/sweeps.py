@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ from collstudy.study.catalogue import Catalogue
 from collstudy.study.document import Place
 from collstudy.study.machines import Machine
 from collstudy.study.names import APPLICATIONS, IMPORTED_ONLY, MPIS, POINT_TO_POINT, SIZED
+from collstudy.study.openmpi_numbers import USES
 
 #: In place of a number: as many ranks as there are cores.
 ALL_CORES = "cores"
@@ -50,6 +52,12 @@ class Sweep:
     warmup: int
     levels: tuple[str, ...] = ()
     barrier: str = "default"
+
+
+def component_of(sweep: Sweep, choice: Choice, catalogue: Catalogue) -> str:
+    """The component of Open MPI that an algorithm of a sweep is; empty for others, and without Open MPI."""
+    entry = catalogue.algorithms[sweep.collective][choice.name].get("openmpi", {})
+    return entry.get("component", "") if "openmpi" in sweep.mpis else ""
 
 
 def expand_ranks(spec: list[int] | dict[str, Any], cores: int, where: Place | str) -> tuple[int, ...]:
@@ -120,7 +128,7 @@ def read_sweep(raw: dict[str, Any], machine: Machine, catalogue: Catalogue, wher
             raise StudyError(
                 f"{where / 'algorithms'}: no {collective} algorithm {name!r} in config/algorithms.yaml{known}"
             )
-        choices.append(Choice(name, tuple(sorted(entry.items()))))
+        choices += _choices(raw, name, entry, machine, catalogue, where / "algorithms")
     if len(set(choices)) < len(choices):
         raise StudyError(f"{where / 'algorithms'}: an algorithm is named twice with the same parameters")
     levels = {level.name for level in machine.levels}
@@ -162,6 +170,8 @@ def read_sweep(raw: dict[str, Any], machine: Machine, catalogue: Catalogue, wher
         raise StudyError(f"{where}: {collective} has no message size; remove sizes")
     mpis = tuple(raw.get("mpi", [machine.mpi]))
     for mpi in mpis:
+        if machine.emulated_nodes > 1 and mpi != "openmpi":
+            raise StudyError(f"{where / 'mpi'}: {mpi!r} does not run on emulated nodes; allowed: openmpi")
         if mpi not in MPIS[machine.kind]:
             raise StudyError(
                 f"{where / 'mpi'}: {mpi!r} cannot run on machine {machine.name} of kind {machine.kind}"
@@ -172,6 +182,25 @@ def read_sweep(raw: dict[str, Any], machine: Machine, catalogue: Catalogue, wher
         per_node, sizes, raw.get("iterations", 100), raw.get("warmup", 10), tuple(raw.get("levels", ())),
         _barrier(raw, machine, catalogue, where),
     )  # fmt: skip
+
+
+def _choices(
+    raw: dict[str, Any], name: str, given: dict[str, Any], machine: Machine, catalogue: Catalogue, where: Place
+) -> Iterator[Choice]:
+    """An algorithm with each combination of the values of its parameters.
+
+    Raises StudyError for several values of a parameter that the real Open MPI's algorithm ignores: they would be the same.
+    """
+    values = {key: value if isinstance(value, list) else [value] for key, value in given.items()}
+    entry = catalogue.algorithms[raw["collective"]][name].get("openmpi", {})
+    if machine.kind != "simulated" and "openmpi" in raw.get("mpi", [machine.mpi]) and entry:
+        words = entry.get("algorithm", [])
+        words = words if isinstance(words, list) else [words]
+        taken = [key for key, users in USES.items() if set(users.get(raw["collective"], ())) & set(words)]
+        for key in (key for key, several in values.items() if len(several) > 1 and key not in taken):
+            raise StudyError(f"{where}: Open MPI's {raw['collective']} {name} ignores {key}" + allowed(taken))
+    for combination in itertools.product(*values.values()):
+        yield Choice(name, tuple(sorted(zip(values, combination, strict=True))))
 
 
 def _barrier(raw: dict[str, Any], machine: Machine, catalogue: Catalogue, where: Place) -> str:

@@ -9,7 +9,9 @@ algorithm; and if the file leaves the choice to the library, with those of a lau
 from __future__ import annotations
 
 import csv
+import functools
 import io
+import re
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
@@ -18,11 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError
-from collstudy.base.paths import ROOT
 from collstudy.launch import hydra, mpich, openmpi
+from collstudy.launch.openmpi import AS_NODE
 from collstudy.launch.proof import messages
 from collstudy.launch.rulesfile import rules_arguments
-from collstudy.launch.toolchain import Mpi
+from collstudy.launch.toolchain import Mpi, preloadable
+from collstudy.launch.tracefile import rank_files
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.patterns import PATTERNS, messages_an_edge
 from collstudy.tuning import trees
@@ -33,6 +36,7 @@ from collstudy.tuning.rules import (
     components_of,
     han_rules,
     openmpi_rules,
+    own_version,
     selected,
     selected_rules,
     settings_of,
@@ -40,8 +44,6 @@ from collstudy.tuning.rules import (
 
 #: The default of Open MPI's coll/tuned, to which the rules of a file belong.
 ONLY_TUNED = ["--mca", "coll", "tuned,basic,libnbc,self,monitoring"]
-#: Starts a command as on another emulated node of this computer.
-AS_NODE = ROOT / "workflow" / "scripts" / "as_node.sh"
 #: Maximum number of started ranks, on few cores: enough to distinguish chain, trees and linear.
 MOST_RANKS = 8
 LAUNCH_LIMIT_S = 60
@@ -60,7 +62,8 @@ ProbeOfSizes = Callable[[Path | Rule | None, str, int, Sequence[int]], dict[int,
 class Library:
     """An installed library to be checked: label, name in the catalogue, probe, and format of its files.
 
-    A second probe measures several sizes in one launch: starting the processes takes nearly all the time.
+    A second probe measures several sizes in one launch: starting the processes takes nearly all the time. *requests* is the
+    number of requests that a file gives a collective at each size, which no message shows; None if it cannot be seen.
     """
 
     label: str
@@ -68,6 +71,7 @@ class Library:
     probe: Probe
     write: Callable[[Placement, Path], None]
     probe_sizes: ProbeOfSizes | None = None
+    requests: Callable[[Path, str, int, Sequence[int]], list[int | None]] | None = None
 
     def seen(
         self, choice: Path | Rule | None, collective: str, processes: int, sizes: Sequence[int]
@@ -110,14 +114,33 @@ def library(mpi: Mpi, catalogue: Catalogue, numbers: dict[str, dict[str, int]]) 
         return Library(f"MPICH {mpi.version}", "mpich", _mpich_probe(mpi, catalogue), write)
 
     def write_classic(placement: Placement, path: Path) -> None:
-        path.write_text(openmpi_rules(placement, catalogue, [], numbers), encoding="utf-8")
+        version = own_version(placement, mpi.version)
+        path.write_text(openmpi_rules(placement, catalogue, [], numbers, version), encoding="utf-8")
 
     probe_sizes = _openmpi_probe(mpi, catalogue)
 
     def probe(choice: Path | Rule | None, collective: str, processes: int, size: int) -> Messages:
         return probe_sizes(choice, collective, processes, [size])[size]
 
-    return Library(f"Open MPI {mpi.version}", "openmpi", probe, write_classic, probe_sizes)
+    traces = (mpi.build / "trace" / "libcolltrace.so").exists()
+    requests = functools.partial(_requests, mpi) if traces else None
+    return Library(f"Open MPI {mpi.version}", "openmpi", probe, write_classic, probe_sizes, requests)
+
+
+def _requests(mpi: Mpi, path: Path, collective: str, processes: int, sizes: Sequence[int]) -> list[int | None]:
+    """The limit of outstanding requests that Open MPI gave its algorithm in a call of each size, under the trace library."""
+    with tempfile.TemporaryDirectory(prefix="rulescheck-") as name:
+        folder = Path(name)
+        own = preloadable(mpi.build / "trace" / "libcolltrace.so", folder)
+        command = [
+            mpi.mpirun, "-n", processes, "--map-by", "core:OVERSUBSCRIBE", *rules_arguments(path), "--bind-to", "none",
+            "--mca", "mpi_yield_when_idle", "1", "env", f"LD_PRELOAD={own}", f"COLLTRACE_FOLDER={folder}", "COLLTRACE_RAN=1",
+            mpi.build / "probe" / "collprobe", collective, *sizes,
+        ]  # fmt: skip
+        _launch(command, mpi.environment(), folder)
+        calls = [call for call in rank_files(folder, processes)[0].calls() if call.operation == collective]
+    found = [re.search(r"\[requests (\d+)\]", call.ran) for call in calls]
+    return [int(one.group(1)) if one else None for one in found]
 
 
 def _openmpi_probe(mpi: Mpi, catalogue: Catalogue) -> ProbeOfSizes:
@@ -238,6 +261,9 @@ def check_placement(
                 chosen = {size: selected(seen_table, processes, size) for size in sizes}
                 _add_references(references, chosen, collective, processes, catalogue, library)
                 all_seen = library.seen(file, collective, processes, sizes)
+                limited = library.requests and any("max_requests" in dict(rule.parameters) for rule in chosen.values())
+                limits = library.requests(file, collective, processes, sizes) if limited and library.requests else []
+                limit_at = dict(zip(sizes, limits, strict=False))
                 for size, rule in chosen.items():
                     expected = expected_pairs(catalogue, collective, rule, processes, library.mpi)
                     if expected is None:
@@ -252,10 +278,13 @@ def check_placement(
                         for other in selected_rules(seen_table, processes)
                         if (other.algorithm, other.parameters) != (rule.algorithm, rule.parameters)
                     ]
+                    agrees, apart = _agree(seen, expected, number), bool(others) and (expected, number) not in others
+                    wanted = dict(rule.parameters).get("max_requests")
+                    if wanted is not None and size in limit_at:
+                        agrees, apart = agrees and limit_at[size] == wanted, True
                     findings.append(
                         Finding(
-                            library.label, path.name, collective, entry, processes, size, rule.text,
-                            _agree(seen, expected, number), bool(others) and (expected, number) not in others,
+                            library.label, path.name, collective, entry, processes, size, rule.text, agrees, apart,
                         )
                     )  # fmt: skip
     return findings
@@ -275,14 +304,6 @@ def _add_references(
         forced = None if rule.algorithm == "default" else rule
         for size, seen in library.seen(forced, collective, processes, sizes).items():
             references[collective, processes, size, text] = frozenset(seen)
-
-
-def emulates_nodes(mpi: Mpi) -> bool:
-    """Whether *mpi* can be started on two emulated nodes: Open MPI 5, and a separate host name for each."""
-    if mpi.name != "openmpi" or int(mpi.version.split(".")[0]) < 5:
-        return False
-    done = subprocess.run([AS_NODE, "node", "true"], capture_output=True, timeout=LAUNCH_LIMIT_S, check=False)
-    return done.returncode == 0
 
 
 def on_two_nodes(mpi: Mpi, arguments: list[Any], collective: str, processes: int, size: int) -> Messages:

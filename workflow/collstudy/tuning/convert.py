@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from collstudy.base.errors import StudyError
@@ -17,6 +17,8 @@ from collstudy.tuning.readers.dispatch import read
 from collstudy.tuning.readers.known import FORMATS, Known
 from collstudy.tuning.readers.others import NCCL, NCCL_COLLECTIVES, UCC, UCC_TOTAL
 from collstudy.tuning.rules import (
+    HAN,
+    HAN_COMPONENTS,
     TOTAL_BYTES,
     WITHOUT_SIZE,
     Placement,
@@ -25,6 +27,7 @@ from collstudy.tuning.rules import (
     as_openmpi_reads,
     entries,
     first_byte,
+    han_rules,
     intel_number,
     intel_variables,
     openmpi_json,
@@ -66,6 +69,9 @@ def convert(file: TuningFile, to: str, known: Known, own: tuple[Tree, Tree] | No
     if to == "openmpi-json":
         known = Known(known.catalogue, "6.0")
     losses: list[Fault] = []
+    if to == "openmpi-han" and file.format != to:
+        file = replace(file, rules=tuple(_as_component(rule, known) for rule in file.rules))
+        losses.append(Fault(0, "algorithms of coll/tuned belong into a rules file of its own, beside that of coll/han"))
     placement = _placement(file, to, known, losses)
     if not placement.tables:
         why = "".join(f"\n  {line}" for line in grouped(losses))
@@ -75,6 +81,12 @@ def convert(file: TuningFile, to: str, known: Known, own: tuple[Tree, Tree] | No
         losses += _lost_in_nccl(placement)
     _read_back(text, to, placement, known)
     return Converted(text, device, placement, tuple(losses))
+
+
+def _as_component(rule: FileRule, known: Known) -> FileRule:
+    """A rule of coll/tuned's algorithms as one that delegates to coll/tuned; other libraries' algorithms stay as they are."""
+    entry = known.catalogue.algorithms.get(rule.collective, {}).get(rule.algorithm or "", {})
+    return replace(rule, algorithm="tuned", parameters=()) if "algorithm" in entry.get("openmpi", {}) else rule
 
 
 def grouped(faults: list[Fault] | tuple[Fault, ...]) -> list[str]:
@@ -99,6 +111,8 @@ def _written(
             )
         algorithms, device = (json.dumps(tree, indent=1) + "\n" for tree in trees.trees(placement, catalogue, own))
         return algorithms, device
+    if to == "openmpi-han":
+        return han_rules(placement, "han", header), None
     if to == "openmpi-json":
         return openmpi_json(placement, catalogue, known.numbers), None
     if to in ("openmpi", "openmpi-2"):
@@ -139,7 +153,9 @@ def _placement(file: TuningFile, to: str, known: Known, losses: list[Fault]) -> 
                     Fault(own[0].line, f"{collective}: Open MPI knows no size of it: where sizes differ it decides")
                 )
     placement = Placement("any", 0, tables)
-    return as_openmpi_reads(placement) if to.startswith("openmpi") else placement
+    if to == "openmpi-han" or not to.startswith("openmpi"):
+        return placement
+    return as_openmpi_reads(placement, 1 if to == "openmpi" else 2)
 
 
 def _tells(rule: FileRule, to: str, losses: list[Fault]) -> bool:
@@ -164,6 +180,8 @@ def _has(rule: FileRule, to: str, known: Known) -> bool:
     if rule.algorithm is None or rule.algorithm == "default":
         return rule.algorithm is not None
     collective, as_rule = rule.collective, Rule(0, rule.algorithm, rule.parameters)
+    if to == "openmpi-han":
+        return collective in HAN and rule.algorithm in HAN_COMPONENTS
     if to in ("ucc", "nccl"):
         return not rule.parameters and rule.algorithm in {"ucc": UCC, "nccl": NCCL}[to].get(collective, {})
     if to == "intel":
@@ -173,7 +191,7 @@ def _has(rule: FileRule, to: str, known: Known) -> bool:
     mpi = "mpich" if to == "mpich" else "openmpi"
     if known.catalogue.settings(collective, rule.algorithm, dict(rule.parameters), mpi) is None:
         return False
-    names = settings_of(known.catalogue, collective, as_rule, mpi)["algorithm"]
+    names = settings_of(known.catalogue, collective, as_rule, mpi).get("algorithm", [])
     return mpi == "mpich" or bool({*([names] if isinstance(names, str) else names)} & set(known.numbers[collective]))
 
 
@@ -200,7 +218,9 @@ def _by_size(rules: list[FileRule], count: int, to: str, known: Known) -> tuple[
 
 def _other_units(own: list[FileRule], table: Table, to: str) -> list[Fault]:
     """Limits in bytes of one rank and of all ranks are the same for one number of ranks only."""
-    theirs = {"ucc": UCC_TOTAL, "nccl": ("allgather",), "intel": (), "mpich": ()}.get(to, TOTAL_BYTES)
+    theirs = {"ucc": UCC_TOTAL, "nccl": ("allgather",), "intel": (), "mpich": (), "openmpi-han": ()}.get(
+        to, TOTAL_BYTES
+    )
     other = [rule for rule in own if rule.sizes != ALL and rule.total != (rule.collective in theirs)]
     if not other or all(len(rules) == 1 for rules in table.values()):
         return []
@@ -286,6 +306,8 @@ def _read_back(text: str, to: str, placement: Placement, known: Known) -> None:
             usual = {*USUAL, POWER_OF_TWO}
             at = [line for line in found.at(collective, count, one.size) if set(line.conditions) <= usual]
             said = (at[0].algorithm, at[0].parameters) if at else ("default", ())
+            if to == "openmpi-han" and rule.algorithm == "default":
+                said = ("default" if said[0] == "han" else said[0], ())
             # An undecided part of MPICH's tree is its own.
             if said != (rule.algorithm, rule.parameters) and not (to == "mpich" and rule.algorithm == "default"):
                 raise StudyError(

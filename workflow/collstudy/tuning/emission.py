@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from collstudy.base.files import write_atomically
+from collstudy.base.files import read_csv, write_atomically
 from collstudy.launch import mpich
 from collstudy.launch.rulesfile import rules_arguments
 from collstudy.study.catalogue import Catalogue
@@ -23,8 +24,13 @@ from collstudy.tuning.rules import (
     library_rules,
     openmpi_json,
     openmpi_rules,
+    own_version,
+    radix_line,
 )
 
+#: The launcher that chooses a file by the job's shape, and what it reads.
+LAUNCHER = Path(__file__).with_name("mpirun_tuned.py")
+LAUNCHER_NAME, SHAPES_NAME = "mpirun-tuned", "shapes.json"
 BUILT = "built by ./study setup; on another machine, build it there"
 
 
@@ -60,12 +66,13 @@ def header_of(study: dict[str, Any], placement: Placement) -> list[str]:
 def emit(
     study: dict[str, Any], found: list[Placement], catalogue: Catalogue, machine: Machine, folder: Path,
     numbers: dict[str, dict[str, int]] | None = None, write_trees: Callable[[Placement, Path], None] | None = None,
-    built: Path | None = None,
+    built: Path | None = None, measured: Iterable[tuple[str, int, int, int]] = (),
 ) -> None:  # fmt: skip
     """Write every file and README.md to *folder*.
 
-    *numbers* are those of the installed Open MPI's algorithms, *write_trees* writes the installed MPICH's selection trees, and
-    *built* is the folder of this project's programs for the study's MPI library.
+    *numbers* are those of the installed Open MPI's algorithms, *write_trees* writes the installed MPICH's selection trees,
+    *built* is the folder of this project's programs for the study's MPI library, and *measured* has mapping, nodes,
+    processes, and the nodes that these use, of what was measured.
     """
     numbers = {**NUMBERS, **(numbers or {})}
     mpi = study["how"]["mpi"]
@@ -87,7 +94,9 @@ def emit(
             texts[own] = intel_variables(placement, catalogue, header)
         elif mpi != "mpich":
             texts |= {
-                own: openmpi_rules(placement, catalogue, header, numbers),
+                own: openmpi_rules(
+                    placement, catalogue, header, numbers, own_version(placement, study["how"]["mpi_version"])
+                ),
                 folder / f"openmpi-5.0.7-{placement.name}.rules": openmpi_rules(
                     placement, catalogue, header, numbers, version=2
                 ),
@@ -99,11 +108,66 @@ def emit(
                 texts[han_path(folder, placement)] = han_rules(placement, component, header)
         for path, text in texts.items():
             write_atomically(path, text.encode())
-    write_atomically(folder / "README.md", readme(study, found, catalogue, built).encode())
+    if mpi not in ("mpich", "impi"):
+        entries = shapes(study, found, catalogue, set(measured))
+        write_atomically(folder / SHAPES_NAME, json.dumps(entries, indent=1).encode() + b"\n")
+        write_atomically(folder / LAUNCHER_NAME, LAUNCHER.read_bytes())
+        (folder / LAUNCHER_NAME).chmod(0o755)
+    write_atomically(folder / "README.md", readme(study, found, catalogue, built, lost(folder)).encode())
 
 
-def readme(study: dict[str, Any], found: list[Placement], catalogue: Catalogue, built: Path | None) -> str:
-    """How to use the files, with the exact commands."""
+def shapes(
+    study: dict[str, Any], found: list[Placement], catalogue: Catalogue, measured: set[tuple[str, int, int, int]]
+) -> list[dict[str, Any]]:
+    """shapes.json of mpirun-tuned: for each file the mapping, and for each number of nodes the measured range of ranks.
+
+    `arguments` are those of mpirun by the first number of Open MPI's version; `{folder}` is that of the files. Where the numbers
+    of ranks alone tell the numbers of nodes apart, one file has them all.
+    """
+    entries = []
+    for placement in found:
+        alone = sum(other.mapping == placement.mapping for other in found) == 1
+        ranks: dict[int, list[int]] = {}
+        for mapping, nodes, processes, used in sorted(measured):
+            if mapping == placement.mapping and (alone or nodes == placement.nodes):
+                ranks.setdefault(used, []).append(processes)
+        here = Path("{folder}")
+        own = rules_path(here, study["how"]["mpi"], placement)
+        radix = radix_line(placement)
+        old = rules_arguments(own, text=radix)
+        han = han_path(here, placement) if han_default(study, placement) else None
+        by_release = {"4": old, "5": rules_arguments(own, han=han, text=radix)}
+        by_release["6"] = rules_arguments(here / f"openmpi-6.0-{placement.name}.json", text=radix)
+        entries.append(
+            {
+                "file": own.name, "mapping": placement.mapping, "cycle": catalogue.mappings[placement.mapping]["cycle"],
+                "nodes": {str(nodes): [min(counts), max(counts)] for nodes, counts in ranks.items()},
+                "arguments": by_release,
+            }
+        )  # fmt: skip
+    return entries
+
+
+def lost(folder: Path) -> list[str]:
+    """What one file for all shapes would lose (tables/tuning-shared.csv), as lines; empty where no two shapes can be compared."""
+    rows = [row for row in read_csv(folder.parent / "tables" / "tuning-shared.csv") if row["collective"] == "all"]
+    if not rows:
+        return []
+    row = rows[0]
+    return [
+        f"One file for all placements would lose: for each number of processes and message size that {row['shapes']} placements "
+        "at most have in common, the algorithm that is best for them together is",
+        f"{float(row['geometric_mean_pct']):.1f} % slower than the fastest of each placement in the geometric mean, "
+        f"{float(row['p90_pct']):.1f} % at the 90th percentile and {float(row['max_pct']):.0f} % at most ({row['cells']} cells; "
+        "the fastest of noisy cells flatters itself, so the loss is an upper limit).",
+        "",
+    ]
+
+
+def readme(
+    study: dict[str, Any], found: list[Placement], catalogue: Catalogue, built: Path | None, shared: Iterable[str] = ()
+) -> str:
+    """How to use the files, with the exact commands; *shared*: what is lost with one file for all placements."""
     library = built / "coll" / "libcollstudy.so" if built else "libcollstudy.so"
     ours = {placement.name: list(in_library(catalogue, placement).tables) for placement in found}
     lines = [
@@ -112,6 +176,8 @@ def readme(study: dict[str, Any], found: list[Placement], catalogue: Catalogue, 
         f"{study['title']}. " + ("**Simulated**, not measured. " if study["simulated"] else "")
         + "One file for each placement: the formats cannot tell placements apart (Open MPI issue 8435).",
         "",
+        *shared,
+        *_launching(study),
         "In this folder, or in a copy of it that is visible on all nodes:",
         "",
         '    export TUNING="$PWD"',
@@ -141,6 +207,18 @@ def readme(study: dict[str, Any], found: list[Placement], catalogue: Catalogue, 
     return "\n".join(lines)
 
 
+def _launching(study: dict[str, Any]) -> list[str]:
+    if study["how"]["mpi"] in ("mpich", "impi"):
+        return []
+    return [
+        f"`{LAUNCHER_NAME}`, in place of Open MPI's mpirun and with its options, takes the file for the job's nodes, ranks and"
+        f" `--map-by` (`{SHAPES_NAME}`); for a shape that was not measured it says so and takes none:",
+        "",
+        f"    ./{LAUNCHER_NAME} -n 48 --map-by core ./program",
+        "",
+    ]
+
+
 def _commands(study: dict[str, Any], placement: Placement) -> list[str]:
     mpi, here = study["how"]["mpi"], Path("$TUNING")
     own = rules_path(here, mpi, placement)
@@ -151,7 +229,8 @@ def _commands(study: dict[str, Any], placement: Placement) -> list[str]:
         return ["Intel MPI, whose choices cannot be checked:", "", f'    . "{own}" && mpirun ./program', ""]
 
     def command(han: Path | None = None) -> list[str]:
-        words = [f'"{word}"' if word.startswith("$") else word for word in rules_arguments(own, han=han)]
+        words = rules_arguments(own, han=han, text=radix_line(placement))
+        words = [f'"{word}"' if word.startswith("$") else word for word in words]
         return ["", f"    mpirun {' '.join(words)} ./program", ""]
 
     component = han_default(study, placement)

@@ -9,6 +9,7 @@ unit. Outside of the measured sizes and processes a file selects the library's d
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,10 +17,11 @@ from typing import Any
 
 from collstudy.base.errors import StudyError
 from collstudy.base.files import read_csv
+from collstudy.launch.rulesfile import parameter_line
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.cells import library_text
 from collstudy.study.machines import Machine
-from collstudy.study.openmpi_numbers import NUMBERS
+from collstudy.study.openmpi_numbers import NUMBERS, reads_version_2
 from collstudy.study.placement import place
 
 #: Open MPI's collectives, in the order of their numbers (COLLTYPE_T of ompi/mca/coll/base/coll_base_functions.h, 4.1 to 6.0).
@@ -44,6 +46,8 @@ INTEL = {
 }
 #: Collectives that Open MPI's coll/han can delegate to another component (coll_han_dynamic.c, 5.0).
 HAN = ("allgather", "allreduce", "barrier", "bcast", "gather", "reduce", "scatter")
+#: The components that it knows (ompi_coll_han_available_components, 5.0).
+HAN_COMPONENTS = ("self", "basic", "libnbc", "tuned", "sm", "adapt", "han")
 
 
 #: Collectives of this project's collectives library (workflow/native/coll/README.md).
@@ -197,8 +201,41 @@ def selected(table: Table, processes: int, size: int) -> Rule:
     return [rule for rule in selected_rules(table, processes) if rule.size <= size][-1]
 
 
-def as_openmpi_reads(placement: Placement) -> Placement:
-    """The placement with one rule for all sizes where Open MPI looks at none: what all measured sizes say, else the default."""
+def own_version(placement: Placement, version: str) -> int:
+    """The version of the rules file for an installed Open MPI: 2 only where a rule has requests, which version 1 cannot say."""
+    return 2 if _parameter_values(placement, "max_requests") and reads_version_2(version) else 1
+
+
+def _parameter_values(placement: Placement, name: str) -> list[int]:
+    """The values of a parameter in a placement's rules."""
+    rules = [rule for table in placement.tables.values() for rules in table.values() for rule in rules]
+    return [value for rule in rules for key, value in rule.parameters if key == name]
+
+
+def radix_of(placement: Placement) -> int | None:
+    """The radix of the k-nomial broadcasts, which Open MPI has once for all rules: that of most rules; None without any."""
+    found = Counter(_parameter_values(placement, "radix"))
+    return found.most_common(1)[0][0] if found else None
+
+
+def radix_line(placement: Placement) -> str:
+    """The comment of a rules file that names the radix; empty without one."""
+    radix = radix_of(placement)
+    return parameter_line("coll_tuned_bcast_algorithm_knomial_radix", radix) if radix else ""
+
+
+def as_openmpi_reads(placement: Placement, version: int = 2) -> Placement:
+    """The placement with the rules that Open MPI's files of a version can say.
+
+    Where Open MPI looks at no size, one rule for all: what all measured sizes say, else the default. The default also where a
+    radix is not that of the file, and in version 1 where a rule limits the requests.
+    """
+    radix = radix_of(placement)
+
+    def sayable(rule: Rule) -> Rule:
+        parameters = dict(rule.parameters)
+        lost = parameters.get("radix", radix) != radix or (version == 1 and "max_requests" in parameters)
+        return replace(rule, algorithm="default", parameters=(), gain_pct=None) if lost else rule
 
     def one_rule(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
         measured = [rule for rule in rules if not rule.beyond]
@@ -206,11 +243,20 @@ def as_openmpi_reads(placement: Placement) -> Placement:
             return (replace(measured[0], size=0),)
         return (Rule(0, "default", beyond=not measured),)
 
-    tables = {
-        collective: {count: one_rule(rules) for count, rules in table.items()} if collective in WITHOUT_SIZE else table
-        for collective, table in placement.tables.items()
-    }
+    tables: dict[str, Table] = {}
+    for collective, table in placement.tables.items():
+        said = {count: _without_repetition(map(sayable, rules)) for count, rules in table.items()}
+        tables[collective] = {c: one_rule(own) for c, own in said.items()} if collective in WITHOUT_SIZE else said
     return replace(placement, tables=tables)
+
+
+def _without_repetition(rules: Iterable[Rule]) -> tuple[Rule, ...]:
+    """The rules without those that say the same as the one before them."""
+    kept: list[Rule] = []
+    for rule in rules:
+        if not kept or (kept[-1].algorithm, kept[-1].parameters) != (rule.algorithm, rule.parameters):
+            kept.append(rule)
+    return tuple(kept)
 
 
 def in_unit(collective: str, size: int, processes: int) -> int:
@@ -265,9 +311,12 @@ def openmpi_rules(
 
     A communicator smaller than the first entry would use the first entry: so there is one for 0 processes.
     """
-    placement = as_openmpi_reads(placement)
+    placement = as_openmpi_reads(placement, version)
     lines = ["rule-file-version-2"] if version == 2 else []
     lines += [f"# {text}" for text in header]
+    if parameter := radix_line(placement):
+        lines += ["# Open MPI has one radix for all rules, given as a parameter (also of a default that is k-nomial):"]
+        lines.append(parameter)
     lines.append(f"{len(placement.tables)} # collectives")
     for collective, table in placement.tables.items():
         lines += [f"{COLLECTIVE_IDS[collective]} # {collective}", f"{len(table)} # communicator sizes"]
@@ -303,6 +352,8 @@ def han_rules(placement: Placement, default: str, header: list[str]) -> str:
     for collective, table in tables.items():
         # The smallest number of the format is 1: there the entry for 1 process holds, not that for 0.
         by_count = {max(count, 1): components_of(rules, default) for count, rules in sorted(table.items())}
+        # The first one must be 1, or Open MPI ignores the file.
+        by_count = {1: by_count[min(by_count)], **by_count}
         configurations = _merge_counts(by_count, "")
         lines += [
             collective,
@@ -320,7 +371,8 @@ def components_of(rules: tuple[Rule, ...], default: str) -> tuple[Rule, ...]:
     """The rules with a component in place of each algorithm; equal neighbours are merged."""
     found: list[Rule] = []
     for rule in rules:
-        component = default if rule.algorithm == "default" else "tuned"
+        own = rule.algorithm if rule.algorithm in HAN_COMPONENTS else "tuned"
+        component = default if rule.algorithm == "default" else own
         if not found or found[-1].algorithm != component:
             found.append(Rule(rule.size, component))
     return tuple(found)

@@ -188,3 +188,23 @@ test_that("decisions of a whole study cover every count of the range and both co
   expect_equal(sort(unique(found$processes)), 2:8)
   expect_equal(unique(found$basis[found$processes == 5]), "interpolated")
 })
+
+test_that("one decision for all placements loses what the placements' own would gain", {
+  places <- tibble::tribble(
+    ~mapping, ~algorithm, ~latency_us,
+    "core", "default", 4, "core", "linear", 1, "core", "chain", 2,
+    "node", "default", 4, "node", "linear", 9, "node", "chain", 2, "node", "binomial", 1
+  )
+  rows <- toy_rows("bcast", places$algorithm, 8, 64, places$latency_us, places$mapping)
+  # Alone at its number of processes a placement shares nothing.
+  rows <- dplyr::bind_rows(rows, toy_rows("bcast", c("default", "linear"), 4, 64, 1:2, "core"))
+  shared <- summarise_shared(read_results(make_study(rows)))
+  # Chain: twice linear by core, and the fastest by node of those that both have (binomial is not by core).
+  expect_equal(shared$collective, c("bcast", "all"))
+  expect_equal(shared$shapes, c(2, 2))
+  expect_equal(shared$cells, c(2, 2))
+  expect_equal(shared$geometric_mean_pct, rep(100 * (sqrt(2) - 1), 2))
+  expect_equal(shared$max_pct, c(100, 100))
+  alone <- summarise_shared(read_results(make_study(rows[rows$mapping == "core", ])))
+  expect_equal(nrow(alone), 0)
+})

@@ -8,19 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from collstudy.base.errors import StudyError
+from collstudy.study.openmpi_numbers import USES, reads_version_2
 from collstudy.tuning.readers.known import Known
 from collstudy.tuning.rules import COLLTYPES, TOTAL_BYTES, WITHOUT_SIZE
 from collstudy.tuning.tuningfile import ALL, Fault, FileRule, Span, TuningFile
 
-#: Open MPI's algorithms that use a parameter of a rule (coll_tuned_<collective>_decision.c, *_do_this).
-SEGMENTED = {
-    "bcast": ("chain", "pipeline", "split_binary_tree", "binary_tree", "binomial", "knomial"),
-    "reduce": ("chain", "pipeline", "binary", "binomial", "in-order_binary"),
-    "allreduce": ("segmented_ring",),
-    "gather": ("linear_sync",),
-}
-FANNING = {"bcast": ("chain",), "reduce": ("chain",)}
-REQUESTING = {"alltoall": ("linear_sync",), "reduce": SEGMENTED["reduce"]}
 #: In 6.0 also these take the fan-out (allgather's Bruck and reduce's k-nomial tree: as radix).
 FANNING_6 = {"allgather": ("bruck", "direct-messaging"), "reduce": ("knomial",)}
 
@@ -85,7 +77,7 @@ def read_classic(path: Path, text: str, known: Known) -> TuningFile:
     ignored = f"Open MPI {known.version} ignores the whole file"
     first = re.match(r"rule-file-version-(\d+)", text)
     version = int(first.group(1)) if first else 1
-    reads_2 = known.release >= (5, 0, 7) or (4, 1, 8) <= known.release < (5,)
+    reads_2 = reads_version_2(known.version)
     stated = re.search(r"^\s*rule-file-version-", text, re.MULTILINE)
     lost = False
     if stated and not (first and reads_2):
@@ -262,13 +254,13 @@ def openmpi_rule(
             faults.append(Fault(line, f"Open MPI {known.version} has no {collective} algorithm {number}; "
                                       f"it has 0 to {len(names)}: a call fails with MPI_ERR_ARG"))  # fmt: skip
         return FileRule(line, collective, str(number))
-    fans = FANNING.get(collective, ()) + (FANNING_6.get(collective, ()) if known.release >= (6,) else ())
+    fans = USES["fanout"].get(collective, ()) + (FANNING_6.get(collective, ()) if known.release >= (6,) else ())
     parameters = {}
     given = zip(("fanout", "segment_bytes", "max_requests"), values, strict=False)
     users = {
         "fanout": fans,
-        "segment_bytes": SEGMENTED.get(collective, ()),
-        "max_requests": REQUESTING.get(collective, ()),
+        "segment_bytes": USES["segment_bytes"].get(collective, ()),
+        "max_requests": USES["max_requests"].get(collective, ()),
     }
     for name, value in given:
         if word in users[name]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from collstudy.base.errors import StudyError, allowed
 from collstudy.tuning.readers.classic import read_classic
+from collstudy.tuning.readers.han import is_han, read_han
 from collstudy.tuning.readers.known import FORMATS, Known
 from collstudy.tuning.readers.located import parse_json
 from collstudy.tuning.readers.mpich import read_mpich
@@ -22,7 +23,7 @@ def read(path: Path, known: Known) -> TuningFile:
     text = _text(path)
     format_ = _format_of(path, text)
     readers: dict[str, Callable[[Path, str, Known], TuningFile]] = {
-        "openmpi": read_classic, "json": _read_json, "intel": read_intel, "ucc": read_ucc, "nccl": read_nccl,
+        "openmpi": read_classic, "openmpi-han": read_han, "json": _read_json, "intel": read_intel, "ucc": read_ucc, "nccl": read_nccl,
     }  # fmt: skip
     found = readers[format_](path, text, known)
     return replace(found, faults=tuple(sorted(found.faults, key=lambda fault: fault.line)))
@@ -57,6 +58,8 @@ def _format_of(path: Path, text: str) -> str:
             return name
     if re.match(r"[a-z_]+\s*,", lines[0]) and lines[0].count(",") >= 3:
         return "nccl"
+    if is_han(text):
+        return "openmpi-han"
     if re.match(r"rule-file-version-|\d", lines[0]):
         return "openmpi"
     raise StudyError(f"{path}: no tuning file that is known here" + allowed(FORMATS.values()))

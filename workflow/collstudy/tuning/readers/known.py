@@ -14,6 +14,7 @@ FORMATS = {
     "openmpi": "rules of Open MPI's coll/tuned, version 1",
     "openmpi-2": "rules of Open MPI's coll/tuned, version 2",
     "openmpi-json": "JSON rules of Open MPI 6.0",
+    "openmpi-han": "rules of Open MPI's coll/han",
     "mpich": "selection tree of MPICH",
     "intel": "I_MPI_ADJUST variables of Intel MPI",
     "ucc": "UCC_TL_UCP_TUNE of UCC",

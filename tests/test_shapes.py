@@ -1,0 +1,181 @@
+"""`mpirun-tuned`: the file for a job's shape, from the options of mpirun, host files and Slurm's variables."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+from collstudy.launch.openmpi import library
+from collstudy.study.config import Configuration
+from collstudy.study.openmpi_numbers import NUMBERS
+from collstudy.tuning import emission
+from collstudy.tuning.rules import Decision, placements
+from conftest import ROOT
+
+CONFIG = Configuration(ROOT / "config")
+HOW = {
+    "mpi": "openmpi",
+    "mpi_version": "5.0.11",
+    "suite": "s",
+    "suite_version": "1",
+    "simulator": "",
+    "simulator_version": "",
+}
+STUDY = {
+    "name": "toy", "title": "Toy", "simulated": False, "machine": {"label": "M"}, "how": HOW,
+    "collectives": {"bcast": {"processes": [4, 8]}},
+}  # fmt: skip
+#: Two nodes of four cores by core, and by node: (mapping, nodes) -> algorithm.
+DECIDED = {("core", 1): "linear", ("core", 2): "chain", ("node", 2): "binomial"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The tuning folder of a study with three placements, and a fake mpirun (Open MPI 5) that prints its arguments."""
+    tuning = tmp_path / "results of toy" / "tuning"
+    rows = [
+        Decision("bcast", mapping, nodes, p, 8, algorithm, (), "measured", 10.0)
+        for (mapping, nodes), algorithm in DECIDED.items()
+        for p in ((2, 4) if nodes == 1 else (4, 8))
+    ]
+    measured = {(row.mapping, row.nodes, row.processes, row.nodes) for row in rows}
+    emission.emit(STUDY, placements(rows), CONFIG.catalogue, CONFIG.machine("thin"), tuning, NUMBERS, measured=measured)
+    fake_mpirun(tmp_path, "5.0.11")
+    return tuning
+
+
+def fake_mpirun(folder: Path, version: str) -> None:
+    """An mpirun of a version that prints its arguments, one in a line."""
+    path = folder / "bin" / "mpirun"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(
+        f'#!/bin/sh\n[ "$1" != --version ] || exec echo "mpirun (Open MPI) {version}"\nprintf "%s\\n" "$@"\n'
+    )
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+
+def started(folder: Path, *words: str, **variables: str) -> tuple[list[str], str]:
+    """The arguments that mpirun gets, and what is said on standard error."""
+    clean = {key: value for key, value in os.environ.items() if not key.startswith(("SLURM_", "OMPI_", "PRTE_"))}
+    path = f"{folder.parent.parent / 'bin'}:{clean['PATH']}"
+    done = subprocess.run(
+        [folder / "mpirun-tuned", *words], capture_output=True, text=True, check=True, timeout=60,
+        env={**clean, "PATH": path, **variables},
+    )  # fmt: skip
+    return done.stdout.splitlines(), done.stderr
+
+
+def file_of(arguments: list[str]) -> str:
+    """The name of the rules file among the arguments; empty without one."""
+    key = "coll_tuned_dynamic_rules_filename"
+    return Path(arguments[arguments.index(key) + 1]).name if key in arguments else ""
+
+
+HOSTS = ("--host", "a:4,b:4")
+SLURM = {"SLURM_JOB_NODELIST": "n[1-2]", "SLURM_TASKS_PER_NODE": "4(x2)"}
+
+
+@pytest.mark.parametrize(
+    ("words", "variables", "file"),
+    [
+        (("-n", "4", "--map-by", "core"), {}, "openmpi-core-n1.rules"),
+        (("-np", "8", *HOSTS, "--map-by", "core"), {}, "openmpi-core-n2.rules"),
+        # Four ranks fill the first host by core, and are two on each by node.
+        (("-n", "4", *HOSTS, "--map-by", "slot:PE=1"), {}, "openmpi-core-n1.rules"),
+        (("-n", "4", *HOSTS, "--map-by", "node"), {}, "openmpi-node-n2.rules"),
+        (("-n", "4", *HOSTS, "--map-by", "ppr:2:node"), {}, "openmpi-core-n2.rules"),
+        (("-N", "4", "-H", "a:4,b:4", "-map-by", "core"), {}, "openmpi-core-n2.rules"),
+        (("--host=a,a,b,b", "--map-by=node"), {}, "openmpi-node-n2.rules"),
+        (("-n", "8", "--map-by", "core"), SLURM, "openmpi-core-n2.rules"),
+        (("--map-by", "node", "--bind-to", "core", "-x", "NAME=1", "--mca", "btl", "self"), SLURM, "openmpi-node-n2.rules"),
+        (("-n", "4", "--host", "n1:4", "--map-by", "core"), SLURM, "openmpi-core-n1.rules"),
+        (("-n", "4", *HOSTS, "--mca", "rmaps_base_mapping_policy", "node"), {}, "openmpi-node-n2.rules"),
+        (("-n", "4", *HOSTS), {"OMPI_MCA_rmaps_base_mapping_policy": "node"}, "openmpi-node-n2.rules"),
+    ],
+)  # fmt: skip
+def test_the_file_is_that_of_the_shape(
+    folder: Path, words: tuple[str, ...], variables: dict[str, str], file: str
+) -> None:
+    arguments, said = started(folder, *words, "./program", "-n", "7", **variables)
+    assert (file_of(arguments), said) == (file, "")
+    # What the user wrote follows unchanged.
+    assert arguments[-len(words) - 3 :] == [*words, "./program", "-n", "7"]
+    assert Path(arguments[arguments.index("coll_tuned_dynamic_rules_filename") + 1]).exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "variables", "why"),
+    [
+        (("-n", "3", *HOSTS, "--map-by", "node"), {}, "3 ranks on 2 nodes by node were not measured"),
+        (("-n", "8", "--map-by", "core"), {}, "8 ranks on 1 node by core were not measured"),
+        (("-n", "4", *HOSTS), {}, "without --map-by it could be any of core, node"),
+        (("-n", "4", "--map-by", "seq"), {}, "no rules for --map-by seq"),
+        (("-n", "40", *HOSTS, "--map-by", "core"), {}, "40 ranks do not fit on 2 hosts"),
+        (("-n", "many", "--map-by", "core"), {}, "'many' is no number of ranks"),
+        (("-n", "4", "--hostfile", "no such file", "--map-by", "core"), {}, "host file no such file: No such file"),
+        (("-n", "2", "./a", ":", "-n", "2"), {}, "several programs"),
+        (("--map-by", "core"), {"SLURM_JOB_NODELIST": "n1"}, "the Slurm job does not say its tasks per node"),
+    ],
+)  # fmt: skip
+def test_an_unknown_shape_starts_without_a_file_and_says_so(
+    folder: Path, words: tuple[str, ...], variables: dict[str, str], why: str
+) -> None:
+    arguments, said = started(folder, *words, "./program", **variables)
+    assert arguments == [*words, "./program"]
+    assert said.startswith("mpirun-tuned: started without a tuning file: ") and why in said and said.count("\n") == 1
+
+
+def test_a_host_file_and_the_releases_of_open_mpi(folder: Path) -> None:
+    hosts = folder / "hosts"
+    hosts.write_text("# two nodes\na slots=4\nb slots=2 max_slots=4\nb slots=2\n")
+    words = ("-n", "8", "--hostfile", str(hosts), "--map-by", "core", "./program")
+    arguments, _ = started(folder, *words)
+    assert file_of(arguments) == "openmpi-core-n2.rules"
+    # From 5.0 on coll/han has a file beside it on several nodes; 6.0 reads JSON.
+    assert any(word.endswith("openmpi-han-core-n2.rules") for word in arguments)
+    fake_mpirun(folder.parent.parent, "4.1.4")
+    assert not any("han" in word for word in started(folder, *words)[0])
+    fake_mpirun(folder.parent.parent, "6.0.0")
+    assert file_of(started(folder, *words)[0]) == "openmpi-6.0-core-n2.json"
+    fake_mpirun(folder.parent.parent, "7.0.0")
+    assert "no file for Open MPI 7" in started(folder, *words)[1]
+    hosts.write_text("a\nb\n")
+    assert "does not say the slots of 2 hosts" in started(folder, *words)[1]
+
+
+def test_the_installed_mpirun_reads_the_file(folder: Path) -> None:
+    mpi = library()
+    probe = mpi.build / "probe" / "collprobe"
+    options = ["-n", "2", "--map-by", "core:OVERSUBSCRIBE", "--bind-to", "none", "--mca", "coll_base_verbose", "0"]
+    done = subprocess.run(
+        [folder / "mpirun-tuned", *options, probe, "bcast", "8"], capture_output=True, text=True, timeout=60, check=False,
+        env={**mpi.environment(), "TUNED_MPIRUN": str(mpi.mpirun), "TUNED_VERBOSE": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "mpirun-tuned: openmpi-core-n1.rules" in done.stderr
+
+
+def test_the_files_of_a_shape_are_listed_once(folder: Path) -> None:
+    entries = json.loads((folder / "shapes.json").read_text())
+    assert {(entry["file"], tuple(entry["nodes"])) for entry in entries} == {
+        ("openmpi-core-n1.rules", ("1",)), ("openmpi-core-n2.rules", ("2",)), ("openmpi-node-n2.rules", ("2",)),
+    }  # fmt: skip
+    assert all(Path(word.replace("{folder}", str(folder))).exists()
+               for entry in entries for words in entry["arguments"].values() for word in words if "{folder}" in word)  # fmt: skip
+    readme = (folder / "README.md").read_text()
+    assert "./mpirun-tuned -n 48 --map-by core ./program" in readme and "would lose" not in readme
+
+
+def test_the_readme_says_what_one_file_loses(tmp_path: Path) -> None:
+    table = tmp_path / "tables" / "tuning-shared.csv"
+    table.parent.mkdir()
+    table.write_text(
+        "collective,shapes,cells,geometric_mean_pct,median_pct,p90_pct,max_pct\n"
+        "bcast,2,10,5,4,11,30\nall,3,40,7.25,5,12.5,42\n"
+    )
+    text = " ".join(emission.lost(tmp_path / "tuning"))
+    assert "7.2 % slower" in text and "12.5 % at the 90th percentile and 42 % at most (40 cells" in text

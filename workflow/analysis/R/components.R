@@ -1,0 +1,239 @@
+# Components of Open MPI: which one should run a collective, and which algorithm then?
+
+#' The best component of each class of message sizes, and the best forced algorithm
+#'
+#' One choice for a whole class: the fastest of each single cell would be the luckiest of noisy ones.
+#'
+#' @param results List from [read_results()]; algorithms that are a component have the key `component` in study.json.
+#' @return Tibble, one row per collective, mapping, nodes, processes and class of message sizes (`message_sizes`, from
+#'   and to): default_ran (the component that ran the default, or empty), component (the fastest in the geometric mean
+#'   of those measured at every size), default_slower_pct (additional time of the default), algorithm (the fastest that
+#'   is forced; NA where there is none), component_slower_pct (additional time of the component over it, negative where
+#'   the component is faster).
+#' @noRd
+summarise_components <- function(results) {
+  case <- c("collective", "mapping", "nodes", "processes", "class")
+  times <- read_slowest(results) |>
+    mutate(
+      class = as.character(class_of(.data$size_bytes, results$study$analysis$size_classes)),
+      kind = case_when(
+        is_component(results$study, .data$collective, .data$algorithm) ~ "component",
+        .data$algorithm == "default" ~ "default", TRUE ~ "algorithm"
+      )
+    ) |>
+    group_by(across(all_of(case))) |>
+    mutate(
+      from = min(.data$size_bytes), to = max(.data$size_bytes), sizes = n_distinct(.data$size_bytes)
+    ) |>
+    group_by(across(all_of(c(case, "from", "to", "sizes", "kind", "algorithm")))) |>
+    summarise(time = geometric_mean(.data$latency_us), measured = n(), .groups = "drop") |>
+    filter(.data$measured == .data$sizes) |>
+    arrange(.data$time) |>
+    distinct(across(all_of(c(case, "kind"))), .keep_all = TRUE)
+  of_kind <- function(kind) {
+    found <- times[times$kind == kind, c(case, "algorithm", "time")]
+    names(found) <- c(case, kind, paste0(kind, "_time"))
+    found
+  }
+  of_kind("component") |>
+    left_join(distinct(times, across(all_of(c(case, "from", "to")))), by = case) |>
+    left_join(of_kind("default"), by = case) |>
+    left_join(of_kind("algorithm"), by = case) |>
+    left_join(ran_by_default(results), by = setdiff(case, "class")) |>
+    arrange(.data$collective, .data$nodes, .data$processes, .data$mapping, .data$from) |>
+    transmute(
+      .data$collective, .data$mapping, .data$nodes, .data$processes, message_sizes = size_range(.data$from, .data$to),
+      default_ran = coalesce(.data$default_ran, ""), .data$component,
+      default_slower_pct = 100 * (.data$default_time / .data$component_time - 1), .data$algorithm,
+      component_slower_pct = 100 * (.data$component_time / .data$algorithm_time - 1)
+    )
+}
+
+size_range <- function(from, to) {
+  case_when(
+    is.na(from) ~ "none", from == to ~ label_bytes(from), TRUE ~ paste(label_bytes(from), "to", label_bytes(to))
+  )
+}
+
+#' Which algorithms of a study are components?
+#' @noRd
+is_component <- function(study, collective, algorithm) {
+  known <- study$algorithms[study$algorithms$component != "", ]
+  paste(collective, algorithm) %in% paste(known$collective, known$algorithm)
+}
+
+ran_by_default <- function(results) {
+  cells <- results$cells
+  if (!"component" %in% names(cells)) cells$component <- rep(NA_character_, nrow(cells))
+  cells |>
+    filter(.data$algorithm == "default") |>
+    distinct(
+      .data$collective, .data$mapping, .data$nodes, .data$processes, default_ran = .data$component
+    )
+}
+
+tables_components <- function(results) {
+  list(listed("components", "choice", summarise_components(results), paste0(
+    "For each class of message sizes: the component that ran the default, the component that is the fastest in the ",
+    "geometric mean, how much slower than it the default is, the fastest forced algorithm, and how much slower than ",
+    "that the component is (negative where the component is faster). ", slowest_note
+  )))
+}
+
+figures_components <- function(results) {
+  rows <- read_slowest(results)
+  rows <- filter(rows, !is.na(.data$size_bytes))
+  map(unique(rows$collective), function(collective) {
+    own <- rows[rows$collective == collective, ]
+    figure(
+      collective, "components", plot_components(results, own, collective), paste0(
+        "Latency of each component, and of the fastest forced algorithm of each size (dotted). ", slowest_note
+      ), NA, 9, 2.2 + 2.3 * ceiling(n_distinct(own$nodes, own$processes) / 2)
+    )
+  })
+}
+
+#' Latency of each component by message size, and of the fastest forced algorithm
+#'
+#' @param results List from [read_results()].
+#' @param rows Rows of [read_slowest()] of one collective.
+#' @param collective Its name.
+#' @return A ggplot.
+#' @noRd
+plot_components <- function(results, rows, collective) {
+  is_arm <- is_component(results$study, rows$collective, rows$algorithm)
+  forced <- rows[!is_arm & rows$algorithm != "default", ] |>
+    arrange(.data$latency_us) |>
+    distinct(.data$mapping, .data$nodes, .data$processes, .data$size_bytes, .keep_all = TRUE)
+  rows <- rows[is_arm | rows$algorithm == "default", ]
+  place <- function(data) {
+    mutate(data, place = paste0(
+      count_words(.data$processes, "rank"), " on ", count_words(.data$nodes, "node"), ", ",
+      mapping_label(results$study, .data$mapping)
+    ))
+  }
+  ggplot(place(rows), aes(.data$size_bytes, .data$latency_us)) +
+    geom_line(data = place(forced), linetype = "dotted", linewidth = 0.7, colour = "grey30") +
+    geom_line(aes(colour = .data$algorithm), linewidth = 0.4) +
+    geom_point(aes(colour = .data$algorithm, shape = .data$algorithm), size = 1.8) +
+    facet_wrap(vars(.data$place), ncol = 2, scales = "free_y") +
+    scale_algorithm(results, collective, rows$algorithm) +
+    scale_x_size() +
+    scale_y_latency_log() +
+    labs(title = paste0("Components: ", collective_word(collective))) +
+    tag_simulated(results$study) + theme_study()
+}
+
+count_words <- function(number, noun) paste0(number, " ", noun, ifelse(number == 1, "", "s"))
+
+#' Which component, and then which algorithm: sentences of the whole study, and of each collective
+#'
+#' @param results List from [read_results()].
+#' @return Tibble as [said()].
+#' @noRd
+sentences_of_components <- function(results) {
+  rows <- summarise_components(results)
+  lacking <- unlist(results$study$lacking)
+  bind_rows(
+    said("components", if (emulated(results)) paste0(
+      "The nodes are emulated on one computer: the components that run are those of several nodes, the latencies are ",
+      "not."
+    ) else paste0(
+      "A component runs every collective that it has, so also the barriers between the timed calls: how evenly the ",
+      "ranks start is part of what is compared."
+    ), claim = FALSE),
+    said("components", c(
+      if (length(lacking)) paste0(
+        "The installed Open MPI lacks ", and_list(paste0("coll/", lacking)), ", which the study asks for."
+      ),
+      describe_unproved(results)
+    )),
+    map_dfr(unique(rows$collective), function(name) {
+      said(name, describe_component(rows[rows$collective == name, ], name, results))
+    })
+  )
+}
+
+emulated <- function(results) !is.null(results$study$machine$emulated_nodes)
+
+describe_component <- function(own, name, results) {
+  if (emulated(results)) return(describe_default_ran(own))
+  wins <- sort(table(own$component), decreasing = TRUE)
+  ran <- setdiff(unique(own$default_ran), "")
+  tie <- results$study$analysis$tie_pct
+  compared <- own[!is.na(own$default_slower_pct), ]
+  forced <- own[!is.na(own$algorithm), ]
+  better <- forced[forced$component_slower_pct > tie, ]
+  cases <- function(rows) count_words(nrow(rows), "case")
+  c(
+    paste0(
+      "The fastest component is ", and_list(paste0(
+        label_algorithm(names(wins), results$study, name), " in ", wins, " of ", cases(own)
+      )), " (each number of ranks and class of message sizes is a case)."
+    ),
+    if (nrow(compared)) paste0(
+      "The default", if (length(ran)) paste0(" (run by ", and_list(paste0("coll/", ran)), ")"), " is more than ",
+      format_pct(tie), " slower than it in ", sum(compared$default_slower_pct > tie), " of ", cases(compared),
+      ", and takes ", format_times(mean_ratio(compared$default_slower_pct)), " as long in the geometric mean."
+    ),
+    if (nrow(forced)) paste0(
+      "A forced algorithm is more than ", format_pct(tie), " faster than the fastest component in ", nrow(better),
+      " of ", cases(forced),
+      if (nrow(better)) paste0(
+        ": ", and_list(label_algorithm(unique(better$algorithm), results$study, name)), "; there the component takes ",
+        format_times(mean_ratio(better$component_slower_pct)), " as long in the geometric mean"
+      ), "."
+    )
+  )
+}
+
+#' Geometric mean of the ratios behind additional times in percent
+#' @noRd
+mean_ratio <- function(slower_pct) geometric_mean(1 + slower_pct / 100)
+
+#' Does the component matter more than the algorithm?
+#' @noRd
+describe_component_matters <- function(rows, results) {
+  both <- rows[!is.na(rows$component_slower_pct) & !is.na(rows$default_slower_pct), ]
+  if (nrow(both) == 0) return(NULL)
+  component <- mean_ratio(both$default_slower_pct)
+  then <- mean_ratio(both$component_slower_pct)
+  paste0(
+    "In the geometric mean over ", count_words(nrow(both), "case"), " (collective, ranks, class of message sizes), ",
+    "the default takes ", format_times(component), " as long as the fastest component, and that takes ",
+    format_times(then), " as long as the fastest forced algorithm: ",
+    if (max(component, then) <= 1 + results$study$analysis$tie_pct / 100) {
+      "neither choice gains more than the tolerance."
+    } else if (component >= then) {
+      "the component matters more than the algorithm."
+    } else {
+      "the algorithm matters more than the component."
+    }
+  )
+}
+
+#' Which component ran the default, where that is all that counts
+#' @noRd
+describe_default_ran <- function(rows) {
+  ran <- distinct(rows[rows$default_ran != "", ], .data$collective, .data$default_ran)
+  if (nrow(ran) == 0) return(NULL)
+  paste0("By default, ", and_list(paste0(
+    "coll/", ran$default_ran, " runs ", map_chr(ran$collective, collective_word)
+  )), ".")
+}
+
+describe_unproved <- function(results) {
+  cells <- results$cells
+  odd <- filter(cells, .data$status == "unproved", is_component(results$study, .data$collective, .data$algorithm))
+  if (nrow(odd) == 0) return(NULL)
+  paste0(
+    "Left out of every comparison, because another component ran the collective: ",
+    and_list(unique(paste0("coll/", odd$algorithm, " for ", collective_word(odd$collective)))), "."
+  )
+}
+
+describe_components_answer <- function(results) {
+  rows <- summarise_components(results)
+  told <- if (emulated(results)) describe_default_ran(rows) else describe_component_matters(rows, results)
+  if (!is.null(told)) paste0(study_name(results), ": ", told)
+}

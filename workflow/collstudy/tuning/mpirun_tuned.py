@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+"""mpirun with the tuning file of this folder that is for the job's shape: nodes, ranks on each, and mapping.
+
+Usage as mpirun: mpirun-tuned [options of mpirun] program [arguments]. shapes.json, beside this file, has the shapes that were measured.
+Without a file for the shape it says so in one line and starts mpirun as it was called. TUNED_MPIRUN names another mpirun.
+It needs Python 3.6 and nothing else, so that it can be copied with the folder.
+"""
+
+import json
+import math
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+RANKS = ("-n", "-np", "-c", "--n", "--np")
+PER_NODE = ("-N", "-npernode", "--npernode")
+HOSTS = ("-H", "-host", "--host")
+HOST_FILES = ("-hostfile", "--hostfile", "-machinefile", "--machinefile")
+MAPPING = ("-map-by", "--map-by")
+#: Options with two values, and those with one that must not be taken for the program.
+TWO = ("-mca", "--mca", "--prtemca", "--pmixmca", "-gmca", "--gmca")
+ONE = (
+    "-x",
+    "--bind-to",
+    "-bind-to",
+    "--rank-by",
+    "-rank-by",
+    "-wdir",
+    "--wdir",
+    "-wd",
+    "--output",
+    "--timeout",
+    "--prefix",
+    "--path",
+)
+POLICIES = ("rmaps_base_mapping_policy", "rmaps_default_mapping_policy")
+#: What --map-by calls the levels that vary fastest, as in `cycle` of config/mappings.yaml; empty: cores in their order.
+CYCLES = {
+    "core": "",
+    "slot": "",
+    "hwthread": "",
+    "socket": "socket",
+    "package": "socket",
+    "node": "node",
+    "numa": "numa",
+}
+
+
+class Unknown(Exception):
+    """Why the shape of a job is not known."""
+
+
+def options(words):
+    """The options of mpirun before the program: a list of (name, value)."""
+    found, at = [], 0
+    while at < len(words) and words[at].startswith("-"):
+        name, given, value = words[at].partition("=")
+        if name in TWO:
+            found.append((" ".join(words[at + 1 : at + 2]), " ".join(words[at + 2 : at + 3])))
+            at += 3
+        elif given and name.startswith("--"):
+            found.append((name, value))
+            at += 1
+        elif name in RANKS + PER_NODE + HOSTS + HOST_FILES + MAPPING + ONE:
+            found.append((name, " ".join(words[at + 1 : at + 2])))
+            at += 2
+        else:
+            found.append((name, ""))
+            at += 1
+    if ":" in words[at:]:
+        raise Unknown("several programs")
+    return found
+
+
+def number(text):
+    """A whole number of 1 or more."""
+    if not text.isdigit() or int(text) < 1:
+        raise Unknown(f"{text!r} is no number of ranks")
+    return int(text)
+
+
+def slots_of(found, environment):
+    """Host -> slots (None: as many as it has cores), in the order of the hosts; this computer alone if nothing names others."""
+    slots = {}
+    allocated = environment.get("SLURM_JOB_NODELIST") or environment.get("SLURM_NODELIST")
+    for name, value in found:
+        if name in HOSTS:
+            for one in value.split(","):
+                host, _, count = one.partition(":")
+                slots[host] = (
+                    None if count in ("*", "auto") else (slots.get(host) or 0) + (number(count) if count else 1)
+                )
+        if name in HOST_FILES:
+            try:
+                lines = Path(value).read_text().splitlines()
+            except OSError as problem:
+                raise Unknown(f"host file {value}: {problem.strerror}") from None
+            for words in (line.split("#")[0].split() for line in lines):
+                if words:
+                    count = re.search(r"\bslots\s*=\s*(\d+)", " ".join(words[1:]))
+                    known = slots.get(words[0], 0)
+                    slots[words[0]] = None if count is None or known is None else known + int(count.group(1))
+    if slots or not allocated:
+        return slots or {"localhost": None}
+    counts = []
+    for one in environment.get("SLURM_TASKS_PER_NODE", "").split(","):
+        part = re.fullmatch(r"(\d+)(?:\(x(\d+)\))?", one)
+        if not part:
+            raise Unknown("the Slurm job does not say its tasks per node")
+        counts += [int(part.group(1))] * int(part.group(2) or 1)
+    return {f"node {i} of the job": count for i, count in enumerate(counts)}
+
+
+def shape_of(words, environment):
+    """Nodes, ranks and cycle of a command; cycle is None where the command names no mapping. Raises Unknown."""
+    found = options(words)
+    given = dict(found)
+    slots = slots_of(found, environment)
+    ranks = next((number(given[name]) for name in RANKS if name in given), None)
+    per_node = next((number(given[name]) for name in PER_NODE if name in given), None)
+    policy = next((given[name] for name in MAPPING + POLICIES if name in given), None)
+    policy = policy or next(
+        (environment[k] for k in ("OMPI_MCA_" + POLICIES[0], "PRTE_MCA_" + POLICIES[1]) if k in environment), None
+    )
+    cycle = None
+    if policy:
+        kind = policy.split(":")
+        resource = re.fullmatch(r"ppr:(\d+):(\w+)(:.*)?", policy)
+        if resource and resource.group(2) == "node":
+            per_node, cycle = number(resource.group(1)), ""
+        elif kind[0].lower() in CYCLES:
+            cycle = CYCLES[kind[0].lower()]
+        elif kind[0]:
+            raise Unknown(f"no rules for --map-by {policy}")
+    counts = list(slots.values())
+    if per_node:
+        ranks = ranks or per_node * len(counts)
+        nodes = math.ceil(ranks / per_node)
+    elif len(counts) == 1:
+        nodes, ranks = 1, ranks or counts[0] or os.cpu_count()
+    elif None in counts:
+        raise Unknown(f"the host file does not say the slots of {len(counts)} hosts")
+    else:
+        ranks = ranks or sum(counts)
+        nodes = min(ranks, len(counts)) if cycle == "node" else filled(ranks, counts)
+    if nodes > len(counts) or ranks > sum(count or ranks for count in counts):
+        raise Unknown(f"{ranks} ranks do not fit on {len(counts)} hosts")
+    return nodes, ranks, cycle
+
+
+def filled(ranks, counts):
+    """How many nodes *ranks* ranks take that fill one after the other."""
+    nodes = 0
+    while ranks > 0 and nodes < len(counts):
+        ranks -= counts[nodes]
+        nodes += 1
+    return nodes
+
+
+def choice(shapes, nodes, ranks, cycle):
+    """The entry of shapes.json for a shape. Raises Unknown."""
+    if cycle is None:
+        mappings = sorted({entry["mapping"] for entry in shapes})
+        if len(mappings) > 1:
+            raise Unknown("without --map-by it could be any of " + ", ".join(mappings))
+    else:
+        shapes = [entry for entry in shapes if ([*entry["cycle"], ""])[0] == cycle]
+    for entry in shapes:
+        low, high = entry["nodes"].get(str(nodes), (1, 0))
+        if low <= ranks <= high:
+            return entry
+    where = "" if cycle is None else f" by {cycle or 'core'}"
+    raise Unknown(f"{ranks} ranks on {nodes} node{'s' * (nodes > 1)}{where} were not measured")
+
+
+def release(mpirun):
+    """The first number of Open MPI's version."""
+    done = subprocess.run(
+        [mpirun, "--version"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+    found = re.search(r"Open MPI\D*(\d+)\.", done.stdout)
+    if not found:
+        raise Unknown(f"{mpirun} is not Open MPI's")
+    return found.group(1)
+
+
+def launcher(environment):
+    """The mpirun to start: TUNED_MPIRUN, or the first one on PATH that is not this file."""
+    if environment.get("TUNED_MPIRUN"):
+        return environment["TUNED_MPIRUN"]
+    for folder in environment.get("PATH", "").split(os.pathsep):
+        found = shutil.which("mpirun", path=folder)
+        if found and not os.path.samefile(found, __file__):
+            return found
+    sys.exit("mpirun-tuned: no mpirun on PATH")
+
+
+def main(words, environment):
+    """Replace this process by mpirun."""
+    folder = Path(__file__).resolve().parent
+    mpirun, arguments = launcher(environment), []
+    try:
+        shapes = json.loads((folder / "shapes.json").read_text())
+        entry = choice(shapes, *shape_of(words, environment))
+        major = release(mpirun)
+        known = entry["arguments"].get(major)
+        if known is None:
+            raise Unknown(f"no file for Open MPI {major}")
+        arguments = [word.replace("{folder}", str(folder)) for word in known]
+        if environment.get("TUNED_VERBOSE"):
+            print("mpirun-tuned: " + entry["file"], file=sys.stderr)
+    except Unknown as why:
+        print(f"mpirun-tuned: started without a tuning file: {why}", file=sys.stderr)
+    sys.stderr.flush()
+    os.execvp(mpirun, [mpirun, *arguments, *words])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:], os.environ)
