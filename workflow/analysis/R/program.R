@@ -46,8 +46,8 @@ figures_program <- function(results) {
         "launches), relative to the default. Circle: the choice."
       ), height = 2 + 2 * length(results$study$collectives)),
       figure("decided", "gain", plot_decided(decided_cells(results)), paste(
-        "What the choices are expected to gain, beside the most that perfect collectives could gain; both in percent of",
-        "the run time."
+        "What the choices are expected to gain, beside the most that perfect collectives could gain; both in percent",
+        "of the run time."
       ), height = 2 + 0.3 * nrow(decided_cells(results)))
     )
   )

@@ -38,8 +38,8 @@ ask_points <- function(parts, round, rules, study) {
 #' What is known of one collective and mapping
 #'
 #' @param points Tibble: algorithm, processes, nodes, size_bytes, calls, latency_us (NA where not measured), low_us,
-#'   high_us, launches, usable (FALSE: measuring it failed, it is no candidate), weight (how much a cell matters; 1 where
-#'   there is no such column).
+#'   high_us, launches, usable (FALSE: measuring it failed, it is no candidate), weight (how much a cell matters; 1
+#'   where there is no such column).
 #' @param spent Node-seconds that were spent on it.
 #' @return List: grid (as in [decide_tuning()]), usable and calls (arrays on it), weight (count x size), nodes (by
 #'   count), spent.
