@@ -54,7 +54,7 @@ claims_of <- function(study) {
   front <- list(list(sentences = study$sentences[study$sentences$section %in% "answer", ], floats = c(
     if (NROW(study$answer) > 0) label_of("tbl", study, "answer"), paste0("sec-", study$id)
   )))
-  decided <- if (identical(study$about$chapter, "tuning")) "decided" else "tuning"
+  decided <- switch(study$about$chapter %||% "", tuning = "decided", program = "trial", "tuning")
   judged <- list(list(sentences = study$tuned, floats = paste0("sec-", study$id, "-", decided)))
   do.call(rbind, lapply(c(front, judged, parts), function(part) {
     said <- part$sentences[part$sentences$claim %in% TRUE, ]

@@ -34,3 +34,46 @@ show_applications <- function(study) {
   }
   show_status(study)
 }
+
+#' The program that is tuned: how it was run.
+show_program <- function(study) {
+  about <- study$about
+  emit("## How it was measured {#sec-", study$id, "-how}")
+  paragraph(
+    "The program ran unmodified on ", md(machine_text(about$machine)), " with ",
+    md(with_version(about$how$mpi, about$how$mpi_version)), ", as ", code(about$program$command), ": once with this ",
+    "project's trace library, and ", about$program$runs, " times each with and without it. The cells that it uses were ",
+    "then measured with ", md(with_version(about$how$suite %||% "no benchmark", about$how$suite_version)),
+    ", by rounds, weighted by their share of the run time."
+  )
+  show_status(study)
+}
+
+#' What the runs with the tuning file came to.
+show_trial <- function(study) {
+  emit("## The program with the tuning file {#sec-", study$id, "-trial}")
+  if (nrow(study$tuned) > 0) paragraph(paste(md(study$tuned$text), collapse = " "))
+  result <- readLines(file.path(study$folder, "tuning", "result.txt"), encoding = "UTF-8")
+  if (length(result) > 1) {
+    paragraph("In a job script:")
+    emit("```\n", result[2], "\n```")
+  }
+  row <- data.frame(
+    id = "pairs", file = "tuning/pairs.svg", title = "Runs of the program in pairs",
+    caption = paste(
+      "Runs without and with the tuning file; lines join the runs of a pair, which were launched one after the other in",
+      "random order."
+    ), seed_figure = NA, width_in = 7, height_in = 4, interactive = NA
+  )
+  if (file.exists(file.path(study$folder, row$file))) show_figure(study, row)
+  judged <- read_table(file.path(study$folder, "tables", "tuning-judged.csv"))
+  if (NROW(judged) > 0) emit_table(paste0("tbl-", study$id, "-judged"), judged, caption_of(study, paste(
+    "Speed-up with the tuning file: median over the pairs, with the interval from order statistics. Collectives: time in",
+    "collective calls, mean over ranks, in runs with the trace library."
+  )))
+  ran <- read_table(file.path(study$folder, "tables", "tuning-ran.csv"))
+  if (NROW(ran) > 0) emit_table(paste0("tbl-", study$id, "-ran"), ran[setdiff(names(ran), "known_by")], caption_of(study, paste(
+    "What ran in the program without (default) and with the tuning file (tuned), by communicator and collective, as in",
+    "./study what-ran."
+  )))
+}

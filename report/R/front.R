@@ -55,6 +55,12 @@ decision_maps <- function(study) {
 
 show_advice <- function(report) {
   advice <- report$front$advice
+  # What a program gained counts for itself: its own runs judged.
+  programs <- Filter(function(study) length(study$about$program) > 0 && nrow(study$tuned) > 0, report$studies)
+  for (study in programs) {
+    paragraph(md(study$about$program$label), ": ", md(tail(study$tuned$text, 1)), " (@sec-", study$id, "-trial)")
+  }
+  if (is.null(advice) && length(programs) > 0) return(invisible(NULL))
   if (is.null(advice)) {
     return(paragraph(if (isTRUE(report$front$judged > 0)) {
       "Keep the library's default: no rule of this report has a clear gain on cells that were not used to decide it."

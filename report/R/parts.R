@@ -35,6 +35,10 @@ parts_of <- function(study) {
       choice = "Which algorithm to choose", setup = "Cost of the communicators",
       placement = "Two host files, one tree"
     )),
+    program = named(c(
+      account = "What faster collectives could gain", sampling = "Cells that were measured", cells = "Cells of the program",
+      decided = "What was decided"
+    )),
     pipelining = named(c(allreduce = "Allreduce", bcast = "Broadcast", reduce_scatter = "Reduce-scatter")),
     atlas = named(c(
       atlas = "Regret of the default on all machines", guidelines = "Where a collective is slower than its parts"

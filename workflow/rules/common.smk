@@ -1,6 +1,7 @@
 # Shared by the rules: the studies of this run, their missing work, and the environment of every job.
 import functools
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -10,6 +11,7 @@ sys.path.insert(0, str(BASE / "workflow"))
 
 from collstudy.base.digests import digest_of
 from collstudy.base.errors import StudyError
+from collstudy.base.files import read_csv
 from collstudy.calibration import calibrate
 from collstudy.plan.blocks import (
     marker,
@@ -28,6 +30,7 @@ from collstudy.project.status import (
     note_start,
 )
 from collstudy.project.studies import Project, opened, split_names
+from collstudy.sources.program import ProgramSource
 from collstudy.store.records import Store
 from collstudy.study.document import read_yaml
 
@@ -198,6 +201,10 @@ except OSError as error:
         f"{error}: measurements so far are stored; run again when the results folder is writable"
     )
 STUDIES = list(PLAN.sources)
+# Studies of programs.
+PROGRAMS = [
+    name for name, source in PLAN.sources.items() if isinstance(source, ProgramSource)
+]
 
 
 onstart:
@@ -260,8 +267,19 @@ def get_stored(wildcards):
     state = PLAN.states.get(study)
     if state and state.newest:
         found.append(state.newest)
-    last = max(PLAN.sources[study].rounds())
+    last = last_round(study)
     return now + found + (round_blocks(study, last) if last else [])
+
+
+def last_round(study):
+    """The number of a study's last round; 0 for one that does not ask in rounds, and for a program that uses nothing that is
+    worth measuring, which is known after its trace.
+    """
+    if study in PROGRAMS:
+        account = checkpoints.account_program.get(study=study)
+        if not read_csv(Path(account.output.cells)):
+            return 0
+    return max(PLAN.sources[study].rounds())
 
 
 def round_blocks(study, number):
@@ -289,6 +307,11 @@ def get_calibration(wildcards):
     """What a machine is calibrated with, of this workflow's studies."""
     names = calibrate.studies_of_machine(PLAN.project.configuration, wildcards.machine)
     return [RESULTS / name / "measurements.csv" for name in names]
+
+
+def get_traced(wildcards):
+    """The blocks of this run that trace a program."""
+    return PLAN.markers.get(wildcards.study, {}).get(0, [])
 
 
 def get_inputs(wildcards):
@@ -365,7 +388,7 @@ def compared_with(wildcards):
 
 def get_sampled(wildcards):
     """What the rounds of a sampled study asked for; nothing for other studies."""
-    last = max(PLAN.sources[wildcards.study].rounds())
+    last = last_round(wildcards.study)
     return sampled_until(wildcards.study, last) if last else []
 
 

@@ -10,9 +10,37 @@ rule describe_study:
     log:
         "logs/plan/{study}/{file}.log",
     wildcard_constraints:
-        file=r"study\.json|sampling/grid\.csv",
+        file=r"study\.json|program\.json|sampling/grid\.csv",
     shell:
         "cp {input.staged:q} {output:q} 2> {log:q}"
+
+
+# What a program's cells are is known after its trace.
+if PROGRAMS:
+
+    ruleorder: account_program > describe_study
+
+    checkpoint account_program:
+        input:
+            script=BASE / "workflow" / "scripts" / "tune.R",
+            program=RESULTS / "{study}" / "program.json",
+            traced=get_traced,
+        output:
+            cells=RESULTS / "{study}" / "sampling" / "cells.csv",
+            study=RESULTS / "{study}" / "study.json",
+            grid=RESULTS / "{study}" / "sampling" / "grid.csv",
+        log:
+            "logs/account/{study}.log",
+        wildcard_constraints:
+            study="|".join(map(re.escape, PROGRAMS)),
+        localrule: True
+        params:
+            results=RESULTS,
+            folder=lambda wildcards: RESULTS / wildcards.study,
+        shell:
+            "{{ Rscript {input.script:q} account {params.folder:q} && "
+            "python -m collstudy --results {params.results:q} describe {wildcards.study:q}; }} > {log:q} 2>&1"
+            " || {{ tail -n 3 {log:q} >&2; exit 1; }}"
 
 
 rule note_sources:

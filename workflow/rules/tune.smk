@@ -66,7 +66,7 @@ checkpoint emit_tuning:
     params:
         results=RESULTS,
     shell:
-        "python -m collstudy --results {params.results:q} tune emit {wildcards.study:q} 2>&1 | tee {log:q}"
+        "python -m collstudy --results {params.results:q} tuning emit {wildcards.study:q} 2>&1 | tee {log:q}"
 
 
 rule keep_tuning:
@@ -89,7 +89,7 @@ rule keep_tuning:
     params:
         results=RESULTS,
     shell:
-        "python -m collstudy --results {params.results:q} tune keep {wildcards.study:q} 2>&1 | tee {log:q}"
+        "python -m collstudy --results {params.results:q} tuning keep {wildcards.study:q} 2>&1 | tee {log:q}"
 
 
 rule tell_tuning:

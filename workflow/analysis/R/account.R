@@ -93,6 +93,33 @@ accounts <- function(results) {
   if (nrow(found) > 0) found
 }
 
+#' The cells that a program uses: `sampling/cells.csv`
+#'
+#' @param folder Folder `results/<study>` with `program.json` (docs/files.md).
+#' @return The path. The file has the rows of [account_of()], and `trace`, the digest of the trace; none where all
+#'   collectives together could gain less than `little_pct`, or where there is no complete trace.
+#' @examples
+#' folder <- file.path(tempdir(), "program", "study")
+#' dir.create(folder, recursive = TRUE)
+#' jsonlite::write_json(
+#'   list(trace = "traces/none", digest = "0"), file.path(folder, "program.json"), auto_unbox = TRUE
+#' )
+#' read.csv(write_account(folder))
+#' @export
+write_account <- function(folder) {
+  program <- jsonlite::read_json(file.path(folder, "program.json"))
+  trace <- read_trace(file.path(dirname(normalizePath(folder)), program$trace))
+  none <- tibble(
+    trace = character(), ranks = integer(), communicators = integer(), operation = character(), size_bytes = numeric(),
+    operations = integer(), time_pct = numeric(), waiting_pct = numeric(), transfer_pct = numeric(),
+    gain_pct = numeric()
+  )
+  rows <- if (!is.null(trace)) account_of(trace)
+  worth <- NROW(rows) > 0 && most_gain_pct(trace) >= little_pct
+  found <- if (worth) bind_cols(trace = program$digest, rows) else none
+  write_table(found, file.path(folder, "sampling", "cells.csv"))
+}
+
 account_columns <- paste(
   "Blocking collectives on communicators of several ranks. Waiting: until the last rank arrives; transfer: the rest of",
   "the time in the call; both as a mean over the ranks, of the run time. Gain at most: the time in which at least one",

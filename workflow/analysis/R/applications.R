@@ -206,12 +206,13 @@ dominating_collective <- function(replay) {
 #' Everything of a study's applications
 #'
 #' @param study List from [read_study()].
+#' @param applications Those of study.json, or the program of one.
 #' @return A list by application: name, label, description, ranks, `trace` ([read_trace()]) and `replays`, a list of
 #'   the replays of study.json with `replay` ([read_replay()]) added. What failed is NULL.
 #' @noRd
-read_applications <- function(study) {
+read_applications <- function(study, applications = study$applications) {
   root <- results_root(study)
-  read <- lapply(study$applications, function(application) {
+  read <- lapply(applications, function(application) {
     application$trace <- read_trace(file.path(root, application$trace))
     application$replays <- lapply(application$replays, function(entry) {
       c(entry, list(replay = read_replay(file.path(root, entry$folder))))

@@ -5,6 +5,17 @@
 #' What a chapter of its own makes; NULL for the general chapters
 #' @noRd
 own_chapter <- function(results) {
+  if (!is.null(results$study$program)) {
+    return(list(
+      tables = tables_program, figures = figures_program, answer = describe_program,
+      sentences = function(results) {
+        measured <- length(results$study$collectives) > 0
+        bind_rows(
+          said("account", describe_overhead(results)), said("sampling", if (measured) describe_rounds(results))
+        )
+      }
+    ))
+  }
   if (!is.null(results$study$sampling)) {
     return(list(
       tables = tables_of_rounds, figures = figures_of_rounds, answer = describe_rounds_answer,

@@ -205,7 +205,9 @@ read_results <- function(folder) {
   results$study$ranks <- read_placements(folder)
   results$study$trees <- read_trees(folder)
   results$cells <- read_cells(folder)
-  if (length(results$study$applications)) results$applications <- read_applications(results$study)
+  traced <- results$study$applications
+  if (length(results$study$program)) traced <- list(results$study$program)
+  if (length(traced)) results$applications <- read_applications(results$study, traced)
   results
 }
 

@@ -4,7 +4,7 @@
 
 grid_columns <- list(
   collective = "c", algorithm = "c", parameters = "c", mpi = "c", mapping = "c", nodes = "d", processes = "d",
-  size_bytes = "d", iterations = "d", warmup = "d"
+  size_bytes = "d", iterations = "d", warmup = "d", weight = "d"
 )
 point_keys <- c("collective", "algorithm", "parameters", "mapping", "nodes", "processes", "size_bytes")
 
@@ -14,7 +14,7 @@ point_keys <- c("collective", "algorithm", "parameters", "mapping", "nodes", "pr
 #' @param rounds So many rounds have asked.
 #' @param measurements Path of the measurements; a file that is not there has none.
 #' @return List: `points` (tibble, one row per row of grid.csv: collective, algorithm, mapping as in
-#'   [name_rows()], nodes, processes, size_bytes, calls (of all launches that a cell gets), asked (the first
+#'   [name_rows()], nodes, processes, size_bytes, weight, calls (of all launches that a cell gets), asked (the first
 #'   round that asked for it, or NA), latency_us, low_us, high_us, launches, usable (FALSE: asked for, and not
 #'   measured)), `launches` (tibble: collective, mapping, round, node_s), `startup_s` (of all launches that a cell gets:
 #'   from the launches where they tell, as `sampling.startup_s` says elsewhere).
@@ -22,8 +22,13 @@ point_keys <- c("collective", "algorithm", "parameters", "mapping", "nodes", "pr
 read_sampled <- function(study, rounds = study$sampling$rounds,
                          measurements = file.path(study$folder, "measurements.csv")) {
   folder <- file.path(study$folder, "sampling")
-  types <- do.call(readr::cols_only, grid_columns)
-  grid <- readr::read_csv(file.path(folder, "grid.csv"), col_types = types, lazy = FALSE, progress = FALSE)
+  types <- do.call(readr::cols_only, grid_columns[names(grid_columns) != "weight"])
+  path <- file.path(folder, "grid.csv")
+  grid <- readr::read_csv(path, col_types = types, lazy = FALSE, progress = FALSE)
+  # Results of earlier versions have no weights.
+  header <- strsplit(readLines(path, n = 1), ",", fixed = TRUE)[[1]]
+  weighted <- "weight" %in% header
+  grid$weight <- if (weighted) readr::read_csv(path, col_types = readr::cols_only(weight = "d"))$weight else 1
   repeats <- study$how$launches$min %||% 1
   points <- name_rows(grid) |>
     mutate(calls = (.data$iterations + .data$warmup) * repeats, asked = NA_real_)
@@ -269,7 +274,8 @@ describe_rounds <- function(results) {
   }
   c(
     paste0(
-      "In ", nrow(rounds), " rounds ", format_number(last$points_pct), " % of the grid's points were ",
+      "In ", nrow(rounds), if (nrow(rounds) == 1) " round " else " rounds ", format_number(last$points_pct),
+      " % of the grid's points were ",
       if (study$simulated) "simulated" else "measured", ", in ", sum(rounds$launches), " launches that cost ",
       format_number(spent), " node-minutes, ", format_number(last$share_of_time_pct),
       " % of what the whole grid costs; the expected regret was then ", format_number(last$expected_regret_pct), " %, ",

@@ -38,15 +38,19 @@ ask_points <- function(parts, round, rules, study) {
 #' What is known of one collective and mapping
 #'
 #' @param points Tibble: algorithm, processes, nodes, size_bytes, calls, latency_us (NA where not measured), low_us,
-#'   high_us, launches, usable (FALSE: measuring it failed, it is no candidate).
+#'   high_us, launches, usable (FALSE: measuring it failed, it is no candidate), weight (how much a cell matters; 1
+#'   where there is no such column).
 #' @param spent Node-seconds that were spent on it.
-#' @return List: grid (as in [decide_tuning()]), usable and calls (arrays on it), nodes (by count), spent.
+#' @return List: grid (as in [decide_tuning()]), usable and calls (arrays on it), weight (count x size), nodes (by
+#'   count), spent.
 #' @noRd
 sampling_part <- function(points, spent = 0) {
   grid <- tuning_grid(points)
   usable <- put_on_grid(grid, points, points$usable)
+  weight <- put_on_grid(grid, points, points[["weight"]] %||% rep(1, nrow(points)))
   list(
     grid = grid, usable = usable & !is.na(usable), calls = put_on_grid(grid, points, points$calls),
+    weight = matrix(apply(weight, 2:3, function(w) max(0, w, na.rm = TRUE)), dim(weight)[2]),
     nodes = points$nodes[match(grid$counts, points$processes)], spent = spent
   )
 }
@@ -101,6 +105,7 @@ pick_points <- function(part, limit, cost) {
   gain <- expected_gain(model)
   gain[!open] <- 0
   n <- dim(gain)
+  gain <- gain * rep(part$weight, each = n[1])
   near_s <- exp(-abs(outer(model$size, model$size, "-")) / 4)
   near_p <- map(seq_len(n[1]), function(a) exp(-abs(outer(model$depth[, a], model$depth[, a], "-"))))
   worth <- function(a) near_p[[a]] %*% matrix(gain[a, , ], n[2]) %*% near_s
@@ -231,11 +236,14 @@ expected_gain <- function(model) {
   gain
 }
 
-#' Mean over all process counts and sizes of what a better choice could gain (%); Inf while nothing is known of a part
+#' Mean over all process counts and sizes, by their weight, of what a better choice could gain (%); Inf while nothing is
+#' known of a part
 #' @noRd
 expected_regret_pct <- function(parts) {
   if (any(map_lgl(parts, function(part) is.null(part$model)))) return(Inf)
-  100 * mean(c(numeric(), unlist(map(parts, function(part) apply(expected_gain(part$model), 2:3, max)))))
+  weight <- c(numeric(), unlist(map(parts, "weight")))
+  gain <- c(numeric(), unlist(map(parts, function(part) apply(expected_gain(part$model), 2:3, max))))
+  100 * stats::weighted.mean(gain, weight)
 }
 
 #' How much slower than the best each choice of the models is (%): NA where the truth is not known

@@ -46,7 +46,10 @@ summarise_verification <- function(folder) {
 #' write_tuning_sentences(folder)
 #' @export
 write_tuning_sentences <- function(folder) {
-  text <- c(describe_regret(folder), describe_sampling(folder), describe_verification(folder))
+  text <- c(
+    describe_regret(folder), describe_sampling(folder), describe_trial(folder) %||% describe_verification(folder)
+  )
+  draw_pairs(folder)
   sentences <- mutate(said("tuning", text), order = row_number(), .after = "section")
   c(
     write_table(sentences, file.path(folder, "tuning", "sentences.csv")),

@@ -1,15 +1,21 @@
-"""Commands about programs of the user: what-ran."""
+"""Commands about programs of the user: what-ran, tune."""
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
+import shlex
 import sys
 from typing import Any
 
 from collstudy.base.errors import StudyError
-from collstudy.base.files import to_csv, write_atomically
+from collstudy.base.files import to_csv, write_atomically, write_if_changed
 from collstudy.cli.commands import add, typed_path
 from collstudy.launch import ran
+from collstudy.project.studies import Project
+from collstudy.study.config import PROGRAM_LIMIT_S, RUNS
+from collstudy.study.names import check_name
 
 
 def add_commands(commands: Any) -> None:
@@ -23,6 +29,79 @@ def add_commands(commands: Any) -> None:
     running.add_argument("--limit", type=float, default=3600, metavar="SECONDS", help="end the program after this time")
     running.add_argument("--csv", type=typed_path, metavar="FILE", help="write the table to a file as well")
     running.add_argument("words", nargs="+", metavar="COMMAND", help="mpirun -n 4 ./a.out, after --")
+
+    tuning = add(commands, "tune", tune, "write the study that tunes the collectives of a program")
+    tuning.add_argument("--name", default="", help="the study is tune-NAME (default: the name of the program)")
+    tuning.add_argument(
+        "--runs", type=int, default=RUNS, help=f"pairs of runs that are compared (default: {RUNS}, at least 5)"
+    )
+    tuning.add_argument(
+        "--budget", type=float, default=10, metavar="MINUTES", help="node-minutes for measuring its cells (default: 10)"
+    )
+    tuning.add_argument("--machine", default="this-machine", help="a file of config/machines/ (default: this-machine)")
+    tuning.add_argument(
+        "--folder", type=typed_path, default=typed_path("."), help="folder to run in (default: the current one)"
+    )
+    limit = {"type": float, "default": PROGRAM_LIMIT_S, "metavar": "SECONDS"}
+    tuning.add_argument("--limit", **limit, help="end a run of the program after this time")
+    tuning.add_argument("words", nargs="+", metavar="COMMAND", help="mpirun -n 4 ./a.out, after --")
+
+
+#: The study of a program.
+STUDY = """\
+# Written by ./study tune; config/README.md explains every key.
+title: "Faster collectives for {label}"
+question: >-
+  Which algorithms should the collectives of this program use, and how much faster is the program with them?
+machine: {machine}
+# Runs as it is typed here, in this folder.
+program:
+  command: {command}
+  folder: {folder}
+  runs: {runs}
+  limit_s: {limit_s:g}
+# Launches of each cell, and the budget for all of them.
+launches: {{min: 3, max: 5, ci_width_pct: 5}}
+sampling: {{rounds: 8, first_pct: 20, round_pct: 10, target_regret_pct: 1, budget_node_minutes: {budget:g}}}
+analysis:
+  tuning: {{}}
+"""
+
+
+def tune(arguments: argparse.Namespace) -> None:
+    """Write config/studies/tune-NAME.yaml, the study that traces a program, measures the collectives that it uses, writes a
+    tuning file and judges it by runs of the program. `./study tune` runs it then, in jobs on a machine of kind slurm;
+    `./study run tune-NAME` continues it.
+    """
+    words, folder = arguments.words, arguments.folder.resolve()
+    launcher = ran.launcher_of(words)
+    ran.refuse_input()
+    # The launcher by its path: PATH is another one later.
+    words = [*words[: launcher.position], str(launcher.path), *words[launcher.position + 1 :]]
+    programs = ran.programs_in(words, folder)
+    if not programs:
+        raise StudyError(f"{shlex.join(words)}: none of these words is a program")
+    label = arguments.name or programs[-1].stem
+    project = Project(results=arguments.results)
+    name = f"tune-{label}"
+    check_name(name, "a study")
+    text = STUDY.format(
+        label=label, machine=arguments.machine, command=json.dumps(shlex.join(words)), folder=json.dumps(str(folder)),
+        runs=arguments.runs, limit_s=arguments.limit, budget=arguments.budget,
+    )  # fmt: skip
+    path = project.configuration.folder / "studies" / f"{name}.yaml"
+    there = path.exists()
+    if there and path.read_text(encoding="utf-8") != text:
+        raise StudyError(f"{path} is there already and says something else: give another --name, or remove it")
+    write_if_changed(path, text.encode())
+    try:
+        project.source(name).check()
+    except StudyError:
+        if not there:
+            path.unlink()
+        raise
+    in_jobs = project.configuration.study(name).machine.kind == "slurm" and "SLURM_JOB_ID" not in os.environ
+    print(name, *(["-- --profile slurm"] if in_jobs else []))
 
 
 def what_ran(arguments: argparse.Namespace) -> int:

@@ -9,8 +9,8 @@ from collstudy.base.errors import StudyError, allowed
 from collstudy.base.files import read_csv, write_atomically
 from collstudy.cli.commands import add
 from collstudy.project.studies import Project
-from collstudy.study.config import Catalogue
-from collstudy.study.names import IMPORTED_ONLY, check_name
+from collstudy.sources.program import CALLS, worth_measuring
+from collstudy.study.names import check_name
 
 STUDY = """\
 # config/README.md explains every key. `./study run NAME -- --dry-run` says how many cells this is, and how long it takes.
@@ -53,8 +53,6 @@ analysis:
   tuning: {}
 chapter: tuning
 """
-#: Collectives with less than this share of what all could gain are left out.
-LITTLE_PCT = 1
 TEXT = """\
 ---
 # below: the generated chapter follows this text. none: this text is the chapter.
@@ -135,7 +133,7 @@ def cells_of(project: Project, name: str, application: str | None, budget: float
         raise StudyError(
             f"{path}: no account of {label}: ./study run {name} makes it, where each rank has a core of its own"
         )
-    sweeps = sweeps_of(rows, project.configuration.catalogue)
+    sweeps = [_sweep(*found) for found in worth_measuring(rows, project.configuration.catalogue)]
     if not sweeps:
         raise StudyError(f"{path}: {label} calls no collective that can be measured and has algorithms to choose from")
     sampling = (
@@ -148,29 +146,15 @@ def cells_of(project: Project, name: str, application: str | None, budget: float
     return text.replace("SAMPLING", sampling).replace("SWEEPS", "".join(sweeps))
 
 
-def sweeps_of(rows: list[dict[str, str]], catalogue: Catalogue) -> list[str]:
-    """The sweeps of an account's rows, most to gain first: each collective at its numbers of ranks, from its smallest to its
-    largest message size, with all algorithms of Open MPI.
-    """
-    gains: dict[str, float] = {}
-    for row in rows:
-        gains[row["operation"]] = gains.get(row["operation"], 0) + float(row["gain_pct"])
-    sweeps = []
-    for collective, gain in sorted(gains.items(), key=lambda item: -item[1]):
-        entries = catalogue.algorithms.get(collective, {})
-        algorithms = ["default", *(key for key, entry in entries.items() if "openmpi" in entry)]
-        mine = [row for row in rows if row["operation"] == collective]
-        sizes = [int(row["size_bytes"]) for row in mine if int(row["size_bytes"]) > 0]
-        if len(algorithms) == 1 or collective in IMPORTED_ONLY or gain < LITTLE_PCT / 100 * sum(gains.values()):
-            continue
-        if not sizes and collective != "barrier":
-            continue
-        ranks = sorted({int(row["ranks"]) for row in mine})
-        # A class of sizes ends at twice its smallest.
-        span = f"    sizes: {{from: {min(sizes)}, to: {2 * max(sizes)}}}\n" if sizes else ""
-        sweeps.append(
-            f"  # at most {gain:.2g} % of the run time\n"
-            f"  - collective: {collective}\n    algorithms: [{', '.join(algorithms)}]\n    mappings: [core]\n"
-            f"    processes: {ranks}\n{span}    iterations: 200\n    warmup: 20\n"
-        )
-    return sweeps
+def _sweep(collective: str, gain: float, algorithms: list[str], rows: list[dict[str, str]]) -> str:
+    """The sweep of one collective at its numbers of ranks, from its smallest to its largest message size."""
+    sizes = [int(row["size_bytes"]) for row in rows if int(row["size_bytes"]) > 0]
+    ranks = sorted({int(row["ranks"]) for row in rows})
+    # A class of sizes ends at twice its smallest.
+    span = f"    sizes: {{from: {min(sizes)}, to: {2 * max(sizes)}}}\n" if sizes else ""
+    calls = "".join(f"    {key}: {value}\n" for key, value in CALLS.items())
+    return (
+        f"  # at most {gain:.2g} % of the run time\n"
+        f"  - collective: {collective}\n    algorithms: [{', '.join(algorithms)}]\n    mappings: [core]\n"
+        f"    processes: {ranks}\n{span}{calls}"
+    )

@@ -1,4 +1,4 @@
-"""Commands called by the rules: measure, ask, collect, made."""
+"""Commands called by the rules: measure, describe, ask, collect, made."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError
+from collstudy.base.files import write_atomically
 from collstudy.cli.commands import add
 from collstudy.launch.runner import run_block
 from collstudy.plan.blocks import read_block
 from collstudy.project import made
 from collstudy.project.studies import Project
+from collstudy.sources.program import ProgramSource
 from collstudy.sources.sampled import SampledSource
 
 
@@ -25,6 +27,9 @@ def add_commands(commands: Any) -> None:
     asking = add(commands, "ask", ask, "write the blocks of one round of a sampled study")
     asking.add_argument("study")
     asking.add_argument("round", type=int)
+    add(commands, "describe", describe, "write what is known of a program's cells after its trace").add_argument(
+        "study"
+    )
     collecting = add(commands, "collect", collect, "write a study's cells.csv and measurements.csv")
     collecting.add_argument("study")
     collecting.add_argument("--round", type=int, help="up to and including this round of a sampled study")
@@ -62,6 +67,14 @@ def ask(arguments: argparse.Namespace) -> None:
     project = Project(results=arguments.results)
     source = _sampled(project, arguments.study)
     project.ask(source, arguments.round, source.folder_of(arguments.round) / "pending.txt")
+
+
+def describe(arguments: argparse.Namespace) -> None:
+    """Write study.json and the points of a program's cells, once its account is there."""
+    source = Project(results=arguments.results).source(arguments.study)
+    assert isinstance(source, ProgramSource)
+    for file, content in source.described().items():
+        write_atomically(source.folder / file, content)
 
 
 def collect(arguments: argparse.Namespace) -> None:

@@ -109,7 +109,8 @@ def verdict(arguments: argparse.Namespace) -> int:
         for row in read_csv(arguments.results / name / "cells.csv"):
             if row["status"] == "failed":
                 bad += 1
-                where = f"{row['collective']} {row['algorithm']} mapping {row['mapping']} processes {row['processes']}"
+                place = f"mapping {row['mapping']} " if row["mapping"] else ""
+                where = f"{row['collective']} {row['algorithm']} {place}processes {row['processes']}"
                 print(f"failed: {name}: {where}: {row['reason']}", file=sys.stderr)
     if bad:
         print(f"{bad} cells failed; their output is in logs/measure/. Run again to retry them.", file=sys.stderr)

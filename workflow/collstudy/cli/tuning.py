@@ -28,7 +28,7 @@ from collstudy.tuning.readers.known import FORMATS, Known
 
 def add_commands(commands: Any) -> None:
     """Add them."""
-    steps = add(commands, "tune", tune, "write, check and verify the tuning files of a study")
+    steps = add(commands, "tuning", tuning, "write, check and verify the tuning files of a study")
     steps.add_argument("step", choices=("emit", "keep"), help="step: before or after the verification is measured")
     steps.add_argument("study")
     asking = add(commands, "advise", advise, "recommend an algorithm from the results at hand")
@@ -63,7 +63,7 @@ def add_commands(commands: Any) -> None:
     fitting.add_argument("machine")
 
 
-def tune(arguments: argparse.Namespace) -> None:
+def tuning(arguments: argparse.Namespace) -> None:
     """One of the two steps after the analysis has decided; see project/tuner.py."""
     project = Project(results=arguments.results)
     {"emit": tuner.emit, "keep": tuner.keep}[arguments.step](project, arguments.study)

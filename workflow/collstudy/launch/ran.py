@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from collstudy.base.errors import StudyError
+from collstudy.base.paths import ROOT, SETUP
 from collstudy.launch.execute import LaunchFailed, execute
-from collstudy.launch.toolchain import Mpi, installed, mpi_environment, version_of
+from collstudy.launch.toolchain import Mpi, installed, library_of, mpi_environment
 from collstudy.launch.tracefile import Call, Communicators, RankFile, is_collective, rank_files
 
 LAUNCHERS = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "srun")
@@ -38,11 +39,12 @@ ONE_FUNCTION = ("basic", "sm", "self", "inter")
 
 @dataclass(frozen=True)
 class Launcher:
-    """The launcher in a command: its position and file, and the name of its MPI library."""
+    """The launcher in a command: its position and file, and the name and version of its MPI library (of srun not known)."""
 
     position: int
     path: Path
     mpi: str
+    version: str | None = None
 
 
 @dataclass
@@ -67,10 +69,8 @@ def launcher_of(words: list[str], environment: Mapping[str, str] | None = None) 
         raise StudyError(f"{words[position]}: not found")
     if Path(found).name == "srun":
         return Launcher(position, Path(found), "openmpi")
-    kinds = {"openmpi": r"\(Open MPI\) (\S+)", "impi": r"Intel\(R\) MPI Library", "mpich": r"(HYDRA)"}
-    for name, pattern in kinds.items():
-        if version_of([found, "--version"], pattern if "(" in pattern else f"({pattern})", Path(found).parent):
-            return Launcher(position, Path(found), name)
+    if library := library_of(Path(found)):
+        return Launcher(position, Path(found), *library)
     raise StudyError(f"{found}: not the launcher of Open MPI, MPICH or Intel MPI")
 
 
@@ -87,31 +87,51 @@ def library_folder(launcher: Launcher, mpi: Mpi) -> Path | None:
     return Path(found.group(1)) if found else None
 
 
-def traced_command(
-    words: list[str], launcher: Launcher, mpi: Mpi, folder: Path
+def with_variables(
+    words: list[str],
+    launcher: Launcher,
+    mpi: Mpi,
+    variables: Mapping[str, str],
+    folder: Path | None = None,
+    ran: bool = True,
 ) -> tuple[list[str | Path], dict[str, str]]:
-    """A user's command with the trace library preloaded into the ranks, and the environment of its launcher."""
-    folders = [str(mpi.build / "trace")]
+    """A user's command whose ranks get *variables*, and those that its launcher itself needs.
+
+    With a *folder* the trace library is preloaded into the ranks and writes there; with *ran* it notes what ran as well.
+    """
     # The library that the program was linked with, not the one that the trace library was linked with.
-    if own := library_folder(launcher, mpi):
-        folders.append(str(own))
-    settings = {
-        "LD_PRELOAD": "libcolltrace.so",
-        "LD_LIBRARY_PATH": os.pathsep.join(filter(None, [*folders, os.environ.get("LD_LIBRARY_PATH")])),
-        "COLLTRACE_FOLDER": str(folder),
-        "COLLTRACE_RAN": "1",
-    }
-    if launcher.mpi == "mpich":
+    settings = {**preloading(mpi, library_folder(launcher, mpi), folder), **variables}
+    if folder and ran:
+        settings["COLLTRACE_RAN"] = "1"
         # Counters of its own, which MPICH prints from 5.1 on.
-        settings["MPIR_CVAR_DUMP_COLL_ALGO_COUNTERS"] = "1"
+        settings |= {"MPIR_CVAR_DUMP_COLL_ALGO_COUNTERS": "1"} if launcher.mpi == "mpich" else {}
     at = launcher.position + 1
     if launcher.path.name == "srun":
-        return [*words], {**mpi_environment(), **settings}
+        return [*words], settings
     if launcher.mpi == "openmpi":
         given = [part for key, value in settings.items() for part in ("-x", f"{key}={value}")]
     else:
         given = [part for key, value in settings.items() for part in ("-genv", key, value)]
-    return [*words[: at - 1], launcher.path, *given, *words[at:]], mpi_environment()
+    return [*words[: at - 1], launcher.path, *given, *words[at:]], {}
+
+
+def preloading(mpi: Mpi, own: Path | None, folder: Path | None) -> dict[str, str]:
+    """Variables for ranks that use the MPI library in the folder *own*; with a *folder* the trace library writes there."""
+    # The preloaded library by its name, found in LD_LIBRARY_PATH: LD_PRELOAD cannot have blanks, which the checkout's path may.
+    folders = [mpi.build / "trace" if folder else None, own, os.environ.get("LD_LIBRARY_PATH")]
+    path = os.pathsep.join(map(str, filter(None, folders)))
+    traced = {"LD_PRELOAD": "libcolltrace.so", "COLLTRACE_FOLDER": str(folder)} if folder else {}
+    return ({"LD_LIBRARY_PATH": path} if path else {}) | traced
+
+
+def users_own(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment for a user's program: without the Python of this project's set-up."""
+    folders = environment.get("PATH", os.defpath).split(os.pathsep)
+    kept = [folder for folder in folders if not Path(folder).is_relative_to(SETUP / "venv")]
+    found = {**environment, "PATH": os.pathsep.join(kept)}
+    if found.get("PYTHONPATH") == str(ROOT / "workflow"):
+        del found["PYTHONPATH"]
+    return found
 
 
 def refuse_input() -> None:
@@ -137,9 +157,9 @@ def what_ran(words: list[str], folder: Path, limit_s: float, log: TextIO) -> Out
     problem = ""
     # The ranks' files must be seen from here: the folder of the command is, where it has several nodes.
     with tempfile.TemporaryDirectory(prefix=".what-ran-", dir=folder) as name:
-        command, environment = traced_command(words, launcher, mpi, Path(name))
+        command, variables = with_variables(words, launcher, mpi, {}, Path(name))
         try:
-            execute(command, limit_s, log, environment, folder)
+            execute(command, limit_s, log, mpi_environment() | variables, folder)
         except LaunchFailed as failed:
             problem = str(failed)
         files = ranks_in(Path(name), words, folder, problem)
@@ -167,13 +187,19 @@ def ranks_in(folder: Path, words: list[str], started_in: Path, problem: str) -> 
 
 def is_fortran(words: list[str], folder: Path) -> bool:
     """Whether a program of the command is linked with Open MPI's Fortran bindings."""
-    others = [word for word in words if Path(word).name not in LAUNCHERS and not word.startswith("-")]
-    found = [shutil.which(word) or shutil.which(str(folder / word)) for word in others]
-    for program in filter(None, found):
+    for program in programs_in(words, folder):
         done = subprocess.run(["ldd", program], capture_output=True, text=True, timeout=30, check=False)
         if re.search(r"libmpi_(mpifh|usempi)", done.stdout):
             return True
     return False
+
+
+def programs_in(words: list[str], folder: Path) -> list[Path]:
+    """The programs that a command names besides its launcher: executable files, and scripts in Python."""
+    others = [word for word in words if Path(word).name not in LAUNCHERS and not word.startswith("-")]
+    found = [shutil.which(folder / word) or shutil.which(word) for word in others]
+    scripts = [folder / word for word in others if word.endswith(".py") and (folder / word).is_file()]
+    return [*map(Path, filter(None, found)), *scripts]
 
 
 def bytes_of(call: Call, ranks: int) -> int:

@@ -21,10 +21,11 @@ from collstudy.base.clock import clock
 from collstudy.base.digests import file_digest
 from collstudy.base.errors import StudyError
 from collstudy.launch import output, programs
-from collstudy.launch.execute import KEPT_ENVIRONMENT, LaunchFailed, allocation, execute
+from collstudy.launch.execute import KEPT_ENVIRONMENT, Ended, LaunchFailed, allocation, execute
 from collstudy.launch.launchers import launcher_of
 from collstudy.launch.replay import replay
 from collstudy.launch.rulesfile import rules_file
+from collstudy.launch.run import run_once
 from collstudy.launch.slurm_env import why_ending
 from collstudy.launch.toolchain import installed, spack_lock
 from collstudy.launch.trace import trace
@@ -33,7 +34,7 @@ from collstudy.store.records import Damaged, Record, Store, check_record
 from collstudy.study.cells import Cell, variable
 from collstudy.study.names import APPLICATIONS, POINT_TO_POINT
 from collstudy.study.selection import Rules
-from collstudy.study.traces import Replay, Trace
+from collstudy.study.traces import Replay, Run, Trace
 
 PROGRESS_SECONDS = 5.0
 
@@ -100,7 +101,7 @@ class BlockRunner:
 
     def _launch(self, task: Task, scratch: Path, order: dict[str, Any]) -> None:
         """Do a task's work once and store the result, or the reason of the failure. The caller holds its lock."""
-        if not isinstance(task.work, Cell):
+        if not isinstance(task.work, Cell | Run):
             self._make(task)
             return
         cell, record = task.work, self.store.read(task.work)
@@ -108,9 +109,10 @@ class BlockRunner:
             return  # another block was faster
         self.log.write(f"\n== {cell.label}: launch {len(record.launches) + 1}\n")
         try:
-            if record.proof is None and not cell.deterministic:
+            if isinstance(cell, Cell) and record.proof is None and not cell.deterministic:
                 record = replace(record, proof=self._prove(cell, scratch))
-            launch = self._measure(cell, scratch, len(record.launches) + 1, order)
+            measure = self._measure if isinstance(cell, Cell) else self._run
+            launch = measure(cell, scratch, len(record.launches) + 1, order)
             record = replace(record, launches=(*record.launches, launch), failure=None)
             check_launches(record, cell)
             self.measured += 1
@@ -206,19 +208,38 @@ class BlockRunner:
             "launch": number,
             "samples": samples,
             **({"library": own} if own else {}),
-            "provenance": {
-                "command": shlex.join(str(word) for word in command),
-                "environment": {k: v for k, v in environment.items() if k.startswith(KEPT_ENVIRONMENT)},
-                "started": started,
-                "seconds": round(seconds, 3),
-                "peak_memory_mb": round(ended.peak_memory_mb),
-                "exit_status": 0,
-                "host": platform.node(),
-                "hosts": self.place.hosts,
-                **self.place.facts,
-                "software": self.software,
-                "order": order,
-            },
+            "provenance": self._provenance(command, environment, started, seconds, ended, order),
+        }
+
+    def _run(self, run: Run, scratch: Path, number: int, order: dict[str, Any]) -> dict[str, Any]:
+        """Run a program once; one that died or hanged in another way to run it is not waited for again."""
+        works = [task.work for task in self.block.tasks if isinstance(task.work, Trace | Run)]
+        for other in works:
+            if other.application == run.application and other.digest in self.failed:
+                raise LaunchFailed(self.failed[other.digest])
+        started = _now()
+        shared = self.store.results if self.block.machine.kind == "slurm" and run.nodes > 1 else scratch
+        timed = run_once(run, self.place, shared, self.log)
+        about = self._provenance(timed.command, timed.environment, started, timed.seconds, timed.ended, order)
+        return {"launch": number, "samples": [timed.sample], "ran": timed.ran, "provenance": about}
+
+    def _provenance(
+        self, command: list[str | Path], environment: dict[str, str], started: str, seconds: float, ended: Ended,
+        order: dict[str, Any],
+    ) -> dict[str, Any]:  # fmt: skip
+        """How a launch came about."""
+        return {
+            "command": shlex.join(str(word) for word in command),
+            "environment": {k: v for k, v in environment.items() if k.startswith(KEPT_ENVIRONMENT)},
+            "started": started,
+            "seconds": round(seconds, 3),
+            "peak_memory_mb": round(ended.peak_memory_mb),
+            "exit_status": 0,
+            "host": platform.node(),
+            "hosts": self.place.hosts,
+            **self.place.facts,
+            "software": self.software,
+            "order": order,
         }
 
     def _progress(self) -> None:
@@ -235,7 +256,7 @@ class BlockRunner:
         )
 
 
-def check_launches(record: Record, cell: Cell) -> None:
+def check_launches(record: Record, cell: Cell | Run) -> None:
     """Raise LaunchFailed for a launch with values that the store would reject."""
     try:
         check_record(record, cell)

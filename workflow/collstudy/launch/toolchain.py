@@ -31,6 +31,21 @@ SIMULATED_WITH_LIBRARY = "simulated-library"
 COMPILES_MPI = ["-E", "-include", "mpi.h", "-x", "c", "/dev/null"]
 
 
+#: How the launcher of each MPI library gives its version.
+LAUNCHERS_SAY = {
+    "openmpi": r"\(Open MPI\) (\S+)",
+    "impi": r"Intel\(R\) MPI Library.*Version (\S+)",
+    "mpich": r"(?s)HYDRA build details.*?Version:\s+(\S+)",
+}
+
+#: Variables that select algorithms of each MPI library.
+SELECTS = {
+    "openmpi": r"OMPI_MCA_coll_(tuned|han)_.*(algorithm|rules).*",
+    "impi": r"I_MPI_ADJUST_.*",
+    "mpich": r"MPIR_CVAR_.*_(ALGORITHM|COLL_SELECTION_TUNING_JSON_FILE)",
+}
+
+
 @dataclass(frozen=True)
 class Mpi:
     """An installed MPI library: its name (openmpi, mpich, impi), version, and the folder of mpicc and mpirun."""
@@ -178,14 +193,16 @@ def identify(folder: Path) -> Mpi | None:
     mpirun = folder / "mpirun"
     if not mpirun.exists() or not (folder / "mpicc").exists():
         return None
-    version = version_of([mpirun, "--version"], r"\(Open MPI\) (\S+)", folder)
-    if version:
-        return Mpi("openmpi", version, folder)
-    version = version_of([mpirun, "--version"], r"Intel\(R\) MPI Library.*Version (\S+)", folder)
-    if version:
-        return Mpi("impi", version, folder)
-    version = version_of([mpirun, "--version"], r"(?s)HYDRA build details.*?Version:\s+(\S+)", folder)
-    return Mpi("mpich", version, folder) if version else None
+    found = library_of(mpirun)
+    return Mpi(*found, folder) if found else None
+
+
+def library_of(launcher: Path) -> tuple[str, str] | None:
+    """Name and version of the MPI library that a launcher belongs to; None if it is of another library."""
+    for name, pattern in LAUNCHERS_SAY.items():
+        if version := version_of([launcher, "--version"], pattern, launcher.parent):
+            return name, version
+    return None
 
 
 @functools.cache
@@ -293,9 +310,14 @@ def host() -> dict[str, str]:
     return {"processor": model}
 
 
+def chosen(mpi: str) -> dict[str, str]:
+    """Variables of the environment that select algorithms of an MPI library: with them its default is another one."""
+    return {name: value for name, value in sorted(os.environ.items()) if re.fullmatch(SELECTS[mpi], name)}
+
+
 def versions() -> Versions:
     """Versions in a cell's identity: suites, MPI libraries, and this computer."""
-    known_mpi = {name: {"name": name, "version": mpi.version} for name, mpi in mpis().items()}
+    known_mpi = {name: {"name": name, "version": mpi.version, **chosen(name)} for name, mpi in mpis().items()}
     known_suite = {}
     simgrid = simulator_version()
     for selector in ("smpi-openmpi", "smpi-mpich", "smpi-impi"):

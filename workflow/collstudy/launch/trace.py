@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform as system
 import shlex
 import shutil
@@ -16,6 +15,8 @@ from collstudy.base.errors import StudyError
 from collstudy.launch import tracefile
 from collstudy.launch.execute import KEPT_ENVIRONMENT, Allocation, LaunchFailed, execute
 from collstudy.launch.openmpi import library
+from collstudy.launch.ran import launcher_of, preloading, ranks_in, users_own, with_variables
+from collstudy.launch.toolchain import installed
 from collstudy.study.config import Application
 from collstudy.study.traces import Trace
 
@@ -35,19 +36,15 @@ def command_words(application: Application) -> list[str]:
 def trace_command(trace: Trace, folder: Path) -> tuple[list[str | Path], dict[str, str]]:
     """The command that runs an application with the trace library preloaded, and the variables that it needs."""
     mpi, machine = library(), trace.machine
-    # The preloaded library by its name, found in LD_LIBRARY_PATH: LD_PRELOAD cannot have blanks, which the checkout's path may.
+    if trace.application.folder:
+        words = shlex.split(trace.application.command)
+        launcher = launcher_of(words)
+        return with_variables(words, launcher, installed(launcher.mpi), {}, folder, ran=False)
     # An application that was linked with another build of Open MPI runs with this one: both are libmpi.so.40.
-    folders = [str(mpi.build / "trace")]
     beside = mpi.bin.parent / "lib"
-    if list(beside.glob("libmpi.so*")):
-        folders.append(str(beside))
-    settings = {
-        "LD_PRELOAD": "libcolltrace.so",
-        "LD_LIBRARY_PATH": os.pathsep.join(filter(None, [*folders, os.environ.get("LD_LIBRARY_PATH")])),
-        "COLLTRACE_FOLDER": str(folder),
-        # A trace has the time of the thread that calls MPI: one thread per rank, unless the command sets another number.
-        "OMP_NUM_THREADS": "1",
-    }
+    own = beside if list(beside.glob("libmpi.so*")) else None
+    # A trace has the time of the thread that calls MPI: one thread per rank, unless the command sets another number.
+    settings = preloading(mpi, own, folder) | {"OMP_NUM_THREADS": "1"}
     ranks, words = str(trace.application.ranks), command_words(trace.application)
     if machine.kind == "slurm" and machine.slurm.get("launcher") == "srun":
         command: list[str | Path] = ["srun", f"--mpi={machine.slurm.get('srun_mpi', 'pmix')}", "-n", ranks]
@@ -64,26 +61,31 @@ def trace(trace: Trace, place: Allocation, stage: Path, log: TextIO) -> dict[str
     machine, application = trace.machine, trace.application
     failure, printed, table = "", "", {}
     with tempfile.TemporaryDirectory(prefix=".work-", dir=stage) as name:
-        work, ranks = Path(name) / "work", Path(name) / "ranks"
-        work.mkdir()
+        work, ranks = Path(application.folder or Path(name) / "work"), Path(name).resolve() / "ranks"
+        work.mkdir(exist_ok=True)
         ranks.mkdir()
         command, settings = trace_command(trace, ranks)
         environment = {**place.environment, **settings}
+        limit_s = application.limit_s or machine.launch_time_limit_s
         started, clock = time.strftime("%Y-%m-%dT%H:%M:%S%z"), time.monotonic()
         try:
             if application.prepare:
-                execute(
-                    ["bash", "-euc", application.prepare], machine.launch_time_limit_s, log, place.environment, work
-                )
-            printed = execute(command, machine.launch_time_limit_s, log, environment, work).printed
+                execute(["bash", "-euc", application.prepare], limit_s, log, place.environment, work)
+            if application.folder:
+                environment = users_own(environment)
+            printed = execute(command, limit_s, log, environment, work).printed
         except LaunchFailed as problem:
             failure = str(problem)
         seconds = time.monotonic() - clock
         try:
+            if application.folder:
+                ranks_in(ranks, shlex.split(application.command), work, failure)
             table = tracefile.collect(ranks, application.ranks, stage / "calls.csv.gz")
         except StudyError as problem:
             (stage / "calls.csv.gz").unlink(missing_ok=True)
-            failure = failure or f"trace: {problem}"
+            # Where further ranks have no core, the launcher fails as well.
+            failure = "" if (ranks / "spawned").exists() else failure
+            failure = failure or (str(problem) if application.folder else f"trace: {problem}")
     if table and not table["complete"]:
         failure = failure or "trace: " + "; ".join(table["problems"][:3])
     provenance = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from collstudy.store.records import Store, Summary
 from collstudy.study.cells import cell_from
 from collstudy.study.config import Policy
 from collstudy.study.machines import Machine
-from collstudy.study.traces import machine_from, replay_from, trace_from
+from collstudy.study.traces import machine_from, replay_from, run_from, trace_from
 from collstudy.study.work import Work, canonical
 
 #: Minutes between the start of a Slurm job and its first launch where the machine does not say `setup_minutes`.
@@ -195,6 +195,8 @@ def read_block(path: Path) -> Block:
 def _work_from(entry: dict[str, Any]) -> Work:
     if "trace" in entry:
         return trace_from(entry["trace"])
+    if "run" in entry:
+        return run_from(entry["run"])
     return replay_from(entry["replay"]) if "replay" in entry else cell_from(entry["cell"], entry["pattern"])
 
 
@@ -205,11 +207,14 @@ def pending(work: Work, have: Summary, policy: Policy) -> Task | None:
     return Task(work, policy, have.count, have.seconds)
 
 
-def lacking(works: Sequence[Work], found: Sequence[tuple[Summary, int]], policy: Policy) -> list[Task]:
+def lacking(
+    works: Sequence[Work], found: Sequence[tuple[Summary, int]], policy_of: Callable[[Work], Policy]
+) -> list[Task]:
     """The tasks of work that is incomplete in the store (`Store.summaries`), and of all work that depends on it."""
     tasks: list[Task] = []
     again: set[str] = set()
     for work, (have, _) in zip(works, found, strict=True):
+        policy = policy_of(work)
         task = pending(work, have, policy)
         if task is None and any(needed.digest in again for needed in work.needs):
             task = Task(work, policy, have.count, have.seconds)

@@ -6,20 +6,23 @@ import math
 
 from collstudy.study.cells import Cell
 from collstudy.study.names import APPLICATIONS
-from collstudy.study.traces import Replay, Trace
+from collstudy.study.traces import Replay, Run, Trace
 from collstudy.study.work import Work
 
 #: Time limits are this much longer than estimated.
 MARGIN = 1.5
+#: A guess for programs on this computer (s), where nothing depends on it.
+HERE_S = 60.0
 #: A replay takes seconds to minutes.
 REPLAY_S = 1100.0
 
 
 def estimate_launch_s(work: Work) -> float:
     """Rough wall time of one launch (s)."""
-    if isinstance(work, Trace):
-        # The duration of an application is unknown: assume the limit.
-        return work.machine.launch_time_limit_s / MARGIN
+    if isinstance(work, Trace | Run):
+        # The duration of an application is unknown: assume the limit, which a job would have to allow for.
+        limit = work.application.limit_s or work.machine.launch_time_limit_s
+        return (limit if work.machine.kind == "slurm" else min(limit, HERE_S)) / MARGIN
     if isinstance(work, Replay):
         return REPLAY_S
     assert isinstance(work, Cell)

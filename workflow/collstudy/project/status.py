@@ -19,8 +19,10 @@ from collstudy.base.errors import StudyError
 from collstudy.base.files import read_csv
 from collstudy.plan.blocks import Block, left, read_block, read_pending, still_lacking
 from collstudy.project.studies import StudyState
+from collstudy.sources import source_of
 from collstudy.sources.source import Source
 from collstudy.store.records import Store
+from collstudy.study.config import Tuned
 
 #: Seconds between two reads of the store during a run.
 EVERY_S = float(os.environ.get("STUDY_PROGRESS_SECONDS", "20"))
@@ -178,7 +180,9 @@ def run_summary(sources: Iterable[Source], succeeded: bool) -> list[str]:
     lines = []
     failed = missing = 0
     for source in sources:
-        work = source.work()
+        # What a program uses is known only after its trace.
+        anew = source_of(source.study, source.context) if isinstance(source.study.source, Tuned) else source
+        work = anew.work()
         status = [have.status for have, _ in source.context.store.summaries(work)]
         # Imported data are not in the store.
         count = Counter(status if work else [row["status"] for row in read_csv(source.folder / "cells.csv")])

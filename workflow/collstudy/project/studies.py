@@ -79,7 +79,7 @@ class Project:
         works = list({work.digest: work for mine in source.rounds().values() for work in mine}.values())
         found = dict(zip((work.digest for work in works), self.store.summaries(works), strict=True))
         tasks = {
-            number: tuple(lacking(mine, [found[work.digest] for work in mine], source.policy))
+            number: tuple(lacking(mine, [found[work.digest] for work in mine], source.policy_of))
             for number, mine in source.rounds().items()
         }
         newest = max(((found[work.digest][1], work.path_text) for work in works if found[work.digest][1]), default=None)

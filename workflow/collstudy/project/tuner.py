@@ -16,9 +16,11 @@ from collstudy.base.statistics import median
 from collstudy.launch import openmpi
 from collstudy.launch.toolchain import mpis
 from collstudy.plan.blocks import write_pending
+from collstudy.project import trial
 from collstudy.project.studies import Project
+from collstudy.sources.program import ProgramSource, TrialSource
 from collstudy.sources.swept import SweptSource
-from collstudy.sources.verifying import Verified, VerifyingSource
+from collstudy.sources.verifying import WITHDRAWN_COLUMNS, Verified, VerifyingSource
 from collstudy.store.measurements import read_measurements
 from collstudy.study.config import Study, Swept
 from collstudy.study.openmpi_numbers import NUMBERS
@@ -30,7 +32,6 @@ COLUMNS = [
     "collective", "mapping", "nodes", "processes", "size_bytes", "on_grid", "rule", "default_us", "tuned_us", "best_known_us",
     "best_known", "speedup", "speedup_low", "speedup_high", "launches", "verdict", "simulated",
 ]  # fmt: skip
-WITHDRAWN_COLUMNS = ["collective", "mapping", "nodes", "processes", "size_bytes", "rule", "speedup"]
 
 
 class Tuner:
@@ -63,8 +64,10 @@ class Tuner:
         return {name: numbers for name, numbers in found.items() if numbers}
 
     def emit(self) -> list[Placement]:
-        """Write the files of all decisions that are not withdrawn."""
+        """Write the files of all decisions that are not withdrawn; of a program's only if they change anything."""
         found = rules.placements(self.decisions, self.withdrawn)
+        if isinstance(self.source, ProgramSource) and not any(map(rules.changes, found)):
+            return []
         folder = self.folder / "tuning"
         emission.emit(
             self.document, found, self.catalogue, self.study.machine, folder, self.numbers(),
@@ -146,8 +149,10 @@ class Tuner:
             )  # fmt: skip
         return findings
 
-    def verifying(self, found: list[Placement]) -> VerifyingSource | None:
-        """The source that verifies the files of *found*; None for an imported study."""
+    def verifying(self, found: list[Placement]) -> VerifyingSource | TrialSource | None:
+        """The source that verifies the files of *found*; None for an imported study, and for a program without a file."""
+        if isinstance(self.source, ProgramSource):
+            return trial.of(self, self.source, found[0]) if found else None
         swept = isinstance(self.study.source, Swept)
         return VerifyingSource(self.study, self.project.context, found) if swept else None
 
@@ -236,6 +241,9 @@ def keep(project: Project, name: str) -> None:
     # Once more: a killed `keep` may have left other files.
     found = tuner.emit()
     verifying = tuner.verifying(found)
+    if isinstance(tuner.source, ProgramSource):
+        trial.keep(tuner, verifying, found[0] if found else None)
+        return
     rows = [row for pair in verifying.pairs() for row in verifying.verified(pair)] if verifying else []
     tuner.withdraw(rows)
     tuner.write_verification(rows)

@@ -8,7 +8,7 @@ launch sweeps them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from collstudy.study.work import Work
 
 #: Key of a point, and the cost of its calls.
 POINT = ["collective", "algorithm", "parameters", "mapping", "nodes", "processes", "size_bytes"]
-GRID_COLUMNS = [*POINT, "mpi", "iterations", "warmup"]
+GRID_COLUMNS = [*POINT, "mpi", "iterations", "warmup", "weight"]
 
 
 class SampledSource(SweptSource):
@@ -92,7 +92,11 @@ class SampledSource(SweptSource):
 
     def files(self) -> dict[str, bytes]:
         """Includes the list of all points."""
-        return super().files() | {"sampling/grid.csv": grid(self.grid)}
+        return super().files() | {"sampling/grid.csv": grid(self.grid, self.weight)}
+
+    def weight(self, collective: str, processes: int, size: int | None) -> float:
+        """How much a point matters: regret is averaged with it over all points."""
+        return 1.0
 
     def rows(self) -> Rows:
         """The stored measurements of all rounds."""
@@ -115,12 +119,13 @@ def _key(point: dict[str, Any]) -> tuple[str, ...]:
     return tuple("" if point[name] is None else str(point[name]) for name in POINT)
 
 
-def grid(cells: list[Cell]) -> bytes:
+def grid(cells: list[Cell], weight: Callable[[str, int, int | None], float]) -> bytes:
     """grid.csv: every point of the study's cells."""
     rows = {}
     for cell in cells:
         for point in _points(cell):
             costs = {"mpi": cell.mpi["name"], "iterations": cell.iterations, "warmup": cell.warmup}
+            costs["weight"] = weight(cell.collective, cell.processes, point["size_bytes"])
             rows.setdefault(_key(point), {**point, **costs})
     return to_csv(GRID_COLUMNS, list(rows.values()))
 

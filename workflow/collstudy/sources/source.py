@@ -105,6 +105,10 @@ class Source(ABC):
 
     # Its work
 
+    def policy_of(self, work: Work) -> Policy:
+        """The number of launches of a piece of work."""
+        return self.policy
+
     @abstractmethod
     def work(self) -> list[Work]:
         """All work known so far. Raises StudyError if some of it cannot run."""

@@ -39,10 +39,15 @@ class SweptSource(Source):
         version = self.context.versions.mpi.get("openmpi", {}).get("version", "")
         return [f"study {self.study.name}: Open MPI {version} has no component {', '.join(self.lacking)}: left out"]
 
+    @property
+    def gridded(self) -> Study:
+        """The study with its sweeps."""
+        return self.study
+
     @functools.cached_property
     def grid(self) -> list[Cell]:
         """All cells of the sweeps. Raises StudyError for a cell that cannot run, for example if its ranks do not fit."""
-        cells = expand(self.study, self.context.catalogue, self.context.versions)
+        cells = expand(self.gridded, self.context.catalogue, self.context.versions)
         shapes = {(cell.mapping, cell.cycle, cell.nodes, cell.processes, cell.per_node): cell for cell in cells}
         for cell in shapes.values():
             cell.place(self.study.machine)
@@ -75,15 +80,15 @@ class SweptSource(Source):
     def describe(self) -> dict[str, Any]:
         """The grid and its settings."""
         return {
-            "collectives": _collectives(self.study, self.context.catalogue),
-            "decisions": _decisions(self.study, self.context.catalogue),
+            "collectives": _collectives(self.gridded, self.context.catalogue),
+            "decisions": _decisions(self.gridded, self.context.catalogue),
             "how": self._how(self.grid),
             **({"lacking": list(self.lacking)} if self.lacking else {}),
             "cells": hashlib.sha256(canonical([cell.digest for cell in self.grid])).hexdigest(),
         }
 
     def _how(self, cells: list[Cell]) -> dict[str, Any]:
-        first, policy, sweeps = cells[0], self.policy, self.study.sweeps
+        first, policy, sweeps = cells[0], self.policy, self.gridded.sweeps
         simulated = first.deterministic
         return {
             "suite": first.suite["name"],

@@ -23,6 +23,9 @@ from collstudy.tuning.rules import Placement, Rule, selected
 #: Verified process counts of a placement: number of deciding ones, and of ones between them, spread over the range.
 ON_GRID, OFF_GRID = 4, 3
 
+#: Columns of tables/tuning-withdrawn.csv.
+WITHDRAWN_COLUMNS = ["collective", "mapping", "nodes", "processes", "size_bytes", "rule", "speedup"]
+
 
 @dataclass(frozen=True)
 class Pair:
@@ -51,16 +54,26 @@ class Verified:
 
     def speedup(self) -> tuple[float, float, float]:
         """Default over tuned with its interval, from the pairs of launches that were interleaved."""
-        ratios = [d / t for d, t in zip(self.default, self.tuned, strict=False)]
-        low, high = median_interval(ratios) or (ratios[0], ratios[0])
-        return median(ratios), low, high
+        return ratio_of_pairs(self.default, self.tuned)
 
     def verdict(self, tie_pct: float) -> str:
         """Faster, slower, or tie: the interval holds 1, or the difference is below half the tie width."""
-        middle, low, high = self.speedup()
-        if abs(middle - 1) <= tie_pct / 200 or low <= 1 <= high:
-            return "tie"
-        return "faster" if middle > 1 else "slower"
+        return verdict_of(self.speedup(), tie_pct)
+
+
+def ratio_of_pairs(first: list[float], second: list[float]) -> tuple[float, float, float]:
+    """First over second, of pairs that were launched in turn: the median with its distribution-free interval."""
+    ratios = [a / b for a, b in zip(first, second, strict=False)]
+    low, high = median_interval(ratios) or (ratios[0], ratios[0])
+    return median(ratios), low, high
+
+
+def verdict_of(speedup: tuple[float, float, float], tie_pct: float) -> str:
+    """The verdict on a speed-up with its interval."""
+    middle, low, high = speedup
+    if abs(middle - 1) <= tie_pct / 200 or low <= 1 <= high:
+        return "tie"
+    return "faster" if middle > 1 else "slower"
 
 
 def spread(values: list[int], most: int) -> list[int]:
@@ -138,26 +151,16 @@ class VerifyingSource(SweptSource):
                 ]
                 if not like:
                     continue
-                texts = self._texts(placement)
+                texts = (
+                    {"library": self._library_text(placement)}
+                    if self.document["simulated"]
+                    else texts_of(self.document, placement, self.folder / "tuning")
+                )
                 for count, counted in verified_counts(sorted({cell.processes for cell in like})):
                     for sizes, sized in size_ranges(like[0].sizes):
                         cell = replace(like[0], processes=count, per_node=None, sizes=sizes)
                         pairs.append(Pair(placement, collective, count, counted and sized, *arms(cell, texts, 1)))
         return pairs
-
-    def _texts(self, placement: Placement) -> dict[str, str]:
-        folder = self.folder / "tuning"
-        # Comments contain a date and expected gains, which must not change the identity of the rules.
-        own = emission.rules_path(folder, self.mpi, placement)
-        if self.document["simulated"]:
-            return {"library": self._library_text(placement)}
-        texts = {"own": _bare(own)}
-        if self.mpi == "mpich":
-            trees = [json.loads(path.read_text(encoding="utf-8")) for path in (own, mpich.device_file(own))]
-            texts["own"] = json.dumps(trees)
-        elif rules.han_default(self.document, placement) == "han":
-            texts["han"] = _bare(emission.han_path(folder, placement))
-        return texts
 
     def _library_text(self, placement: Placement) -> str:
         counts = {
@@ -184,6 +187,20 @@ class VerifyingSource(SweptSource):
             values = [[launch["samples"][index]["latency_us"] for launch in record.launches] for record in records]
             rule = selected(pair.placement.tables[pair.collective], pair.processes, size or 0)
             yield Verified(pair.placement, pair.collective, pair.processes, size, pair.on_grid, rule, *values)
+
+
+def texts_of(document: dict[str, Any], placement: Placement, folder: Path) -> dict[str, str]:
+    """The contents of the tuning files of a placement in *folder*: those of the study's own library, and of coll/han."""
+    mpi = document["how"]["mpi"]
+    own = emission.rules_path(folder, mpi, placement)
+    if mpi == "mpich":
+        trees = [json.loads(path.read_text(encoding="utf-8")) for path in (own, mpich.device_file(own))]
+        return {"own": json.dumps(trees)}
+    # Comments contain a date and expected gains, which must not change the identity of the rules.
+    texts = {"own": _bare(own)}
+    if rules.han_default(document, placement) == "han":
+        texts["han"] = _bare(emission.han_path(folder, placement))
+    return texts
 
 
 def _bare(path: Path) -> str:

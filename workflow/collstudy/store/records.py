@@ -22,7 +22,7 @@ from collstudy.base.files import locked, write_atomically
 from collstudy.base.statistics import interval_width_pct
 from collstudy.study.cells import Cell
 from collstudy.study.config import Policy
-from collstudy.study.traces import Replay
+from collstudy.study.traces import Replay, Run
 from collstudy.study.work import Work, canonical
 
 
@@ -140,7 +140,7 @@ def _files_of(folder: Path) -> dict[str, dict[str, Any]]:
     }
 
 
-def check_record(record: Record, cell: Cell) -> None:
+def check_record(record: Record, cell: Cell | Run) -> None:
     """Raise ValueError, with the problem, for launches that cannot be measurements of *cell*."""
     numbers = [launch["launch"] for launch in record.launches]
     if numbers != list(range(1, len(numbers) + 1)):
@@ -240,7 +240,7 @@ class Store:
             if work.in_folder:
                 sealed = self._check_folder(path, document)
                 return self._record_of(work, document), sealed
-            assert isinstance(work, Cell)
+            assert isinstance(work, Cell | Run)
             record = Record(tuple(document["launches"]), document["proof"], document["failure"])
             # Files of earlier versions have no digest; they get one when they are written again.
             sealed = "content" in document
@@ -368,7 +368,7 @@ class Store:
             return None
         return aside
 
-    def write(self, cell: Cell, record: Record, stop: str | None) -> None:
+    def write(self, cell: Cell | Run, record: Record, stop: str | None) -> None:
         """Store a record; the caller holds the cell's lock. Raises ValueError for a record that could not be read back."""
         check_record(record, cell)
         document = {

@@ -244,6 +244,7 @@ def check_chapter(raw: dict[str, Any], sweeps: Sequence[Sweep], arms: int, where
             any(name in POINT_TO_POINT for name in named),
         ),
         "mapping": ("sweeps of a collective with two mappings", collective and len(mappings) > 1),
+        "program": ("a program", "program" in raw),
         "pipelining": ("sweeps with a pipelined algorithm", pipelined),
         "svd": ("sweeps of svd", "svd" in named),
         "topology": ("sweeps of a collective", collective and bool(sweeps)),

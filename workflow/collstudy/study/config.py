@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
+import re
+import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,11 @@ from collstudy.study.document import Place, read_document, read_yaml, shown
 from collstudy.study.machines import Machine, read_machine
 from collstudy.study.names import APPLICATIONS, POINT_TO_POINT, check_name
 from collstudy.study.sweeps import Sweep, component_of, read_sweep, swept
+
+#: Pairs of runs that are compared: with six the interval that holds all of them covers the median with 97 %.
+RUNS = 6
+#: Time limit of one run of a program (s).
+PROGRAM_LIMIT_S = 3600.0
 
 
 @dataclass(frozen=True)
@@ -47,7 +55,8 @@ class Sampling:
 class Application:
     """A program to be traced: `mpirun -n ranks command`, in a folder of its own after `prepare` (a shell command).
 
-    An `optional` one is left out if its program is not installed.
+    An `optional` one is left out if its program is not installed. With a `folder` the command has a launcher of its own
+    (`mpirun -n ...`) and runs there; `limit_s` (s) is then its time limit instead of the machine's.
     """
 
     name: str
@@ -57,6 +66,8 @@ class Application:
     prepare: str = ""
     description: str = ""
     optional: bool = False
+    folder: str = ""
+    limit_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -85,6 +96,17 @@ class Sampled(Swept):
     """Source of numbers: the points selected by rounds."""
 
     sampling: Sampling
+
+
+@dataclass(frozen=True)
+class Tuned(Sampled):
+    """Source of numbers: a program, traced, and the cells that it uses, sampled. Its sweeps are known from its trace.
+
+    *runs* is the number of pairs of runs that are compared.
+    """
+
+    program: Application
+    runs: int
 
 
 @dataclass(frozen=True)
@@ -123,7 +145,7 @@ class Study:
     title: str
     question: str
     machine: Machine
-    source: Swept | Sampled | Imported | Traced | Gathered
+    source: Swept | Sampled | Tuned | Imported | Traced | Gathered
     analysis: dict[str, Any]
     chapter: str = ""
     companions: tuple[str, ...] = ()
@@ -182,11 +204,11 @@ class Configuration:
             raise StudyError(f"no study {name!r}: {shown(path)} does not exist" + allowed(self.study_names()))
         raw, where = read_document(path, "study")
         machine = self.machine(raw["machine"])
-        kinds = [key for key in ("sweeps", "import", "applications", "gather") if key in raw]
+        kinds = [key for key in ("sweeps", "import", "applications", "gather", "program") if key in raw]
         if (machine.kind == "imported") != bool({"import", "gather"} & set(raw)) or len(kinds) != 1:
             raise StudyError(
-                f"{where}: a study has either sweeps or applications (on a machine to run on) or import or gather (machine of kind "
-                "imported); "
+                f"{where}: a study has either sweeps or applications or a program (on a machine to run on) or import or gather "
+                "(machine of kind imported); "
                 f"machine {machine.name} is of kind {machine.kind}"
             )
         sweeps = tuple(
@@ -196,7 +218,7 @@ class Configuration:
         analysis = raw.get("analysis", {})
         policy = _policy(raw.get("launches", {}), where / "launches")
         study = Study(
-            name, raw["title"], raw["question"], machine, self._source(raw, machine, policy, sweeps, where), analysis,
+            name, raw["title"], raw["question"], machine, self._source(name, raw, machine, policy, sweeps, where), analysis,
             raw.get("chapter") or _chapter(raw, sweeps), self._companions(name, raw, where),
         )  # fmt: skip
         checks.check_analysis(analysis, self.catalogue.algorithms, where / "analysis")
@@ -244,8 +266,8 @@ class Configuration:
         return tuple(companions)
 
     def _source(
-        self, raw: dict[str, Any], machine: Machine, policy: Policy, sweeps: tuple[Sweep, ...], where: Place
-    ) -> Swept | Sampled | Imported | Traced | Gathered:
+        self, name: str, raw: dict[str, Any], machine: Machine, policy: Policy, sweeps: tuple[Sweep, ...], where: Place
+    ) -> Swept | Sampled | Tuned | Imported | Traced | Gathered:
         """What the study gets its numbers from."""
         applications, replay = self._applications(raw, machine, where)
         sampling = _sampling(raw, sweeps, where)
@@ -255,6 +277,8 @@ class Configuration:
             return Gathered(tuple(raw["gather"]))
         if applications:
             return Traced(applications, replay)
+        if "program" in raw:
+            return _tuned(raw, name, machine, policy, sampling or Sampling(), where)
         return Sampled(sweeps, policy, sampling) if sampling else Swept(sweeps, policy)
 
     def _applications(
@@ -335,6 +359,8 @@ def _chapter(raw: dict[str, Any], sweeps: tuple[Sweep, ...]) -> str:
     """The default chapter of a study; empty for that of collectives."""
     if "applications" in raw:
         return "congestion"
+    if "program" in raw:
+        return "program"
     if any(sweep.collective in APPLICATIONS for sweep in sweeps):
         return "svd"
     return "ladder" if sweeps and all(sweep.collective in POINT_TO_POINT for sweep in sweeps) else ""
@@ -361,7 +387,7 @@ def _sampling(raw: dict[str, Any], sweeps: tuple[Sweep, ...], where: Place) -> S
         raise StudyError(
             f"{where / 'sampling'}: sampling selects points that could change a decision and therefore needs analysis: {{tuning: {{}}}}"
         )
-    if not sweeps:
+    if not sweeps and "program" not in raw:
         raise StudyError(f"{where / 'sampling'}: sampling needs sweeps from which to select points")
     for index, sweep in enumerate(sweeps):
         if sweep.collective in (*POINT_TO_POINT, *APPLICATIONS):
@@ -371,3 +397,47 @@ def _sampling(raw: dict[str, Any], sweeps: tuple[Sweep, ...], where: Place) -> S
         if sweep.mpis != sweeps[0].mpis or len(sweep.mpis) > 1:
             raise StudyError(f"{where / 'sweeps' / index / 'mpi'}: sampling decides for one MPI library")
     return Sampling(**raw["sampling"])
+
+
+def _tuned(raw: dict[str, Any], name: str, machine: Machine, policy: Policy, sampling: Sampling, where: Place) -> Tuned:
+    """The program of a study, with the number of its ranks as its command says."""
+    entry = raw["program"]
+    if machine.kind not in ("local", "slurm"):
+        raise StudyError(
+            f"{where / 'machine'}: a program runs on a machine of kind local or slurm, {machine.name} is {machine.kind}"
+        )
+    if "tuning" not in raw.get("analysis", {}):
+        raise StudyError(
+            f"{where / 'program'}: the collectives of a program are tuned: this needs analysis: {{tuning: {{}}}}"
+        )
+    words = shlex.split(entry["command"])
+    if ":" in words:
+        raise StudyError(f"{where / 'program' / 'command'}: several programs in one launch (:) cannot be followed")
+    ranks = ranks_in(words)
+    if ranks is None:
+        raise StudyError(f"{where / 'program' / 'command'}: it does not say how many ranks: -n N after the launcher")
+    if ranks < 2:
+        raise StudyError(f"{where / 'program' / 'command'}: one rank has nobody to communicate with")
+    cores = machine.nodes * machine.cores_per_node
+    if ranks > cores:
+        raise StudyError(
+            f"{where / 'program' / 'command'}: {ranks} ranks are more than the {cores} cores of machine {machine.name}: "
+            "times of ranks that share a core are not those of the collectives"
+        )
+    application = Application(
+        name,
+        name.removeprefix("tune-"),
+        entry["command"],
+        ranks,
+        folder=entry["folder"],
+        limit_s=entry.get("limit_s", PROGRAM_LIMIT_S),
+    )
+    return Tuned((), policy, sampling, application, entry.get("runs", RUNS))
+
+
+def ranks_in(words: list[str]) -> int | None:
+    """The number of ranks in the options of a launcher's command; None if it does not say."""
+    for option, value in itertools.pairwise(words):
+        if option in ("-n", "-np", "--np", "--ntasks") and value.isdecimal():
+            return int(value)
+    return next((int(word.partition("=")[2]) for word in words if re.fullmatch(r"--(ntasks|np)=\d+", word)), None)

@@ -33,8 +33,8 @@ MPIS = {
 
 #: Folders and files of `results/` that are not a study's.
 RESERVED = (
-    "applications", "blocks", "calibration", "cells", "complete.txt", "measured.txt", "replays", "report", "report-build", "sources",
-    "spack.lock", "traces",
+    "applications", "blocks", "calibration", "cells", "complete.txt", "measured.txt", "replays", "report", "report-build", "runs",
+    "sources", "spack.lock", "traces",
 )  # fmt: skip
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 

@@ -1,4 +1,4 @@
-"""Traces of applications and replays of these in the simulator, as work: each is a folder in the store."""
+"""Traces of applications, replays of these in the simulator, and runs of a program, as work."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from collstudy.study.config import Application
 from collstudy.study.machines import Level, Machine
 from collstudy.study.work import Work
 
-#: Raise it when the meaning of a trace's or a replay's identity changes: stored ones are then no longer used.
-TRACE_IDENTITY, REPLAY_IDENTITY = 1, 1
+#: Raise it when the meaning of a trace's, a replay's or a run's identity changes: stored ones are then no longer used.
+TRACE_IDENTITY, REPLAY_IDENTITY, RUN_IDENTITY = 1, 1, 1
 
 
 def machine_from(raw: dict[str, Any]) -> Machine:
@@ -77,7 +77,7 @@ class Trace(_Kept):
     @property
     def nodes(self) -> int:
         """The smallest sufficient number of nodes."""
-        return min(self.machine.nodes, math.ceil(self.processes / self.machine.cores_per_node))
+        return nodes_of(self)
 
     def document(self) -> dict[str, Any]:
         """All of it."""
@@ -131,6 +131,77 @@ class Replay(_Kept):
         """All of it, the trace's included."""
         own = {field.name: _plain(getattr(self, field.name)) for field in fields(self) if field.name != "trace"}
         return {"replay": own | self.trace.document()}
+
+
+@dataclass(frozen=True)
+class Run(Work):
+    """One way to run a program, stored as one file: each launch is a run. Ways to be compared are launched in turn.
+
+    *variant* is its name; with *traced* the trace library is preloaded, with *ran* it notes what ran as well, which takes time;
+    *environment* has the variables that are set; *decides* is its identity.
+    """
+
+    application: Application
+    machine: Machine
+    variant: str
+    traced: bool
+    ran: bool
+    environment: dict[str, str]
+    decides: dict[str, Any]
+
+    def identity(self) -> dict[str, Any]:
+        """Everything that determines the result."""
+        return self.decides
+
+    @property
+    def path_text(self) -> str:
+        """Its file."""
+        readable = f"{self.application.name}_{self.machine.name}_p{self.processes}_{self.variant}"
+        return f"runs/{readable}-{self.digest[:16]}.json"
+
+    @property
+    def label(self) -> str:
+        """One line for messages."""
+        return f"{self.application.name} {self.variant} on {self.machine.name}"
+
+    @property
+    def row_sizes(self) -> list[None]:
+        """A run has one time, without a message size."""
+        return [None]
+
+    @property
+    def point(self) -> tuple[Any, ...]:
+        """All ways to run the program."""
+        return ("run", self.application.name)
+
+    @property
+    def mpi(self) -> dict[str, str]:
+        """The MPI library that runs it."""
+        return self.decides["mpi"]
+
+    @property
+    def processes(self) -> int:
+        """Its ranks."""
+        return self.application.ranks
+
+    @property
+    def nodes(self) -> int:
+        """The smallest sufficient number of nodes."""
+        return nodes_of(self)
+
+    def document(self) -> dict[str, Any]:
+        """All of it."""
+        return {"run": {field.name: _plain(getattr(self, field.name)) for field in fields(self)}}
+
+
+def nodes_of(work: Trace | Run) -> int:
+    """The smallest number of nodes that has a core for each rank."""
+    return min(work.machine.nodes, math.ceil(work.processes / work.machine.cores_per_node))
+
+
+def run_from(raw: dict[str, Any]) -> Run:
+    """A run from a block's file."""
+    return Run(**{**raw, "application": Application(**raw["application"]), "machine": machine_from(raw["machine"])})
 
 
 def _plain(value: Any) -> Any:

@@ -159,6 +159,13 @@ def placements(decisions: Iterable[Decision], withdrawn: set[tuple] = frozenset(
     return found
 
 
+def changes(placement: Placement) -> bool:
+    """Whether a placement has any rule other than the default."""
+    return any(
+        rule.algorithm != "default" for table in placement.tables.values() for rules in table.values() for rule in rules
+    )
+
+
 def _merge_sizes(rows: list[Decision], withdrawn: set[tuple]) -> tuple[Rule, ...]:
     """Rules of one process count, from size 0 on, ascending; the default again from twice the largest measured size."""
     rules: list[Rule] = []

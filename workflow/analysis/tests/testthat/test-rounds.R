@@ -9,7 +9,7 @@ sampled_study <- function(rows, sampling = list(), simulated = TRUE, iterations 
   study$how <- list(mpi = "smpi-openmpi", launches = list(min = 1, max = 1))
   jsonlite::write_json(study, path, auto_unbox = TRUE)
   dir.create(file.path(folder, "sampling"))
-  grid <- dplyr::mutate(rows, mpi = "smpi-openmpi", iterations = iterations, warmup = 1)
+  grid <- dplyr::mutate(rows, mpi = "smpi-openmpi", iterations = iterations, warmup = 1, weight = 1)
   columns <- c(names(collanalysis:::grid_columns))
   readr::write_csv(grid[columns], file.path(folder, "sampling", "grid.csv"), na = "")
   file.remove(file.path(folder, "measurements.csv"))

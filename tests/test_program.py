@@ -1,0 +1,316 @@
+"""`./study tune`: from a program to a tuning file that makes it faster, or to the sentence that says why there is none."""
+
+from __future__ import annotations
+
+import csv
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+from collstudy.launch.openmpi import library
+from collstudy.launch.toolchain import mpi_environment, versions
+from collstudy.project import trial
+from collstudy.sources.program import sweeps_of
+from conftest import ROOT, Checkout
+
+TESTS = Path(__file__).resolve().parent
+#: A default that is slower than all others: the benchmark and the program see it alike.
+WRONG = {
+    "OMPI_MCA_coll_tuned_use_dynamic_rules": "1",
+    "OMPI_MCA_coll_tuned_bcast_algorithm": "3",
+    "OMPI_MCA_coll_tuned_bcast_algorithm_segmentsize": "512",
+}
+#: Bytes and number of broadcasts, each of which the wrong default sends in 128 parts.
+BYTES, CALLS = "65536", "3000"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the programs tuned and ran."""
+    path = tmp_path_factory.mktemp("of a user")
+    for name in ("tuned", "ran"):
+        command = [library().mpicc, "-o", path / name, TESTS / f"{name}.c", "-lpthread"]
+        subprocess.run(command, check=True, env=mpi_environment())
+    return path
+
+
+@pytest.fixture(scope="module")
+def user(tmp_path_factory: pytest.TempPathFactory) -> Generator[Checkout, None, None]:
+    """A checkout for all tests, so that the second study finds the cells of the first one measured."""
+    path = tmp_path_factory.mktemp("tuning") / "checkout"
+    path.mkdir()
+    yield Checkout(path)
+
+
+def tune(
+    user: Checkout, name: str, folder: Path, *words: str, options: tuple[str, ...] = ()
+) -> subprocess.CompletedProcess[str]:
+    """`./study tune` as a user calls it, from the program's folder."""
+    command = [user.folder / "study", "tune", "--name", name, "--runs", "5", "--budget", "1", *options, "--"]
+    return subprocess.run(
+        [*command, library().mpirun, "-n", "2", *words], cwd=folder, capture_output=True, text=True, timeout=900, check=False,
+        stdin=subprocess.DEVNULL, env={**mpi_environment(), **WRONG},
+    )  # fmt: skip
+
+
+def write(
+    user: Checkout, folder: Path, *words: str | Path, text: str | None = None
+) -> subprocess.CompletedProcess[str]:
+    """The part of it that writes the study."""
+    feed = {"input": text} if text else {"stdin": subprocess.DEVNULL}
+    return subprocess.run(
+        [sys.executable, "-m", "collstudy", "tune", "--folder", folder, *words], cwd=user.folder, capture_output=True,
+        text=True, timeout=120, check=False, env={**mpi_environment(), "PYTHONPATH": str(user.folder / "workflow")}, **feed,
+    )  # fmt: skip
+
+
+def table(user: Checkout, name: str, file: str) -> list[dict[str, str]]:
+    with open(user.folder / "results" / f"tune-{name}" / file, newline="", encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+def tuning_files(user: Checkout, name: str) -> list[str]:
+    tuning = user.folder / "results" / f"tune-{name}" / "tuning"
+    return [path.name for kind in ("openmpi-*", "intel-*", "mpich-*", "coll-*") for path in tuning.glob(kind)]
+
+
+@pytest.fixture(scope="module")
+def gained(user: Checkout, folder: Path) -> str:
+    """What `./study tune` prints for a program whose default is wrong."""
+    done = tune(user, "gained", folder, "./tuned", "plain", BYTES, CALLS)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.long
+def test_a_program_with_a_wrong_default_gets_a_file(user: Checkout, folder: Path, gained: str) -> None:
+    said, line = gained.strip().splitlines()[-2:]
+    assert said.startswith("With the tuning file the program is ") and "over 5 pairs of runs" in said
+    assert "openmpi-core-n1.rules" in tuning_files(user, "gained")
+    judged = {row["part"]: row for row in table(user, "gained", "tables/tuning-judged.csv")}
+    assert set(judged) == {"whole", "collectives"} and {row["verdict"] for row in judged.values()} == {"faster"}
+    assert all(1 < float(row["low"]) <= float(row["speedup"]) <= float(row["high"]) for row in judged.values())
+    assert len(table(user, "gained", "tables/tuning-pairs.csv")) == 10
+    # What the file changed is seen in the program itself.
+    ran = {row["file"]: row for row in table(user, "gained", "tables/tuning-ran.csv")}
+    assert ran["default"]["algorithm"].startswith("pipeline[segment 512") and ran["tuned"]["known_by"] == "call"
+    assert ran["tuned"]["algorithm"] != ran["default"]["algorithm"]
+    # The line is complete: pasted into a script, it makes the same algorithm run.
+    target = folder / "ran.csv"
+    command = [sys.executable, "-m", "collstudy", "what-ran", "--folder", folder, "--csv", target, "--"]
+    command += [library().mpirun, "-n", "2", "./tuned", "plain", BYTES, "3"]
+    environment = {**mpi_environment(), **WRONG, "PYTHONPATH": str(user.folder / "workflow")}
+    script = f"{line}\n{shlex.join(map(str, command))}\n"
+    subprocess.run(["bash", "-c", script], check=True, env=environment, cwd=user.folder, stdin=subprocess.DEVNULL)
+    with open(target, newline="", encoding="utf-8") as stream:
+        (row,) = csv.DictReader(stream)
+    assert (row["component"], row["algorithm"]) == (ran["tuned"]["component"], ran["tuned"]["algorithm"])
+
+
+@pytest.mark.long
+def test_the_report_has_the_four_pictures(user: Checkout, gained: str) -> None:
+    results = user.folder / "results" / "tune-gained"
+    drawn = [results / "figures" / f"{name}.svg" for name in ("account-cells", "cells-measured", "decided-gain")]
+    assert all(path.stat().st_size > 0 for path in [*drawn, results / "tuning" / "pairs.svg"])
+    (page,) = [path for path in (user.folder / "results" / "report").glob("*.html") if "tune-gained" in path.name]
+    text = " ".join(page.read_text(encoding="utf-8").split())
+    assert "Tracing changes the run time by" in text and "Runs of the program in pairs" in text
+
+
+@pytest.mark.long
+def test_only_the_cells_of_the_program_are_measured(user: Checkout, gained: str) -> None:
+    points = table(user, "gained", "sampling/grid.csv")
+    assert {(row["collective"], row["processes"], row["size_bytes"]) for row in points} == {
+        ("bcast", "2", "65536"), ("bcast", "2", "131072"),
+    }  # fmt: skip
+    assert sum(float(row["weight"]) for row in points if row["algorithm"] == "default") <= 100
+
+
+@pytest.mark.long
+def test_the_command_says_the_same_as_the_study(user: Checkout, folder: Path, gained: str) -> None:
+    study = user.folder / "config" / "studies" / "tune-gained.yaml"
+    assert f'folder: "{folder}"' in study.read_text() and "runs: 5" in study.read_text()
+    done = user.snakemake("--config", "studies=tune-gained", "--dry-run", environment={**mpi_environment(), **WRONG})
+    assert "Nothing to be done" in done.stdout + done.stderr, done.stdout + done.stderr
+    done = tune(user, "gained", folder, "./tuned", "plain", BYTES, "1")
+    assert done.returncode == 2 and "tune-gained.yaml is there already and says something else" in done.stderr
+
+
+@pytest.mark.long
+def test_a_file_that_does_not_make_the_program_faster_is_not_kept(user: Checkout, folder: Path, gained: str) -> None:
+    before = len(list((user.folder / "results" / "cells").rglob("*.json")))
+    done = tune(user, "slower", folder, "./tuned", "slower", BYTES, CALLS)
+    assert done.returncode == 0, done.stdout + done.stderr
+    # The cells are those of the other program.
+    assert len(list((user.folder / "results" / "cells").rglob("*.json"))) == before
+    last = done.stdout.strip().splitlines()[-1]
+    assert last.startswith(
+        "No tuning file: the program is not clearly faster with it. With the tuning file the program is 0."
+    )
+    assert tuning_files(user, "slower") == []
+    (row,) = [row for row in table(user, "slower", "tables/tuning-judged.csv") if row["part"] == "whole"]
+    assert row["verdict"] == "slower"
+    # Collectives are faster with it, and what is withdrawn is listed.
+    assert table(user, "slower", "tables/tuning-withdrawn.csv")
+    readme = user.folder / "results" / "tune-slower" / "tuning" / "README.md"
+    assert "# No tuning file" in readme.read_text()
+
+
+def test_a_program_that_hardly_communicates_gets_that_answer(user: Checkout, folder: Path) -> None:
+    done = tune(user, "quiet", folder, "./tuned", "quiet", "8", "3")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (
+        done.stdout.strip()
+        .splitlines()[-1]
+        .startswith("No tuning file: the program hardly communicates by collectives")
+    )
+    assert not list((user.folder / "results" / "tune-quiet" / "sampling").glob("round-*"))
+    assert tuning_files(user, "quiet") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "options", "reason"),
+    [
+        ("dies", ["./ran", "die"], (), "crash: mpirun ended with"),
+        ("hangs", ["./ran", "hang"], ("--limit", "4"), "time limit: not finished after 4 s"),
+        (
+            "spawns",
+            ["./ran", "spawn"],
+            (),
+            "the program starts further ranks (MPI_Comm_spawn), which cannot be followed",
+        ),
+        ("silent", ["./ran", "silent"], (), "the program does not use MPI, or another MPI library than the launcher's"),
+        ("threads", ["./tuned", "threads", "8", "3"], (), ""),
+    ],
+)
+def test_programs_that_cannot_be_followed_are_one_sentence(
+    user: Checkout, folder: Path, name: str, words: list[str], options: tuple[str, ...], reason: str
+) -> None:
+    done = write(user, folder, "--name", name, "--runs", "5", *options, "--", library().mpirun, "-n", "2", *words)
+    assert done.returncode == 0, done.stderr
+    done = user.snakemake(
+        "--config", f"studies=tune-{name}", "--", f"results/tune-{name}/measurements.csv", environment=mpi_environment()
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = {row["algorithm"]: row for row in table(user, name, "cells.csv")}
+    assert set(rows) == {"trace", "plain", "traced"}
+    assert rows["trace"]["status"] == ("failed" if reason else "measured") and reason in rows["trace"]["reason"]
+    assert "\n" not in rows["trace"]["reason"]
+
+
+PYTHON = """
+import time
+from mpi4py import MPI
+
+MPI.COMM_WORLD.Bcast(bytearray(1000), root=0)
+time.sleep(1)
+"""
+
+
+def test_a_program_in_python(user: Checkout, folder: Path) -> None:
+    uv = ROOT / ".study" / "uv" / "bin" / "uv"
+    command = [uv, "pip", "install", "--quiet", "--no-deps", "--require-hashes", "--python", sys.executable]
+    command += ["--target", folder / "lib", "-r", ROOT / "envs" / "mpi4py.lock"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        pytest.skip(f"no mpi4py from the package index: {done.stderr[-300:]}")
+    (folder / "program.py").write_text(PYTHON)
+    words = [library().mpirun, "-n", "2", "-x", f"PYTHONPATH={folder / 'lib'}", sys.executable, "program.py"]
+    done = write(user, folder, "--runs", "5", "--", *words)
+    assert done.returncode == 0 and done.stdout == "tune-program\n", done.stderr
+    target = "results/tune-program/measurements.csv"
+    done = user.snakemake("--config", "studies=tune-program", "--", target, environment=mpi_environment())
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {row["status"] for row in table(user, "program", "cells.csv")} == {"measured"}
+    # It hardly communicates.
+    assert table(user, "program", "sampling/grid.csv") == []
+
+
+@pytest.mark.parametrize(
+    ("words", "text", "message"),
+    [
+        (["MPIRUN", "-n", "1", "./tuned"], None, "one rank has nobody to communicate with"),
+        (["MPIRUN", "./tuned"], None, "it does not say how many ranks: -n N after the launcher"),
+        (["MPIRUN", "-n", "1", "./tuned", ":", "-n", "1", "./ran"], None, "several programs in one launch (:)"),
+        (["MPIRUN", "-n", "4000", "./tuned"], None, "4000 ranks are more than the "),
+        (["./tuned", "-n", "2"], None, "starts no MPI ranks"),
+        (["MPIRUN", "-n", "2", "no-such-program"], None, "none of these words is a program"),
+        (["MPIRUN", "-n", "2", "./tuned"], "input\n", "standard input: programs run without it"),
+        (["--runs", "2", "--", "MPIRUN", "-n", "2", "./tuned"], None, "program.runs"),
+    ],
+)
+def test_what_cannot_be_tuned_is_refused_before_anything_runs(
+    user: Checkout, folder: Path, words: list[str], text: str | None, message: str
+) -> None:
+    before = sorted((user.folder / "config" / "studies").iterdir())
+    words = [str(library().mpirun) if word == "MPIRUN" else word for word in words]
+    done = write(user, folder, "--name", "refused", *(words if "--" in words else ["--", *words]), text=text)
+    assert done.returncode == 2 and message in done.stderr and done.stderr.count("\n") == 1, done.stderr
+    assert sorted((user.folder / "config" / "studies").iterdir()) == before
+
+
+def test_a_tuning_file_in_the_environment_is_refused_and_the_study_stays(
+    user: Checkout, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["--name", "filed", "--", library().mpirun, "-n", "2", "./tuned"]
+    assert write(user, folder, *words).returncode == 0
+    monkeypatch.setenv("OMPI_MCA_coll_tuned_dynamic_rules_filename", "/some/file.rules")
+    done = write(user, folder, *words)
+    assert done.returncode == 2 and "the program would run with a tuning file already; unset it" in done.stderr
+    assert (user.folder / "config" / "studies" / "tune-filed.yaml").exists()
+
+
+def test_a_default_that_the_environment_selects_is_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = versions().mpi["openmpi"]
+    monkeypatch.setenv("OMPI_MCA_coll_tuned_bcast_algorithm", "3")
+    monkeypatch.setenv("OMPI_MCA_btl", "self,sm")
+    assert versions().mpi["openmpi"] == {**plain, "OMPI_MCA_coll_tuned_bcast_algorithm": "3"}
+
+
+def test_a_study_for_slurm_runs_in_jobs(user: Checkout, folder: Path) -> None:
+    done = write(
+        user, folder, "--name", "jobs", "--machine", "csews-slurm", "--", library().mpirun, "-n", "2", "./tuned"
+    )
+    assert done.returncode == 0 and done.stdout == "tune-jobs -- --profile slurm\n", done.stderr
+
+
+def test_another_version_than_the_benchmarks_is_refused(user: Checkout, folder: Path) -> None:
+    other = shutil.which("mpirun", path="/usr/bin")
+    if not other or Path(other).samefile(library().mpirun):
+        pytest.skip("no other Open MPI than that of set-up")
+    done = write(user, folder, "--name", "other", "--", other, "-n", "2", "./tuned")
+    assert done.returncode == 2 and f"but the benchmark here is for {library().version}" in done.stderr
+
+
+def test_the_cells_of_an_account_are_its_sizes_and_ranks() -> None:
+    rows = [("4", "8"), ("4", "16"), ("4", "65536"), ("2", "65536")]
+    entries = sweeps_of(
+        "bcast", ["default", "chain", "two_proc"], [{"ranks": ranks, "size_bytes": size} for ranks, size in rows]
+    )
+    found = [(entry["processes"], entry["algorithms"], entry["sizes"]) for entry in entries]
+    chain = {"name": "chain", "segment_bytes": 8192}
+    assert found == [
+        ([2], ["default", "chain", "two_proc"], {"from": 65536, "to": 131072}),
+        ([4], ["default", "chain"], {"from": 8, "to": 32}),
+        ([4], ["default", "chain"], {"from": 65536, "to": 131072}),
+        ([4], [chain], {"from": 65536, "to": 131072}),
+        ([4], [{**chain, "segment_bytes": 65536}], {"from": 131072, "to": 131072}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("tuned", "verdict"),
+    [
+        ([1.0, 1.1, 0.9, 1.0, 1.2], "faster"),
+        ([2.0, 1.1, 2.2, 1.0, 1.2], "tie"),
+        ([3.0] * 5, "slower"),
+        ([1.999] * 5, "tie"),
+    ],
+)
+def test_clearly_faster_means_that_the_interval_is_above_one(tuned: list[float], verdict: str) -> None:
+    row = trial.judge("whole", ([2.0] * 5, tuned), 2.0)
+    assert row["verdict"] == verdict and row["pairs"] == 5 and row["confidence_pct"] == pytest.approx(93.75)

@@ -1,0 +1,163 @@
+# A program whose collectives are tuned: its account, the cells of it that were measured, and what was decided for them.
+# What its runs with the tuning file came to is said in verified.R, after they are made.
+
+#' The cells of a program with what was measured and decided
+#'
+#' @param results List from [read_results()].
+#' @return Tibble, a row per cell of [decide_sampled()] that the program uses, most to gain first: collective,
+#'   processes, size_bytes, algorithm (chosen), default_us, expected_us, weight_pct (the most that perfect collectives
+#'   of this size could gain, of the run time), saved_pct (of the run time, that the choice is expected to gain: the
+#'   weight times the share of the latency that it saves).
+#' @noRd
+decided_cells <- function(results) {
+  none <- tibble(
+    collective = character(), processes = numeric(), size_bytes = numeric(), algorithm = character(),
+    default_us = numeric(), expected_us = numeric(), weight_pct = numeric(), saved_pct = numeric()
+  )
+  if (length(results$study$collectives) == 0) return(none)
+  points <- read_sampled(results$study)$points
+  weights <- distinct(points, .data$collective, .data$processes, .data$size_bytes, weight_pct = .data$weight)
+  decide_sampled(results) |>
+    inner_join(weights, by = c("collective", "processes", "size_bytes")) |>
+    mutate(saved_pct = .data$weight_pct * (1 - .data$expected_us / .data$default_us)) |>
+    select(all_of(names(none))) |>
+    bind_rows(none) |>
+    arrange(desc(.data$weight_pct))
+}
+
+tables_program <- function(results) {
+  if (length(results$study$collectives) == 0) return(tables_of_accounts(results))
+  c(
+    tables_of_accounts(results), tables_of_rounds(results),
+    list(listed("decided", "cells", decided_cells(results), paste(
+      "The cells of the program: the algorithm that was chosen, the latency of the default and of the choice, the most",
+      "that perfect collectives of this size could gain, and what the choice is expected to gain, both of the run time."
+    )))
+  )
+}
+
+figures_program <- function(results) {
+  if (length(results$study$collectives) == 0) return(figures_of_accounts(results))
+  c(
+    figures_of_accounts(results),
+    list(
+      figure("cells", "measured", plot_cells(results), paste(
+        "Latency of the algorithms in the cells that the program uses, as far as they were measured (median over",
+        "launches), relative to the default. Circle: the choice."
+      ), height = 2 + 2 * length(results$study$collectives)),
+      figure("decided", "gain", plot_decided(decided_cells(results)), paste(
+        "What the choices are expected to gain, beside the most that perfect collectives could gain; both in percent",
+        "of the run time."
+      ), height = 2 + 0.3 * nrow(decided_cells(results)))
+    )
+  )
+}
+
+label_cell <- function(rows) {
+  paste0(
+    rows$collective, ifelse(is.na(rows$size_bytes), "", paste0(", ", label_bytes(rows$size_bytes))), ", ",
+    rows$processes, " ranks"
+  )
+}
+
+plot_cells <- function(results) {
+  keys <- c("collective", "processes", "size_bytes")
+  rows <- results$medians |>
+    group_by(across(all_of(keys))) |>
+    filter(any(.data$algorithm == "default")) |>
+    mutate(relative = .data$latency_us / .data$latency_us[.data$algorithm == "default"][1]) |>
+    ungroup() |>
+    left_join(select(decided_cells(results), all_of(keys), chosen = "algorithm"), by = keys) |>
+    mutate(
+      panel = paste0(.data$collective, ", ", .data$processes, " ranks"), chosen = .data$algorithm == .data$chosen,
+      algorithm = factor(.data$algorithm, unique(results$study$algorithms$algorithm))
+    )
+  sizes <- sort(unique(rows$size_bytes))
+  rows$size <- factor(rows$size_bytes, sizes, label_bytes(sizes))
+  ggplot(rows, aes(.data$size, .data$relative, colour = .data$algorithm, shape = .data$algorithm)) +
+    geom_hline(yintercept = 1, colour = "grey60", linewidth = 0.4) +
+    geom_point(size = 1.8, position = position_dodge(width = 0.5)) +
+    # All points, most of them invisible: the circles have to be placed as the points are.
+    geom_point(
+      aes(group = .data$algorithm, alpha = as.numeric(.data$chosen %in% TRUE)), size = 4, shape = 1,
+      colour = "black", position = position_dodge(width = 0.5)
+    ) +
+    scale_alpha_identity() +
+    facet_wrap(vars(.data$panel), scales = "free", ncol = 1) +
+    scale_y_log10("Latency, relative to the default") +
+    scale_algorithms_of_all(results, rows$algorithm) +
+    labs(title = "Cells of the program", x = "Message size") + theme_study()
+}
+
+plot_decided <- function(cells) {
+  rows <- cells |>
+    mutate(cell = factor(label_cell(cells), rev(unique(label_cell(cells))))) |>
+    pivot_longer(c("weight_pct", "saved_pct"), names_to = "kind", values_to = "pct") |>
+    mutate(kind = factor(.data$kind, c("weight_pct", "saved_pct"), c("at most", "expected of the choice")))
+  ggplot(rows, aes(.data$pct, .data$cell, fill = .data$kind)) +
+    geom_col(width = 0.7, position = position_dodge(width = 0.7)) +
+    scale_fill_manual(values = c("at most" = "#999999", "expected of the choice" = "#0072B2")) +
+    scale_x_continuous("Share of the run time (%)", expand = expansion(c(0, 0.05))) +
+    scale_y_discrete(NULL) +
+    labs(title = "Expected gain of the decisions") + theme_study()
+}
+
+#' What a program's trace and the decisions for its cells say, in sentences
+#' @noRd
+describe_program <- function(results) {
+  program <- results$study$program
+  if (!is.null(program$failure)) return(paste0(program$label, " could not be traced: ", program$failure, "."))
+  accounts <- describe_accounts(results)
+  cells <- decided_cells(results)
+  changed <- filter(cells, .data$algorithm != "default")
+  if (nrow(cells) == 0) return(accounts)
+  c(accounts, if (nrow(changed) == 0) {
+    "In its cells no algorithm is faster than the default beyond noise."
+  } else {
+    paste0(
+      "In ", nrow(changed), " of its ", nrow(cells), " cells another algorithm than the default was chosen; together ",
+      "they are expected to gain ", format_pct(sum(pmax(0, changed$saved_pct))), " of the run time."
+    )
+  })
+}
+
+describe_overhead <- function(results) {
+  overhead <- results$study$program$overhead
+  if (length(overhead) == 0) return(NULL)
+  pct <- map_chr(overhead, function(ratio) signed_pct(100 * (ratio - 1)))
+  paste0(
+    "Tracing changes the run time by ", pct[["ratio"]], " (median over ", results$study$program$runs,
+    " pairs of runs with and without the trace library; interval ", pct[["low"]], " to ", pct[["high"]], ")."
+  )
+}
+
+#' Runs of a program with and without its tuning file: `tuning/pairs.svg` (and .png), where there are any
+#' @noRd
+draw_pairs <- function(folder) {
+  path <- file.path(folder, "tables", "tuning-pairs.csv")
+  if (!file.exists(path)) return(NULL)
+  rows <- readr::read_csv(path, show_col_types = FALSE, progress = FALSE)
+  if (nrow(rows) == 0) return(NULL)
+  words <- c(whole = "the whole command", collectives = "time in collectives (traced runs)")
+  rows <- rows |>
+    pivot_longer(c("default_s", "tuned_s"), names_to = "file", values_to = "seconds") |>
+    mutate(
+      part = factor(words[.data$part], words),
+      file = factor(.data$file, c("default_s", "tuned_s"), c("without the file", "with it"))
+    )
+  picture <- ggplot(rows, aes(.data$file, .data$seconds, group = .data$pair)) +
+    geom_line(colour = "grey60") +
+    geom_point(aes(colour = .data$file), size = 2, show.legend = FALSE) +
+    facet_wrap(vars(.data$part), scales = "free_y") +
+    scale_colour_manual(values = c("without the file" = "#999999", "with it" = "#0072B2")) +
+    scale_y_continuous("Time (s)", limits = c(0, NA)) +
+    labs(title = "Runs of the program in pairs", x = NULL) + theme_study()
+  figures <- file.path(folder, "tuning", paste0("pairs.", c("svg", "png")))
+  for (figure in figures) ggsave(figure, picture, width = 7, height = 4, dpi = 150)
+  figures
+}
+
+describe_trial <- function(folder) {
+  path <- file.path(folder, "tuning", "result.txt")
+  if (file.exists(path)) readLines(path, n = 1, encoding = "UTF-8")
+}

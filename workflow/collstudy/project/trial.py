@@ -1,0 +1,180 @@
+"""Judge the tuning file of a program by runs of the program itself; a file that does not make it clearly faster is removed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from collstudy.base.files import to_csv, write_atomically
+from collstudy.launch import mpich, ran
+from collstudy.launch.rulesfile import exported, rules_arguments, rules_file
+from collstudy.sources.program import ProgramSource, TrialSource
+from collstudy.sources.verifying import WITHDRAWN_COLUMNS, ratio_of_pairs, texts_of, verdict_of
+from collstudy.tuning import check, emission
+from collstudy.tuning.rules import Placement
+
+if TYPE_CHECKING:
+    from collstudy.project.tuner import Tuner
+
+PAIR_COLUMNS = ["pair", "part", "default_s", "tuned_s", "speedup"]
+JUDGED_COLUMNS = ["part", "speedup", "low", "high", "pairs", "confidence_pct", "verdict"]
+RAN_COLUMNS = ["file", *ran.COLUMNS]
+
+
+def variables(mpi: str, placement: Placement, own: Path, han: Path | None = None) -> dict[str, str]:
+    """The environment variables that make an MPI library use the tuning file *own* of a placement, and *han*, that of coll/han."""
+    if mpi == "mpich":
+        return mpich.environment(own)
+    if mpi == "impi":
+        return exported(own.read_text(encoding="utf-8"))
+    words = rules_arguments(own, han=han)
+    # An algorithm that the user's environment forces takes precedence over the file; 0 forces none.
+    forced = [f"OMPI_MCA_coll_tuned_{collective}_algorithm" for collective in placement.tables]
+    found = {name: "0" for name in forced if name in os.environ}
+    return found | {f"OMPI_MCA_{name}": value for name, value in zip(words[1::3], words[2::3], strict=True)}
+
+
+def of(tuner: Tuner, source: ProgramSource, placement: Placement) -> TrialSource:
+    """The runs that judge the files of a placement."""
+    texts = texts_of(tuner.document, placement, tuner.folder / "tuning")
+    files = {name: rules_file(text) for name, text in texts.items()}
+    environment = (
+        mpich.environment_of_both(files["own"])
+        if tuner.mpi == "mpich"
+        else variables(tuner.mpi, placement, files["own"], files.get("han"))
+    )
+    # The other variables change what runs as well; paths do not.
+    others = {name: value for name, value in environment.items() if "/" not in value}
+    return TrialSource(
+        source.study, source.context, environment, texts | {"variables": json.dumps(others, sort_keys=True)}
+    )
+
+
+def keep(tuner: Tuner, trial: TrialSource | None, placement: Placement | None) -> None:
+    """Write what the runs came to; keep the tuning files if the program is clearly faster with them, otherwise remove them."""
+    folder = tuner.folder / "tuning"
+    judged: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
+    seen: list[dict[str, Any]] = []
+    if trial:
+        for part, times in parts(trial).items():
+            rows += [
+                {"pair": number, "part": part, "default_s": a, "tuned_s": b, "speedup": a / b}
+                for number, (a, b) in enumerate(zip(*times, strict=False), 1)
+            ]
+            judged += [judge(part, times, tuner.tie_pct)] if all(times) else []
+        seen = [{"file": name, **row} for name in ("default", "tuned") for row in trial.ran(name)]
+    reason = why_not(tuner, trial, judged)
+    lines = [reason or sentence(judged)]
+    own = emission.rules_path(folder, tuner.mpi, placement) if placement else None
+    if reason:
+        withdrawn = _withdrawn(placement)
+        for path in _files(folder):
+            path.unlink()
+        write_atomically(folder / "README.md", f"# No tuning file\n\n{reason}\n".encode())
+    else:
+        assert placement and own
+        withdrawn = []
+        han = emission.han_path(folder, placement)
+        used = variables(tuner.mpi, placement, own.resolve(), han.resolve() if han.exists() else None)
+        line = "export " + " ".join(f"{name}={shlex.quote(value)}" for name, value in used.items())
+        lines.append(line)
+        text = (folder / "README.md").read_text(encoding="utf-8")
+        own_part = f"## In a job script\n\n{sentence(judged)}\n\n    {line}\n\n"
+        head, _, rest = text.partition("\n\n")
+        write_atomically(folder / "README.md", f"{head}\n\n{own_part}{rest}".encode())
+    write_atomically(folder / "result.txt", ("\n".join(lines) + "\n").encode())
+    tables = tuner.folder / "tables"
+    write_atomically(tables / "tuning-pairs.csv", to_csv(PAIR_COLUMNS, rows))
+    write_atomically(tables / "tuning-judged.csv", to_csv(JUDGED_COLUMNS, judged))
+    write_atomically(tables / "tuning-ran.csv", to_csv(RAN_COLUMNS, seen))
+    tuner.write_verification([])
+    write_atomically(tables / "tuning-withdrawn.csv", to_csv(WITHDRAWN_COLUMNS, withdrawn))
+    findings = check.read_csv(folder / "check-emitted.csv")
+    write_atomically(folder / "check.csv", check.to_csv(findings if placement and not reason else []))
+    print("\n".join(lines))
+
+
+def parts(trial: TrialSource) -> dict[str, tuple[list[float], list[float]]]:
+    """Times (s) of the pairs: of the whole command, and of the collectives in the traced runs."""
+    return {"whole": trial.pairs(False), "collectives": trial.pairs(True, "comm_us")}
+
+
+def judge(part: str, times: tuple[list[float], list[float]], tie_pct: float) -> dict[str, Any]:
+    """The speed-up of one part with its interval and verdict."""
+    speedup = ratio_of_pairs(*times)
+    pairs = min(map(len, times))
+    return {
+        "part": part, **dict(zip(("speedup", "low", "high"), speedup, strict=True)), "pairs": pairs,
+        # With fewer than six pairs the interval is the whole range (base/statistics.py).
+        "confidence_pct": min(95.0, 100 * (1 - 2 ** (1 - pairs))), "verdict": verdict_of(speedup, tie_pct),
+    }  # fmt: skip
+
+
+def sentence(judged: list[dict[str, Any]]) -> str:
+    """What the pairs say, in one sentence."""
+
+    def words(row: dict[str, Any]) -> str:
+        level = f"{row['confidence_pct']:.3g} %"
+        return f"{row['speedup']:.3f} times as fast ({level} interval {row['low']:.3f} to {row['high']:.3f})"
+
+    of_part = {row["part"]: row for row in judged}
+    text = (
+        f"With the tuning file the program is {words(of_part['whole'])} over {of_part['whole']['pairs']} pairs of runs"
+    )
+    if "collectives" in of_part:
+        text += f"; its time in collectives is {words(of_part['collectives'])}"
+    return text + "."
+
+
+def why_not(tuner: Tuner, trial: TrialSource | None, judged: list[dict[str, Any]]) -> str:
+    """Why no file is kept, in one sentence or two; empty if it is kept."""
+    program = tuner.document["program"]
+    if program.get("failure"):
+        return f"No tuning file: the program could not be traced: {program['failure']}."
+    if not tuner.document["collectives"]:
+        return "No tuning file: the program hardly communicates by collectives that can be measured and have algorithms to choose from."
+    if trial is None:
+        return "No tuning file: the library's default is the best for the program's cells, or within noise of it."
+    if failures := trial.failures():
+        return f"No tuning file: runs of the program failed: {'; '.join(failures)}."
+    whole = next((row for row in judged if row["part"] == "whole"), None)
+    if whole is None or whole["pairs"] < trial.tuned.runs:
+        return "No tuning file: the runs that judge it are not complete."
+    ran_by = {name: {_kind(row) for row in trial.ran(name)} for name in ("default", "tuned")}
+    if tuner.mpi == "openmpi" and ran_by["default"] == ran_by["tuned"]:
+        return "No tuning file: with it the program ran the same algorithms as without."
+    return (
+        ""
+        if whole["verdict"] == "faster"
+        else f"No tuning file: the program is not clearly faster with it. {sentence(judged)}"
+    )
+
+
+def _kind(row: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[key] for key in ran.COLUMNS if key != "calls")
+
+
+def _files(folder: Path) -> list[Path]:
+    """The tuning files of all libraries."""
+    kinds = ("openmpi-*", "mpich-*", "intel-*", "coll-*")
+    return sorted({path for kind in kinds for path in folder.glob(kind)})
+
+
+def _withdrawn(placement: Placement | None) -> list[dict[str, Any]]:
+    """The rules that are not kept: a row for each."""
+    if placement is None:
+        return []
+    return [
+        {
+            "collective": collective, "mapping": placement.mapping, "nodes": placement.nodes, "processes": count,
+            "size_bytes": rule.size, "rule": rule.text, "speedup": None,
+        }
+        for collective, table in placement.tables.items()
+        for count, mine in table.items()
+        for rule in mine
+        if rule.algorithm != "default"
+    ]  # fmt: skip

@@ -1,0 +1,330 @@
+"""A program whose collectives are tuned: its trace says which cells are measured, its runs judge the tuning file.
+
+Round 0 is the trace, and runs with and without the trace library, which say what that costs. The analysis makes the account
+(`sampling/cells.csv`), whose cells are the grid of a sampled study; runs with and without the tuning file come last.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import shlex
+from collections.abc import Iterable
+from dataclasses import asdict, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from collstudy.base.digests import file_digest
+from collstudy.base.errors import StudyError
+from collstudy.base.files import read_csv
+from collstudy.launch import tracefile
+from collstudy.launch.ran import Launcher, launcher_of, programs_in
+from collstudy.launch.toolchain import chosen, installed
+from collstudy.sources.sampled import SampledSource, grid
+from collstudy.sources.source import Context, Rows
+from collstudy.sources.verifying import ratio_of_pairs
+from collstudy.store.records import Record
+from collstudy.study.catalogue import Catalogue
+from collstudy.study.cells import machine_identity
+from collstudy.study.config import Policy, Study, Tuned
+from collstudy.study.document import Place
+from collstudy.study.names import IMPORTED_ONLY
+from collstudy.study.selection import digest_of
+from collstudy.study.sweeps import Sweep, read_sweep
+from collstudy.study.traces import RUN_IDENTITY, TRACE_IDENTITY, Run, Trace, nodes_of
+from collstudy.study.work import Work
+
+#: Collectives with less than this share of what all could gain are left out.
+LITTLE_PCT = 1
+#: Algorithms that pass messages on in segments, which helps more than two ranks, and the segments (bytes) that are tried.
+SEGMENTED, SEGMENTS = ("pipeline", "chain", "binary_tree", "split_binary_tree"), (8192, 65536)
+#: Defined for two ranks alone.
+FOR_TWO = "two_proc"
+#: Timed and untimed calls of each size.
+CALLS = {"iterations": 200, "warmup": 20}
+
+
+class ProgramSource(SampledSource):
+    """The trace of a program, and the cells that it uses, by rounds."""
+
+    described_by = Tuned
+
+    def __init__(self, study: Study, context: Context):
+        assert isinstance(study.source, Tuned)
+        self.tuned = study.source
+        self.program = self.tuned.program
+        super().__init__(study, context)
+
+    @functools.cached_property
+    def launcher(self) -> Launcher:
+        """The launcher of the program's command. Raises StudyError if the benchmark does not run with its library."""
+        found = launcher_of(shlex.split(self.program.command))
+        mpi = installed(found.mpi)
+        files = [name for name in chosen(found.mpi) if re.search("_filename|_FILE|^I_MPI_ADJUST", name)]
+        if files:
+            raise StudyError(f"{files[0]} is set: the program would run with a tuning file already; unset it")
+        if found.version not in (None, mpi.version):
+            raise StudyError(
+                f"{found.path} is of {mpi.label} {found.version}, but the benchmark here is for {mpi.version}, and decisions hold "
+                f"for one version: start the program with {mpi.mpirun}, or put the compiler wrapper of {found.version} on PATH"
+            )
+        return found
+
+    @functools.cached_property
+    def identity(self) -> dict[str, Any]:
+        """What all runs of the program share."""
+        machine, versions, folder = self.study.machine, self.context.versions, Path(self.program.folder)
+        programs = programs_in(shlex.split(self.program.command), folder)
+        return {
+            "machine": machine_identity(machine, versions.host) | {"oversubscribe": machine.oversubscribe},
+            "mpi": versions.mpi[self.launcher.mpi],
+            "name": self.program.name,
+            "command": self.program.command,
+            "folder": self.program.folder,
+            "ranks": self.program.ranks,
+            # The program determines the calls: another version is another trace.
+            "program": {str(path): file_digest(path) for path in programs},
+        }
+
+    @functools.cached_property
+    def trace(self) -> Trace:
+        """The trace. Raises StudyError if the program cannot be started here."""
+        if self.study.machine.kind == "local" and not Path(self.program.folder).is_dir():
+            raise StudyError(f"study {self.study.name}: program.folder: {self.program.folder} is not there")
+        identity = {"identity_version": TRACE_IDENTITY, "trace_version": tracefile.VERSION, **self.identity}
+        return Trace(self.program, self.study.machine, identity)
+
+    def run(self, variant: str, environment: dict[str, str], judged: dict[str, Any] | None = None) -> Run:
+        """One way to run the program: *variant* ends with what the trace library does. *judged* are the digests of the tuning files
+        that its runs judge.
+        """
+        own = {"variant": variant} | ({"judged": judged} if judged else {})
+        identity = {"identity_version": RUN_IDENTITY, **self.identity, **own}
+        ran = variant.endswith("ran")
+        return Run(
+            self.program, self.study.machine, variant, ran or variant.endswith("traced"), ran, environment, identity
+        )
+
+    def first(self) -> list[Work]:
+        """The trace, and what it costs: runs with and without the trace library."""
+        return [self.trace, self.run("plain", {}), self.run("traced", {})]
+
+    def policy_of(self, work: Work) -> Policy:
+        """A trace is made once, and what ran is seen once; otherwise a program runs so many times as the study says."""
+        if isinstance(work, Trace) or (isinstance(work, Run) and work.ran):
+            return Policy(1, 1)
+        return Policy(self.tuned.runs, self.tuned.runs) if isinstance(work, Run) else self.policy
+
+    def work(self) -> list[Work]:
+        """All of it, as far as it is known."""
+        return [*self.first(), *self.cells()]
+
+    def rounds(self) -> dict[int, list[Work]]:
+        """The trace, then the cells of each round so far."""
+        return {0: self.first(), **super().rounds()}
+
+    def needs(self) -> set[str]:
+        """A compiler, the MPI library of the launcher, and R."""
+        return {"compiler", "r", launcher_of(shlex.split(self.program.command)).mpi}
+
+    def programs(self) -> set[str]:
+        """The trace library."""
+        return {"trace"}
+
+    # What the trace says
+
+    @functools.cached_property
+    def used(self) -> list[dict[str, str]]:
+        """The rows of the account that are worth measuring; empty before there is one of this trace."""
+        rows = read_csv(self.folder / "sampling" / "cells.csv")
+        return [row for row in rows if row["trace"] == self.trace.digest]
+
+    @functools.cached_property
+    def gridded(self) -> Study:
+        """The study with the sweeps of the cells that the program uses."""
+        path = self.folder / "sampling" / "cells.csv"
+        sweeps: list[Sweep] = []
+        for collective, _, algorithms, rows in worth_measuring(self.used, self.context.catalogue, self.launcher.mpi):
+            for entry in sweeps_of(collective, algorithms, rows):
+                entry |= {"mpi": [self.launcher.mpi], "nodes": [nodes_of(self.trace)]}
+                sweeps.append(read_sweep(entry, self.study.machine, self.context.catalogue, Place(path, {})))
+        return replace(self.study, source=replace(self.tuned, sweeps=tuple(sweeps)))
+
+    def weight(self, collective: str, processes: int, size: int | None) -> float:
+        """The most that perfect collectives of this size could gain, in percent of the run time: the sizes of a class are between
+        two points, which have half of it each.
+        """
+        gains = {
+            int(row["size_bytes"]): float(row["gain_pct"])
+            for row in self.used
+            if (row["operation"], int(row["ranks"])) == (collective, processes)
+        }
+        return gains.get(0, 0.0) if size is None else (gains.get(size, 0.0) + gains.get(size // 2, 0.0)) / 2
+
+    def overhead(self) -> dict[str, float]:
+        """Time of runs with the trace library over that of runs without: ratio, low, high; empty without such runs."""
+        _, plain, traced = self.first()
+        times = [seconds(self.context.read(run)) for run in (traced, plain)]
+        return dict(zip(("ratio", "low", "high"), ratio_of_pairs(*times), strict=True)) if all(times) else {}
+
+    # Its description
+
+    def files(self) -> dict[str, bytes]:
+        """What is known before the trace."""
+        document = {
+            "name": self.study.name, "title": self.study.title, "question": self.study.question, "analysis": self.study.analysis,
+            "sampling": asdict(self.sampling), "launches": asdict(self.policy), "runs": self.tuned.runs,
+            "program": asdict(self.program), "trace": self.trace.folder_text, "digest": self.trace.digest,
+        }  # fmt: skip
+        return {"program.json": json.dumps(document, indent=1, ensure_ascii=False).encode() + b"\n"}
+
+    def described(self) -> dict[str, bytes]:
+        """What is known with it: study.json, and the points that can be measured."""
+        points = grid(self.grid, self.weight)
+        return {"study.json": self.study_json(), "sampling/grid.csv": points}
+
+    def describe(self) -> dict[str, Any]:
+        """The grid, if there is anything to measure, and the program."""
+        rules = {key: value for key, value in asdict(self.sampling).items() if value is not None}
+        found = {"collectives": {}, "decisions": {}, "how": self._how([]), "cells": self.trace.digest}
+        if self.grid:
+            found = super().describe()
+        program = {key: getattr(self.program, key) for key in ("name", "label", "command", "folder", "ranks")}
+        program |= {"trace": self.trace.folder_text, "replays": [], "runs": self.tuned.runs}
+        program["overhead"] = self.overhead()
+        if failure := self.context.read(self.trace).failure:
+            program["failure"] = failure["reason"]
+        return found | {"sampling": rules, "program": program}
+
+    def _how(self, cells: list[Any]) -> dict[str, Any]:
+        if cells:
+            return super()._how(cells)
+        launches = {"min": self.policy.minimum, "max": self.policy.maximum}
+        library = {"mpi": self.launcher.mpi, "mpi_version": self.identity["mpi"]["version"]}
+        return {
+            "suite": "", "suite_version": "", **library, "simulator": "", "simulator_version": "", "iterations": [], "warmup": [],
+            "barriers": [], "launches": launches, "ci_width_pct": self.policy.ci_width_pct,
+        }  # fmt: skip
+
+    def rows(self) -> Rows:
+        """The measurements of the cells; of the trace and the runs their status alone: their times are not those of collectives."""
+        rows = super().rows()
+        rows.cells += statuses(self.study, self.first(), self.context)
+        return rows
+
+
+def statuses(study: Study, works: Iterable[Work], context: Context) -> list[dict[str, Any]]:
+    """The rows of cells.csv for traces and runs."""
+    found = []
+    for work in works:
+        record = context.read(work)
+        status, reason = record.status()
+        found.append(
+            {
+                "study": study.name, "collective": "program", "algorithm": getattr(work, "variant", "trace"), "parameters": "",
+                "mapping": "", "nodes": work.nodes, "processes": work.processes, "status": status, "reason": reason,
+                "launches": len(record.launches), "cell": work.digest[:16],
+            }
+        )  # fmt: skip
+    return found
+
+
+def seconds(record: Record, column: str = "latency_us") -> list[float]:
+    """The times (s) of a run's launches, in their order."""
+    return [launch["samples"][0][column] / 1e6 for launch in record.launches]
+
+
+def worth_measuring(
+    rows: Iterable[dict[str, str]], catalogue: Catalogue, mpi: str = "openmpi"
+) -> list[tuple[str, float, list[str], list[dict[str, str]]]]:
+    """The collectives of an account that have algorithms to choose from and are worth it, most to gain first: each with its gain
+    (percent of the run time), all algorithms of the library *mpi*, and its rows.
+    """
+    by_collective: dict[str, list[dict[str, str]]] = {}
+    for row in rows:
+        by_collective.setdefault(row["operation"], []).append(row)
+    gains = {name: sum(float(row["gain_pct"]) for row in mine) for name, mine in by_collective.items()}
+    found = []
+    for collective in sorted(gains, key=lambda name: -gains[name]):
+        entries = catalogue.algorithms.get(collective, {})
+        algorithms = ["default", *(key for key, entry in entries.items() if mpi in entry)]
+        mine = [row for row in by_collective[collective] if collective == "barrier" or int(row["size_bytes"]) > 0]
+        if (
+            len(algorithms) > 1
+            and mine
+            and collective not in IMPORTED_ONLY
+            and gains[collective] >= LITTLE_PCT / 100 * sum(gains.values())
+        ):
+            found.append((collective, gains[collective], algorithms, mine))
+    return found
+
+
+def sweeps_of(collective: str, algorithms: list[str], rows: Iterable[dict[str, str]]) -> list[dict[str, Any]]:
+    """The sweeps of one collective, as in a study's YAML: the sizes that a program uses on each number of ranks, long messages
+    also in segments.
+    """
+    sizes: dict[int, set[int]] = {}
+    for row in rows:
+        # A class of sizes ends at twice its smallest.
+        sizes.setdefault(int(row["ranks"]), set()).update((int(row["size_bytes"]), 2 * int(row["size_bytes"])))
+    found = []
+    for ranks, own in sorted(sizes.items()):
+        names = [name for name in algorithms if name != FOR_TWO or ranks == 2]
+        entry = {"collective": collective, "algorithms": names, "mappings": ["core"], "processes": [ranks], **CALLS}
+        if collective == "barrier":
+            found.append(entry)
+            continue
+        mine = sorted(own)
+        starts = [mine[0], *(after for before, after in pairwise(mine) if after > 2 * before)]
+        ends = [*(before for before, after in pairwise(mine) if after > 2 * before), mine[-1]]
+        for first, last in zip(starts, ends, strict=True):
+            found.append({**entry, "sizes": {"from": first, "to": last}})
+            for segment in SEGMENTS if ranks > 2 else ():
+                variants = [{"name": name, "segment_bytes": segment} for name in names if name in SEGMENTED]
+                long = [size for size in mine if first <= size <= last and size >= 2 * segment]
+                if variants and long:
+                    found.append({**entry, "algorithms": variants, "sizes": {"from": long[0], "to": last}})
+    return found
+
+
+class TrialSource(ProgramSource):
+    """The runs that judge the tuning files of a program: with and without them, each as it is, traced, and once to see what ran.
+
+    *environment* makes the library read the files, whose contents are *texts*.
+    """
+
+    described_by = None
+
+    def __init__(self, study: Study, context: Context, environment: dict[str, str], texts: dict[str, str]):
+        super().__init__(study, context)
+        judged = {name: digest_of(text) for name, text in texts.items()}
+        self.arms = {
+            file + how: self.run(file + how, environment if file == "tuned" else {}, judged)
+            for file in ("default", "tuned")
+            for how in ("", "-traced", "-ran")
+        }
+
+    def work(self) -> list[Work]:
+        """The runs."""
+        return list(self.arms.values())
+
+    def rounds(self) -> dict[int, list[Work]]:
+        """All at once."""
+        return {0: self.work()}
+
+    def pairs(self, traced: bool, column: str = "latency_us") -> tuple[list[float], list[float]]:
+        """Times (s) of the default and of the tuned runs, in the order of launches: they were launched in turn."""
+        default, tuned = (self.context.read(self.arms[file + "-traced" * traced]) for file in ("default", "tuned"))
+        return seconds(default, column), seconds(tuned, column)
+
+    def failures(self) -> list[str]:
+        """Why runs failed."""
+        found = ((run.variant, self.context.read(run).failure) for run in self.arms.values())
+        return [f"{variant}: {failure['reason']}" for variant, failure in found if failure]
+
+    def ran(self, file: str) -> list[dict[str, Any]]:
+        """What ran without (`default`) or with (`tuned`) the files."""
+        launches = self.context.read(self.arms[file + "-ran"]).launches
+        return launches[-1]["ran"] if launches else []
