@@ -240,7 +240,7 @@ def worth_measuring(
     rows: Iterable[dict[str, str]], catalogue: Catalogue, mpi: str = "openmpi"
 ) -> list[tuple[str, float, list[str], list[dict[str, str]]]]:
     """The collectives of an account that have algorithms to choose from and are worth it, most to gain first: each with its gain
-    (percent of the run time), all algorithms of the library *mpi*, and its rows.
+    (percent of the run time), all algorithms of the library *mpi* that its tuning files can choose, and its rows.
     """
     by_collective: dict[str, list[dict[str, str]]] = {}
     for row in rows:
@@ -249,7 +249,9 @@ def worth_measuring(
     found = []
     for collective in sorted(gains, key=lambda name: -gains[name]):
         entries = catalogue.algorithms.get(collective, {})
-        algorithms = ["default", *(key for key, entry in entries.items() if mpi in entry)]
+        # A tuning file chooses algorithms, not components.
+        own = (key for key, entry in entries.items() if "component" not in entry.get(mpi, {"component": ""}))
+        algorithms = ["default", *own]
         mine = [row for row in by_collective[collective] if collective == "barrier" or int(row["size_bytes"]) > 0]
         if (
             len(algorithms) > 1
