@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
+
 enum { GUARD = 64, MAX_COUNT = 700 };
 
 static int failures;
@@ -350,8 +352,6 @@ static void test_inter(void) {
 
 #ifndef SMPI_H
 #include <pthread.h>
-
-#include "check.h"
 
 struct worker {
     MPI_Comm comm;
