@@ -63,7 +63,7 @@ show_trial <- function(study) {
     caption = paste(
       "Runs without and with the tuning file; lines join the runs of a pair, which were launched one after the other in",
       "random order."
-    ), seed_figure = NA, width_in = 7, height_in = 4, interactive = NA
+    ), published_figure = NA, width_in = 7, height_in = 4, interactive = NA
   )
   if (file.exists(file.path(study$folder, row$file))) show_figure(study, row)
   judged <- read_table(file.path(study$folder, "tables", "tuning-judged.csv"))

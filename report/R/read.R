@@ -60,9 +60,9 @@ read_study <- function(report, name) {
 }
 
 figure_columns <- c(
-  "id", "section", "file", "title", "caption", "seed_figure", "width_in", "height_in", "interactive"
+  "id", "section", "file", "title", "caption", "published_figure", "width_in", "height_in", "interactive"
 )
-table_columns <- c("id", "section", "file", "caption", "seed_table")
+table_columns <- c("id", "section", "file", "caption", "published_table")
 sentence_columns <- c("section", "order", "text", "claim")
 
 read_index <- function(folder, file, columns) {

@@ -49,7 +49,7 @@ show_sampling <- function(study) {
     caption = paste(
       "Regret over the whole grid (geometric mean) against the share of its measurement time: mean and spread over seeds.",
       "Dashed: the default. Dotted: 2.5 %."
-    ), seed_figure = NA, width_in = 7, height_in = 4, interactive = NA
+    ), published_figure = NA, width_in = 7, height_in = 4, interactive = NA
   )
   if (file.exists(file.path(study$folder, row$file))) show_figure(study, row)
 }

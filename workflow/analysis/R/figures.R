@@ -1,7 +1,7 @@
 write_figures <- function(figures, folder, study) {
   none <- tibble(
     id = character(), section = character(), file = character(), title = character(), caption = character(),
-    seed_figure = integer(), width_in = numeric(), height_in = numeric(), interactive = character()
+    published_figure = integer(), width_in = numeric(), height_in = numeric(), interactive = character()
   )
   # What has nothing to draw, such as sizes that one of the mappings lacks, is no figure.
   figures <- purrr::discard(figures, function(figure) is.data.frame(figure$plot$data) && nrow(figure$plot$data) == 0)
@@ -46,8 +46,8 @@ figures_of <- function(results) {
 #'
 #' @param interactive A function without arguments that returns the plotly widget of the figure that readers can turn.
 #' @noRd
-figure <- function(about, what, plot, caption, seed = NA, width = 9, height = 5, part = NULL, interactive = NULL) {
-  list(id = paste0(about, "-", what), section = section_name(about, part), plot = plot, caption = caption, seed = seed,
+figure <- function(about, what, plot, caption, published = NA, width = 9, height = 5, part = NULL, interactive = NULL) {
+  list(id = paste0(about, "-", what), section = section_name(about, part), plot = plot, caption = caption, published = published,
        width = width, height = height, interactive = interactive)
 }
 
@@ -78,7 +78,7 @@ write_figure <- function(figure, folder, study) {
   tibble(
     id = figure$id, section = figure$section, file = file, title = title,
     caption = paste0(title, simulated_note(study), ". ", figure$caption),
-    seed_figure = as.integer(figure$seed), width_in = figure$width, height_in = figure$height,
+    published_figure = as.integer(figure$published), width_in = figure$width, height_in = figure$height,
     interactive = write_interactive(figure, folder)
   )
 }
@@ -108,7 +108,7 @@ figures_with_sizes <- function(results, collective) {
 
 #' The number of a figure in Zampar (2024), which has broadcast and barrier only
 #' @noRd
-seed_number <- function(collective, number) if (collective %in% c("bcast", "barrier")) number else NA
+published_number <- function(collective, number) if (collective %in% c("bcast", "barrier")) number else NA
 
 figures_processes <- function(results, collective, rows) {
   mappings <- levels(droplevels(rows$mapping))
@@ -125,7 +125,7 @@ figures_processes <- function(results, collective, rows) {
         interval_note(rows), drawn_note(filter(rows, .data$mapping == .env$mapping)),
         boundary_note(results, collective, mapping, max(rows$processes))
       ),
-      seed_number(collective, unname(c(core = 1, socket = 2, node = 3)[mapping])), 9, 1.3 + 2.5 * ceiling(sizes / 2)
+      published_number(collective, unname(c(core = 1, socket = 2, node = 3)[mapping])), 9, 1.3 + 2.5 * ceiling(sizes / 2)
     )
   })
   c(by_mapping, if (length(mappings) > 1) list(figure(
@@ -138,7 +138,7 @@ figures_processes <- function(results, collective, rows) {
       ),
       interval_note(rows), drawn_note(rows, most_in_quarter)
     ),
-    seed_number(collective, 4), 10, 1.4 + 1.75 * algorithms
+    published_number(collective, 4), 10, 1.4 + 1.75 * algorithms
   )))
 }
 
@@ -151,7 +151,7 @@ figure_sizes <- function(results, collective, rows) {
       "Latency (\u00b5s) against message size for some numbers of processes; both axes are logarithmic.",
       interval_note(rows)
     ),
-    seed_number(collective, 12), 9.5, 1.8 + 2.1 * min(3, n_distinct(rows$processes))
+    published_number(collective, 12), 9.5, 1.8 + 2.1 * min(3, n_distinct(rows$processes))
   )
 }
 
@@ -166,13 +166,13 @@ figures_surface <- function(results, collective, rows) {
   c(
     if (nrow(plane) == 1) list(figure(
       collective, "surface-plane", plot_plane(results, collective, algorithm, mapping), caption_plane(plane),
-      seed_number(collective, 5), 8, 5.4, part = "models"
+      published_number(collective, 5), 8, 5.4, part = "models"
     )),
     # Points that are no grid have no surface.
     if (nrow(surface$layers[[2]]$data) > 0) list(figure(
       collective, "surface", surface,
       "Latency (\u00b5s) over processes and message size, one panel per algorithm; height and colour are logarithmic.",
-      seed_number(collective, 13), 9, 1.5 + 3.4 * ceiling(length(here) / 2),
+      published_number(collective, 13), 9, 1.5 + 3.4 * ceiling(length(here) / 2),
       interactive = function() plot_surface_interactive(results, collective, mappings[1])
     ))
   )
@@ -210,7 +210,7 @@ figures_wins <- function(results, collective) {
         boundary_note(results, collective, unique(compared$mapping), max(compared$processes)) |>
           sub(pattern = "^ ", replacement = ". "),
         excluded_note(results, collective)
-      ), seed_number(collective, 8), 9, 3.8, part = "wins"
+      ), published_number(collective, 8), 9, 3.8, part = "wins"
     ))
   )
 }
@@ -251,7 +251,7 @@ figures_processes_unsized <- function(results, collective, rows) {
         "Latency (\u00b5s) against the number of processes, one panel per mapping.", interval_note(rows),
         drawn_note(rows, most_in_quarter),
         boundary_note(results, collective, mappings, max(rows$processes))
-      ), seed_number(collective, 6), 9.5, 4
+      ), published_number(collective, 6), 9.5, 4
     ),
     figure(
       collective, "mappings", plot_mappings(results, collective),
@@ -259,7 +259,7 @@ figures_processes_unsized <- function(results, collective, rows) {
         "Latency (\u00b5s) against the number of processes, one panel per algorithm, colour: mapping.",
         interval_note(rows), drawn_note(rows)
       ),
-      seed_number(collective, 7), 9, 1.4 + 2.4 * ceiling(n_distinct(rows$algorithm) / 2)
+      published_number(collective, 7), 9, 1.4 + 2.4 * ceiling(n_distinct(rows$algorithm) / 2)
     )
   )
 }
@@ -278,7 +278,7 @@ figures_fits <- function(results, collective) {
         and_list(paste(format_pct(here$mape_pct), label_mapping(here$mapping))), ".",
         drawn_note(filter(rows_to_fit(results, collective), .data$algorithm == .env$algorithm))
       ),
-      seed_number(collective, unname(c(linear = 9, tree = 10, recursive_doubling = 11)[algorithm])), 9, 3.7,
+      published_number(collective, unname(c(linear = 9, tree = 10, recursive_doubling = 11)[algorithm])), 9, 3.7,
       part = "models"
     )
   })

@@ -24,7 +24,7 @@ figures_of_applications <- function(results) {
     figure("applications", "operations", plot_operations(applications, "operations"), paste(
       "Number of operations of each kind: a collective counted once for all ranks that take part, point-to-point calls",
       "that send or start to send individually."
-    ), seed = 1, height = 2.2 + 1.5 * ceiling(length(applications) / 2)),
+    ), published = 1, height = 2.2 + 1.5 * ceiling(length(applications) / 2)),
     figure("applications", "bytes", plot_operations(applications, "sent_bytes"), paste(
       "Bytes passed to MPI by kind of operation (send buffers of all ranks)."
     ), height = 2.2 + 1.5 * ceiling(length(applications) / 2)),
@@ -70,27 +70,27 @@ figures_of_replay <- function(application) {
     simulated_figure(application$name, "pairs", plot_traffic(replay, application$label), paste0(
       where, "Bytes from rank to rank, by what the algorithms of the collectives send, and by point-to-point ",
       "messages; white: nothing."
-    ), seed = spiking, height = 5, section = "pairs"),
+    ), published = spiking, height = 5, section = "pairs"),
     simulated_figure(application$name, "ports", plot_ports(replay, busiest, application$label), paste0(
       where, "Bytes sent by switch ", busiest, " (the busiest), stacked by port. ", width
-    ), seed = 4, height = 4.5, part = "dynamic"),
+    ), published = 4, height = 4.5, part = "dynamic"),
     simulated_figure(application$name, "switches", plot_switches(replay, application$label), paste0(
       where, "Bytes sent by each switch, stacked by port. ", "Intervals of ", format_us(replay$about$interval_us), "."
-    ), seed = 4, height = 6, part = "dynamic"),
+    ), published = 4, height = 6, part = "dynamic"),
     simulated_figure(application$name, "latency", plot_message_latency(replay, application$label), paste0(
       where, "Mean time of a message from its start to its arrival, by the interval of its arrival; line: on ",
       "an empty network. ", width
-    ), seed = 5, height = 3.8, part = "dynamic"),
+    ), published = 5, height = 3.8, part = "dynamic"),
     simulated_figure(application$name, "saturation", plot_saturation(replay, application$label), paste0(
       where, "Share of the interval in which a port of the switch is saturated (the port with the largest share), ",
       "stacked by switch. ", flow_note, width
-    ), seed = 6, height = 4.2, part = "dynamic"),
+    ), published = 6, height = 4.2, part = "dynamic"),
     simulated_figure(application$name, "saturation-map", plot_saturation_map(replay, application$label), paste0(
       where, "The same by switch and time; S1 are the switches of the first stage, at the hosts. ", flow_note
-    ), seed = 7, height = 4.5, part = "dynamic"),
+    ), published = 7, height = 4.5, part = "dynamic"),
     simulated_figure(application$name, "throughput", plot_throughput(replay, application$label), paste0(
       where, "Received bytes as a share of the hosts' total bandwidth, and the load of the busiest link. ", width
-    ), seed = 8, height = 3.8, part = "dynamic")
+    ), published = 8, height = 3.8, part = "dynamic")
   )
 }
 

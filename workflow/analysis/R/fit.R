@@ -114,8 +114,8 @@ fit_barriers <- function(results, collective) {
     smallest <- names(which.min(map_dbl(fits, stats::AIC)))
     mutate(map_dfr(fits, barrier_terms, .id = "model"), chosen = .data$model == smallest)
   }, none)
-  seed <- unname(barrier_forms[name_of(results$study, collective, found$algorithm)])
-  mutate(found, chosen = ifelse(is.na(seed), .data$chosen, .data$model == seed))
+  printed <- unname(barrier_forms[name_of(results$study, collective, found$algorithm)])
+  mutate(found, chosen = ifelse(is.na(printed), .data$chosen, .data$model == printed))
 }
 
 #' 95 % confidence intervals of a linear model's coefficients

@@ -12,7 +12,7 @@ pipelining_kinds <- c(
 #' @return Tibble as [read_slowest()] plus operation (bcast, allreduce, reduce_scatter), kind (one blocking call; one
 #'   non-blocking call and its wait; pipelined with a fixed number of segments; pipelined with segments of a fixed
 #'   size), way (what a reader should see), and bandwidth_mb_s = message size (10^6 B) / latency (s), as in the
-#'   seed's figures.
+#'   figures of [duro-redsea].
 #' @noRd
 summarise_bandwidth <- function(results) {
   rows <- read_slowest(results)

@@ -118,7 +118,7 @@ size_factor <- function(size) {
   factor(label_bytes(size), label_bytes(known))
 }
 
-#' Latency against the number of processes, one panel per message size, one colour per algorithm (seed Figures 1-3)
+#' Latency against the number of processes, one panel per message size, one colour per algorithm ([zampar2024], Figures 1-3)
 #'
 #' @param results List from [read_results()].
 #' @param collective Name of a collective with message sizes.
@@ -147,7 +147,7 @@ process_breaks <- function(limits) {
   if (is.na(step)) scales::breaks_extended()(limits) else seq(0, limits[2], step)
 }
 
-#' One algorithm over mappings: latency against processes, rows algorithms, columns sizes (seed Figure 4; 7 without
+#' One algorithm over mappings: latency against processes, rows algorithms, columns sizes ([zampar2024], Figure 4; 7 without
 #' sizes)
 #'
 #' @inheritParams plot_processes
@@ -179,7 +179,7 @@ plot_mappings <- function(results, collective) {
 
 one_line <- function(labels) label_value(labels, multi_line = FALSE)
 
-#' Latency of a collective without sizes against processes, one panel per mapping (seed Figure 6)
+#' Latency of a collective without sizes against processes, one panel per mapping ([zampar2024], Figure 6)
 #'
 #' @inheritParams plot_processes
 #' @param collective Name of a collective without message sizes.
@@ -201,7 +201,7 @@ plot_processes_unsized <- function(results, collective) {
     tag_simulated(results$study) + theme_study()
 }
 
-#' Default minus best of the others against processes (seed Figure 8)
+#' Default minus best of the others against processes ([zampar2024], Figure 8)
 #'
 #' @inheritParams plot_processes_unsized
 #' @return A ggplot.
@@ -232,7 +232,7 @@ form_words <- c(
   linear = "a straight line", spline = "a degree-1 spline", log_linear = "a logarithm and a straight line"
 )
 
-#' A fitted form beside the data (seed Figures 9-11)
+#' A fitted form beside the data ([zampar2024], Figures 9-11)
 #'
 #' @inheritParams plot_processes_unsized
 #' @param algorithm Name of an algorithm.
@@ -270,7 +270,7 @@ fitted_line <- function(data, form, knots) {
   tibble(processes = at$processes, latency_us = band$fit, low = band$lwr, high = band$upr)
 }
 
-#' Latency against message size, rows process counts, columns mappings (seed Figure 12)
+#' Latency against message size, rows process counts, columns mappings ([zampar2024], Figure 12)
 #'
 #' @inheritParams plot_processes
 #' @param counts Process counts to show; by default up to three that every algorithm has.

@@ -94,7 +94,7 @@ draw_surface <- function(quads, frame) {
     )
 }
 
-#' Surface of latency over processes and message size for each algorithm under one mapping (seed Figure 13, still image)
+#' Surface of latency over processes and message size for each algorithm under one mapping ([zampar2024], Figure 13, still image)
 #'
 #' @inheritParams plot_processes
 #' @return A ggplot.
@@ -131,7 +131,7 @@ surface_rows <- function(results, collective, mapping) {
     droplevels()
 }
 
-#' Logarithm of the measured surface with the plane of Table 2 (seed Figure 5)
+#' Logarithm of the measured surface with the plane of Table 2 ([zampar2024], Figure 5)
 #'
 #' @inheritParams plot_processes
 #' @param algorithm Name of an algorithm.

@@ -61,7 +61,7 @@ test_that("figures, tables and sentences of the chapter are there and say simula
   wanted <- c("speedup-by-hosts", "choice-policies", "choice-tree", "setup-cost", "placement-example")
   expect_setequal(tables$id, wanted)
   expect_true(all(grepl("simulated", c(tables$caption, figures$caption))))
-  expect_equal(figures$seed_figure[figures$id == "speedup-bcast"], 3)
+  expect_equal(figures$published_figure[figures$id == "speedup-bcast"], 3)
   said <- read("sentences.csv")
   expect_match(said$text[said$section == "placement"], "3 to 3 times")
 })
