@@ -244,6 +244,13 @@ def check_chapter(raw: dict[str, Any], sweeps: Sequence[Sweep], arms: int, where
         ),
         "mapping": ("sweeps of a collective with two mappings", collective and len(mappings) > 1),
         "pipelining": ("sweeps with a pipelined algorithm", pipelined),
+        "starts": (
+            "sweeps of a collective with and without barrier: window",
+            bool(
+                {s.collective for s in sweeps if s.barrier == "window"}
+                & {s.collective for s in sweeps if s.barrier != "window"}
+            ),
+        ),
         "svd": ("sweeps of svd", "svd" in named),
         "topology": ("sweeps of a collective", collective and bool(sweeps)),
         "tuning": ("analysis.tuning", "tuning" in analysis),

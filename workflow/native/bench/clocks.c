@@ -64,6 +64,7 @@ static struct difference ask_time(MPI_Comm leaders) {
 static struct clock compare_nodes(MPI_Comm leaders) {
     int rank, count;
     struct difference found[POINTS];
+    const struct timespec pause = {0, PAUSE_NS};
     MPI_CHECK(MPI_Comm_rank(leaders, &rank));
     MPI_CHECK(MPI_Comm_size(leaders, &count));
     for (int i = 0; i < POINTS && count > 1; i++) {
@@ -74,7 +75,7 @@ static struct clock compare_nodes(MPI_Comm leaders) {
                 found[i] = ask_time(leaders);
         }
         if (rank == 0)
-            nanosleep(&(struct timespec){0, PAUSE_NS}, NULL);
+            nanosleep(&pause, NULL);
     }
     return rank == 0 ? (struct clock){0} : fit_clock(found, POINTS);
 }
