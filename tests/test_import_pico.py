@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import tarfile
 from pathlib import Path
 
 import pytest
+from collstudy.base.errors import StudyError
 from collstudy.project.studies import Project
+from collstudy.sources.importing import compact, pico
 from collstudy.sources.importing.reading import read_all, used_of
 from conftest import reference_data
 from test_import_strict import Import
@@ -93,6 +96,44 @@ def test_an_allocation_of_another_number_of_ranks(theirs: Import) -> None:
     assert "tests whose allocation has another number of ranks than the metadata" in said and "16 instead of 4" in said
     theirs.collect(STUDY.replace("format: pico", "format: pico\n      ranks: allocation"))
     assert {(r["nodes"], r["processes"], r["mapping"]) for r in theirs.rows()} == {("4", "16", "core")}
+
+
+def test_the_output_of_a_run_says_its_ranks(theirs: Import) -> None:
+    """As in 2025_03_20___12_52_50: several tests with 4, 2 and 1 ranks a node, and the allocation of the first of them alone."""
+    printed = "\x1b[1mBENCH: BCAST -> {} processes (4 nodes)\x1b[0m\n"
+    said = "".join(
+        f"  • Results Directory: /home/x/2025_01_01/{i}\n" + printed.format(n) for i, n in enumerate((16, 4))
+    )
+    write_run(theirs, hosts=16, **{"slurm_1.out": said})
+    theirs.collect(STUDY.replace("format: pico", "format: pico\n      ranks: allocation"))
+    assert {(r["collective"], r["processes"], r["mapping"], r["size_bytes"]) for r in theirs.rows()} == {
+        ("bcast", "16", "core", "32"),
+        ("allgather", "4", "node", "16"),
+    }
+
+
+def test_ranks_are_on_the_nodes_of_the_allocation(theirs: Import) -> None:
+    packed = write_run(theirs, **{"alloc.csv": "MPI_Rank,allocation\n0,n0003.x\n1,n0180.x\n2,n0181.x\n3,n0182.x\n"})
+    compact.write_nodes(theirs.data / "nodes.csv", pico.allocations(packed))
+    assert (theirs.data / "nodes.csv").read_text().splitlines()[1:] == ["2025_01_01,4,1,2 179-181"]
+    theirs.collect(STUDY.replace("format: pico", "format: pico\n      allocations: {folder}/nodes.csv"))
+    with open(theirs.folder / "results" / "theirs" / "ranks.csv") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [(row["rank"], row["group"], row["node"]) for row in rows] == [
+        ("0", "0", "2"),
+        ("1", "0", "179"),
+        ("2", "1", "180"),
+        ("3", "1", "181"),
+    ]
+
+
+def test_a_table_of_nodes_has_every_rank(tmp_path: Path) -> None:
+    compact.write_nodes(tmp_path / "n.csv", [("a", 8, [0, 0, 1, 1, 2, 2, 5, 5]), ("b", 2, [7, 3])])
+    # One rank on each of the nodes, too; without order of the nodes it is not known who is where.
+    assert compact.read_nodes(tmp_path / "n.csv") == {("a", 8): (0, 0, 1, 1, 2, 2, 5, 5), ("a", 4): (0, 1, 2, 5)}
+    (tmp_path / "n.csv").write_text("run,processes\na,x\n")
+    with pytest.raises(StudyError, match="not a table of allocations"):
+        compact.read_nodes(tmp_path / "n.csv")
 
 
 def test_what_was_read_is_cached_by_content(theirs: Import) -> None:

@@ -254,6 +254,7 @@ def test_each_chapter_is_a_page_that_leads_to_the_next(made):
     pages = pages_of(made)
     order = ["index", "sec-measured-one", "sec-simulated-one", "sec-two-ranks", "sec-not-yet", "sec-appendix"]
     assert set(pages) == {f"{name}.html" for name in order}
+    assert all('<nav class="pager"' in page for page in pages.values())
     for name, following in itertools.pairwise(order):
         assert f'class="next" href="{following}.html"' in pages[f"{name}.html"]
         assert f'class="previous" href="{name}.html"' in pages[f"{following}.html"]
@@ -465,3 +466,59 @@ def test_broken_study_file_is_named_not_fatal(made, tmp_path):
     assert "measured-one/study.json cannot be read" in (results / "report" / "sec-appendix.html").read_text(
         encoding="utf-8"
     )
+
+
+def kept_pages(results: Path) -> dict[str, list[str]]:
+    """What is kept of chapters (rds) and pages (json)."""
+    names = sorted(path.name for path in (results / ".pages").iterdir())
+    return {kind: [name for name in names if name.endswith(kind)] for kind in ("rds", "json")}
+
+
+def test_only_what_changed_is_made_again(made, tmp_path, capsys):
+    results = tmp_path / "results"
+    for name in ("measured-one", "simulated-one"):
+        shutil.copytree(made["results"] / name, results / name)
+    arguments = ["--results", str(results), "render", "--studies", "measured-one", "simulated-one", "--renderer", "fallback",
+                 "--texts", str(made["results"].parent / "texts")]  # fmt: skip
+
+    def report() -> dict[str, bytes]:
+        assert main(arguments) == 0
+        # A chapter that is not knitted again says as before what its text lacks.
+        assert "no figure bcast-nowhere" in capsys.readouterr().out
+        return {p.name: p.read_bytes() for p in (results / "report").rglob("*") if p.suffix != ".pdf" and p.is_file()}
+
+    pages, kept = report(), kept_pages(results)
+    assert len(kept["rds"]) == 2
+    assert report() == pages and kept_pages(results) == kept
+    table = results / "simulated-one" / "tables" / "bcast-words.csv"
+    table.write_text(table.read_text(encoding="utf-8").replace("line03", "another"), encoding="utf-8")
+    changed = report()
+    assert {name for name in pages if changed[name] != pages[name]} == {
+        "sec-simulated-one.html", "sec-appendix.html", "search.js"
+    }  # fmt: skip
+    assert b"another" in changed["sec-simulated-one.html"]
+    # One chapter knitted; its page and the appendix, which lists files with their sizes, for the screen; no more than these on paper.
+    now = kept_pages(results)
+    assert len(now["rds"]) == 3
+    assert 2 <= len(now["json"]) - len(kept["json"]) <= 4
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("See @fig-gone.", "unresolved reference @fig-gone"),
+        (
+            "# Front {#sec-unnumbered .unnumbered}\n\nSee @sec-unnumbered.",
+            "reference to an unnumbered section @sec-unnumbered",
+        ),
+        ("# Again {#sec-appendix}", "identifier used twice: sec-appendix"),
+    ],
+)
+def test_reference_of_a_page_that_leads_nowhere_is_an_error(made, tmp_path, capsys, text, error):
+    shutil.copytree(made["results"] / "two-ranks", tmp_path / "results" / "two-ranks")
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "two-ranks.qmd").write_text(f"---\ngenerated: none\n---\n{text}\n", encoding="utf-8")
+    arguments = ["--results", str(tmp_path / "results"), "render", "--studies", "two-ranks", "--renderer", "fallback"]
+    assert main([*arguments, "--texts", str(tmp_path / "texts")]) == 1
+    assert error in capsys.readouterr().out
+    assert not (tmp_path / "results" / "report").exists()

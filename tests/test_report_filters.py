@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 from collstudy.publish import render
+from collstudy.publish.pages import without_hidden
 from conftest import ROOT
 
 FILTERS = [ROOT / "report" / "filters" / name for name in ("common.lua", "crossref.lua")]
@@ -124,3 +125,39 @@ def test_content_of_the_other_format_is_left_out():
     html, typst = pandoc(text).stdout, pandoc(text, "typst").stdout
     assert "screen" in html and "wide" in html and "paper" not in html and "narrow" not in html
     assert "paper" in typst and "narrow" in typst and "screen" not in typst and "wide" not in typst
+
+
+NESTED = """\
+::: {.content-visible when-format="html"}
+screen
+
+::: {.content-hidden when-format="html"}
+paper
+
+::: {.inner}
+deep
+:::
+:::
+
+~~~
+:::
+~~~
+
+again
+:::
+
+both
+"""
+
+
+def test_content_of_a_format_within_content_of_the_other_one_is_left_out():
+    html, typst = pandoc(NESTED).stdout, pandoc(NESTED, "typst").stdout
+    assert all(word in html for word in ("screen", "again", "both")) and "paper" not in html and "deep" not in html
+    assert plain(typst).split() == ["both"]
+
+
+def test_pages_are_made_of_what_their_format_shows():
+    assert without_hidden(NESTED, render.SCREEN_ONLY).split() == ["both"]
+    shown = without_hidden(NESTED, render.PAPER_ONLY)
+    assert all(word in shown for word in ("screen", "again", "both")) and "paper" not in shown and "deep" not in shown
+    assert pandoc(shown).stdout == pandoc(NESTED).stdout

@@ -1,4 +1,52 @@
-# What every chapter begins with: the question, and how it was measured.
+# The chapters, and what every one begins with: the question, and how it was measured.
+
+#' Where a new page begins (workflow/collstudy/publish/pages.py)
+page_break <- "<!-- page -->"
+
+#' The markdown of all chapters, several made at a time. Not printed: what a chunk prints is kept line by line, which takes
+#' seconds for so many lines.
+text_of_chapters <- function(studies) {
+  made <- parallel::mclapply(studies, recall_chapter, mc.cores = parallel::detectCores(), mc.preschedule = FALSE)
+  for (chapter in made) {
+    if (inherits(chapter, "try-error")) stop(attr(chapter, "condition"))
+    if (is.null(chapter)) stop("a process that knitted a chapter was ended; is there enough memory?")
+    for (name in names(chapter$own)) own_text[[name]] <- unique(c(own_text[[name]], chapter$own[[name]]))
+    for (file in names(chapter$files)) {
+      dir.create(dirname(file), showWarnings = FALSE, recursive = TRUE)
+      writeBin(chapter$files[[file]], file)
+    }
+    # Not message(): knitr keeps that from the log.
+    cat(sprintf("report: %s\n", chapter$own$problems), sep = "", file = stderr())
+  }
+  knitr::asis_output(paste0("\n", page_break, "\n", vapply(made, function(chapter) chapter$text, ""), "\n", collapse = ""))
+}
+
+#' A chapter as it was made of the same files, or made now
+#' @return List: `text` (markdown), `files` (raw content by path), `own` (what it adds to `own_text`).
+recall_chapter <- function(study) {
+  code <- c("R", "chapters", system.file("R", package = "collanalysis"))
+  made_of <- c(
+    list.files(code, full.names = TRUE), own_file(study), list.files(study$folder, full.names = TRUE, recursive = TRUE)
+  )
+  cache <- file.path(dirname(study$folder), ".pages")
+  dir.create(cache, showWarnings = FALSE)
+  kept <- file.path(cache, paste0(rlang::hash(list(study, tools::md5sum(made_of))), ".rds"))
+  if (file.exists(kept)) {
+    Sys.setFileTime(kept, Sys.time())
+    return(readRDS(kept))
+  }
+  before <- as.list(own_text)
+  text <- paste(utils::capture.output(show_chapter(study)), collapse = "\n")
+  files <- list.files(file.path("figures", study$id), full.names = TRUE)
+  chapter <- list(
+    text = text, files = lapply(setNames(nm = files), function(file) readBin(file, "raw", file.size(file))),
+    own = Map(setdiff, as.list(own_text)[names(before)], before)
+  )
+  temporary <- paste0(kept, Sys.getpid())
+  saveRDS(chapter, temporary, compress = FALSE)
+  file.rename(temporary, kept)
+  chapter
+}
 
 show_chapter <- function(study) {
   template <- if (!has_results(study)) "missing" else if (!is.null(study$silent)) "silent" else

@@ -28,11 +28,10 @@ stage_figure <- function(study, file) {
   place
 }
 
-#' The file for the page: a picture of dots where the drawing has so many shapes that browsers would be slow with it.
+#' The file for the page: a picture of dots where the analysis found the drawing too heavy for browsers.
 file_for_page <- function(study, file) {
   dots <- sub("[.]svg$", ".png", file)
-  heavy <- isTRUE(file.size(file.path(study$folder, file)) > 5e5)
-  if (heavy && file.exists(file.path(study$folder, dots))) dots else file
+  if (file.exists(file.path(study$folder, dots))) dots else file
 }
 
 show_figure <- function(study, row, id = label_of("fig", study, row$id), caption = caption_of(study, row$caption)) {

@@ -49,8 +49,6 @@ show_own <- function(study, own) {
 own_lack <- function(study, ...) {
   message <- paste0("config/studies/", study$name, ".qmd: ", ...)
   own_text$problems <- c(own_text$problems, message)
-  # Not message(): knitr keeps that from the log.
-  cat("report: ", message, "\n", sep = "", file = stderr())
   message
 }
 

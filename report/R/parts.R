@@ -40,6 +40,7 @@ parts_of <- function(study) {
       atlas = "Regret of the default on all machines", guidelines = "Where a collective is slower than its parts"
     )),
     mapping = named(c(mapping = "Which mapping is best")),
+    extrapolation = named(c(extrapolation = "From few nodes to many")),
     starts = named(c(starts = "Barriers and windows")),
     accuracy = named(c(accuracy = "Accuracy of the simulation")),
     ladder = list(part(

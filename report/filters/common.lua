@@ -10,7 +10,6 @@ end
 -- In typst "--" is a dash and "-?" a soft hyphen; pandoc before 3.9 (Quarto has 3.8) writes them as they are, and the option
 -- --map-by of a command would be printed with a dash.
 local function hyphens(el)
-  if FORMAT ~= "typst" then return nil end
   local out, rest = pandoc.Inlines({}), el.text
   while rest:match("%-[-?]") do
     local before, after = rest:match("^(.-)%-([-?].*)$")
@@ -21,4 +20,4 @@ local function hyphens(el)
   return out
 end
 
-return { { Table = natural_widths, Str = hyphens } }
+return { { Table = natural_widths, Str = FORMAT == "typst" and hyphens or nil } }

@@ -14,6 +14,13 @@ local is_typst = FORMAT == "typst"
 local targets = {} -- identifier -> { kind, number }
 local problems = pandoc.List()
 
+-- A report in pages is made page by page, with `paged` (metadata) the file for what this page has in order: headings and
+-- floats. Then what other pages decide is a mark in the text: a chapter's number, and what number a reference names.
+-- workflow/collstudy/publish/pages.py puts the numbers there.
+local paged, listed = false, pandoc.List()
+local function chapter_mark(count) return "\u{E000}" .. count .. "\u{E002}" end
+local function number_mark(identifier) return "\u{E001}" .. identifier .. "\u{E002}" end
+
 local function kind_of(identifier)
   local kind = (identifier or ""):match("^(%a+)%-.")
   return names[kind] and kind or nil
@@ -33,6 +40,8 @@ local function format_matches(wanted)
   return (wanted == "html" and is_html) or (wanted == FORMAT) or (wanted == "pdf" and is_typst)
 end
 
+local visibility = { traverse = "topdown" }
+
 local function keep_or_drop(el)
   local visible, hidden = el.classes:includes("content-visible"), el.classes:includes("content-hidden")
   if not (visible or hidden) then return nil end
@@ -40,9 +49,11 @@ local function keep_or_drop(el)
   local matches = true
   if when then matches = format_matches(when) end
   if unless then matches = matches and not format_matches(unless) end
-  if matches == visible then return el.content end
+  if matches == visible then return el.content:walk(visibility) end
   return {}
 end
+
+visibility.Div, visibility.Span = keep_or_drop, keep_or_drop
 
 -- Tabsets -------------------------------------------------------------------------------------------------------------
 
@@ -100,23 +111,36 @@ end
 
 local section_counter, float_counter = {}, { fig = 0, tbl = 0 }
 
+local function list_header(el, number)
+  listed:insert({ id = el.identifier, kind = "sec", number = number, level = el.level, title = stringify(el.content) })
+end
+
 local function number_header(el)
   if el.classes:includes("unnumbered") then
     if kind_of(el.identifier) == "sec" then define(el.identifier, "sec", nil) end
+    list_header(el, "")
     return nil
   end
   section_counter[el.level] = (section_counter[el.level] or 0) + 1
   for level = el.level + 1, 6 do section_counter[level] = nil end
   local parts = pandoc.List()
   for level = 1, el.level do parts:insert(tostring(section_counter[level] or 0)) end
-  if kind_of(el.identifier) == "sec" then define(el.identifier, "sec", table.concat(parts, ".")) end
+  if paged then parts[1] = chapter_mark(parts[1]) end
+  local number = table.concat(parts, ".")
+  if kind_of(el.identifier) == "sec" then define(el.identifier, "sec", number) end
+  list_header(el, number)
+  if paged and is_html then
+    el.attributes.number = number
+    return el
+  end
 end
 
 local function number_float(el)
   local kind = kind_of(el.identifier)
   if kind ~= "fig" and kind ~= "tbl" then return nil end
   float_counter[kind] = float_counter[kind] + 1
-  define(el.identifier, kind, tostring(float_counter[kind]))
+  define(el.identifier, kind, paged and number_mark(el.identifier) or tostring(float_counter[kind]))
+  listed:insert({ id = el.identifier, kind = kind })
 end
 
 -- Floats --------------------------------------------------------------------------------------------------------------
@@ -222,6 +246,7 @@ end
 
 local function link_to(citation)
   local target = targets[citation.id]
+  if paged then target = { kind = kind_of(citation.id), number = number_mark(citation.id) } end
   if not target then
     problems:insert("unresolved reference @" .. citation.id)
     return pandoc.Str("?@" .. citation.id)
@@ -238,10 +263,15 @@ local function link_to(citation)
   return pandoc.Link(text, "#" .. citation.id, "", { class = "crossref" })
 end
 
+local works_cited = false
+
 local function resolve(el)
   local out = pandoc.Inlines({})
   for i, citation in ipairs(el.citations) do
-    if not kind_of(citation.id) then return nil end
+    if not kind_of(citation.id) then
+      works_cited = true
+      return nil
+    end
     if i > 1 then out:extend({ pandoc.Str(","), pandoc.Space() }) end
     out:extend(citation.prefix)
     if #citation.prefix > 0 then out:insert(pandoc.Space()) end
@@ -260,7 +290,7 @@ local function bare_typst_table(el)
   if table_only then return typst(table_only) end
 end
 
--- Headings of the front page are no sections of their own: where the report is split into pages, they would be pages.
+-- Headings of the front page are no sections of their own.
 local function front_heading(el)
   local tag = "h" .. el.level
   local out = pandoc.Blocks({ html("<" .. tag .. ">"), pandoc.Plain(el.content), html("</" .. tag .. ">") })
@@ -268,11 +298,31 @@ local function front_heading(el)
 end
 
 local function front_page(el)
-  if FORMAT == "chunkedhtml" and el.classes:includes("front-page") then return el:walk({ Header = front_heading }) end
+  if paged and is_html and el.classes:includes("front-page") then return el:walk({ Header = front_heading }) end
+end
+
+local function has_references(doc)
+  local found = false
+  doc:walk({ Div = function(el) found = found or el.identifier == "refs" end })
+  return found
+end
+
+-- For the template: the title of the page of a chapter.
+local function describe_page(meta)
+  for _, entry in ipairs(listed) do
+    if entry.level == 1 and entry.number ~= "" then
+      meta.chapter, meta.pagetitle = true, entry.title
+      break
+    end
+  end
+  local file = assert(io.open(stringify(meta.paged), "w"))
+  file:write(pandoc.json.encode(listed))
+  file:close()
 end
 
 function Pandoc(doc)
-  doc = doc:walk({ traverse = "topdown", Div = keep_or_drop, Span = keep_or_drop })
+  paged = doc.meta.paged ~= nil
+  doc = doc:walk(visibility)
   doc = doc:walk({ Div = tabset })
   doc = doc:walk({ traverse = "topdown", Header = number_header, Div = number_float, Figure = number_float,
     Table = number_float })
@@ -280,10 +330,16 @@ function Pandoc(doc)
   doc = doc:walk({ Div = callout })
   doc = doc:walk({ Cite = resolve })
   doc = doc:walk({ Div = front_page })
+  if paged then describe_page(doc.meta) end
   -- Here, not by --citeproc: typst tables become text in the next step. What is cited stays as text, because the writer
   -- would make a citation of typst's own of it.
-  if doc.meta.bibliography then
-    doc = pandoc.utils.citeproc(doc):walk({ Cite = function(el) return el.content end })
+  -- Only one page lists the works, those that all pages cite.
+  local listing = not paged or has_references(doc)
+  if doc.meta.bibliography and (listing or works_cited) then
+    doc = pandoc.utils.citeproc(doc):walk({
+      Cite = function(el) return el.content end,
+      Div = function(el) if el.identifier == "refs" and not listing then return {} end end,
+    })
   end
   if is_typst then doc = doc:walk({ Table = bare_typst_table }) end
   if #problems > 0 then

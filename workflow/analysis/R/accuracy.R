@@ -115,7 +115,7 @@ describe_accuracy <- function(results, measured = read_compared(results)) {
   compared <- compare_studies(results, measured)
   if (nrow(compared) == 0) return("Without results of the measured study nothing can be compared.")
   unlist(map(unique(compared$collective), function(name) {
-    accuracy_sentences(filter(compared, .data$collective == name))
+    c(accuracy_sentences(filter(compared, .data$collective == name)), noise_sentences(results, compared, name))
   }))
 }
 
@@ -133,7 +133,7 @@ accuracy_sentences <- function(rows) {
         " of the cells, with a regret of ", format_pct(all$geometric_mean_regret_pct), " (geometric mean)."
       )
     ),
-    trust_sentence(rows), extreme_sentence(rows)
+    trust_sentence(rows), extreme_sentence(rows), mistake_sentence(rows)
   )
 }
 
@@ -181,14 +181,14 @@ extreme_sentence <- function(rows) {
 tables_accuracy <- function(results) {
   compared <- compare_studies(results)
   if (nrow(compared) == 0) return(list())
-  list(listed(
+  c(list(listed(
     "accuracy", NULL, summarise_accuracy(compared), paste(
       "Simulated against measured latency: |simulated / measured - 1| over the cells that both have. `all`: without",
       "the default and, where there are any, only algorithms to which the machine was not fitted (held out);",
       "winner agreement and regret refer to choosing among all algorithms by simulation. Bias is the geometric mean of",
       "simulated / measured; regret is the geometric mean of the slow-down of the simulated choice."
     )
-  ))
+  )), tables_of_choice(results, compared))
 }
 
 figures_accuracy <- function(results) {

@@ -1,6 +1,6 @@
 # Studies whose chapter asks a question of its own: their tables, figures and sentences are made here and in
-# topology_aware.R, pipelining.R, components.R, starts.R and mapping_policies.R, in place of those of the general chapter. So are those of
-# sampled studies (rounds.R): most of their cells lack algorithms to compare.
+# topology_aware.R, pipelining.R, components.R, starts.R and mapping_policies.R, in place of those of the general chapter.
+# So are those of sampled studies (rounds.R): most of their cells lack algorithms to compare.
 
 #' What a chapter of its own makes; NULL for the general chapters
 #' @noRd
@@ -17,6 +17,10 @@ own_chapter <- function(results) {
       sentences = function(results) {
         bind_rows(said("atlas", describe_atlas(results)), said("guidelines", describe_guidelines(results)))
       }
+    ),
+    extrapolation = list(
+      tables = tables_extrapolation, figures = figures_extrapolation, answer = describe_extrapolation_answer,
+      sentences = sentences_extrapolation
     ),
     topology = list(
       tables = tables_topology, figures = figures_topology, answer = describe_topology_answer,

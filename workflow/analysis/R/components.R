@@ -32,7 +32,8 @@ summarise_components <- function(results) {
     distinct(across(all_of(c(case, "kind"))), .keep_all = TRUE)
   of_kind <- function(kind) {
     found <- times[times$kind == kind, c(case, "algorithm", "time")]
-    rename(found, !!kind := "algorithm", !!paste0(kind, "_time") := "time")
+    names(found) <- c(case, kind, paste0(kind, "_time"))
+    found
   }
   of_kind("component") |>
     left_join(distinct(times, across(all_of(c(case, "from", "to")))), by = case) |>
@@ -135,7 +136,8 @@ sentences_of_components <- function(results) {
   lacking <- unlist(results$study$lacking)
   bind_rows(
     said("components", if (emulated(results)) paste0(
-      "The nodes are emulated on one computer: the components that run are those of several nodes, the latencies are not."
+      "The nodes are emulated on one computer: the components that run are those of several nodes, the latencies are ",
+      "not."
     ) else paste0(
       "A component runs every collective that it has, so also the barriers between the timed calls: how evenly the ",
       "ranks start is part of what is compared."

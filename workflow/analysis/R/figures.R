@@ -51,23 +51,28 @@ figure <- function(about, what, plot, caption, seed = NA, width = 9, height = 5,
        width = width, height = height, interactive = interactive)
 }
 
+# A drawing of more shapes makes browsers slow; it gets a picture of dots beside it, which the report's pages show.
+most_drawn_bytes <- 5e5
+
 write_figure <- function(figure, folder, study) {
   file <- file.path("figures", paste0(figure$id, ".svg"))
   path <- file.path(folder, file)
   dir.create(dirname(path), showWarnings = FALSE, recursive = TRUE)
-  temporary <- paste0(sub("svg$", "", path), c("tmp.svg", "tmp.png"))
-  # Both devices draw what is laid out once: that takes longer than drawing.
-  svglite::svglite(temporary[1], width = figure$width, height = figure$height)
+  temporary <- sub("svg$", "tmp.svg", path)
+  svglite::svglite(temporary, width = figure$width, height = figure$height)
   laid_out <- tryCatch({
     grob <- ggplotGrob(figure$plot)
     grid::grid.draw(grob)
     grob
   }, finally = grDevices::dev.off())
-  grDevices::png(
-    temporary[2], width = figure$width, height = figure$height, units = "in", res = 130, type = "cairo"
-  )
-  tryCatch(grid::grid.draw(laid_out), finally = grDevices::dev.off())
-  file.rename(temporary, c(path, sub("svg$", "png", path)))
+  dots <- sub("svg$", "png", path)
+  if (file.size(temporary) > most_drawn_bytes) {
+    grDevices::png(dots, width = figure$width, height = figure$height, units = "in", res = 130, type = "cairo")
+    tryCatch(grid::grid.draw(laid_out), finally = grDevices::dev.off())
+  } else {
+    unlink(dots)
+  }
+  file.rename(temporary, path)
   title <- figure$plot$labels$title
   if (isTRUE(figure$simulated)) study <- list(simulated = TRUE)
   tibble(
@@ -127,7 +132,11 @@ figures_processes <- function(results, collective, rows) {
     collective, "mappings", plot_mappings(results, collective),
     paste0(
       "Latency (\u00b5s) against processes for each algorithm (rows) and message size (columns), colour: ",
-      "mapping; logarithmic axes.", interval_note(rows), drawn_note(rows, most_in_quarter)
+      "mapping; logarithmic axes.",
+      if (length(mapped_sizes(results, rows)) < sizes) paste0(
+        " Of the ", sizes, " sizes of the figures before, ", length(mapped_sizes(results, rows)), " are drawn."
+      ),
+      interval_note(rows), drawn_note(rows, most_in_quarter)
     ),
     seed_number(collective, 4), 10, 1.4 + 1.75 * algorithms
   )))

@@ -106,6 +106,12 @@ shown_sizes <- function(results, rows) {
   if (length(here) == 0) spread_out(found, 4) else sort(here)
 }
 
+#' The sizes of [plot_mappings()], which has a row of panels for each algorithm: at most a dozen panels
+#' @noRd
+mapped_sizes <- function(results, rows) {
+  spread_out(shown_sizes(results, rows), max(2, 12 %/% n_distinct(rows$algorithm)))
+}
+
 size_factor <- function(size) {
   size <- as.numeric(size)
   known <- sort(unique(size))
@@ -150,7 +156,7 @@ process_breaks <- function(limits) {
 plot_mappings <- function(results, collective) {
   rows <- rows_to_fit(results, collective)
   sized <- !anyNA(rows$size_bytes)
-  if (sized) rows <- filter(rows, .data$size_bytes %in% shown_sizes(results, rows))
+  if (sized) rows <- filter(rows, .data$size_bytes %in% mapped_sizes(results, rows))
   rows <- drawn_counts(rows, if (sized) most_in_quarter else most_in_half)
   rows <- mutate(rows,
     panel = factor(

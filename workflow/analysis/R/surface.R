@@ -27,20 +27,15 @@ surface_quads <- function(rows, value, ranges) {
     map(list(c(0, 0), c(1, 0), c(1, 1), c(0, 1)), function(d) mutate(corner, i = .data$i + d[1], j = .data$j + d[2]))
   )
   quads$z <- z[cbind(quads$i, quads$j)]
-  quads <- quads |>
-    arrange(.data$quad) |>
-    group_by(.data$quad) |>
-    mutate(level = mean(.data$z)) |>
-    ungroup() |>
-    filter(!is.na(.data$level))
+  # The corners of a quadrilateral are as many rows apart as there are quadrilaterals.
+  mean_of_corners <- function(values) rep(rowMeans(matrix(values, ncol = 4)), 4)
   at <- project(
     unit_range(log2(sizes[quads$j]), ranges$size), unit_range(counts[quads$i], ranges$processes),
     unit_range(quads$z, ranges$value)
   )
   bind_cols(quads, at) |>
-    group_by(.data$quad) |>
-    mutate(far = mean(.data$depth)) |>
-    ungroup() |>
+    mutate(level = mean_of_corners(.data$z), far = mean_of_corners(.data$depth)) |>
+    filter(!is.na(.data$level)) |>
     arrange(desc(.data$far), .data$quad) |>
     mutate(quad = match(.data$quad, unique(.data$quad)))
 }

@@ -494,10 +494,13 @@ rule_at <- function(decisions, places) {
   decided <- order(size(decisions))
   of <- split(decided, key(decisions)[decided])
   found <- rep("default", nrow(places))
-  for (at in split(seq_len(nrow(places)), key(places))) {
-    rules <- of[[key(places[at[1], ])]]
-    below <- findInterval(size(places)[at], size(decisions)[rules])
-    found[at[below > 0]] <- decisions$algorithm[rules[below]]
+  sizes <- size(places)
+  limits <- size(decisions)
+  judged <- split(seq_len(nrow(places)), key(places))
+  for (place in intersect(names(judged), names(of))) {
+    at <- judged[[place]]
+    below <- findInterval(sizes[at], limits[of[[place]]])
+    found[at[below > 0]] <- decisions$algorithm[of[[place]][below]]
   }
   found
 }

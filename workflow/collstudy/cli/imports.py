@@ -13,8 +13,8 @@ from collstudy.base.errors import StudyError, allowed
 from collstudy.base.files import to_csv, write_atomically
 from collstudy.base.paths import ROOT
 from collstudy.cli.commands import add, typed_path
-from collstudy.sources.importing import checks, compact, draft
-from collstudy.sources.importing.files import data_folder
+from collstudy.sources.importing import checks, compact, draft, pico
+from collstudy.sources.importing.files import data_folder, files_of
 from collstudy.sources.importing.findings import rows_of
 from collstudy.sources.importing.reading import read_all
 from collstudy.sources.source import CHECK_COLUMNS
@@ -45,7 +45,7 @@ def add_commands(commands: Any) -> None:
 
 
 def make_compact(arguments: argparse.Namespace) -> int:
-    """Write data/NAME.csv.gz and data/NAME.checks.csv by data/NAME.yaml."""
+    """Write data/NAME.csv.gz, data/NAME.checks.csv and, of PICO's runs, data/NAME.nodes.csv by data/NAME.yaml."""
     configuration = Tables(ROOT / "config")
     for name in arguments.names:
         study = configuration.study(name)
@@ -53,6 +53,9 @@ def make_compact(arguments: argparse.Namespace) -> int:
         findings = checks.check(rows, account["problems"], study.machine, {})
         write_atomically(DATA / f"{name}.checks.csv", to_csv(CHECK_COLUMNS, rows_of(findings)))
         compact.write(DATA / f"{name}.csv.gz", rows, study.machine.cores_per_node)
+        runs = [path for entry, path in files_of(study) if entry.get("format") == "pico"]
+        if runs:
+            compact.write_nodes(DATA / f"{name}.nodes.csv", (found for run in runs for found in pico.allocations(run)))
         print(f"data/{name}.csv.gz: {len(rows)} rows of {len(account['files'])} files; {len(findings)} findings")
     return 0
 

@@ -1,141 +1,196 @@
-"""The report as a folder of pages: contents, search index and scripts for the pages that pandoc's `chunkedhtml` wrote.
+"""The report in pages: what pandoc made of each page alone gets its numbers, references, contents and search index.
 
-Pandoc splits the report at its chapters and makes cross-references lead from page to page. What it leaves to its caller is
-a table of contents that knows the page it stands on, and a search index.
+A page is made of its own markdown only, so that it is made again only when that changes. Where the text depends on other
+pages, the filter (report/filters/crossref.lua) leaves marks.
 """
 
 from __future__ import annotations
 
 import html
+import itertools
 import json
 import re
 from collections.abc import Iterator
-from html.parser import HTMLParser
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError
 
+#: Where a page begins in the markdown (report/R/chapter.R).
+PAGE_BREAK = "<!-- page -->"
+#: Marks of the filter: the chapter, counted from the first one of the page, and the number of what an identifier names.
+CHAPTER, NUMBER = re.compile("\ue000(.*?)\ue002"), re.compile("\ue001(.*?)\ue002")
 #: Where the template has the table of contents (report/theme/fallback.html).
 CONTENTS_MARK = "<!--contents-->"
-#: Where the body of a page begins in the template.
-BODY_MARK = "<!--body-->"
+#: Where the template has links to the pages before and behind.
+PAGER_MARK = "<!--pager-->"
 #: Where the template has scripts that only some pages need.
 SCRIPTS_MARK = "<!--scripts-->"
 #: Interactive surfaces need plotly, which is larger than all else: only pages that have one load it.
 SURFACE_SCRIPTS = '<script src="theme/plotly.js"></script>\n<script src="theme/surface.js"></script>'
 #: Words of one section that the search index keeps.
 MOST_WORDS = 400
-HEADINGS = ("h1", "h2", "h3", "h4")
+#: A heading with an identifier, which is the first group; the second is its text.
+HEADING = re.compile(r'<(?=h[1-4]\b)[^>]*\bid="([^"]+)"[^>]*>(.*?)</h[1-4]>', re.DOTALL)
 #: Their text is no prose: scripts, figures drawn as text, hints of the page itself.
-LEFT_OUT = ("script", "style", "svg", "button")
+LEFT_OUT = re.compile(r"<(script|style|svg|button)\b.*?</\1>", re.DOTALL)
 
 
-def contents(sitemap: dict[str, Any], page: str) -> str:
-    """The table of contents as nested lists; only the chapter of *page* shows its sections."""
+@dataclass(frozen=True)
+class Page:
+    """A page as pandoc made it: `listed` has its headings and floats in order (report/filters/crossref.lua)."""
 
-    def listed(entries: list[dict[str, Any]], depth: int) -> str:
+    text: str
+    listed: list[dict[str, Any]]
+
+    @property
+    def name(self) -> str:
+        """The page's file."""
+        chapter = [entry["id"] for entry in self.listed if entry.get("level") == 1 and entry["number"]]
+        return f"{chapter[0]}.html" if chapter else "index.html"
+
+    @property
+    def headings(self) -> list[dict[str, Any]]:
+        """What the contents name of it; those of the front page are no sections."""
+        return [e for e in self.listed if e.get("level", 9) <= 3] if self.name != "index.html" else []
+
+
+def contents(pages: list[Page], here: str) -> str:
+    """The table of contents as nested lists; only the chapter *here* shows its sections."""
+
+    def listed(page: Page, headings: list[dict[str, Any]]) -> str:
         items = []
-        for entry in entries:
-            section = entry["section"]
-            path, number = section["path"], section["number"]
-            here = path.split("#")[0] == page
+        while headings:
+            top, *rest = headings
+            inside = list(itertools.takewhile(lambda entry, level=top["level"]: entry["level"] > level, rest))
+            headings = rest[len(inside) :]
             # A link within the page has no file name, so that the page's script can follow it.
-            target = "#" + path.split("#")[1] if here and "#" in path else path
-            label = f'<span class="toc-section-number">{number}</span>' if number else ""
-            deeper = listed(entry["subsections"], depth + 1) if entry["subsections"] and here and depth < 3 else ""
-            items.append(f'<li><a href="{html.escape(target)}">{label}{html.escape(section["title"])}</a>{deeper}</li>')
+            target = f"#{top['id']}" if page.name == here else f"{page.name}#{top['id']}"
+            label = f'<span class="toc-section-number">{top["number"]}</span>' if top["number"] else ""
+            deeper = listed(page, inside) if inside and page.name == here else ""
+            items.append(f'<li><a href="{html.escape(target)}">{label}{html.escape(top["title"])}</a>{deeper}</li>')
         return f"<ul>{''.join(items)}</ul>"
 
-    return listed(sitemap["subsections"], 1)
-
-
-class _Sections(HTMLParser):
-    """Splits a page at its headings with an identifier and keeps the words of each part."""
-
-    def __init__(self, page: str, title: str) -> None:
-        super().__init__()
-        self.page = page
-        self.found: list[dict[str, Any]] = [{"url": page, "title": title, "words": []}]
-        self.inside_main = False
-        self.heading = False
-        self.skipped = 0
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Start a section at a heading; follow what is skipped."""
-        if tag == "main":
-            self.inside_main = True
-        elif tag in LEFT_OUT:
-            self.skipped += 1
-        elif tag in HEADINGS and self.inside_main and (name := dict(attrs).get("id")):
-            self.found.append({"url": f"{self.page}#{name}", "title": "", "words": []})
-            self.heading = True
-
-    def handle_endtag(self, tag: str) -> None:
-        """End what handle_starttag began."""
-        if tag == "main":
-            self.inside_main = False
-        elif tag in LEFT_OUT:
-            self.skipped -= 1
-        elif tag in HEADINGS:
-            self.heading = False
-
-    def handle_data(self, data: str) -> None:
-        """Keep words of the current section."""
-        if not self.inside_main or self.skipped:
-            return
-        section = self.found[-1]
-        if self.heading:
-            section["title"] += data
-        else:
-            section["words"] += data.split()[: MOST_WORDS - len(section["words"])]
+    chapters = (listed(page, headings) for page in pages if (headings := page.headings))
+    return f"<ul>{''.join(text.removeprefix('<ul>').removesuffix('</ul>') for text in chapters)}</ul>"
 
 
 def search_entries(page: str, text: str) -> Iterator[dict[str, str]]:
-    """What the search knows of a page: {url, title, text} of each of its sections."""
+    """What the search knows of a page: {url, title, text} of the part before the first heading and of each section."""
+
+    def words(text: str, between: str) -> list[str]:
+        return html.unescape(re.sub(r"<[^>]*>", between, text)).split()
+
     name = re.search(r"<title>(.*?)</title>", text, re.DOTALL)
-    parser = _Sections(page, html.unescape(name.group(1)).strip() if name else page)
-    parser.feed(text)
-    for section in parser.found:
-        words = " ".join(section["words"])
-        title = " ".join(section["title"].split())
-        if words or title:
-            yield {"url": section["url"], "title": title, "text": words}
+    main = LEFT_OUT.sub(" ", text.partition("<main")[2].partition("</main>")[0])
+    first, *sections = HEADING.split("<main" + main)
+    parts = [(page, name[1] if name else page, first)]
+    parts += [(f"{page}#{sections[i]}", *sections[i + 1 : i + 3]) for i in range(0, len(sections), 3)]
+    for url, heading, content in parts:
+        title, said = " ".join(words(heading, "")), " ".join(words(content, " ")[:MOST_WORDS])
+        if title or said:
+            yield {"url": url, "title": title, "text": said}
 
 
-def join_front_page(folder: Path, sitemap: dict[str, Any]) -> None:
-    """Put what stands before the first chapter on index.html; pandoc makes a page of its own of it, which no contents name."""
-    listed = {entry["section"]["path"].split("#")[0] for entry in sitemap["subsections"]}
-    own = [path for path in folder.glob("*.html") if path.name not in listed | {"index.html"}]
-    if len(own) != 1:
-        raise StudyError(f"report: expected one page before the first chapter, pandoc made {len(own)}")
-    index = folder / "index.html"
-    head, _, _ = index.read_text(encoding="utf-8").partition(BODY_MARK)
-    _, _, body = own[0].read_text(encoding="utf-8").partition(BODY_MARK)
-    body = re.sub(r'<a class="previous".*?</a>', "", body, flags=re.DOTALL)
-    index.write_text(head + body, encoding="utf-8")
-    own[0].unlink()
-    for path in folder.glob("*.html"):
-        path.write_text(path.read_text(encoding="utf-8").replace(own[0].name, "index.html"), encoding="utf-8")
+def without_hidden(text: str, opening: str) -> str:
+    """*text* (markdown) without the divisions that begin with the line *opening*, however much is nested in them."""
+    kept, depth, fence = [], 0, ""
+    for line in text.splitlines(keepends=True):
+        bare, code = line.rstrip(), re.match(r"`{3,}(?=[^`]*$)|~{3,}", line)
+        if fence:
+            if bare.startswith(fence) and not bare.strip(fence[0]):
+                fence = ""
+        elif code:
+            fence = code[0]
+        elif bare.startswith(":::") and (depth or bare == opening):
+            depth += 1 if bare.strip(":") else -1
+            continue
+        if not depth:
+            kept.append(line)
+    return "".join(kept)
 
 
-def finish_pages(folder: Path) -> list[Path]:
-    """Complete the pages that pandoc wrote to *folder*; returns them. The search index is a script, so it works from a disk."""
-    sitemap = json.loads((folder / "sitemap.json").read_text(encoding="utf-8"))
-    join_front_page(folder, sitemap)
-    pages = sorted(folder.glob("*.html"))
+def split_pages(text: str) -> list[str]:
+    """The markdown of each page, all with the header of *text*; only the first one, the front page, keeps its date."""
+    _, header, body = text.split("---\n", 2)
+    undated = re.sub(r"^date:.*\n", "", header, flags=re.MULTILINE)
+    first, *others = body.split(PAGE_BREAK)
+    return [f"---\n{header}---\n{first}", *(f"---\n{undated}---\n{other}" for other in others)]
+
+
+def resolve(pages: list[Page]) -> list[Page]:
+    """Put numbers where the pages have marks. Raises StudyError where a reference names nothing, or two things."""
+    numbers: dict[str, str] = {}
+    count = {"chapter": 0, "fig": 0, "tbl": 0}
+    found = []
+    for page in pages:
+
+        def chapter(mark: re.Match[str], before: int = count["chapter"]) -> str:
+            return str(before + int(mark[1]))
+
+        listed = []
+        for entry in page.listed:
+            if entry["kind"] == "sec":
+                number = CHAPTER.sub(chapter, entry["number"])
+                count["chapter"] += entry["level"] == 1 and number != ""
+            else:
+                count[entry["kind"]] += 1
+                number = str(count[entry["kind"]])
+            if entry["id"] in numbers and entry["id"].startswith(f"{entry['kind']}-"):
+                raise StudyError(f"report: identifier used twice: {entry['id']}")
+            numbers[entry["id"]] = number
+            listed.append({**entry, "number": number})
+        found.append(Page(CHAPTER.sub(chapter, page.text), listed))
+
+    def number_of(mark: re.Match[str]) -> str:
+        if not numbers.get(mark[1]):
+            what = "reference to an unnumbered section" if mark[1] in numbers else "unresolved reference"
+            raise StudyError(f"report: {what} @{mark[1]}")
+        return numbers[mark[1]]
+
+    return [Page(NUMBER.sub(number_of, page.text), page.listed) for page in found]
+
+
+def lead_to_pages(pages: dict[str, Page]) -> dict[str, str]:
+    """The text of each page, with links to what is on another one."""
+    own = {name: set(re.findall(r'\bid="([^"]+)"', page.text)) for name, page in pages.items()}
+    owner = {identifier: name for name, identifiers in own.items() for identifier in identifiers}
+
+    def texts() -> Iterator[tuple[str, str]]:
+        for name, page in pages.items():
+
+            def target(link: re.Match[str], name: str = name) -> str:
+                there = link[1] not in own[name] and owner.get(link[1])
+                return f'href="{there}#{link[1]}"' if there else link[0]
+
+            yield name, re.sub(r'\bhref="#([^"]+)"', target, page.text)
+
+    return dict(texts())
+
+
+def pager(word: str, page: Page | None) -> str:
+    """The link to the page before or behind."""
+    if not page:
+        return ""
+    title = re.search(r"<title>(.*?)</title>", page.text, re.DOTALL)
+    return f'<a class="{word.lower()}" href="{page.name}"><span>{word}</span>{title[1] if title else page.name}</a>'
+
+
+def write_pages(made: list[Page], folder: Path) -> None:
+    """Write the pages to *folder*, complete. The search index is a script, so that it works from a disk."""
+    texts = lead_to_pages({page.name: page for page in made})
     entries = []
-    for path in pages:
-        text = path.read_text(encoding="utf-8")
-        entries += search_entries(path.name, text)
-        scripts = SURFACE_SCRIPTS if 'class="surface"' in text else ""
-        text = (
-            text.replace(BODY_MARK, "")
-            .replace(CONTENTS_MARK, contents(sitemap, path.name))
-            .replace(SCRIPTS_MARK, scripts)
-        )
-        path.write_text(text, encoding="utf-8")
+    for page, before, behind in zip(made, [None, *made], [*made[1:], None], strict=False):
+        text = texts[page.name]
+        entries += search_entries(page.name, text)
+        complete = {
+            CONTENTS_MARK: contents(made, page.name),
+            PAGER_MARK: pager("Previous", before) + pager("Next", behind),
+            SCRIPTS_MARK: SURFACE_SCRIPTS if 'class="surface"' in text else "",
+        }
+        for mark, filled in complete.items():
+            text = text.replace(mark, filled)
+        (folder / page.name).write_text(text, encoding="utf-8")
     index = json.dumps(entries, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
     (folder / "search.js").write_text(f"window.reportSearch = {index};\n", encoding="utf-8")
-    (folder / "sitemap.json").unlink()
-    return pages

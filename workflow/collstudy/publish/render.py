@@ -6,6 +6,7 @@ The command is `python -m collstudy render` (cli/sharing.py).
 from __future__ import annotations
 
 import datetime
+import hashlib
 import json
 import os
 import platform
@@ -20,8 +21,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from collstudy.base.errors import StudyError
+from collstudy.base.files import write_atomically
 from collstudy.base.paths import ROOT
-from collstudy.publish.pages import finish_pages
+from collstudy.publish.pages import Page, resolve, split_pages, without_hidden, write_pages
 
 REPORT_SOURCE = ROOT / "report"
 #: typst output needs pandoc 3.1.2; the filter's walk order and table attributes need 3.2.
@@ -30,6 +32,8 @@ PANDOC_MINIMUM = (3, 2)
 QUARTO_MINIMUM = (1, 9)
 #: The whole report in one file, beside the folder of pages.
 SINGLE_FILE = "report.html"
+#: Chapters and pages as they were made of the same content, in the results folder.
+PAGES = ".pages"
 
 
 @dataclass(frozen=True)
@@ -279,46 +283,98 @@ def refuse_bad_references(log: str, page: Path) -> None:
 # Fallback -----------------------------------------------------------------------------------------------------------
 
 
-#: Formats of pandoc_command: pages of HTML, one self-contained page, typst for the PDF.
-PAGES, SINGLE, PAPER = "pages", "single", "paper"
+#: Formats of pandoc_command: a page of HTML, one self-contained page, a page as typst, typst for the PDF.
+PAGE, SINGLE, PAPER_PAGE, PAPER = "page", "single", "paper-page", "paper"
+#: Divisions of one medium (report/R/parts.R). The filter drops them as well; most time goes into reading them.
+SCREEN_ONLY, PAPER_ONLY = '::: {.content-visible when-format="html"}', '::: {.content-hidden when-format="html"}'
+#: What a page is made of beside its markdown.
+PAGE_SOURCES = ("filters/common.lua", "filters/crossref.lua", "theme/fallback.html", "references.bib")
 
 
-def pandoc_command(renderer: Renderer, target: str, output: str) -> list[str]:
+def pandoc_command(renderer: Renderer, target: str, source: str, output: str) -> list[str]:
     """The pandoc call for one format; runs in the build folder, so that no path needs quoting."""
     common = [
-        renderer.executable, "index.md", "--from", "markdown", "--standalone", "--fail-if-warnings", "--toc",
-        "--number-sections", "--lua-filter", "filters/common.lua", "--lua-filter", "filters/crossref.lua",
-        "--output", output, "--metadata", "lang=en", "--metadata", "bibliography=references.bib",
-        "--metadata", "link-citations=true",
+        renderer.executable, source, "--from", "markdown", "--fail-if-warnings", "--output", output,
+        "--number-sections", "--metadata", "lang=en",
     ]  # fmt: skip
     if target == PAPER:
-        return [*common, "--to", "typst", "--toc-depth", "1", "--template", "theme/fallback.typst"]
-    page = ["--template", "theme/fallback.html", "--mathml", "--css", "theme/layout.css", "--css", "theme/report.css"]
-    if target == SINGLE:
-        return [
-            *common, *page, "--to", "html5", "--toc-depth", "3", "--embed-resources", "--variable", "single-page=true",
-        ]  # fmt: skip
-    return [*common, *page, "--to", "chunkedhtml", "--split-level", "1", "--chunk-template", "%i.html"]
+        template = ["--template", "theme/fallback.typst"]
+        return [*common, "--standalone", "--toc", "--toc-depth", "1", "--to", "typst", *template]
+    filtered = [
+        *common, "--lua-filter", "filters/common.lua", "--lua-filter", "filters/crossref.lua",
+        "--metadata", "bibliography=references.bib", "--metadata", "link-citations=true",
+    ]  # fmt: skip
+    listed = ["--metadata", f"paged={output}.json"]
+    if target == PAPER_PAGE:
+        return [*filtered, *listed, "--to", "typst"]
+    page = [
+        *filtered, "--standalone", "--template", "theme/fallback.html", "--mathml", "--css", "theme/layout.css",
+        "--css", "theme/report.css", "--to", "html5",
+    ]  # fmt: skip
+    if target == PAGE:
+        return [*page, *listed]
+    return [*page, "--toc", "--toc-depth", "3", "--embed-resources", "--variable", "single-page=true"]
+
+
+def render_page(job: Job, renderer: Renderer, target: str, text: str) -> Page:
+    """One page of markdown with the marks of the filter, as it was made before of the same, or made now."""
+    sources = [(job.build / name).read_bytes() for name in PAGE_SOURCES]
+    command = pandoc_command(renderer, target, "", "")
+    made_of = [text.encode(), renderer.pandoc.encode(), *(word.encode() for word in command), *sources]
+    digest = hashlib.sha256(b"\0".join(made_of)).hexdigest()
+    kept = job.results / PAGES / f"{digest}.json"
+    if kept.is_file():
+        os.utime(kept)
+        return Page(**json.loads(kept.read_bytes()))
+    name = f"{PAGES}/{digest}"
+    (job.build / f"{name}.md").write_text(text, encoding="utf-8")
+    run(pandoc_command(renderer, target, f"{name}.md", name), job.build, f"pandoc to {target}")
+    listed = json.loads((job.build / f"{name}.json").read_bytes())
+    page = Page((job.build / name).read_text(encoding="utf-8"), listed)
+    write_atomically(kept, json.dumps(asdict(page)).encode())
+    return page
+
+
+def render_texts(job: Job, renderer: Renderer, target: str, texts: Sequence[str]) -> list[Page]:
+    """All pages, as many at a time as there are cores, with their numbers."""
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        return resolve(list(pool.map(lambda text: render_page(job, renderer, target, text), texts)))
+
+
+def read_pages(job: Job, hidden: str) -> list[str]:
+    """The markdown of each page without what is *hidden*; all of them know which works the others cite."""
+    text = without_hidden((job.build / "index.md").read_text(encoding="utf-8"), hidden)
+    known = re.findall(r"^@\w+\{([^,]+),", (job.build / "references.bib").read_text(encoding="utf-8"), re.MULTILINE)
+    cited = sorted(set(known) & set(re.findall(r"(?<![\\\w])@([\w-]+)", text)))
+    nocite = "nocite: '" + ", ".join(f"@{key}" for key in cited) + "'"
+    return split_pages(text.replace("---\n", f"---\n{nocite}\n", 1))
 
 
 def render_pages(job: Job, renderer: Renderer) -> None:
     """index.md to a folder with a page for each chapter."""
-    shutil.rmtree(job.build / "pages", ignore_errors=True)
-    run(pandoc_command(renderer, PAGES, "pages"), job.build, "pandoc to HTML")
-    # Pandoc copies the figures, not what the template refers to.
-    shutil.copytree(job.build / "theme", job.build / "pages" / "theme", dirs_exist_ok=True,
+    pages = job.build / "pages"
+    shutil.copytree(job.build / "theme", pages / "theme",
                     ignore=lambda _, names: [name for name in names if not name.endswith((".css", ".js"))])  # fmt: skip
-    finish_pages(job.build / "pages")
+    made = render_texts(job, renderer, PAGE, read_pages(job, PAPER_ONLY))
+    write_pages(made, pages)
+    for file in {file for page in made for file in re.findall(r'\bsrc="(figures/[^"]+)"', page.text)}:
+        (pages / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(job.build / file, pages / file)
 
 
 def render_single(job: Job, renderer: Renderer) -> None:
     """index.md to one self-contained page."""
-    run(pandoc_command(renderer, SINGLE, SINGLE_FILE), job.build, "pandoc to one HTML file")
+    run(pandoc_command(renderer, SINGLE, "index.md", SINGLE_FILE), job.build, "pandoc to one HTML file")
 
 
 def render_pdf(job: Job, renderer: Renderer) -> None:
     """index.md to PDF through typst."""
-    run(pandoc_command(renderer, PAPER, "report.typ"), job.build, "pandoc to typst")
+    texts = read_pages(job, SCREEN_ONLY)
+    body = "\n\n".join(page.text for page in render_texts(job, renderer, PAPER_PAGE, texts))
+    header = texts[0].split("---\n")[1]
+    fence = "`" * 20
+    (job.build / "paper.md").write_text(f"---\n{header}---\n\n{fence}{{=typst}}\n{body}\n{fence}\n", encoding="utf-8")
+    run(pandoc_command(renderer, PAPER, "paper.md", "report.typ"), job.build, "pandoc to typst")
     # In its own process: a compiler as a library holds the interpreter's lock, and the HTML is being made meanwhile.
     program = "import sys, typst; typst.compile(sys.argv[1], output=sys.argv[2], root=sys.argv[3])"
     run([sys.executable, "-c", program, "report.typ", "report.pdf", "."], job.build, "typst to PDF")
@@ -332,10 +388,19 @@ def tell_missing(log: str) -> None:
 
 
 def render_fallback(job: Job, renderer: Renderer) -> tuple[Path, dict[str, Path]]:
-    """Knitr once, then all formats at the same time. Returns the folder of pages and the single files."""
+    """Knitr once, then all formats at the same time. Returns the folder of pages and the single files.
+
+    Chapters and pages are made again only where what they are made of changed (`results/.pages`, where nothing stays that
+    was not used for a month).
+    """
     rscript = shutil.which("Rscript")
     if not rscript:
         raise StudyError("report: no Rscript on PATH; install R")
+    for folder in (job.results / PAGES, job.build / PAGES):
+        folder.mkdir(exist_ok=True)
+    for path in (job.results / PAGES).iterdir():
+        if time.time() - path.stat().st_mtime > 30 * 24 * 3600:
+            path.unlink()
     timed("knitr", lambda: tell_missing(run([rscript, "--no-save", "R/knit.R"], job.build, "knitr")))
     steps = {"HTML": render_pages, "PDF": render_pdf}
     files = {"report.pdf": job.build / "report.pdf"}

@@ -65,6 +65,8 @@ class Launched:
     processes: int
     per_node: int | None = None
     hosts: Mapping[str, Any] | None = field(default=None, compare=False)
+    #: The node of each rank, numbered over the whole machine, where it is known.
+    allocated: tuple[int, ...] = ()
 
 
 def of_cells(cells: Iterable[Cell]) -> list[Launched]:
@@ -78,17 +80,26 @@ def of_cells(cells: Iterable[Cell]) -> list[Launched]:
     ]  # fmt: skip
 
 
-def of_rows(rows: Iterable[Mapping[str, Any]], mpi: str, catalogue: Catalogue) -> list[Launched]:
-    """The launches of imported rows, whose number of ranks per node is unknown."""
-    launched = {
-        (row["collective"], row["algorithm"], row["mapping"], int(row["nodes"]), int(row["processes"])): None
-        for row in rows
-    }
+def of_rows(
+    rows: Iterable[Mapping[str, Any]],
+    mpi: str,
+    catalogue: Catalogue,
+    allocations: Mapping[tuple[str, int], tuple[int, ...]],
+) -> list[Launched]:
+    """The launches of imported rows, whose number of ranks per node is unknown.
+
+    *allocations* are the nodes of their ranks by run (without the test) and number of ranks. Of several runs of a cell the first
+    one's are taken.
+    """
+    launched: dict[tuple, tuple[int, ...]] = {}
+    for row in rows:
+        key = (row["collective"], row["algorithm"], row["mapping"], int(row["nodes"]), int(row["processes"]))
+        launched.setdefault(key, allocations.get((str(row.get("run", "")).partition("/")[0], key[-1]), ()))
     found = []
-    for collective, algorithm, mapping, nodes, processes in launched:
+    for (collective, algorithm, mapping, nodes, processes), allocated in launched.items():
         entry = catalogue.mappings[mapping]
         place = (mapping, tuple(entry["cycle"]), nodes, processes, None)
-        found.append(Launched(mpi, collective, algorithm, (), *place, entry.get("hosts")))
+        found.append(Launched(mpi, collective, algorithm, (), *place, entry.get("hosts"), allocated))
     return found
 
 
@@ -220,7 +231,10 @@ def _units(study: Study, one: Launched) -> tuple[dict[str, int], ...] | None:
     if not machine.levels:
         return tuple({"core": rank} for rank in range(one.processes))
     try:
-        cores = place(machine, one.cycle, one.nodes, one.processes, one.per_node, one.hosts)
+        if one.allocated:
+            cores = place(machine, (), machine.nodes, one.processes, None, {"ranks": list(one.allocated)})
+        else:
+            cores = place(machine, one.cycle, one.nodes, one.processes, one.per_node, one.hosts)
     except StudyError:
         return None
     return tuple(_numbered(machine.levels, core) for core in cores)

@@ -11,8 +11,9 @@ from collstudy.base.errors import StudyError
 from collstudy.sources.edges import Launched, of_rows
 from collstudy.sources.imported_rows import grid_of, rows_of_import
 from collstudy.sources.importing import checks, copies, labels
+from collstudy.sources.importing.compact import read_nodes
 from collstudy.sources.importing.convert import OWN
-from collstudy.sources.importing.files import files_of, from_name, missing_files
+from collstudy.sources.importing.files import files_of, from_name, missing_files, resolve
 from collstudy.sources.importing.findings import rows_of
 from collstudy.sources.importing.reading import read_all, read_firsts, used_of
 from collstudy.sources.importing.series import Firsts, most_cells
@@ -75,7 +76,7 @@ class ImportedSource(Source):
 
     def inputs(self) -> list[Path]:
         """The files, and those of the imports that they are compared with."""
-        return [*self.data(), *(path for study in self.others() for _, path in files_of(study))]
+        return [*self.data(), *self._allocations(), *(path for study in self.others() for _, path in files_of(study))]
 
     def data(self) -> list[Path]:
         """The files that the study names."""
@@ -122,11 +123,18 @@ class ImportedSource(Source):
     def launched(self) -> list[Launched]:
         """The launches of the rows."""
         assert isinstance(self.study.source, Imported)
-        return of_rows(self.found[0], self.study.source.mpi, self.context.catalogue)
+        allocations = {key: nodes for path in self._allocations() for key, nodes in read_nodes(path).items()}
+        return of_rows(self.found[0], self.study.source.mpi, self.context.catalogue, allocations)
+
+    def _allocations(self) -> list[Path]:
+        """The files that say on which nodes the runs were."""
+        return [Path(resolve(entry["allocations"])) for entry in self.study.source.files if "allocations" in entry]
 
     def judged(self) -> list[str]:
         """Without files for a library, collectives are judged on held-out cells."""
         assert isinstance(self.study.source, Imported)
+        if self.study.chapter == "extrapolation":
+            return []  # it asks for latencies, not for decisions
         judged = any(entry.get("collective") not in POINT_TO_POINT for entry in self.study.source.files)
         own = super().judged()
         return own if "tuning" in self.study.analysis or not judged else ["tables/tuning-regret.csv", *own]

@@ -238,6 +238,7 @@ def check_chapter(raw: dict[str, Any], sweeps: Sequence[Sweep], arms: int, where
         "collectives": ("a collective", collective),
         "components": ("sweeps with two components of Open MPI as algorithms", arms > 1),
         "congestion": ("applications", "applications" in raw),
+        "extrapolation": ("analysis.extrapolation", "extrapolation" in analysis),
         "ladder": (
             "a point-to-point test: " + ", ".join(POINT_TO_POINT),
             any(name in POINT_TO_POINT for name in named),

@@ -22,10 +22,15 @@
 // clang-format on
 #include "curve.hpp"
 
+/* SimGrid of Debian 12 (3.32); later versions set the factors of a zone. */
+#if __has_include(<simgrid/kernel/resource/NetworkModelIntf.hpp>)
 #include <simgrid/kernel/resource/NetworkModelIntf.hpp>
+#define FACTORS_OF_MODEL
+#endif
 #include <simgrid/kernel/routing/NetPoint.hpp>
 #include <simgrid/kernel/routing/NetZoneImpl.hpp>
 #include <simgrid/s4u.hpp>
+#include <simgrid/version.h>
 #include <smpi/smpi.h>
 
 #include <algorithm>
@@ -342,12 +347,20 @@ extern "C" void load_platform(const simgrid::s4u::Engine &);
 void load_platform(const simgrid::s4u::Engine &) {
     read_machine();
     auto *cores = new Cores;
+    auto *zone = cores->get_iface();
+#if SIMGRID_VERSION >= 40000 /* Since then the root zone is SimGrid's own. */
+    zone->set_parent(simgrid::s4u::Engine::get_instance()->get_netzone_root());
+#endif
     cores->build();
-    cores->get_iface()->seal();
+    zone->seal();
     count_ranks();
-    auto *model = simgrid::s4u::Engine::get_instance()->get_netzone_root()->get_network_model();
-    model->set_lat_factor_cb(latency_factor);
-    model->set_bw_factor_cb(bandwidth_factor);
+#ifdef FACTORS_OF_MODEL
+    zone->get_network_model()->set_lat_factor_cb(latency_factor);
+    zone->get_network_model()->set_bw_factor_cb(bandwidth_factor);
+#else
+    zone->set_latency_factor_cb(latency_factor);
+    zone->set_bandwidth_factor_cb(bandwidth_factor);
+#endif
     smpi_register_op_cost_callback(SmpiOperation::SEND, send_cost);
     smpi_register_op_cost_callback(SmpiOperation::ISEND, send_cost);
     smpi_register_op_cost_callback(SmpiOperation::RECV,

@@ -33,3 +33,48 @@ test_that("the sentences say the numbers, and that there is nothing to compare w
   expect_match(describe_accuracy(results), "nothing can be compared")
   expect_equal(nrow(compare_studies(results)), 0)
 })
+
+# Two authors: the second measured chain 40 % slower, so that the first one's choice is wrong there; the simulation
+# takes binomial.
+two_authors <- function() {
+  base <- tempfile("results")
+  dir.create(base)
+  grid <- expand.grid(algorithm = c("linear", "chain", "binomial"), processes = c(2, 4), size_bytes = c(1, 1024))
+  names <- as.character(grid$algorithm)
+  rows <- function(latency, ...) toy_rows("bcast", names, grid$processes, grid$size_bytes, unname(latency[names]), ...)
+  measured <- dplyr::bind_rows(
+    rows(c(linear = 1.2, chain = 1, binomial = 2), source = "first"),
+    dplyr::filter(
+      rows(c(linear = 1.2, chain = 1.4, binomial = 2), source = "second", launch = 2), .data$algorithm != "binomial"
+    )
+  )
+  make_study(measured, folder = file.path(base, "real"))
+  simulated <- rows(c(linear = 1, chain = 1.5, binomial = 0.5))
+  read_results(make_study(
+    simulated, analysis = list(compare = list(study = "real")), simulated = TRUE, folder = file.path(base, "toy")
+  ))
+}
+
+test_that("noise between authors is told apart from the model, on what both measured", {
+  results <- two_authors()
+  noise <- summarise_noise(compare_studies(results), read_compared(results))
+  all <- noise[noise$mapping == "all", ]
+  expect_equal(all$between, "authors")
+  expect_equal(all$cells, 4)
+  expect_equal(all$pairs, 8)
+  # Binomial, which one author has, is no choice. By the first author chain, 1.4 / 1.2 on the second; by the second
+  # linear, 1.2 on the first; by simulation linear: 1.2 on the first, right on the second.
+  expect_equal(all$other_regret_pct, 100 * (sqrt(1.4 / 1.2 * 1.2) - 1))
+  expect_equal(all$simulated_regret_pct, 100 * (sqrt(1.2) - 1))
+  expect_equal(all$model_regret_pct, 0)
+  expect_equal(all$other_error_pct, 100 * mean(c(0.4, 1 - 1 / 1.4)) / 2)
+  mistakes <- summarise_mistakes(compare_studies(results))
+  expect_equal(mistakes$chosen, "binomial")
+  expect_equal(mistakes$share_pct, 100)
+  said <- describe_accuracy(results)
+  expect_match(said, "Noise and model: 4 cells have algorithms that two authors measured", all = FALSE)
+  expect_match(said, "The wrong choice that costs most is binomial", all = FALSE)
+  expect_true("accuracy-noise" %in% ids(tables_accuracy(results)))
+  # A study of one launch of each cell says that it cannot tell.
+  expect_match(describe_accuracy(pair_of_studies()), "measured twice, so what of the error", all = FALSE)
+})

@@ -3,7 +3,7 @@
 `highest` is the time of the slowest rank in ns. The count is that of the whole buffer (pico_core/pico_core_utils.c): a rank of an
 allgather, alltoall, gather or scatter has count / ranks elements. The first fifth of the calls is warm-up. Tests are described
 in `<system>_metadata.csv`, beside the archives. Algorithms that end in `_ompi` are Open MPI's of that name; all others are
-PICO's own and are not imported.
+PICO's own and are not imported. What the run printed (`slurm_*.out`) says how many ranks a test had; without it the metadata do.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from collstudy.study.openmpi_numbers import algorithm_of
 np = lazy("numpy")
 
 #: Raised when the content of a cached summary changes.
-VERSION = 2
+VERSION = 3
 #: The first fifth of the calls is warm-up, as in the authors' own analysis (plot/summarize_data.py).
 WARM_UP = 0.2
 #: PICO's names of Open MPI's algorithms, in the order of coll/tuned's numbers (config/algorithms/MPI/Open-MPI/*.json).
@@ -45,6 +45,10 @@ WORDS = {
 TYPE_BYTES = {"int8": 1, "char": 1, "int16": 2, "int32": 4, "int": 4, "float": 4, "int64": 8, "double": 8}
 #: Collectives in which a rank has its part of the buffer.
 DIVIDED = ("allgather", "alltoall", "gather", "scatter")
+#: What a run prints of a test: where its results go, then its ranks and nodes.
+_PRINTED = re.compile(
+    r"Results Directory: .*/(?P<test>\w+)\s*$|BENCH: \w+ -> (?P<ranks>\d+) processes \((?P<nodes>\d+) nodes\)", re.M
+)
 _RESULT = re.compile(r"(?P<count>\d+)_(?P<algorithm>.+)_(?P<type>[a-z]+\d*)\.csv", re.ASCII)
 
 
@@ -78,7 +82,7 @@ def rows(
     that of Open MPI if the metadata lack it. *cache* stores summaries by the archive's content.
     """
     run = path.name.removesuffix(".tar.gz")
-    results, allocations = _summary(path, cache)
+    results, allocations, shapes = _summary(path, cache)
     tests = {row["test_id"]: row for row in read_metadata(metadata) if row["timestamp"] == run}
     if not tests:
         raise StudyError(f"{metadata}: no row with the timestamp {run}, of {path}")
@@ -90,7 +94,8 @@ def rows(
         elif not _asked(about, entry.get("where", {})):
             problems.note("tests that the study does not select (where)", f"{path.name}, {test}/")
         else:
-            chosen[test] = _shape(path, test, about, allocations, entry.get("ranks", "metadata"), problems)
+            printed = shapes.get(test)
+            chosen[test] = _shape(path, test, about, printed, allocations, entry.get("ranks", "metadata"), problems)
     for result in results:
         if chosen.get(result.test) is None:
             continue
@@ -137,14 +142,24 @@ def _asked(about: dict[str, str], where: dict[str, Any]) -> bool:
 
 
 def _shape(
-    path: Path, test: str, about: dict[str, str], allocations: dict[str, list[str]], believed: str, problems: Problems
+    path: Path,
+    test: str,
+    about: dict[str, str],
+    printed: list[int] | None,
+    allocations: dict[str, list[str]],
+    believed: str,
+    problems: Problems,
 ) -> tuple[int, int, str] | None:
-    """Nodes, ranks and mapping of a test; None if metadata and allocation contradict and the study does not choose one."""
+    """Nodes, ranks and mapping of a test; None if metadata and allocation contradict and neither the run's output nor the study
+    chooses one.
+    """
     nodes = int(about["nnodes"])
     ranks = nodes * int(about["tasks_per_node"])
+    if printed:
+        nodes, ranks = printed
     fitting = [hosts for hosts in allocations.values() if len(hosts) == ranks]
     only = next(iter(allocations.values())) if len(allocations) == 1 else None
-    if not fitting and only and len(set(only)) == nodes:
+    if not printed and not fitting and only and len(set(only)) == nodes:
         if believed != "allocation":
             problems.note(
                 "tests whose allocation has another number of ranks than the metadata (set ranks: allocation to use the former)",
@@ -174,14 +189,17 @@ def _algorithm(name: str, collective: str, version: str, catalogue: Catalogue) -
         return None, ""
 
 
-def _summary(path: Path, cache: Path | None) -> tuple[list[Result], dict[str, list[str]]]:
-    """The summaries of a run, from the cache if it has them for this content."""
+def _summary(path: Path, cache: Path | None) -> tuple[list[Result], dict[str, list[str]], dict[str, list[int]]]:
+    """Of a run the summaries, the hosts by file, and nodes and ranks by test as it printed them; from the cache if it has them for
+    this content.
+    """
     digest = digest_of(path)
     stored = cache / f"pico-{digest[:32]}.json" if cache else None
     found = kept.read(stored, f"{digest} {VERSION}") if stored else None
     if found is not None:
-        return [Result(*values[:-1], tuple((reason, n) for reason, n in values[-1])) for values in found[0]], found[1]
-    results, allocations = [], {}
+        results = [Result(*values[:-1], tuple((reason, n) for reason, n in values[-1])) for values in found[0]]
+        return results, found[1], found[2]
+    results, allocations, shapes = [], {}, {}
     for name, content in _files(path):
         folder, _, file = name.rpartition("/")
         parts = _RESULT.fullmatch(file)
@@ -189,21 +207,35 @@ def _summary(path: Path, cache: Path | None) -> tuple[list[Result], dict[str, li
             # Written by MPI-IO in records of fixed width, padded with zero bytes.
             lines = read_text(path / name, content.replace(b"\0", b"")).split("\n")[1:]
             allocations[file] = [line.split(",")[1] for line in lines if "," in line]
+        elif file.endswith(".out"):
+            shapes |= _printed(content.decode("utf-8", "replace"))
         elif parts and folder and "/" not in folder:
             results.append(_result(path, name, folder, parts, content))
     results.sort(key=lambda result: (result.test, result.algorithm, result.count))
     if not results:
         raise StudyError(f"{path}: contains no results of PICO (<test>/<count>_<algorithm>_<type>.csv)")
     if stored:
-        kept.write(stored, f"{digest} {VERSION}", [[list(vars(result).values()) for result in results], allocations])
-    return results, allocations
+        kept.write(
+            stored, f"{digest} {VERSION}", [[list(vars(result).values()) for result in results], allocations, shapes]
+        )
+    return results, allocations, shapes
+
+
+def _printed(text: str) -> dict[str, list[int]]:
+    """Nodes and ranks of each test that a run's output names."""
+    found, test = {}, ""
+    for said in _PRINTED.finditer(text):
+        test = said["test"] or test
+        if said["ranks"] and test:
+            found[test] = [int(said["nodes"]), int(said["ranks"])]
+    return found
 
 
 def digest_of(path: Path) -> str:
     """Of the content of an archive, or of every file of a folder with its name."""
     total = hashlib.sha256()
     if path.is_dir():
-        for file in sorted(path.rglob("*.csv")):
+        for file in _read(path):
             content = hashlib.sha256(file.read_bytes()).hexdigest()
             total.update(f"{file.relative_to(path)} {content}\n".encode())
         return total.hexdigest()
@@ -211,16 +243,27 @@ def digest_of(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+def allocations(path: Path) -> Iterator[tuple[str, int, list[int]]]:
+    """Of each allocation of a run: the run, its number of ranks, and the node of each rank, from 0, by the number in its name."""
+    for hosts in _summary(path, None)[1].values():
+        numbers = [int(re.sub(r"\D", "", host.split(".")[0])) - 1 for host in hosts]
+        yield path.name.removesuffix(".tar.gz"), len(hosts), numbers
+
+
+def _read(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.suffix in (".csv", ".out"))
+
+
 def _files(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Names inside of the run's folder, and contents, of all CSV files."""
+    """Names inside of the run's folder, and contents, of all CSV files and of what the run printed."""
     if path.is_dir():
-        for file in sorted(path.rglob("*.csv")):
+        for file in _read(path):
             yield str(file.relative_to(path)), file.read_bytes()
         return
     try:
         with tarfile.open(path, "r:gz") as archive:
             for member in archive:
-                if member.isfile() and member.name.endswith(".csv"):
+                if member.isfile() and member.name.endswith((".csv", ".out")):
                     stream = archive.extractfile(member)
                     yield member.name.removeprefix("./").partition("/")[2], stream.read() if stream else b""
     except (tarfile.TarError, EOFError, OSError) as error:

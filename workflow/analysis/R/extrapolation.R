@@ -1,0 +1,248 @@
+# What few nodes say about many: costs of messages fitted to all algorithms and collectives on few nodes together, and
+# from them the latencies on more nodes. One rank a node.
+
+#' The steps of an algorithm: messages that every rank sends, and how far
+#'
+#' As in Open MPI 4.1 (ompi/mca/coll/base). Of ranks beyond a power of two, the first pairs fold before and after.
+#'
+#' @param collective,algorithm Names.
+#' @param processes Number of ranks.
+#' @param size Message size as benchmarks count it (B; of an allgather a rank's part).
+#' @return Tibble, one row per kind of step: `bytes` of a message, `distance` between the ranks (1: the next rank,
+#'   else the partner differs in this bit), `times`, `combines` (the receiver sums). NULL for an algorithm that is not
+#'   known here.
+#' @noRd
+steps_of_call <- function(collective, algorithm, processes, size) {
+  rounds <- 2^(seq_len(floor(log2(processes))) - 1)
+  whole <- max(rounds) * 2 == processes
+  steps <- function(bytes, distance, times = 1, combines = FALSE) tibble(bytes, distance, times, combines)
+  around <- function(bytes, combines = FALSE) steps(bytes, 1, processes - 1, combines)
+  halving <- function(combines = FALSE) steps(size / 2 / rounds, rev(rounds), combines = combines)
+  folded <- function(inner, before, after) {
+    if (whole) return(inner)
+    bind_rows(steps(before, 1, combines = TRUE), inner, steps(after, 1))
+  }
+  switch(paste(collective, algorithm),
+    "allgather ring" = around(size),
+    "allgather recursive_doubling" = steps(size * rounds, rounds),
+    "allgather neighbor_exchange" = steps(size * 1:2, 1, c(1, processes / 2 - 1)),
+    "reduce_scatter ring" = around(size / processes, TRUE),
+    "reduce_scatter recursive_halving" = folded(halving(TRUE), size, size / processes),
+    "allreduce recursive_doubling" = folded(steps(size, rounds, combines = TRUE), size, size),
+    "allreduce ring" = ,
+    "allreduce segmented_ring" = bind_rows(around(size / processes, TRUE), around(size / processes)),
+    "allreduce rabenseifner" = folded(bind_rows(halving(TRUE), halving()), size, size),
+    "bcast scatter_allgather" = bind_rows(halving(), halving()),
+    "bcast scatter_allgather_ring" = bind_rows(halving(), around(size / processes))
+  )
+}
+
+#' Vectors that a call allocates and whose pages are new each time: glibc gives back those above 32 MiB (mallopt(3),
+#' M_MMAP_THRESHOLD)
+#' @return Bytes.
+#' @noRd
+fresh_bytes <- function(collective, algorithm, processes, size) {
+  vectors <- switch(paste(collective, algorithm),
+    "reduce_scatter ring" = size * c(1, 1 / processes, 1 / processes),
+    "reduce_scatter recursive_halving" = size * c(1, 1),
+    "allreduce ring" = size / processes * c(1, 1),
+    "allreduce recursive_doubling" = , "allreduce rabenseifner" = size,
+    0
+  )
+  sum(vectors[vectors > 2^25])
+}
+
+# Upper ends (B) of the ranges of message sizes in which a byte has its own cost.
+byte_ranges <- c(2^c(11, 14, 17, 20), Inf)
+
+cost_words <- c(
+  messages = "a message", partners = "the first message to a partner", crossing = "a message to another group",
+  summed = "a byte that is summed", fresh = "a byte of a temporary vector of more than 32 MiB"
+)
+
+#' What a call consists of, counted: the columns of the message model
+#' @return Numeric vector named by what is counted; NULL where the algorithm or where its ranks ran is not known.
+#' @noRd
+count_messages <- function(study, collective, algorithm, mapping, processes, size) {
+  steps <- steps_of_call(collective, algorithm, processes, size)
+  place <- place_ranks(study, collective, mapping, processes)
+  if (is.null(steps) || is.null(place)) return(NULL)
+  crossing <- map_dbl(steps$distance, function(distance) crossing_share(study, place, distance))
+  ends <- c(0, byte_ranges)
+  ranges <- map_dbl(seq_along(byte_ranges), function(i) {
+    sum(steps$times * pmax(pmin(steps$bytes, ends[i + 1]) - ends[i], 0))
+  })
+  c(
+    messages = sum(steps$times), partners = n_distinct(steps$distance), crossing = sum(steps$times * crossing),
+    setNames(ranges, paste0("bytes_to_", byte_ranges)), summed = sum((steps$times * steps$bytes)[steps$combines]),
+    fresh = fresh_bytes(collective, algorithm, processes, size)
+  )
+}
+
+#' Share of the ranks whose partner is in another unit of the outermost level
+#' @noRd
+crossing_share <- function(study, place, distance) {
+  remember(study, paste("crossing", nrow(place), distance, rlang::hash(place[, 1]), sep = "\r"), function() {
+    rank <- seq_len(nrow(place)) - 1
+    partner <- if (distance == 1) (rank + 1) %% nrow(place) else bitwXor(rank, distance)
+    there <- partner < nrow(place)
+    mean(place[there, 1] != place[partner[there] + 1, 1])
+  })
+}
+
+#' Costs that are not negative and make the sum of |log(predicted / measured)| small
+#'
+#' Least squares on the relative error, six times, each time with weights from the errors before.
+#' @param counts Matrix, one row per cell.
+#' @param latency Vector (us).
+#' @return Named vector: us for each.
+#' @noRd
+fit_counts <- function(counts, latency) {
+  scale <- pmax(apply(counts, 2, max), 1e-12)
+  scaled <- sweep(counts, 2, scale, "/")
+  weight <- 1 / latency
+  for (round in 1:6) {
+    cost <- fit_nonnegative(scaled * weight, latency * weight)
+    predicted <- pmax(drop(scaled %*% cost), 1e-3)
+    weight <- 1 / sqrt(predicted * latency * pmax(abs(log(predicted / latency)), 0.1))
+  }
+  cost / scale
+}
+
+#' Cells with what they consist of
+#' @return List: `rows` (collective, algorithm, processes, size_bytes, latency_us) and `counts` (matrix, a row for
+#'   each).
+#' @noRd
+counted_cells <- function(results) remember(results, "counted cells", function() count_cells(results))
+
+count_cells <- function(results) {
+  rows <- mutate(
+    results$medians[c("collective", "algorithm", "mapping", "processes", "size_bytes", "latency_us")],
+    across(c("collective", "algorithm", "mapping"), as.character)
+  )
+  counts <- pmap(rows[1:5], function(collective, algorithm, mapping, processes, size_bytes) {
+    count_messages(results$study, collective, algorithm, mapping, processes, size_bytes)
+  })
+  known <- !map_lgl(counts, is.null)
+  list(rows = rows[known, ], counts = do.call(rbind, counts[known]), left_out = distinct(rows[!known, 1:2]))
+}
+
+#' Numbers of nodes up to which the models are fitted: what the study asks for, and every larger one with two beyond it
+#' @noRd
+fitting_limits <- function(results) {
+  counts <- sort(unique(counted_cells(results)$rows$processes))
+  limit <- results$study$analysis$fit_up_to
+  c(limit, counts[counts > limit & counts < max(counts)])
+}
+
+#' Predictions for more nodes than the models were fitted to
+#'
+#' `messages` is the message model. The others need latencies of the same algorithm, taken at the same size (between
+#' sizes linear in their logarithms, beyond the first and the last the nearest): `last_value` is that on the most
+#' nodes of the fit, `messages_anchored` is the message model times what it was wrong by there, `log_linear` the line
+#' of log latency over log nodes, where there are two numbers of nodes.
+#'
+#' @param results List from [read_results()] of a study with one rank a node.
+#' @param fit_up_to Most nodes of the fit.
+#' @return Tibble: fitted_up_to, collective, algorithm, processes, size_bytes, latency_us, model, predicted_us.
+#' @noRd
+extrapolate <- function(results, fit_up_to) {
+  cells <- counted_cells(results)
+  fitted <- cells$rows$processes <= fit_up_to
+  cost <- fit_counts(cells$counts[fitted, , drop = FALSE], cells$rows$latency_us[fitted])
+  cells$rows$model_us <- drop(cells$counts %*% cost)
+  known <- cells$rows[fitted, ]
+  beyond <- cells$rows[!fitted, ]
+  each <- pmap(beyond[c("collective", "algorithm", "processes", "size_bytes")], extrapolate_latency, known = known)
+  beyond |>
+    mutate(
+      fitted_up_to = fit_up_to, messages = .data$model_us,
+      messages_anchored = .data$model_us * map_dbl(each, "wrong_by"),
+      last_value = map_dbl(each, "last_value"), log_linear = map_dbl(each, "log_linear")
+    ) |>
+    pivot_longer(all_of(names(extrapolation_words)), names_to = "model", values_to = "predicted_us") |>
+    filter(!is.na(.data$predicted_us)) |>
+    select("fitted_up_to", "collective", "algorithm", "processes", "size_bytes", "latency_us", "model", "predicted_us")
+}
+
+extrapolate_latency <- function(collective, algorithm, processes, size_bytes, known) {
+  same <- known[known$collective == collective & known$algorithm == algorithm, ]
+  counts <- sort(unique(same$processes))
+  if (length(counts) == 0) return(list(last_value = NA_real_, log_linear = NA_real_, wrong_by = NA_real_))
+  at_size <- function(count, value) {
+    one <- same[same$processes == count, ]
+    one <- one[order(one$size_bytes), ]
+    along_processes(log(one$size_bytes), log(value(one)), log(size_bytes))
+  }
+  latency <- map_dbl(counts, at_size, function(one) one$latency_us)
+  line <- if (length(counts) > 1) stats::coef(stats::lm.fit(cbind(1, log(counts)), latency))
+  list(
+    last_value = exp(utils::tail(latency, 1)),
+    log_linear = if (is.null(line)) NA_real_ else exp(sum(line * c(1, log(processes)))),
+    wrong_by = exp(at_size(max(counts), function(one) one$latency_us / one$model_us))
+  )
+}
+
+#' Costs of the message model
+#' @return Tibble: fitted_up_to, term (see `cost_words`; `bytes_to_N`: a byte of a message beyond the range before, up
+#'   to N), cost_ns, cells (of the fit).
+#' @noRd
+summarise_message_costs <- function(results) {
+  cells <- counted_cells(results)
+  map_dfr(fitting_limits(results), function(limit) {
+    fitted <- cells$rows$processes <= limit
+    cost <- fit_counts(cells$counts[fitted, , drop = FALSE], cells$rows$latency_us[fitted])
+    tibble(fitted_up_to = limit, term = names(cost), cost_ns = 1000 * unname(cost), cells = sum(fitted))
+  })
+}
+
+extrapolations <- function(results) {
+  remember(results, "extrapolations", function() {
+    map_dfr(fitting_limits(results), function(limit) extrapolate(results, limit))
+  })
+}
+
+#' Errors of the predictions for more nodes
+#'
+#' @return Tibble, one row per limit of the fit, collective, algorithm (or `all` of both), number of nodes (or NA:
+#'   all) and model: fitted_up_to, collective, algorithm, processes, times (processes / fitted_up_to), model, cells,
+#'   median_abs_error_pct, p90_abs_error_pct, bias (geometric mean of predicted / measured).
+#' @noRd
+summarise_extrapolation <- function(results) {
+  remember(results, "extrapolation errors", function() errors_of_extrapolation(extrapolations(results)))
+}
+
+errors_of_extrapolation <- function(rows) {
+  all <- mutate(rows, collective = "all", algorithm = "all")
+  bind_rows(all, mutate(all, processes = NA), rows, mutate(rows, processes = NA)) |>
+    mutate(ratio = .data$predicted_us / .data$latency_us) |>
+    group_by(.data$fitted_up_to, .data$collective, .data$algorithm, .data$processes, .data$model) |>
+    summarise(
+      times = .data$processes[1] / .data$fitted_up_to[1], cells = n(),
+      median_abs_error_pct = 100 * median(abs(.data$ratio - 1)),
+      p90_abs_error_pct = 100 * unname(quantile(abs(.data$ratio - 1), 0.9)), bias = geometric_mean(.data$ratio),
+      .groups = "drop"
+    ) |>
+    relocate("times", .after = "processes") |>
+    arrange(
+      .data$fitted_up_to, .data$collective != "all", .data$collective, .data$algorithm, !is.na(.data$processes),
+      .data$processes, match(.data$model, names(extrapolation_words))
+    )
+}
+
+#' Time of a step of the rings, with messages of at most 64 B
+#'
+#' @return Tibble: collective, processes, steps, crossing_pct (of its messages between groups), step_us (median over
+#'   sizes).
+#' @noRd
+summarise_ring_steps <- function(results) {
+  cells <- counted_cells(results)
+  cells$rows |>
+    mutate(
+      steps = cells$counts[, "messages"], crossing_pct = 100 * cells$counts[, "crossing"] / .data$steps,
+      bytes = ifelse(.data$collective == "allgather", .data$size_bytes, .data$size_bytes / .data$processes)
+    ) |>
+    filter(.data$algorithm == "ring", .data$bytes <= 64) |>
+    group_by(.data$collective, .data$processes, .data$steps, .data$crossing_pct) |>
+    summarise(step_us = median(.data$latency_us / .data$steps), .groups = "drop")
+}

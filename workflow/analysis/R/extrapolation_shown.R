@@ -1,0 +1,224 @@
+# The chapter on extrapolation: its tables, figures and sentences.
+
+extrapolation_words <- c(
+  messages = "message model", messages_anchored = "message model, anchored", last_value = "last value",
+  log_linear = "log-linear in the nodes"
+)
+
+# Median error (percent) that the model should not exceed at four times the nodes of the fit.
+extrapolation_target <- 25
+
+tables_extrapolation <- function(results) {
+  list(
+    listed("extrapolation", NULL, summarise_extrapolation(results), paste(
+      "Error of latencies predicted for more nodes than the models were fitted to: |predicted / measured - 1|.",
+      "Times: nodes over the most nodes of the fit. The message model has one set of costs for all collectives and",
+      "algorithms; anchored, it is scaled by its error on the most nodes of the fit. That, last value and log-linear",
+      "need latencies of the same algorithm in the fit. Bias: geometric mean of predicted / measured."
+    )),
+    listed("extrapolation", "costs", summarise_message_costs(results), paste0(
+      "Costs of the message model (ns). ", and_list(paste0(names(cost_words), ": ", cost_words)),
+      "; bytes_to_N: a byte of a message beyond the range before, up to N. Costs are not negative: 0 was not needed."
+    )),
+    listed("extrapolation", "ring-steps", summarise_ring_steps(results), paste(
+      "Time of a step of the ring algorithms with messages of at most 64 B (latency over number of steps, median over",
+      "sizes), and the share of the messages that leave a group (%)."
+    ))
+  )
+}
+
+figures_extrapolation <- function(results) {
+  list(
+    figure("extrapolation", "error", plot_extrapolation(results), paste0(
+      "Median error (points) and the range to the 90th percentile, over all collectives and algorithms for which a ",
+      "model predicts; fitted to at most ", results$study$analysis$fit_up_to, " nodes. Dotted: ",
+      extrapolation_target, " %."
+    ), NA, 9, 4.5),
+    figure("extrapolation", "steps", plot_ring_steps(results), paste(
+      "What no fit to fewer nodes contains: time of a step of the ring algorithms with messages of at most 64 B."
+    ), NA, 9, 3.5)
+  )
+}
+
+#' Error by number of nodes and model
+#'
+#' @param results List from [read_results()].
+#' @return A ggplot.
+#' @noRd
+plot_extrapolation <- function(results) {
+  rows <- filter(
+    summarise_extrapolation(results), .data$fitted_up_to == results$study$analysis$fit_up_to, .data$collective == "all",
+    !is.na(.data$processes)
+  ) |>
+    mutate(model = factor(extrapolation_words[.data$model], extrapolation_words), nodes = factor(.data$processes))
+  beside <- position_dodge(width = 0.5)
+  ggplot(rows, aes(.data$nodes, .data$median_abs_error_pct, colour = .data$model, shape = .data$model)) +
+    geom_hline(yintercept = extrapolation_target, linetype = "dotted") +
+    geom_linerange(aes(ymin = .data$median_abs_error_pct, ymax = .data$p90_abs_error_pct), position = beside) +
+    geom_point(size = 2.2, position = beside) +
+    scale_colour_manual(values = mapping_colours) +
+    expand_limits(y = 0) +
+    theme_study() +
+    labs(title = "Predicting more nodes from few", x = "Nodes, one rank on each", y = "Absolute error (%)")
+}
+
+#' Time of a ring's step by number of nodes
+#'
+#' @inheritParams plot_extrapolation
+#' @return A ggplot.
+#' @noRd
+plot_ring_steps <- function(results) {
+  rows <- summarise_ring_steps(results)
+  ggplot(rows, aes(.data$processes, .data$step_us, colour = capitalised(collective_word(.data$collective)))) +
+    geom_vline(xintercept = results$study$analysis$fit_up_to, linetype = "dotted") +
+    geom_point(size = 2.2) +
+    scale_x_continuous(trans = "log2", breaks = sort(unique(rows$processes)), guide = guide_axis(n.dodge = 2)) +
+    scale_colour_manual(values = mapping_colours) +
+    expand_limits(y = 0) +
+    theme_study() +
+    labs(title = "A step of the rings", x = "Nodes, one rank on each", y = "Time of a step (\u00b5s)")
+}
+
+#' How far extrapolation works, in sentences
+#'
+#' @inheritParams plot_extrapolation
+#' @return Character vector.
+#' @noRd
+describe_extrapolation_study <- function(results) {
+  limit <- results$study$analysis$fit_up_to
+  errors <- filter(summarise_extrapolation(results), .data$collective == "all", .data$fitted_up_to == limit)
+  own <- filter(errors, .data$model == "messages")
+  whole <- filter(own, is.na(.data$processes))
+  if (nrow(whole) == 0) return("Without runs on fewer and on more nodes nothing can be extrapolated.")
+  each <- filter(own, !is.na(.data$processes))
+  four <- filter(errors_at_four_times(results), .data$fitted_up_to == limit, .data$model == "messages")
+  within <- each$median_abs_error_pct <= extrapolation_target
+  nodes <- function(counts) paste(and_list(format_number(counts, 6)), "nodes")
+  fit <- filter(summarise_message_costs(results), .data$fitted_up_to == limit)
+  c(
+    paste0(
+      "A model of messages with ", nrow(fit), " costs, fitted to ", fit$cells[1], " cells on at most ", limit,
+      " nodes, predicts ", whole$cells, " cells on ", paste(format_number(range(each$processes), 6), collapse = " to "),
+      " nodes with an error of ", format_pct(whole$median_abs_error_pct), " in the median and more than ",
+      format_pct(whole$p90_abs_error_pct), " in one of ten."
+    ),
+    if (nrow(four) > 0) paste0(
+      "At four times the nodes of the fit (", four$nodes, " nodes, ", four$cells, " cells) the median error is ",
+      format_pct(four$median_abs_error_pct), ": the target of ", extrapolation_target, " % there is ",
+      if (four$median_abs_error_pct <= extrapolation_target) "met." else "missed."
+    ),
+    paste0(
+      "It is within the target on ", if (any(within)) nodes(each$processes[within]) else "no number of nodes",
+      if (any(!within)) paste0(", and not on ", nodes(each$processes[!within])), "."
+    ),
+    describe_larger_fits(results), describe_ring_steps(results), describe_against_latencies(results, limit),
+    describe_long_messages(results, limit)
+  )
+}
+
+#' Four times the nodes of other fits: the message model, and anchored
+#' @noRd
+describe_larger_fits <- function(results) {
+  rows <- filter(
+    errors_at_four_times(results), .data$fitted_up_to > results$study$analysis$fit_up_to,
+    .data$model %in% c("messages", "messages_anchored")
+  )
+  if (nrow(rows) == 0) return(NULL)
+  each <- split(rows, rows$fitted_up_to)
+  paste0("Fitted to more nodes, and judged at four times as many: ", paste(map_chr(each, function(part) {
+    paste0(
+      format_number(part$fitted_up_to[1], 6), " to ", part$nodes[1], " nodes ",
+      and_list(paste0(format_pct(part$median_abs_error_pct), " (", extrapolation_words[part$model], ")"))
+    )
+  }), collapse = "; "), ".")
+}
+
+#' Median errors at 3.5 to 4.5 times the nodes of each fit
+#' @noRd
+errors_at_four_times <- function(results) {
+  extrapolations(results) |>
+    filter(.data$processes > 3.5 * .data$fitted_up_to, .data$processes < 4.5 * .data$fitted_up_to) |>
+    group_by(.data$fitted_up_to, .data$model) |>
+    summarise(
+      cells = n(), nodes = and_list(format_number(sort(unique(.data$processes)), 6)),
+      median_abs_error_pct = 100 * median(abs(.data$predicted_us / .data$latency_us - 1)), .groups = "drop"
+    )
+}
+
+#' Numbers of nodes on which a step takes another time than on those of the fit
+#' @noRd
+describe_ring_steps <- function(results) {
+  rows <- summarise_ring_steps(results)
+  fitted <- rows$step_us[rows$processes <= results$study$analysis$fit_up_to]
+  if (length(fitted) == 0) return(NULL)
+  beyond <- filter(rows, .data$processes > results$study$analysis$fit_up_to) |>
+    mutate(other = abs(log(.data$step_us / median(fitted))) > log(1.5))
+  range_us <- function(x) paste(format_us(unique(signif(range(x), 2))), collapse = " to ")
+  range_pct <- function(x) paste(format_pct(unique(round(range(x)))), collapse = " to ")
+  other <- beyond[beyond$other, ]
+  alike <- beyond[!beyond$other, ]
+  if (nrow(other) == 0) return(NULL)
+  same <- filter(rows, !.data$processes %in% other$processes)
+  counts <- function(part) and_list(format_number(sort(unique(part$processes)), 6))
+  paste0(
+    "A step of a ring with short messages takes ", range_us(fitted), " on the nodes of the fit, but ",
+    range_us(other$step_us), " on ", counts(other),
+    if (nrow(alike) > 0) paste0(" (and ", range_us(alike$step_us), " on ", counts(alike), ")"),
+    ", where ", range_pct(other$crossing_pct), " of its messages leave a group (otherwise ",
+    range_pct(same$crossing_pct), "): runs on fewer nodes do not show what changes there."
+  )
+}
+
+#' The message model against extrapolated latencies, on the cells that all predict
+#' @noRd
+describe_against_latencies <- function(results, limit) {
+  rows <- filter(extrapolations(results), .data$fitted_up_to == limit) |>
+    mutate(error = 100 * abs(.data$predicted_us / .data$latency_us - 1)) |>
+    group_by(.data$collective, .data$algorithm, .data$processes, .data$size_bytes) |>
+    filter(n() == length(extrapolation_words)) |>
+    ungroup()
+  if (nrow(rows) == 0) return(NULL)
+  medians <- tapply(rows$error, rows$model, median)[names(extrapolation_words)]
+  paste0(
+    "On the ", nrow(rows) / length(medians), " cells that all can predict, the median error is ",
+    and_list(paste0(format_pct(medians), " (", extrapolation_words, ")")), "."
+  )
+}
+
+#' The message model by size of the messages
+#' @noRd
+describe_long_messages <- function(results, limit) {
+  cells <- counted_cells(results)
+  long <- rowSums(cells$counts[, paste0("bytes_to_", utils::tail(byte_ranges, 3)), drop = FALSE]) > 0
+  rows <- filter(extrapolations(results), .data$fitted_up_to == limit, .data$model == "messages") |>
+    inner_join(
+      mutate(cells$rows, long = long), by = c("collective", "algorithm", "processes", "size_bytes", "latency_us")
+    ) |>
+    group_by(.data$long) |>
+    summarise(
+      cells = n(), error = 100 * median(abs(.data$predicted_us / .data$latency_us - 1)),
+      bias = geometric_mean(.data$predicted_us / .data$latency_us)
+    )
+  words <- ifelse(rows$long, paste("some message of more than", label_bytes(byte_ranges[2])), "no longer messages")
+  paste0("By size: ", and_list(paste0(
+    "median error ", format_pct(rows$error), ", predicted / measured ", format_number(rows$bias, 2), " (", words, ", ",
+    rows$cells, " cells)"
+  )), ".")
+}
+
+sentences_extrapolation <- function(results) {
+  left_out <- counted_cells(results)$left_out
+  bind_rows(
+    said("extrapolation", describe_extrapolation_study(results)),
+    if (nrow(left_out) > 0) said("extrapolation", paste0(
+      "Without a model of their messages, and left out: ", paste0(
+        map_chr(split(left_out$algorithm, left_out$collective), function(names) and_list(gsub("_", " ", names))), " (",
+        collective_word(sort(unique(left_out$collective))), ")", collapse = "; "
+      ), "."
+    ), FALSE)
+  )
+}
+
+describe_extrapolation_answer <- function(results) {
+  paste0(study_name(results), ": ", lower_first(describe_extrapolation_study(results)[1]))
+}

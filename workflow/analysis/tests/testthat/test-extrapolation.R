@@ -1,0 +1,67 @@
+# Latencies made of known costs of messages, on nodes in two groups.
+levels_of_groups <- list(
+  list(name = "group", count = 2), list(name = "node", count = 128), list(name = "core", count = 1)
+)
+
+made_of_messages <- function(cost, counts = c(4, 8, 16, 32, 64, 256)) {
+  grid <- expand.grid(
+    algorithm = c("ring", "recursive_doubling"), processes = counts, size_bytes = 8^(1:7), stringsAsFactors = FALSE
+  )
+  rows <- toy_rows("allgather", grid$algorithm, grid$processes, grid$size_bytes, 1)
+  rows$nodes <- rows$processes
+  results <- read_results(make_study(
+    rows, list(extrapolation = list(fit_up_to = 32)), levels = levels_of_groups
+  ))
+  cells <- count_cells(results)
+  results$medians$latency_us <- drop(cells$counts %*% cost(cells$counts))
+  remembering(results)
+}
+
+test_that("an algorithm's steps are its messages", {
+  steps <- steps_of_call("allreduce", "rabenseifner", 16, 1024)
+  expect_equal(sum(steps$bytes * steps$times), 2 * 1024 * 15 / 16)
+  expect_equal(steps$bytes[steps$combines], c(512, 256, 128, 64))
+  # Beyond a power of two, ranks fold before and after.
+  folded <- steps_of_call("allreduce", "recursive_doubling", 20, 8)
+  expect_equal(nrow(folded), 4 + 2)
+  expect_equal(steps_of_call("allgather", "neighbor_exchange", 10, 8)$times, c(1, 4))
+  expect_null(steps_of_call("barrier", "tree", 4, NA))
+})
+
+test_that("known costs are found on few nodes and predict many", {
+  cost <- function(counts) {
+    known <- c(messages = 2, crossing = 1, bytes_to_2048 = 1e-3, bytes_to_16384 = 5e-4)
+    cost <- setNames(numeric(ncol(counts)), colnames(counts))
+    cost[names(known)] <- known
+    cost[grepl("bytes_to", names(cost)) & cost == 0] <- 1e-4
+    cost
+  }
+  results <- made_of_messages(cost)
+  found <- dplyr::filter(summarise_message_costs(results), .data$fitted_up_to == 32)
+  expect_equal(found$cost_ns[found$term == "messages"], 2000, tolerance = 1e-3)
+  expect_equal(found$cost_ns[found$term == "bytes_to_16384"], 0.5, tolerance = 1e-3)
+  errors <- dplyr::filter(
+    summarise_extrapolation(results), .data$fitted_up_to == 32, .data$collective == "all", .data$processes %in% 256
+  )
+  expect_equal(errors$times, rep(8, nrow(errors)))
+  expect_setequal(errors$model, names(extrapolation_words))
+  of <- function(model) errors$median_abs_error_pct[errors$model == model]
+  # No rank's partner on up to 32 nodes is in the other group: that message's cost is not in the data of the fit.
+  expect_lt(of("messages"), 15)
+  expect_gt(of("last_value"), 50)
+  expect_lt(of("messages"), of("log_linear"))
+})
+
+test_that("sentences say whether the target is met, and where steps change", {
+  cost <- function(counts) c(2, rep(0, ncol(counts) - 1))
+  results <- made_of_messages(cost)
+  said <- describe_extrapolation_study(results)
+  expect_match(said[1], "fitted to 56 cells on at most 32 nodes, predicts 28 cells on 64 to 256 nodes")
+  expect_match(said[2], "within the target on 64 and 256 nodes")
+  expect_false(any(grepl("A step of a ring", said)))
+  slow <- results$medians$processes == 256
+  results$medians$latency_us[slow] <- 3 * results$medians$latency_us[slow]
+  said <- describe_extrapolation_study(remembering(results[names(results) != "memory"]))
+  expect_match(said, "A step of a ring .* takes 2 \u00b5s on the nodes of the fit, but 6 \u00b5s on 256", all = FALSE)
+  expect_match(said, "and not on 256 nodes", all = FALSE)
+})
