@@ -13,8 +13,8 @@
  */
 #define TIMES_AGREEING 4
 #define READY 10e-6
-/* This is doubled so often where more than half of the calls were late. */
-#define ATTEMPTS 4
+/* It is doubled after each late call, up to this (s), which is longer than a process usually waits for its core. */
+#define MOST_AHEAD 10e-3
 
 static void call(const struct setup *setup, size_t size) {
     MPI_CHECK(benchmark.collective->call(&setup->buffers, (int)size, &setup->world));
@@ -41,22 +41,19 @@ static double warm_up(const struct setup *setup, const struct clock *clock, size
     return TIMES_AGREEING * largest(&setup->world, fastest) + READY;
 }
 
-/* Time (us) of each call on this rank, and whether any rank was late; returns how many calls were. */
-static int call_in_windows(const struct setup *setup, const struct clock *clock, size_t size, double ahead, int calls,
-                           double *times, char *late) {
-    int count = 0;
+/* Time (us) of each call on this rank, and whether any rank was late. */
+static void call_in_windows(const struct setup *setup, const struct clock *clock, size_t size, double least_ahead,
+                            int calls, double *times, char *late) {
+    double ahead = least_ahead;
     for (int i = 0; i < calls; i++) {
         double start = largest(&setup->world, global_time(clock)) + ahead, now;
         while ((now = global_time(clock)) < start)
             ;
-        late[i] = now - start > LATE;
         call(setup, size);
         times[i] = (global_time(clock) - start) * 1e6;
+        late[i] = largest(&setup->world, now - start) > LATE;
+        ahead = !late[i] ? least_ahead : 2 * ahead < MOST_AHEAD ? 2 * ahead : MOST_AHEAD;
     }
-    MPI_CHECK(MPI_Allreduce(MPI_IN_PLACE, late, calls, MPI_SIGNED_CHAR, MPI_MAX, setup->world.comm));
-    for (int i = 0; i < calls; i++)
-        count += late[i];
-    return count;
 }
 
 void measure_windows(const struct setup *setup, struct result *result) {
@@ -68,14 +65,7 @@ void measure_windows(const struct setup *setup, struct result *result) {
         give_up("rank %d: cannot allocate the times of %d iterations; use fewer (-i)", world->rank, count.iterations);
     struct clock clock = synchronise_clocks(world);
     double ahead = warm_up(setup, &clock, result->size, count.warmup);
-    for (int i = 0; i < ATTEMPTS; i++, ahead *= 2) {
-        result->late = call_in_windows(setup, &clock, result->size, ahead, count.iterations, times, late);
-        if (result->late <= count.iterations / 2)
-            break;
-    }
-    if (result->late == count.iterations)
-        give_up("rank %d: no rank started any call of %zu bytes on time; are there more ranks than cores?", world->rank,
-                result->size);
+    call_in_windows(setup, &clock, result->size, ahead, count.iterations, times, late);
     result->iterations = 0;
     for (int i = 0; i < count.iterations; i++) {
         if (late[i])
@@ -85,6 +75,10 @@ void measure_windows(const struct setup *setup, struct result *result) {
             setup->samples[result->iterations] = times[i];
         result->iterations++;
     }
+    result->late = count.iterations - result->iterations;
+    if (result->iterations == 0)
+        give_up("rank %d: no rank started any call of %zu bytes on time; are there more ranks than cores?", world->rank,
+                result->size);
     combine_ranks(world, &setup->options, total / result->iterations, setup->samples, result);
     free(times);
     free(late);
