@@ -1,4 +1,4 @@
-"""Calls after a barrier and in windows of synchronised clocks: from a study's file to its measurements."""
+"""Calls after a barrier and in windows of synchronised clocks, from a study's file to its measurements."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ def test_both_ways_are_measured_in_one_block(checkout: Checkout) -> None:
     ("old", "new", "why"),
     [
         ("machine: this-machine", "machine: thin", "barrier: windows are for real machines; simulated ranks have `aligned`"),
-        ("collective: bcast", "collective: ibcast", "barrier: only blocking collectives are measured in windows"),
+        ("bcast\n    algorithms: [default, linear]", "ibcast\n    algorithms: [default]",
+         "barrier: only blocking collectives are measured in windows"),
         (", barrier: window", "", "chapter starts needs sweeps of a collective with and without barrier: window"),
         ("chapter: starts\n", "", "bcast is swept with and without barrier: window; only chapter starts keeps them apart"),
     ],

@@ -5,7 +5,7 @@ windows_suite <- "collbench-windows"
 #' Latency after a barrier against latency in windows
 #'
 #' @param results List from [read_results()]; rows of the suite `collbench-windows` were measured in windows.
-#' @return Tibble, one row per cell that was measured in both ways: collective, algorithm, mapping, nodes, processes,
+#' @return Tibble, one row per cell and message size that was measured in both ways: collective, algorithm, mapping, nodes, processes,
 #'   size_bytes, barrier_us and window_us (median over launches of the mean over ranks, as OMB reports), bias_pct
 #'   (barrier over window), late_pct (share of the calls in windows that were dropped, because a rank started late).
 #' @noRd
@@ -81,13 +81,13 @@ describe_starts <- function(results) {
   if (nrow(rows) == 0) return(NULL)
   c(describe_bias(rows), describe_other_winners(fastest_by_start(rows)), paste0(
     format_pct(mean(rows$late_pct)), " of the calls in windows were dropped because a rank started late (at most ",
-    format_pct(max(rows$late_pct)), " in a cell)."
+    format_pct(max(rows$late_pct)), " in a case)."
   ))
 }
 
 describe_bias <- function(rows) {
   paste0(
-    "Over ", count_words(nrow(rows), "cell"), ", the latency after a barrier is ",
+    "Over ", count_words(nrow(rows), "case"), " (algorithm, ranks, message size), the latency after a barrier is ",
     format_times(geometric_mean(rows$barrier_us / rows$window_us)), " that in windows in the geometric mean (",
     format_times(min(rows$barrier_us / rows$window_us)), " to ", format_times(max(rows$barrier_us / rows$window_us)), ")."
   )

@@ -254,14 +254,15 @@ def check_chapter(raw: dict[str, Any], sweeps: Sequence[Sweep], arms: int, where
         "topology": ("sweeps of a collective", collective and bool(sweeps)),
         "tuning": ("analysis.tuning", "tuning" in analysis),
     }
-    what, there = needs[raw["chapter"]]
+    chapter = raw.get("chapter")
+    what, there = needs.get(chapter, ("", True))
     if not there:
         fitting = [name for name, (_, fits) in needs.items() if fits]
         raise StudyError(
-            f"{where}: the chapter {raw['chapter']} needs {what}, which this study does not have; suitable chapters: "
+            f"{where}: the chapter {chapter} needs {what}, which this study does not have; suitable chapters: "
             + (", ".join(fitting) or "none")
         )
-    if both and raw["chapter"] != "starts":
+    if both and chapter != "starts":
         raise StudyError(
             f"{where}: {', '.join(sorted(both))} is swept with and without barrier: window; only chapter starts keeps them apart"
         )
