@@ -1,6 +1,6 @@
 # Studies whose chapter asks a question of its own: their tables, figures and sentences are made here and in
-# topology_aware.R, pipelining.R, components.R, starts.R and mapping_policies.R, in place of those of the general chapter.
-# So are those of sampled studies (rounds.R): most of their cells lack algorithms to compare.
+# topology_aware.R, pipelining.R, components.R, starts.R and mapping_policies.R, in place of those of the general
+# chapter. So are those of sampled studies (rounds.R): most of their cells lack algorithms to compare.
 
 #' What a chapter of its own makes; NULL for the general chapters
 #' @noRd

@@ -5,9 +5,10 @@ windows_suite <- "collbench-windows"
 #' Latency after a barrier against latency in windows
 #'
 #' @param results List from [read_results()]; rows of the suite `collbench-windows` were measured in windows.
-#' @return Tibble, one row per cell and message size that was measured in both ways: collective, algorithm, mapping, nodes, processes,
-#'   size_bytes, barrier_us and window_us (median over launches of the mean over ranks, as OMB reports), bias_pct
-#'   (barrier over window), late_pct (share of the calls in windows that were dropped, because a rank started late).
+#' @return Tibble, one row per cell and message size that was measured in both ways: collective, algorithm, mapping,
+#'   nodes, processes, size_bytes, barrier_us and window_us (median over launches of the mean over ranks, as OMB
+#'   reports), bias_pct (barrier over window), late_pct (share of the calls in windows that were dropped, because a
+#'   rank started late).
 #' @noRd
 summarise_starts <- function(results) {
   cell <- c("collective", "algorithm", "mapping", "nodes", "processes", "size_bytes")
@@ -39,8 +40,8 @@ fastest_by_start <- function(rows) {
 
 tables_starts <- function(results) {
   list(listed("starts", "bias", summarise_starts(results), paste0(
-    "Latency (\u00b5s; mean over ranks) after a barrier and in windows of synchronised clocks, the difference, and the share ",
-    "of the calls in windows that were dropped because a rank started late."
+    "Latency (\u00b5s; mean over ranks) after a barrier and in windows of synchronised clocks, the difference, and ",
+    "the share of the calls in windows that were dropped because a rank started late."
   )))
 }
 
@@ -89,7 +90,8 @@ describe_bias <- function(rows) {
   paste0(
     "Over ", count_words(nrow(rows), "case"), " (algorithm, ranks, message size), the latency after a barrier is ",
     format_times(geometric_mean(rows$barrier_us / rows$window_us)), " that in windows in the geometric mean (",
-    format_times(min(rows$barrier_us / rows$window_us)), " to ", format_times(max(rows$barrier_us / rows$window_us)), ")."
+    format_times(min(rows$barrier_us / rows$window_us)), " to ", format_times(max(rows$barrier_us / rows$window_us)),
+    ")."
   )
 }
 

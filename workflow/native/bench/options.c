@@ -53,9 +53,8 @@ void print_help(void) {
     if (strchr(option_letters(), 'c'))
         printf("  -c, --validation     check the received data after each call\n");
     if (strchr(option_letters(), 'w'))
-        printf("  -w, --windows        start the calls at instants of synchronised clocks, in place of barriers; late "
-               "calls "
-               "are dropped and counted\n");
+        printf("  -w, --windows        start the calls at instants of synchronised clocks; late ones are dropped and "
+               "counted\n");
     printf("  -M, --mem-limit N    largest buffer of a rank in bytes; larger sizes are left out (default %d)\n",
            512 << 20);
     printf("  -d, --decimals N     decimals of printed values (default 2)\n"
