@@ -22,7 +22,7 @@ sweeps:
     mappings: [core]
     processes: [2]
     sizes: {from: 1, to: 4}
-    iterations: 100
+    iterations: 500
     warmup: 1
   - {<<: *sweep, barrier: window}
 """
@@ -38,8 +38,8 @@ def test_both_ways_are_measured_in_one_block(checkout: Checkout) -> None:
         rows = list(csv.DictReader(stream))
     windows = [row for row in rows if row["suite"] == "collbench-windows"]
     assert len(rows) == 12 and len(windows) == 6
-    assert all(int(row["iterations"]) + int(row["late"]) == 100 for row in windows)
-    assert all(row["iterations"] == "100" and row["late"] == "" for row in rows if row not in windows)
+    assert all(int(row["iterations"]) + int(row["late"]) == 500 for row in windows)
+    assert all(row["iterations"] == "500" and row["late"] == "" for row in rows if row not in windows)
     assert all(row["proved"] == "TRUE" for row in rows if row["algorithm"] == "linear")
     assert len({row["round"].partition(":")[0] for row in rows}) == 1
 

@@ -6,6 +6,7 @@
 #include "measure.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 /* A rank is late that starts so much (s) after its window's begin: reading the clock takes a small part of it. */
 #define LATE 1e-6
@@ -15,6 +16,8 @@
 #define READY 10e-6
 /* It is doubled after each late call, up to this (s), which is longer than a process usually waits for its core. */
 #define MOST_AHEAD 10e-3
+/* Of a longer time (s) a rank sleeps the first part: a busily waiting rank would lose its core to others just then. */
+#define LONG 500e-6
 
 static void call(const struct setup *setup, size_t size) {
     MPI_CHECK(benchmark.collective->call(&setup->buffers, (int)size, &setup->world));
@@ -47,6 +50,9 @@ static void call_in_windows(const struct setup *setup, const struct clock *clock
     double ahead = least_ahead;
     for (int i = 0; i < calls; i++) {
         double start = largest(&setup->world, global_time(clock)) + ahead, now;
+        const struct timespec pause = {0, (long)((ahead - LONG) * 1e9)};
+        if (ahead > LONG)
+            nanosleep(&pause, NULL);
         while ((now = global_time(clock)) < start)
             ;
         call(setup, size);
