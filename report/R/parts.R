@@ -45,6 +45,7 @@ parts_of <- function(study) {
     )),
     mapping = named(c(mapping = "Which mapping is best")),
     extrapolation = named(c(extrapolation = "From few nodes to many")),
+    starts = named(c(starts = "Barriers and windows")),
     accuracy = named(c(accuracy = "Accuracy of the simulation")),
     ladder = list(part(
       study, "The ladder", "ladder", unique(c(study$figures$section, study$tables$section)), "ladder"

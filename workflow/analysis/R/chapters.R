@@ -1,6 +1,6 @@
 # Studies whose chapter asks a question of its own: their tables, figures and sentences are made here and in
-# topology_aware.R, pipelining.R, components.R and mapping_policies.R, in place of those of the general chapter. So are
-# those of sampled studies (rounds.R): most of their cells lack algorithms to compare.
+# topology_aware.R, pipelining.R, components.R, starts.R and mapping_policies.R, in place of those of the general
+# chapter. So are those of sampled studies (rounds.R): most of their cells lack algorithms to compare.
 
 #' What a chapter of its own makes; NULL for the general chapters
 #' @noRd
@@ -44,6 +44,10 @@ own_chapter <- function(results) {
     components = list(
       tables = tables_components, figures = figures_components, answer = describe_components_answer,
       sentences = sentences_of_components
+    ),
+    starts = list(
+      tables = tables_starts, figures = figures_starts, answer = describe_starts_answer,
+      sentences = function(results) said("starts", describe_starts(results))
     ),
     mapping = list(
       tables = tables_mapping, figures = figures_mapping, answer = describe_mapping_answer,

@@ -47,8 +47,8 @@ figures_of <- function(results) {
 #' @param interactive A function without arguments that returns the plotly widget of the figure that readers can turn.
 #' @noRd
 figure <- function(about, what, plot, caption, published = NA, width = 9, height = 5, part = NULL, interactive = NULL) {
-  list(id = paste0(about, "-", what), section = section_name(about, part), plot = plot, caption = caption, published = published,
-       width = width, height = height, interactive = interactive)
+  list(id = paste0(about, "-", what), section = section_name(about, part), plot = plot, caption = caption,
+       published = published, width = width, height = height, interactive = interactive)
 }
 
 # A drawing of more shapes makes browsers slow; it gets a picture of dots beside it, which the report's pages show.
@@ -125,7 +125,8 @@ figures_processes <- function(results, collective, rows) {
         interval_note(rows), drawn_note(filter(rows, .data$mapping == .env$mapping)),
         boundary_note(results, collective, mapping, max(rows$processes))
       ),
-      published_number(collective, unname(c(core = 1, socket = 2, node = 3)[mapping])), 9, 1.3 + 2.5 * ceiling(sizes / 2)
+      published_number(collective, unname(c(core = 1, socket = 2, node = 3)[mapping])),
+      9, 1.3 + 2.5 * ceiling(sizes / 2)
     )
   })
   c(by_mapping, if (length(mappings) > 1) list(figure(

@@ -118,7 +118,8 @@ size_factor <- function(size) {
   factor(label_bytes(size), label_bytes(known))
 }
 
-#' Latency against the number of processes, one panel per message size, one colour per algorithm ([zampar2024], Figures 1-3)
+#' Latency against the number of processes, one panel per message size, one colour per algorithm ([zampar2024],
+#' Figures 1-3)
 #'
 #' @param results List from [read_results()].
 #' @param collective Name of a collective with message sizes.
@@ -147,8 +148,8 @@ process_breaks <- function(limits) {
   if (is.na(step)) scales::breaks_extended()(limits) else seq(0, limits[2], step)
 }
 
-#' One algorithm over mappings: latency against processes, rows algorithms, columns sizes ([zampar2024], Figure 4; 7 without
-#' sizes)
+#' One algorithm over mappings: latency against processes, rows algorithms, columns sizes ([zampar2024], Figure 4;
+#' 7 without sizes)
 #'
 #' @inheritParams plot_processes
 #' @return A ggplot.

@@ -113,10 +113,10 @@ group_sizes <- function(study) {
 }
 
 measurement_columns <- list(
-  study = "c", machine = "c", simulated = "l",
+  study = "c", machine = "c", simulated = "l", suite = "c", iterations = "d",
   collective = "c", algorithm = "c", parameters = "c", mpi = "c", mapping = "c", nodes = "d", processes = "d",
   size_bytes = "d", launch = "i", latency_us = "d", min_latency_us = "d", max_latency_us = "d", bandwidth_mb_s = "d",
-  proved = "l", cell = "c", setup_us = "d", left_pct = "d", from_rank = "d", to_rank = "d", comm_us = "d",
+  proved = "l", cell = "c", setup_us = "d", left_pct = "d", late = "d", from_rank = "d", to_rank = "d", comm_us = "d",
   sweeps = "d", flops = "d", residual = "d", seconds = "d", round = "c", statistic = "c", source = "c", flag = "c"
 )
 

@@ -94,7 +94,8 @@ draw_surface <- function(quads, frame) {
     )
 }
 
-#' Surface of latency over processes and message size for each algorithm under one mapping ([zampar2024], Figure 13, still image)
+#' Surface of latency over processes and message size for each algorithm under one mapping ([zampar2024],
+#' Figure 13, still image)
 #'
 #' @inheritParams plot_processes
 #' @return A ggplot.

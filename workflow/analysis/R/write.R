@@ -113,8 +113,8 @@ models_with_sizes <- function(results, collective) {
   c(
     list(
       listed(
-        collective, "loglinear", fit_loglinear(results, collective), caption_loglinear(results, collective), published = 2,
-        part = "models"
+        collective, "loglinear", fit_loglinear(results, collective), caption_loglinear(results, collective),
+        published = 2, part = "models"
       )
     ),
     models_compared(results, collective)
@@ -125,8 +125,8 @@ models_without <- function(results, collective) {
   c(
     list(
       listed(
-        collective, "tree-slopes", fit_tree_slopes(results, collective), caption_slopes(results, collective), published = 4,
-        part = "models"
+        collective, "tree-slopes", fit_tree_slopes(results, collective), caption_slopes(results, collective),
+        published = 4, part = "models"
       ),
       listed(collective, "fits", fit_barriers(results, collective), caption_fits(results, collective), part = "models")
     ),
@@ -171,7 +171,8 @@ write_listed <- function(entries, folder, kind, study) {
     file <- file.path(kind, paste0(entry$id, ".csv"))
     write_table(split_variants(entry$data, study, entry$about), file.path(folder, file))
     tibble(
-      id = entry$id, section = entry$section, file = file, caption = entry$caption, published_table = as.integer(entry$published)
+      id = entry$id, section = entry$section, file = file, caption = entry$caption,
+      published_table = as.integer(entry$published)
     )
   }))
   write_table(index, file.path(folder, kind, "index.csv"))

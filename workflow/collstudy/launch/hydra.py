@@ -19,7 +19,7 @@ from collstudy.launch import mpich
 from collstudy.launch.bindings import cores_of_nodes
 from collstudy.launch.proof import messages, other_messages, placed_as_asked, probed_sizes
 from collstudy.launch.rulesfile import exported, rules_file
-from collstudy.launch.toolchain import installed, preloadable, suite, with_library
+from collstudy.launch.toolchain import embedded, installed, preloadable, suite, with_library
 from collstudy.study.cells import Cell
 from collstudy.study.machines import Machine
 from collstudy.study.names import APPLICATIONS, POINT_TO_POINT
@@ -78,7 +78,7 @@ def launcher(machine: Machine, cell: Cell, placement: list[Core], folder: Path, 
 
 def prepare(machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str]) -> list[str | Path]:
     """Return the command of one launch, without the benchmark's own arguments."""
-    found = suite(cell.mpi["name"])
+    found = embedded(cell.mpi["name"]) if cell.windows else suite(cell.mpi["name"])
     command = [*launcher(machine, cell, placement, folder, hosts), found.program(cell.collective)]
     return [*command, *(["-d", "3"] if found.embedded else [])]
 

@@ -190,7 +190,7 @@ def prepare(machine: Machine, cell: Cell, placement: list[Core], folder: Path, h
     command = launcher(machine, cell, placement, folder, hosts, selection_arguments(cell, library()))
     if cell.collective in APPLICATIONS:
         return [*command, *programs.command(cell, library().build)]
-    found = embedded("openmpi") if cell.collective == "pairs" else suite("openmpi")
+    found = embedded("openmpi") if cell.collective == "pairs" or cell.windows else suite("openmpi")
     return [*command, found.program(cell.collective), *(["-d", "3"] if found.embedded else [])]
 
 

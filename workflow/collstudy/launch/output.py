@@ -22,6 +22,7 @@ COLUMNS = {
     "iterations": "iterations",
     "bandwidth": "bandwidth_mb_s",
     "validation": "validation",
+    "late": "late",
     # Non-blocking collectives: a call and its wait are "pure"; the others are with a computation in between.
     "overall": "overall_us",
     "compute": "compute_us",
@@ -92,7 +93,7 @@ def _sample(fields: dict[str, str], number: int) -> dict[str, Any]:
                 raise StudyError(f"line {number}: data validation failed ({text})")
             continue
         try:
-            value = int(text) if name in ("from_rank", "to_rank", "size_bytes", "iterations") else float(text)
+            value = int(text) if name in ("from_rank", "to_rank", "size_bytes", "iterations", "late") else float(text)
         except ValueError:
             raise StudyError(f"line {number}: {name} is not a number: {text!r}") from None
         if not 0 <= value < float("inf"):

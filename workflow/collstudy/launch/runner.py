@@ -184,7 +184,7 @@ class BlockRunner:
         machine = self.block.machine
         command = launcher_of(cell).prepare(machine, cell, cell.place(machine), scratch, self.place.hosts)
         if not application:
-            command += ["-f"] * (cell.collective not in POINT_TO_POINT)
+            command += ["-f"] * (cell.collective not in POINT_TO_POINT) + ["-w"] * cell.windows
             command += ["-i", str(cell.iterations), "-x", str(cell.warmup)]
         if cell.sizes:
             command += ["-m", ":".join(map(str, cell.sizes))]

@@ -26,11 +26,12 @@ MEASUREMENT_COLUMNS = [
     "size_bytes", "launch", "latency_us", "min_latency_us", "max_latency_us", "bandwidth_mb_s", "iterations", "proved", "cell",
     "setup_us", "left_pct",
 ]  # fmt: skip
-#: Columns of some studies only: ranks of a pair; results of an application; for a sampled study
-#: the duration of the launch (s) on a real machine; for real launches the round of their block;
-#: for imported data the statistic, quartiles of single calls, the source, and flags of import checks.
+#: Columns of some studies only: ranks of a pair; results of an application; calls in windows that
+#: were dropped because a rank started late; for a sampled study the duration of the launch (s) on a
+#: real machine; for real launches the round of their block; for imported data the statistic,
+#: quartiles of single calls, the source, and flags of import checks.
 FURTHER_COLUMNS = [
-    "from_rank", "to_rank", "comm_us", "sweeps", "flops", "residual", "seconds", "round", "statistic", "q1_us",
+    "from_rank", "to_rank", "comm_us", "sweeps", "flops", "residual", "late", "seconds", "round", "statistic", "q1_us",
     "q3_us", "source", "flag",
 ]  # fmt: skip
 #: Findings of import checks (import-checks.csv).

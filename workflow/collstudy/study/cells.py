@@ -11,7 +11,7 @@ from collstudy.study import selection
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.config import Study
 from collstudy.study.machines import Machine
-from collstudy.study.names import APPLICATIONS, POINT_TO_POINT
+from collstudy.study.names import APPLICATIONS, POINT_TO_POINT, WINDOWS
 from collstudy.study.placement import Core, nodes_of_pairs, place
 from collstudy.study.selection import Default, Library, Rate, Selection, Switch
 from collstudy.study.sweeps import Choice, Sweep, swept
@@ -85,6 +85,11 @@ class Cell(Work):
     def document(self) -> dict[str, Any]:
         """Its identity, and the message pattern that verifies it."""
         return {"cell": self.identity(), "pattern": self.pattern}
+
+    @property
+    def windows(self) -> bool:
+        """Whether its calls start at instants of synchronised clocks."""
+        return self.suite["name"] == WINDOWS
 
     @property
     def size_list(self) -> list[int | None]:
@@ -255,7 +260,9 @@ def _expand_sweep(
             hint = "; ./study run STUDY installs mpich and impi for the studies that it names"
             raise StudyError(f"machine {machine.name}: MPI {mpi!r} is not installed" + allowed(versions.mpi) + hint)
         suite = versions.own.get(sweep.collective) or versions.suite[mpi]
-        if len(sweep.sizes or ()) == 3 and suite["name"] != "collbench":
+        if sweep.barrier == "window":
+            suite = {**versions.own["pairs"], "name": WINDOWS}
+        if len(sweep.sizes or ()) == 3 and suite["name"] not in ("collbench", WINDOWS):
             raise StudyError(
                 f"{sweep.collective}: only collbench supports sizes.factor; {suite['name']} doubles the sizes"
             )

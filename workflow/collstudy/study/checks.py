@@ -232,6 +232,10 @@ def check_chapter(raw: dict[str, Any], sweeps: Sequence[Sweep], arms: int, where
     pipelined = any(choice.name.startswith("pipelined") for sweep in sweeps for choice in sweep.algorithms)
     analysis = raw.get("analysis", {})
     mappings = {name for sweep in sweeps for name in sweep.mappings}
+    windows, barriers = (
+        {s.collective for s in sweeps if (s.barrier == "window") == is_one} for is_one in (True, False)
+    )
+    both = windows & barriers
     needs = {
         "accuracy": ("analysis.compare", "compare" in analysis),
         "atlas": ("studies to gather", "gather" in raw),
@@ -246,14 +250,20 @@ def check_chapter(raw: dict[str, Any], sweeps: Sequence[Sweep], arms: int, where
         "mapping": ("sweeps of a collective with two mappings", collective and len(mappings) > 1),
         "program": ("a program", "program" in raw),
         "pipelining": ("sweeps with a pipelined algorithm", pipelined),
+        "starts": ("sweeps of a collective with and without barrier: window", bool(both)),
         "svd": ("sweeps of svd", "svd" in named),
         "topology": ("sweeps of a collective", collective and bool(sweeps)),
         "tuning": ("analysis.tuning", "tuning" in analysis),
     }
-    what, there = needs[raw["chapter"]]
+    chapter = raw.get("chapter")
+    what, there = needs.get(chapter, ("", True))
     if not there:
         fitting = [name for name, (_, fits) in needs.items() if fits]
         raise StudyError(
-            f"{where}: the chapter {raw['chapter']} needs {what}, which this study does not have; suitable chapters: "
+            f"{where}: the chapter {chapter} needs {what}, which this study does not have; suitable chapters: "
             + (", ".join(fitting) or "none")
+        )
+    if both and chapter != "starts":
+        raise StudyError(
+            f"{where}: {', '.join(sorted(both))} is swept with and without barrier: window; only chapter starts keeps them apart"
         )

@@ -227,8 +227,7 @@ class Configuration:
         arms = list(
             dict.fromkeys(filter(None, (component_of(s, c, self.catalogue) for s in sweeps for c in s.algorithms)))
         )
-        if "chapter" in raw:
-            checks.check_chapter(raw, sweeps, len(arms), where / "chapter")
+        checks.check_chapter(raw, sweeps, len(arms), where / "chapter")
         if arms and "tuning" in analysis:
             raise StudyError(
                 f"{where / 'analysis' / 'tuning'}: a tuning file chooses algorithms of coll/tuned, not components; "

@@ -21,6 +21,9 @@ POINT_TO_POINT = ("latency", "bw", "multi_lat", "pairs")
 #: Programs of `workflow/native/apps/` whose time to solution is measured, for each number of processes and problem size.
 APPLICATIONS = ("svd",)
 
+#: The suite of a sweep with `barrier: window`: collbench's calls in windows of synchronised clocks.
+WINDOWS = "collbench-windows"
+
 #: Levels of a machine from the outermost to the innermost.
 LEVELS = ("group", "node", "socket", "numa", "ccd", "ccx", "core")
 #: MPI libraries by kind of machine, the default first. An imported machine runs nothing.

@@ -11,7 +11,7 @@ from collstudy.base.errors import StudyError, allowed
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.document import Place
 from collstudy.study.machines import Machine
-from collstudy.study.names import APPLICATIONS, IMPORTED_ONLY, MPIS, POINT_TO_POINT, SIZED
+from collstudy.study.names import APPLICATIONS, IMPORTED_ONLY, MPIS, NON_BLOCKING, POINT_TO_POINT, SIZED
 from collstudy.study.openmpi_numbers import USES
 
 #: In place of a number: as many ranks as there are cores.
@@ -204,8 +204,17 @@ def _choices(
 
 
 def _barrier(raw: dict[str, Any], machine: Machine, catalogue: Catalogue, where: Place) -> str:
-    """The algorithm of the barriers around the timed calls; only the simulator supports others than the default."""
+    """The algorithm of the barriers around the timed calls, or `window`.
+
+    Only the simulator supports other algorithms than the default, and only real machines have clocks to synchronise.
+    """
     name = raw.get("barrier", "default")
+    if name == "window":
+        if machine.kind == "simulated":
+            raise StudyError(f"{where / 'barrier'}: windows are for real machines; simulated ranks have `aligned`")
+        if raw["collective"] in (*POINT_TO_POINT, *APPLICATIONS, *NON_BLOCKING):
+            raise StudyError(f"{where / 'barrier'}: only blocking collectives are measured in windows")
+        return name
     if name != "default" and machine.mpi != "smpi-openmpi":
         raise StudyError(
             f"{where / 'barrier'}: only simulated Open MPI (smpi-openmpi) supports another barrier than its default"

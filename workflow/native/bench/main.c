@@ -65,6 +65,8 @@ static bool run_size(const struct setup *setup, size_t size) {
     fill_counts(&setup->world, size);
     if (benchmark.collective && benchmark.collective->start)
         measure_nonblocking(setup, &result);
+    else if (setup->options.windows)
+        measure_windows(setup, &result);
     else if (benchmark.collective)
         measure_collective(setup, &result);
     else

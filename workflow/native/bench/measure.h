@@ -14,6 +14,7 @@ struct setup {
 
 /* result->size is given; the rest is filled in. wrong_bytes is valid on all ranks, the numbers on rank 0. */
 void measure_collective(const struct setup *setup, struct result *result);
+void measure_windows(const struct setup *setup, struct result *result);
 void measure_nonblocking(const struct setup *setup, struct result *result);
 void measure_exchange(const struct setup *setup, struct result *result);
 

@@ -17,6 +17,7 @@ static const struct option LONG_OPTIONS[] = {{"message-size", required_argument,
                                              {"full", no_argument, NULL, 'f'},
                                              {"tail-lat", optional_argument, NULL, 'z'},
                                              {"validation", no_argument, NULL, 'c'},
+                                             {"windows", no_argument, NULL, 'w'},
                                              {"mem-limit", required_argument, NULL, 'M'},
                                              {"decimals", required_argument, NULL, 'd'},
                                              {"help", no_argument, NULL, 'h'},
@@ -29,7 +30,9 @@ static const char *option_letters(void) {
         return "+:m:i:x:M:d:hv";
     if (benchmark.exchange)
         return "+:m:i:x:z::cM:d:hv";
-    return benchmark.sized ? "+:m:i:x:fz::cM:d:hv" : "+:m:i:x:fz::M:d:hv";
+    if (benchmark.collective->start)
+        return "+:m:i:x:fz::cM:d:hv";
+    return benchmark.sized ? "+:m:i:x:fz::cwM:d:hv" : "+:m:i:x:fz::wM:d:hv";
 }
 
 void print_help(void) {
@@ -49,6 +52,9 @@ void print_help(void) {
                "-z5,50,95\n");
     if (strchr(option_letters(), 'c'))
         printf("  -c, --validation     check the received data after each call\n");
+    if (strchr(option_letters(), 'w'))
+        printf("  -w, --windows        start the calls at instants of synchronised clocks; late ones are dropped and "
+               "counted\n");
     printf("  -M, --mem-limit N    largest buffer of a rank in bytes; larger sizes are left out (default %d)\n",
            512 << 20);
     printf("  -d, --decimals N     decimals of printed values (default 2)\n"
@@ -147,6 +153,9 @@ static const char *store_option(int letter, const char *value, struct options *o
     case 'f':
         options->full = true;
         return NULL;
+    case 'w':
+        options->windows = true;
+        return NULL;
     default:
         options->validate = true;
         return NULL;
@@ -170,6 +179,11 @@ static enum request check_options(bool loud, const struct options *options, cons
             complain(
                 "unexpected argument '%s'; -h lists the options (a list of percentiles follows -z without a blank)",
                 extra);
+        return REQUEST_WRONG;
+    }
+    if (options->windows && options->validate) {
+        if (loud)
+            complain("options -w and -c: data are not checked in windows");
         return REQUEST_WRONG;
     }
     if (options->min_size > options->max_size) {

@@ -14,6 +14,7 @@ struct options {
     struct repetitions small, large;
     bool full;     /* also minimum and maximum over ranks, and iterations */
     bool validate; /* check received data */
+    bool windows;  /* calls start at instants of synchronised clocks */
     int percentiles[MAX_PERCENTILES];
     int percentile_count;
     int decimals; /* of printed times and bandwidths */

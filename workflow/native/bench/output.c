@@ -65,6 +65,8 @@ void print_header(const struct options *options) {
     else if (options->full)
         printf("%*s%*s%*s", VALUE_COLUMN, "Min Latency(us)", VALUE_COLUMN, "Max Latency(us)", ITERATIONS_COLUMN,
                "Iterations");
+    if (options->windows)
+        printf("%*s", ITERATIONS_COLUMN, "Late");
     if (options->validate)
         printf("%*s", VALUE_COLUMN, "Validation");
     print_percentile_columns(options);
@@ -83,6 +85,8 @@ void print_result(const struct options *options, const struct result *result) {
     else if (options->full)
         printf("%*.*f%*.*f%*d", VALUE_COLUMN, options->decimals, result->min, VALUE_COLUMN, options->decimals,
                result->max, ITERATIONS_COLUMN, result->iterations);
+    if (options->windows)
+        printf("%*d", ITERATIONS_COLUMN, result->late);
     if (options->validate)
         printf("%*s", VALUE_COLUMN, result->wrong_bytes > 0 ? "Fail" : "Pass");
     for (int i = 0; i < options->percentile_count; i++)

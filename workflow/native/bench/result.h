@@ -12,6 +12,7 @@ struct result {
     double percentiles[MAX_PERCENTILES];
     /* Of a non-blocking collective: means over ranks (us) of the calls that computed between start and wait. */
     double overall, compute, init, test, wait;
+    int late;         /* calls in windows that some rank started late, and which were dropped */
     long wrong_bytes; /* over all ranks and iterations */
 };
 

@@ -1,0 +1,60 @@
+"""Calls after a barrier and in windows of synchronised clocks, from a study's file to its measurements."""
+
+from __future__ import annotations
+
+import csv
+import re
+
+import pytest
+from collstudy.base.errors import StudyError
+from collstudy.study.config import Configuration
+from conftest import Checkout
+
+STARTS = """title: Starts
+question: How much does the barrier change?
+chapter: starts
+machine: this-machine
+launches: {min: 1, max: 1}
+sweeps:
+  - &sweep
+    collective: bcast
+    algorithms: [default, linear]
+    mappings: [core]
+    processes: [2]
+    sizes: {from: 1, to: 4}
+    iterations: 500
+    warmup: 1
+  - {<<: *sweep, barrier: window}
+"""
+
+
+def test_both_ways_are_measured_in_one_block(checkout: Checkout) -> None:
+    checkout.write("config/studies/starts.yaml", STARTS)
+    machine = checkout.folder / "config" / "machines" / "this-machine.yaml"
+    machine.write_text(machine.read_text() + "\noversubscribe: true\n")
+    done = checkout.snakemake("--config", "studies=starts", "--cores", "2", "--", "results/starts/measurements.csv")
+    assert done.returncode == 0, done.stdout + done.stderr
+    with open(checkout.folder / "results/starts/measurements.csv", newline="", encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    windows = [row for row in rows if row["suite"] == "collbench-windows"]
+    assert len(rows) == 12 and len(windows) == 6
+    assert all(int(row["iterations"]) + int(row["late"]) == 500 for row in windows)
+    assert all(row["iterations"] == "500" and row["late"] == "" for row in rows if row not in windows)
+    assert all(row["proved"] == "TRUE" for row in rows if row["algorithm"] == "linear")
+    assert len({row["round"].partition(":")[0] for row in rows}) == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("machine: this-machine", "machine: thin", "barrier: windows are for real machines; simulated ranks have `aligned`"),
+        ("bcast\n    algorithms: [default, linear]", "ibcast\n    algorithms: [default]",
+         "barrier: only blocking collectives are measured in windows"),
+        (", barrier: window", "", "chapter starts needs sweeps of a collective with and without barrier: window"),
+        ("chapter: starts\n", "", "bcast is swept with and without barrier: window; only chapter starts keeps them apart"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_one_message(checkout: Checkout, old: str, new: str, why: str) -> None:
+    checkout.write("config/studies/starts.yaml", STARTS.replace(old, new, 1))
+    with pytest.raises(StudyError, match=re.escape(why)):
+        Configuration(checkout.folder / "config").study("starts")

@@ -1,0 +1,26 @@
+/* The clocks of all ranks as one. */
+#ifndef CLOCKS_H
+#define CLOCKS_H
+
+#include "benchmark.h"
+
+/* A rank's clock against rank 0's: how far it is behind at its own time `at`, and how much that grows in a second. */
+struct clock {
+    double at, behind, drift; /* s, s, s/s */
+};
+
+/* A measured difference: `behind` at the rank's own time `at`. */
+struct difference {
+    double at, behind; /* s */
+};
+
+/* The line through differences, by least squares; a constant for a single one. */
+struct clock fit_clock(const struct difference *found, int count);
+
+/* Finds each rank's clock. All ranks call it. */
+struct clock synchronise_clocks(const struct world *world);
+
+/* Now, by rank 0's clock (s). */
+double global_time(const struct clock *clock);
+
+#endif

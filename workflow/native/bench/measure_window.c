@@ -1,0 +1,91 @@
+/* Measuring loop of the collectives in windows: the ranks agree on an instant of the synchronised clocks (clocks.h) for
+ * each call, when all have left the one before (Round-Time of Hunold and Carpen-Amarie 2018). The time of a call on a
+ * rank is from that instant to leaving it. A call that any rank started late is dropped and counted. */
+#include "clocks.h"
+#include "errors.h"
+#include "measure.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+/* A rank is late that starts so much (s) after its window's begin: reading the clock takes a small part of it. */
+#define LATE 1e-6
+/* The agreed instant is this many times the fastest agreement, and some time (s), after the last rank's call to agree.
+ */
+#define TIMES_AGREEING 4
+#define READY 10e-6
+/* It is doubled after each late call, up to this (s), which is longer than a process usually waits for its core. */
+#define MOST_AHEAD 10e-3
+/* Of a longer time (s) a rank sleeps the first part: a busily waiting rank would lose its core to others just then. */
+#define LONG 500e-6
+
+static void call(const struct setup *setup, size_t size) {
+    MPI_CHECK(benchmark.collective->call(&setup->buffers, (int)size, &setup->world));
+}
+
+static double largest(const struct world *world, double mine) {
+    double all;
+    MPI_CHECK(MPI_Allreduce(&mine, &all, 1, MPI_DOUBLE, MPI_MAX, world->comm));
+    return all;
+}
+
+/* Calls for warm-up; returns the time (s) from agreeing on an instant to it. The mean would follow every disturbance.
+ */
+static double warm_up(const struct setup *setup, const struct clock *clock, size_t size, int calls) {
+    double fastest = 0;
+    for (int i = 0; i < calls || i == 0; i++) {
+        call(setup, size);
+        MPI_CHECK(MPI_Barrier(setup->world.comm));
+        double start = global_time(clock);
+        largest(&setup->world, start);
+        double took = global_time(clock) - start;
+        fastest = i == 0 || took < fastest ? took : fastest;
+    }
+    return TIMES_AGREEING * largest(&setup->world, fastest) + READY;
+}
+
+/* Time (us) of each call on this rank, and whether any rank was late. */
+static void call_in_windows(const struct setup *setup, const struct clock *clock, size_t size, double least_ahead,
+                            int calls, double *times, char *late) {
+    double ahead = least_ahead;
+    for (int i = 0; i < calls; i++) {
+        double start = largest(&setup->world, global_time(clock)) + ahead, now;
+        const struct timespec pause = {0, (long)((ahead - LONG) * 1e9)};
+        if (ahead > LONG)
+            nanosleep(&pause, NULL);
+        while ((now = global_time(clock)) < start)
+            ;
+        call(setup, size);
+        times[i] = (global_time(clock) - start) * 1e6;
+        late[i] = largest(&setup->world, now - start) > LATE;
+        ahead = !late[i] ? least_ahead : 2 * ahead < MOST_AHEAD ? 2 * ahead : MOST_AHEAD;
+    }
+}
+
+void measure_windows(const struct setup *setup, struct result *result) {
+    const struct world *world = &setup->world;
+    struct repetitions count = repetitions_for(&setup->options, result->size);
+    double *times = malloc(count.iterations * sizeof times[0]), total = 0;
+    char *late = malloc(count.iterations);
+    if (!times || !late)
+        give_up("rank %d: cannot allocate the times of %d iterations; use fewer (-i)", world->rank, count.iterations);
+    struct clock clock = synchronise_clocks(world);
+    double ahead = warm_up(setup, &clock, result->size, count.warmup);
+    call_in_windows(setup, &clock, result->size, ahead, count.iterations, times, late);
+    result->iterations = 0;
+    for (int i = 0; i < count.iterations; i++) {
+        if (late[i])
+            continue;
+        total += times[i];
+        if (setup->samples)
+            setup->samples[result->iterations] = times[i];
+        result->iterations++;
+    }
+    result->late = count.iterations - result->iterations;
+    if (result->iterations == 0)
+        give_up("rank %d: no rank started any call of %zu bytes on time; are there more ranks than cores?", world->rank,
+                result->size);
+    combine_ranks(world, &setup->options, total / result->iterations, setup->samples, result);
+    free(times);
+    free(late);
+}
