@@ -321,8 +321,8 @@ advise_front <- function(studies, rows) {
     study = best$study,
     sentence = paste0(
       "Replace the default by tuned rules for ", name_cells(best), ": they save ", format_saving(best),
-      " of its time, in the geometric mean over ", format_number(best$cells, 6), " cells of process counts that were not used ",
-      "to decide them."
+      " of its time, in the geometric mean over ", format_number(best$cells, 6),
+      " cells of process counts that were not used to decide them."
     ),
     others = c(
       if (nrow(others) > 0) paste0(
