@@ -56,7 +56,7 @@ def test_neighbouring_sizes_are_one_cell(checkout: Checkout, tmp_path: Path) -> 
     ]  # fmt: skip
     assert len({cell.digest for cell in [*found, *cells]}) == len(found) + len(cells)
     assert source.selected(2) == []
-    listed = list(csv.DictReader(grid(cells).decode().splitlines()))
+    listed = list(csv.DictReader(grid(cells, lambda *point: 1.0).decode().splitlines()))
     assert len(listed) == 3 * 3 * 11 and {row["iterations"] for row in listed} == {"3"}
 
 
