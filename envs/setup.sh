@@ -283,7 +283,7 @@ setup_quarto() {
 
 setup_r() {
   local sources
-  mapfile -t sources < <(find "$ROOT/workflow/analysis" -type f -not -path '*/tests/*' | LC_ALL=C sort)
+  mapfile -t sources < <(find "$ROOT/workflow/analysis" -name tests -prune -o -type f -print | LC_ALL=C sort)
   [ -z "${process_of[r]:-}" ] && ! done_before r "${sources[@]}" || return 0
   mkdir -p "$SETUP/R"
   start r "R package collanalysis in .study/R" install_r "${sources[@]}"
@@ -408,7 +408,7 @@ setup() {
 # where they are, and what set-up made by the times of its folders.
 looked_at() {
   local files reference=${STUDY_REFERENCE_DATA:-}
-  mapfile -d '' -t files < <(find "$ROOT/config" "$ROOT/envs" "$ROOT/workflow" -type f ! -path '*/tests/*' ! -name '*.pyc' -print0 | LC_ALL=C sort -z)
+  mapfile -d '' -t files < <(find "$ROOT/config" "$ROOT/envs" "$ROOT/workflow" -name tests -prune -o -type f ! -name '*.pyc' -print0 | LC_ALL=C sort -z)
   {
     printf '%s\n' "$*" "$PATH" "${COLLSTUDY_CONFIG:-}" "$reference" "$UID" "${files[@]}"
     command -v gcc make g++ smpicc smpirun Rscript quarto lmp mpicc mpirun || true

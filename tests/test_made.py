@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -270,3 +272,18 @@ def test_the_run_summary_of_a_study_that_gathers_others(checkout: Checkout) -> N
     gathered.parent.mkdir(parents=True)
     gathered.write_text("study\n")
     assert run_summary([project.source("atlas")], succeeded=False)[0] == "atlas: collected"
+
+
+def test_sources_have_a_digest_also_below_a_folder_called_tests(checkout: Checkout, tmp_path: Path) -> None:
+    moved = tmp_path / "tests" / "checkout"
+    moved.parent.mkdir()
+    checkout.folder.rename(moved)
+    script = "from collstudy.base.digests import digest_of; print(digest_of(['workflow/analysis']))"
+
+    def digest() -> bytes:
+        environment = {**os.environ, "PYTHONPATH": str(moved / "workflow")}
+        return subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, check=True).stdout
+
+    before = digest()
+    (moved / "workflow" / "analysis" / "R" / "new.R").write_text("# Another file.\n")
+    assert digest() != before

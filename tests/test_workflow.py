@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import IMPORTED, TINY, Checkout, local_study
+from conftest import IMPORTED, ROOT, TINY, Checkout, local_study
 from snakemake_interface_logger_plugins.common import LogEvent
 from snakemake_logger_plugin_collstudy import LogHandler
 
@@ -379,3 +379,44 @@ def test_jobs_load_the_modules_of_a_profile(checkout: Checkout, tmp_path: Path) 
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert said.read_text().splitlines()[:2] == ["purge", "load gcc/13.2.0 openmpi/5.0.5"]
+
+
+# Apptainer as far as Snakemake uses it: runs the command of `apptainer exec OPTIONS IMAGE bash -c COMMAND` on this computer.
+APPTAINER = """#!/bin/sh
+[ "$1" != --version ] || { echo apptainer version 1.3.4; exit; }
+while [ "$1" != bash ]; do image=$1; shift; done
+echo "$image $APPTAINERENV_PREPEND_PATH $APPTAINERENV_R_LIBS $3" | tr '\\n' ' ' >> "$SAID"
+echo >> "$SAID"
+exec "$@"
+"""
+
+
+def test_analysis_and_report_run_in_an_image(checkout: Checkout, tmp_path: Path) -> None:
+    checkout.write("bin/apptainer", APPTAINER).chmod(0o755)
+    checkout.write("collstudy.sif", "")
+    path, said = f"{checkout.folder / 'bin'}:{os.environ['PATH']}", tmp_path / "said"
+    done = checkout.snakemake(
+        "--sdm", "apptainer", "--config", "image=collstudy.sif",
+        environment={"PATH": path, "SAID": str(said)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    calls = [line.split(" ", 3) for line in said.read_text().splitlines()]
+    assert [Path(image).name for image, *_ in calls] == ["collstudy.sif", "collstudy.sif"]
+    assert {(python, r) for _, python, r, _ in calls} == {("/collstudy/.study/venv/bin", "/collstudy/.study/R")}
+    assert "analyse.R" in calls[0][3]
+    assert " render " in calls[1][3]
+
+
+def test_an_analysis_package_of_another_checkout_is_refused(
+    checkout: Checkout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "stamps").mkdir()
+    (tmp_path / "stamps" / "r").write_text("0" * 64 + "\n")
+    assert checkout.snakemake("--", "results/tiny/sentences.csv").returncode == 0
+    monkeypatch.setenv("R_LIBS", str(tmp_path / "R"))
+    done = checkout.collstudy("made", "tiny", "analyse")
+    assert done.returncode == 2
+    assert "was not installed from workflow/analysis of this checkout: run ./study setup" in done.stderr
+    shutil.copy(ROOT / ".study" / "stamps" / "r", tmp_path / "stamps" / "r")
+    done = checkout.collstudy("made", "tiny", "analyse")
+    assert done.returncode == 0, done.stderr

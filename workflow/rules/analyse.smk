@@ -34,6 +34,8 @@ rule analyse_study:
         "logs/analyse/{study}.log",
     # Figures of imported studies need not wait for the blocks of others.
     priority: 1
+    container:
+        IMAGE
     params:
         results=RESULTS,
         script=BASE / "workflow" / "scripts" / "analyse.R",

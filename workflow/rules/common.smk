@@ -2,8 +2,11 @@
 import functools
 import os
 import re
+import shutil
 import sys
 from pathlib import Path
+
+from snakemake.settings.types import DeploymentMethod
 
 # The checkout: where this file is, also when another workflow uses it as a module.
 BASE = Path(workflow.current_basedir.get_path_or_uri(secret_free=False)).parents[1]
@@ -70,8 +73,19 @@ except StudyError as error:
 RESULTS = Path(config["results"] if "results" in config else "results")
 # Environment modules that jobs load, where a profile enables them.
 MODULES = split_names(config.get("modules", []))
+# The image in which analysis and report run with --sdm apptainer: this project's (Containerfile, apptainer.def), with R and Python at
+# their places there, and the code of this checkout.
+IMAGE = config.get("image")
+IN_IMAGE = (
+    IMAGE is not None
+    and DeploymentMethod.APPTAINER in workflow.deployment_settings.deployment_method
+)
+if IN_IMAGE:
+    prefix = "APPTAINERENV" if shutil.which("apptainer") else "SINGULARITYENV"
+    os.environ[f"{prefix}_PREPEND_PATH"] = "/collstudy/.study/venv/bin"
+    os.environ[f"{prefix}_R_LIBS"] = "/collstudy/.study/R"
 # Without R, studies are measured but neither analysed nor reported.
-HAS_R = needs.has_r()
+HAS_R = IN_IMAGE or needs.has_r()
 # Nothing below RESULTS is written while this file is read: dry runs read it too (project/stage.py).
 STAGE = Stage(Path(".snakemake") / "collstudy", RESULTS)
 

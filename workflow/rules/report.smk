@@ -21,6 +21,8 @@ rule render_report:
         pdf=RESULTS / "report" / "report.pdf",
     log:
         "logs/report/render.log",
+    container:
+        IMAGE
     params:
         results=RESULTS,
         base=BASE,

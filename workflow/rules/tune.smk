@@ -17,6 +17,8 @@ rule decide_tuning:
         shared=RESULTS / "{study}" / "tables" / "tuning-shared.csv",
     log:
         "logs/tune/{study}-decide.log",
+    container:
+        IMAGE
     params:
         results=RESULTS,
         folder=lambda wildcards: RESULTS / wildcards.study,
@@ -39,6 +41,8 @@ rule replay_sampling:
         figure=RESULTS / "{study}" / "tuning" / "sampling.svg",
     log:
         "logs/tune/{study}-sampling.log",
+    container:
+        IMAGE
     threads: 2
     params:
         results=RESULTS,
@@ -102,6 +106,8 @@ rule tell_tuning:
         verified=RESULTS / "{study}" / "tables" / "tuning-verified.csv",
     log:
         "logs/tune/{study}-tell.log",
+    container:
+        IMAGE
     params:
         results=RESULTS,
         folder=lambda wildcards: RESULTS / wildcards.study,

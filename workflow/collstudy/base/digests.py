@@ -22,7 +22,8 @@ def digest_of(parts: Iterable[str]) -> bytes:
         top = ROOT / part
         files = sorted(p for p in top.rglob("*") if p.is_file()) if top.is_dir() else [top]
         for file in files:
-            if "tests" in file.parts or "__pycache__" in file.parts or file.suffix in (".Rd", ".md"):
+            inside = file.relative_to(ROOT)
+            if "tests" in inside.parts or "__pycache__" in inside.parts or file.suffix in (".Rd", ".md"):
                 continue
-            digest.update(str(file.relative_to(ROOT)).encode() + b"\0" + file.read_bytes() + b"\0")
+            digest.update(str(inside).encode() + b"\0" + file.read_bytes() + b"\0")
     return digest.hexdigest().encode() + b"\n"

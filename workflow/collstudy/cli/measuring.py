@@ -13,7 +13,7 @@ from collstudy.base.files import write_atomically
 from collstudy.cli.commands import add
 from collstudy.launch.runner import run_block
 from collstudy.plan.blocks import read_block
-from collstudy.project import made
+from collstudy.project import made, needs
 from collstudy.project.studies import Project
 from collstudy.sources.program import ProgramSource
 from collstudy.sources.sampled import SampledSource
@@ -89,5 +89,6 @@ def collect(arguments: argparse.Namespace) -> None:
 
 
 def note_made(arguments: argparse.Namespace) -> None:
-    """Store the digests of the files that a rule has just made from a study's measurements."""
+    """Store the digests of the files that R has just made from a study's measurements, with the code of this checkout."""
+    needs.check_analysis()
     made.note(Project(results=arguments.results).results, arguments.study, arguments.part)

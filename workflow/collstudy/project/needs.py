@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import shutil
 from collections.abc import Iterable
+from pathlib import Path
 
-from collstudy.base.paths import SETUP
+from collstudy.base.errors import StudyError
+from collstudy.base.paths import ROOT, SETUP
 from collstudy.launch import toolchain
 from collstudy.launch.build import built
 from collstudy.launch.openmpi import emulates_nodes
@@ -35,6 +39,22 @@ def to_set_up(mpi: str) -> bool:
 def has_r() -> bool:
     """Whether the analysis can run: R is on PATH, and set-up has installed the analysis package, which needs all others."""
     return shutil.which("Rscript") is not None and (SETUP / "R" / "collanalysis" / "DESCRIPTION").exists()
+
+
+def check_analysis() -> None:
+    """Raise StudyError where the analysis package that R loads was installed from other files than this checkout's: in an image
+    of another version, or without another ./study setup after a change. Set-up stores the digest of the files (envs/setup.sh).
+    """
+    library = Path(os.environ.get("R_LIBS", "").split(os.pathsep)[0])
+    stamp = library.parent / "stamps" / "r"
+    package = ROOT / "workflow" / "analysis"
+    files = [p for p in package.rglob("*") if p.is_file() and p.relative_to(package).parts[0] != "tests"]
+    present = hashlib.sha256(b"".join(p.read_bytes() for p in sorted(files, key=lambda p: str(p).encode()))).hexdigest()
+    if stamp.is_file() and stamp.read_text().strip() != present:
+        raise StudyError(
+            f"the R package collanalysis in {library} was not installed from workflow/analysis of this checkout: "
+            "run ./study setup, or build the image again"
+        )
 
 
 def why_not(source: Source) -> str:
