@@ -111,6 +111,8 @@ def _written(
             )
         algorithms, device = (json.dumps(tree, indent=1) + "\n" for tree in trees.trees(placement, catalogue, own))
         return algorithms, device
+    if to == "mpich-5.1":
+        return trees.subtrees_text(placement, catalogue), None
     if to == "openmpi-han":
         return han_rules(placement, "han", header), None
     if to == "openmpi-json":
@@ -188,7 +190,7 @@ def _has(rule: FileRule, to: str, known: Known) -> bool:
         return intel_number(known.catalogue, collective, as_rule) is not None
     if to == "openmpi" and "max_requests" in dict(rule.parameters):
         return False
-    mpi = "mpich" if to == "mpich" else "openmpi"
+    mpi = "mpich" if to.startswith("mpich") else "openmpi"
     if known.catalogue.settings(collective, rule.algorithm, dict(rule.parameters), mpi) is None:
         return False
     names = settings_of(known.catalogue, collective, as_rule, mpi).get("algorithm", [])
@@ -218,9 +220,14 @@ def _by_size(rules: list[FileRule], count: int, to: str, known: Known) -> tuple[
 
 def _other_units(own: list[FileRule], table: Table, to: str) -> list[Fault]:
     """Limits in bytes of one rank and of all ranks are the same for one number of ranks only."""
-    theirs = {"ucc": UCC_TOTAL, "nccl": ("allgather",), "intel": (), "mpich": (), "openmpi-han": ()}.get(
-        to, TOTAL_BYTES
-    )
+    theirs = {
+        "ucc": UCC_TOTAL,
+        "nccl": ("allgather",),
+        "intel": (),
+        "mpich": (),
+        "mpich-5.1": (),
+        "openmpi-han": (),
+    }.get(to, TOTAL_BYTES)
     other = [rule for rule in own if rule.sizes != ALL and rule.total != (rule.collective in theirs)]
     if not other or all(len(rules) == 1 for rules in table.values()):
         return []

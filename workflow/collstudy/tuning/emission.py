@@ -45,6 +45,11 @@ def han_path(folder: Path, placement: Placement) -> Path:
     return folder / f"openmpi-han-{placement.name}.rules"
 
 
+def _subtrees_path(folder: Path, placement: Placement) -> Path:
+    """The file of MPICH 5.1."""
+    return folder / f"mpich-5.1-{placement.name}.json"
+
+
 def _library_path(folder: Path, placement: Placement) -> Path:
     return folder / f"coll-{placement.name}.rules"
 
@@ -90,6 +95,7 @@ def emit(
             texts[_library_path(folder, placement)] = library_rules(ours, catalogue, header, machine, counts, default)
         if mpi == "mpich" and write_trees:
             write_trees(placement, own)
+            texts[_subtrees_path(folder, placement)] = trees.subtrees_text(placement, catalogue)
         elif mpi == "impi":
             texts[own] = intel_variables(placement, catalogue, header)
         elif mpi != "mpich":
@@ -224,7 +230,12 @@ def _commands(study: dict[str, Any], placement: Placement) -> list[str]:
     own = rules_path(here, mpi, placement)
     if mpi == "mpich":
         words = [f'-genv {name} "{path}"' for name, path in mpich.environment(own).items()]
-        return ["MPICH, in the measured version:", "", f"    mpirun {' '.join(words)} ./program", ""]
+        newer = f'-genv MPIR_CVAR_COLL_SELECTION_JSON_FILE "{_subtrees_path(here, placement)}"'
+        return [
+            "MPICH, in the measured version:", "", f"    mpirun {' '.join(words)} ./program", "",
+            "MPICH 5.1 and later (written by the rules of its reader, not checked or verified here):", "",
+            f"    mpirun {newer} ./program", "",
+        ]  # fmt: skip
     if mpi == "impi":
         return ["Intel MPI, whose choices cannot be checked:", "", f'    . "{own}" && mpirun ./program', ""]
 

@@ -4,10 +4,14 @@ Two trees act together. The device (ch4) first decides whether a collective is s
 (MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE), then each part chooses its algorithm (MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE).
 A file replaces the library's whole tree, so undecided parts are copied from that tree, which the library contains as text.
 Source: src/mpi/coll/src/csel.c, csel_container.c and coll_algorithms.txt of MPICH 5.0.1.
+
+MPICH 5.1 reads one file of named subtrees (MPIR_CVAR_COLL_SELECTION_JSON_FILE), in which the decisions refer to the library's own.
+Source: the same files and coll_selection.json of MPICH's pull request 7547.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Callable
@@ -92,6 +96,37 @@ def trees(placement: Placement, catalogue: Catalogue, own: tuple[Tree, Tree]) ->
         if collective in UNSPLIT:
             device[key] = _decided(table, collective, device[key], catalogue, unsplit)
     return algorithms, device
+
+
+#: Conditions of MPICH 5.1 for those of 5.0; of two, the first is tried first.
+CONDITIONS = {
+    "is_op_built_in=yes": "builtin_op", "is_op_built_in=no": "any", "is_commutative=yes": "commutative", "is_commutative=no": "any",
+    "count<pow2": "!count_ge_pof2", "count=any": "any", "comm_size=any": "any", "avg_msg_size=any": "any",
+}  # fmt: skip
+
+
+def own_subtree(collective: str) -> str:
+    """The name of MPICH 5.1's own subtree of a collective."""
+    return f"{collective}-intra-auto"
+
+
+def subtrees_text(placement: Placement, catalogue: Catalogue) -> str:
+    """MPICH 5.1's file of a placement: its `main` selects the subtrees of decided collectives, and else the library's `auto`."""
+
+    def renamed(tree: Tree | str) -> Tree | str:
+        if isinstance(tree, str):
+            return tree
+        return {CONDITIONS.get(key, key): renamed(below) for key, below in tree.items()}
+
+    main, found = {}, {}
+    for collective, table in placement.tables.items():
+        own = {"comm_type=intra": f"call={own_subtree(collective)}"}
+        decided = _decided(table, collective, own, catalogue, functools.partial(_algorithm, catalogue, collective))
+        name = f"{collective}-intra-decided"
+        main[f"collective={collective}-intra"] = f"call={name}"
+        # MPICH 5.1 has no condition on ranks per node.
+        found[f"name={name}"] = renamed(decided["comm_type=intra"][f"comm_avg_ppn<={ANY_PPN}"])
+    return json.dumps({"name=main": {**main, "any": "call=auto"}, **found}, indent=1) + "\n"
 
 
 def _decided(

@@ -12,7 +12,7 @@ from collstudy.tuning.readers.classic import read_classic
 from collstudy.tuning.readers.han import is_han, read_han
 from collstudy.tuning.readers.known import FORMATS, Known
 from collstudy.tuning.readers.located import parse_json
-from collstudy.tuning.readers.mpich import read_mpich
+from collstudy.tuning.readers.mpich import read_mpich, read_subtrees
 from collstudy.tuning.readers.openmpi_json import read_openmpi_json
 from collstudy.tuning.readers.others import read_intel, read_nccl, read_ucc
 from collstudy.tuning.tuningfile import TuningFile
@@ -70,6 +70,8 @@ def _read_json(path: Path, text: str, known: Known) -> TuningFile:
     trees = found if isinstance(found, list) else [found]
     if isinstance(found, dict) and "collectives" in found:
         return read_openmpi_json(path, found, known)
+    if isinstance(found, dict) and any(key.startswith("name=") for key in found):
+        return read_subtrees(path, found, known)
     if trees and all(isinstance(tree, dict) and any("collective=" in key for key in tree) for tree in trees):
         return read_mpich(path, trees, known)
     raise StudyError(f"{path}: JSON, but neither rules of Open MPI 6.0 nor a selection tree of MPICH")

@@ -16,6 +16,7 @@ FORMATS = {
     "openmpi-json": "JSON rules of Open MPI 6.0",
     "openmpi-han": "rules of Open MPI's coll/han",
     "mpich": "selection tree of MPICH",
+    "mpich-5.1": "named subtrees of MPICH 5.1",
     "intel": "I_MPI_ADJUST variables of Intel MPI",
     "ucc": "UCC_TL_UCP_TUNE of UCC",
     "nccl": "CSV of NCCL's example tuner",

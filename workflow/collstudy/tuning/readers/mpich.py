@@ -1,4 +1,6 @@
-"""MPICH's selection trees (src/mpi/coll/src/csel.c)."""
+"""MPICH's selection trees (src/mpi/coll/src/csel.c of MPICH 5.0), and MPICH 5.1's named subtrees (the same file of pull request
+7547), which are read as the trees that they call.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +8,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from collstudy.tuning.readers.known import Known
 from collstudy.tuning.readers.located import Located
-from collstudy.tuning.tuningfile import ALL, Fault, FileRule, Span, TuningFile, general_faults
+from collstudy.tuning.tuningfile import ALL, POWER_OF_TWO, Fault, FileRule, Span, TuningFile, general_faults
 
 
 def read_mpich(path: Path, trees: list[Located], known: Known) -> TuningFile:
@@ -27,6 +30,75 @@ def read_mpich(path: Path, trees: list[Located], known: Known) -> TuningFile:
     return TuningFile(path, "mpich", tuple(rules), (*faults, *general_faults(rules)))
 
 
+#: Conditions of MPICH 5.0 by those of 5.1.
+OLD_CONDITIONS = {
+    "pof2": POWER_OF_TWO, "builtin_op": "is_op_built_in=yes", "!builtin_op": "is_op_built_in=no", "commutative": "is_commutative=yes",
+    "!commutative": "is_commutative=no", "inplace": "is_sendbuf_inplace=yes", "!inplace": "is_sendbuf_inplace=no",
+    "block_regular": "is_block_regular=yes", "!block_regular": "is_block_regular=no", "!count_ge_pof2": "count<pow2",
+    "node_consecutive": "is_node_consecutive=yes", "!node_consecutive": "is_node_consecutive=no", "any": "comm_size=any",
+}  # fmt: skip
+#: Conditions that MPICH 5.0 does not have; each may be negated by a `!`.
+NEW_CONDITIONS = (
+    "pof2", "hierarchical", "node_regular", "count_ge_pof2", "displs_ordered", "MPIDI_CH4_release_gather"
+)  # fmt: skip
+
+
+def read_subtrees(path: Path, subtrees: Located, known: Known) -> TuningFile:
+    """Named subtrees, from `main` on. Subtrees that are not in the file are the library's own."""
+    faults: list[Fault] = []
+    named = {key.removeprefix("name="): tree for key, tree in subtrees.items() if key.startswith("name=")}
+    if len(named) < len(subtrees):
+        faults.append(Fault(subtrees.line, "beside `name=...` are other keys: MPICH stops"))
+    # Without `main`, subtrees replace those that the library's own `main` calls.
+    main: Any = named.get("main") or Located(
+        {
+            f"collective={name.removesuffix('-auto')}": f"call={name}"
+            for name in named
+            if name.endswith(("-intra-auto", "-inter-auto"))
+        }
+    )
+    tree = _inlined(main, named, ("main",), subtrees.line, faults)
+    collectives = Located({key: below for key, below in tree.items() if key.startswith("collective=")})
+    collectives.line = tree.line
+    found = read_mpich(path, [collectives], known)
+    return replace(found, format="mpich-5.1", faults=(*faults, *found.faults))
+
+
+def _inlined(tree: Any, named: dict[str, Any], called: tuple[str, ...], line: int, faults: list[Fault]) -> Located:
+    """A subtree with those that it calls in their places, and with MPICH 5.0's conditions; *called* are those that lead to it."""
+    found = Located()
+    found.line = line
+    if isinstance(tree, Located):
+        found.line = tree.line
+        for key, below in tree.items():
+            key = _old_condition(key.replace(" ", ""))
+            if not key.endswith("-inter"):  # collectives between two groups of ranks are not studied here
+                found[key.removesuffix("-intra")] = _inlined(below, named, called, tree.line, faults)
+        return found
+    name = tree.removeprefix("call=") if isinstance(tree, str) and tree.startswith("call=") else ""
+    if name in called:
+        faults.append(Fault(line, f"the subtree {name} calls itself: MPICH never ends"))
+    elif name in named:
+        return _inlined(named[name], named, (*called, name), line, faults)
+    elif name == "auto" or name.endswith("-auto"):
+        below = found[tree] = Located()
+        below.line = line
+    else:
+        faults.append(Fault(line, f"{tree!r} is no object and calls no subtree of the file or of MPICH: MPICH stops"))
+    return found
+
+
+def _old_condition(key: str) -> str:
+    """A key of MPICH 5.1 as MPICH 5.0 has it: bounds as <= and >, other conditions as OLD_CONDITIONS."""
+    bound = re.fullmatch(r"(!?)([a-z_]+)(\(|<=?|>=?)(\d+)\)?", key)
+    if not bound:
+        return "comm_size=any" if key.endswith("(any)") else OLD_CONDITIONS.get(key, key)
+    negated, name, sign, number = bound.groups()
+    # Upper bounds include their number.
+    limit = int(number) - (sign in ("<", ">="))
+    return f"{name}{'>' if (sign[0] == '>') != bool(negated) else '<='}{limit}"
+
+
 def _walk(tree: Located, rule: FileRule, known: Known, faults: list[Fault]) -> Iterator[FileRule]:
     """The leaves below a tree, in the order in which MPICH tries them."""
     keys = [key.replace(" ", "") for key in tree]
@@ -36,6 +108,9 @@ def _walk(tree: Located, rule: FileRule, known: Known, faults: list[Fault]) -> I
             return
         if key.startswith(("algorithm=", "composition=")):
             yield _leaf(replace(rule, line=below.line), key.partition("=")[2], below, known)
+            return
+        if key.startswith("call="):
+            yield replace(rule, line=below.line, word=key, algorithm="default")
             return
         if key == "comm_type=inter":
             continue  # collectives between two groups of ranks are not studied here
@@ -59,24 +134,27 @@ def _narrowed(rule: FileRule, key: str) -> FileRule:
     """The rule with one condition more. Raises ValueError for one that MPICH does not have."""
     if key.endswith("any"):
         return rule
-    limit = re.fullmatch(r"(comm_size|avg_msg_size|total_msg_size|comm_avg_ppn)(<=?)(\d+)", key)
+    limit = re.fullmatch(r"(comm_size|avg_msg_size|total_msg_size|comm_avg_ppn)(<=?|>)(\d+)", key)
     if limit:
         name, sign, number = limit.groups()
-        high = int(number) - (sign == "<")
+        within = Span(int(number) + 1) if sign == ">" else Span(0, int(number) - (sign == "<"))
         if name == "comm_size":
-            return replace(rule, ranks=_at_most(rule.ranks, high))
+            return replace(rule, ranks=_both(rule.ranks, within))
         if name == "comm_avg_ppn":
-            return replace(rule, ppn=_at_most(rule.ppn, high))
+            return replace(rule, ppn=_both(rule.ppn, within))
         total = name == "total_msg_size"
         if rule.sizes == ALL or rule.total == total:
-            return replace(rule, sizes=_at_most(rule.sizes, high), total=total)
-    elif not re.fullmatch(r"count(<=\d+|<pow2)|(comm_size|comm_type|comm_hierarchy|is_\w+)=\w+", key):
+            return replace(rule, sizes=_both(rule.sizes, within), total=total)
+    elif key.removeprefix("!") not in NEW_CONDITIONS and not re.fullmatch(
+        r"count(<=\d+|<pow2)|(comm_size|comm_type|comm_hierarchy|is_\w+)=\w+", key
+    ):
         raise ValueError(key)
     return rule if key == "comm_type=intra" else replace(rule, conditions=(*rule.conditions, key))
 
 
-def _at_most(span: Span, high: int) -> Span:
-    return Span(span.low, high if span.high is None else min(span.high, high))
+def _both(one: Span, other: Span) -> Span:
+    highs = [high for high in (one.high, other.high) if high is not None]
+    return Span(max(one.low, other.low), min(highs) if highs else None)
 
 
 def _leaf(rule: FileRule, word: str, below: Located, known: Known) -> FileRule:
