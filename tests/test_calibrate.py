@@ -88,8 +88,8 @@ def test_the_eager_limit_is_the_one_that_fits_best() -> None:
     simulator = Simulator(Configuration(ROOT / "config"), 2)
     truth = fitted_machine(MACHINE, data(), SHORT | LONG, 8192)
     block = {
-        "algorithms": ["linear", "chain"], "barriers": ["default"], "mappings": ["core", "node"], "processes": [4, 8],
-        "largest_bytes": 1048576,
+        "algorithms": ["linear", "chain"], "barriers": ["default"], "mappings": ["core", "node"], "processes": [4],
+        "largest_bytes": 65536,
     }  # fmt: skip
     pairs = [Request("bcast", "linear", mapping, 2, (1, 1048576)) for mapping in MAPPINGS]
     pairs += [Request("barrier", "default", mapping, 2, None) for mapping in MAPPINGS]
