@@ -363,6 +363,14 @@ def test_a_study_and_a_target_of_ones_own(checkout: Checkout) -> None:
     assert "collect_measurements" in done.stdout + done.stderr
 
 
+def test_settings_of_ones_own_do_not_replace_the_named_studies(checkout: Checkout) -> None:
+    checkout.write("config/studies/other.yaml", TINY)
+    done = study(checkout.folder, "run", "other", "--", "--dry-run", "--config", "max_node_hours=1")
+    assert done.returncode == 0, done.stderr
+    assert "other: 0 of 4 cells are stored" in done.stderr
+    assert "tiny" not in done.stdout + done.stderr
+
+
 def test_activate_finds_its_own_checkout(checkout: Checkout) -> None:
     """Also where two checkouts share what set-up made, from any folder."""
     script = f'source "{checkout.folder}/.study/activate" && command -v snakemake && echo "$PYTHONPATH"'

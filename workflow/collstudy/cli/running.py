@@ -36,7 +36,7 @@ def add_commands(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Check what a run of these studies would need, and run it. A wrong configuration is one message, before Snakemake says anything."""
     check_studies(opened(arguments.results), arguments.studies)
-    words = ["--config", f"studies={arguments.studies}"] if arguments.studies else []
+    words = []
     if not arguments.plan:
         unlock(arguments)
         # Snakemake itself reports what a dry run would do.
@@ -52,6 +52,9 @@ def run(arguments: argparse.Namespace) -> None:
 
     try:
         parser, options = _parsed(parse_args, words)
+        # Beside the settings that the arguments contain: of two options --config, the second one replaces the first.
+        if arguments.studies:
+            options.config = [*(options.config or []), f"studies={arguments.studies}"]
         rate = options.max_jobs_per_timespan
         if (rate.max_jobs, rate.timespan) == DEFAULT_RATE:
             options.max_jobs_per_timespan = None
