@@ -243,8 +243,8 @@ roughness <- function(grid) {
 #' Median over the algorithms of each count and size: those without gaps, if any; else, for each size, those that every
 #' count has, if any. A median over now these, now those algorithms would move with what happens to be measured.
 #'
-#' @param grid Of [tuning_grid()]; `whole`, where given, is the reference of the algorithms `names` without gaps, already
-#'   known.
+#' @param grid Of [tuning_grid()]; `whole`, where given, is the known reference of the algorithms `names`, which have no
+#'   gaps.
 #' @param along 2: the same algorithms at all counts; 3: the same at all sizes of a count.
 #' @noRd
 reference <- function(grid, along = 2) {
@@ -270,8 +270,8 @@ reference <- function(grid, along = 2) {
 
 without_gaps <- function(grid) rowSums(is.na(grid$latency)) == 0
 
-#' Log latency at each count of `at`: `relative` to the reference (NA where an algorithm is no candidate), and the `level`
-#' of that
+#' Log latency at each count of `at`: `relative` to the reference (NA where an algorithm is no candidate), and its
+#' `level`
 #' @noRd
 interpolate <- function(grid, at, study) {
   middle <- reference(grid)
