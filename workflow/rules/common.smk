@@ -112,9 +112,7 @@ class Plan:
         if workflow.is_main_process:
             print(*left_out, sep="\n", end="\n" * len(left_out), file=sys.stderr)
             if not HAS_R:
-                print(
-                    "R is not installed: no tables, figures and report", file=sys.stderr
-                )
+                print(needs.WITHOUT_R, file=sys.stderr)
             self.make()
 
     def names(self):

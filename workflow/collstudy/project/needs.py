@@ -17,6 +17,10 @@ COMPILER, SIMULATOR, R, APPLICATIONS = "compiler", "simulator", "r", "applicatio
 LIBRARIES = {"openmpi", "mpich", "impi"}
 
 
+#: What a run says without R.
+WITHOUT_R = "R is not installed: no tables, figures and report"
+
+
 def by_part(sources: Iterable[Source], report: bool = True) -> dict[str, list[str]]:
     """Part -> names of the studies that need it; without *report*, for measuring only, which needs R for sampled studies only."""
     found: dict[str, list[str]] = {}
