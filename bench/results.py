@@ -10,10 +10,15 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import itertools
+import math
 import os
 import platform
+import random
 import re
 import resource
+import runpy
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -24,6 +29,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 OUTPUT = ROOT / "bench" / "results.md"
+copy_checkout = runpy.run_path(str(ROOT / "bench" / "study"))["copy_checkout"]
+#: Of the study that is generated for the analysis; fewer to try the benchmark out.
+MOST_PROCESSES = int(os.environ.get("BENCH_PROCESSES", "256"))
 
 
 @dataclass(frozen=True)
@@ -100,28 +108,102 @@ def analysis_rows(_: Path) -> Iterator[Row]:
     )  # fmt: skip
 
 
+#: The shape of a real data set: 255 process counts, 3 mappings, 12 sizes, 4 algorithms.
+SHAPE = """
+title: Generated, not measured
+question: How long does the analysis of many process counts take?
+machine: orfeo-epyc-nodes
+companions: [orfeo-epyc-ladder]
+import:
+  suite: generated
+  mpi: Open MPI
+  mpi_version: 4.1.5
+  files:
+    - path: generated/bcast.csv
+      collective: bcast
+      columns: {processes: processes, size_bytes: size, latency_us: latency, algorithm: algorithm, mapping: mapping}
+      algorithms: {default: default, linear: linear, chain: chain, binary_tree: binary_tree}
+    - path: generated/barrier.csv
+      collective: barrier
+      columns: {processes: processes, latency_us: latency, algorithm: algorithm, mapping: mapping}
+      algorithms: {default: default, linear: linear, recursive_doubling: recursive_doubling, bruck: bruck}
+"""
+
+
+def generate(folder: Path, most: int) -> None:
+    """Latencies of plausible size with 3 % noise, for 2 to *most* processes."""
+    chance = random.Random(1)
+    depth: dict[str, Callable[[int], float]] = {
+        "default": lambda p: 1.1 * math.log2(p), "linear": lambda p: 0.4 * p, "chain": lambda p: 0.25 * p + 1,
+        "binary_tree": lambda p: 1.3 * math.log2(p), "recursive_doubling": math.log2, "bruck": lambda p: 1.2 * math.log2(p),
+    }  # fmt: skip
+    folder.mkdir()
+    for collective, algorithms, sizes in (
+        ("bcast", ("default", "linear", "chain", "binary_tree"), [4**k for k in range(12)]),
+        ("barrier", ("default", "linear", "recursive_doubling", "bruck"), [0]),
+    ):
+        lines = ["algorithm,mapping,processes,size,latency"]
+        for algorithm, (mapping, far), processes, size in itertools.product(
+            algorithms, (("core", 1.0), ("socket", 1.3), ("node", 1.8)), range(2, most + 1), sizes
+        ):
+            exact = far * (0.3 + depth[algorithm](processes) * (0.4 + size / 8000))
+            lines.append(f"{algorithm},{mapping},{processes},{size},{exact * math.exp(chance.gauss(0, 0.03)):.3f}")
+        (folder / f"{collective}.csv").write_text("\n".join(lines) + "\n")
+
+
 def analysis_shape(folder: Path) -> Iterator[Row]:
-    """Tables, models and figures of a real data set with many process counts."""
-    study = ROOT / "results" / "orfeo-epyc"
-    if not (study / "measurements.csv").exists():
-        raise Skipped(
-            "results/orfeo-epyc/measurements.csv is not here: `./study run orfeo-epyc` makes it of data/README.md's files"
-        )
-    copy = folder / "orfeo-epyc"
-    copy.mkdir()
-    for name in ("study.json", "measurements.csv", "cells.csv", "ranks.csv", "edges.csv"):
-        (copy / name).write_bytes((study / name).read_bytes())
-    _, cpu, _ = run(["Rscript", "workflow/scripts/analyse.R", str(copy)], ROOT)
+    """Tables, models and figures of a study with many process counts."""
+    checkout = folder / "checkout"
+    checkout.mkdir()
+    copy_checkout(checkout)
+    shutil.copytree(ROOT / "data", checkout / "data")
+    (checkout / "config" / "studies" / "shape.yaml").write_text(SHAPE)
+    generate(checkout / "generated", MOST_PROCESSES)
+    made = ("study.json", "measurements.csv", "cells.csv", "ranks.csv", "edges.csv")
+    own = {"PYTHONPATH": str(checkout / "workflow")}
+    targets = [f"results/{study}/{name}" for study in ("shape", "orfeo-epyc-ladder") for name in made]
+    run([sys.executable, "-m", "collstudy", "run", "--studies", "shape", "--", *targets], checkout, own)
+    study = checkout / "results" / "shape"
+    _, cpu, _ = run(["Rscript", "workflow/scripts/analyse.R", str(study)], checkout)
     plain = (
         "suppressPackageStartupMessages(library(dplyr)); rows <- readr::read_csv(commandArgs(TRUE)[1], show_col_types = FALSE);"
         "invisible(summarise(group_by(rows, collective, algorithm, mapping, processes, size_bytes), median(latency_us)))"
     )
-    _, base, _ = run(["Rscript", "-e", plain, str(copy / "measurements.csv")], ROOT)
-    rows = (copy / "measurements.csv").read_bytes().count(b"\n") - 1
+    _, base, _ = run(["Rscript", "-e", plain, str(study / "measurements.csv")], ROOT)
+    rows = (study / "measurements.csv").read_bytes().count(b"\n") - 1
     yield Row(
-        f"analysis of `orfeo-epyc`: {rows} rows, tables, models, figures (processor time)", cpu,
+        f"analysis of {rows} generated rows, {MOST_PROCESSES - 1} process counts (processor time)", cpu,
         "`readr` and one `group_by`", base, "20 s",
     )  # fmt: skip
+
+
+def report(folder: Path) -> Iterator[Row]:
+    """The report of the last complete run: whole, with one changed study, and unchanged."""
+    complete = ROOT / "results" / "complete.txt"
+    if not complete.is_file():
+        raise Skipped(
+            "results/complete.txt is not here: `./study run` makes it and the results that a report is rendered from"
+        )
+    studies = complete.read_text().split()
+    results = folder / "results"
+    kept = shutil.ignore_patterns(".pages", ".analysis", "cells", "blocks", "report", "traces", "replays", "imports")
+    shutil.copytree(ROOT / "results", results, ignore=kept)
+    page = folder / "page.md"
+    page.write_text("# A page\n")
+    base = fastest(["pandoc", "--standalone", "--output", str(folder / "page.html"), str(page)], folder)
+    command = [
+        sys.executable, "-m", "collstudy", "--results", str(results), "render", "--output", str(folder / "report"), "--studies",
+        *studies,
+    ]  # fmt: skip
+    for what, target in (
+        (f"report of all {len(studies)} studies", "60 s"),
+        ("one changed study", "10 s"),
+        ("none changed", ""),
+    ):
+        if what == "one changed study":
+            captions = results / studies[-1] / "tables" / "index.csv"
+            captions.write_text(captions.read_text().replace(".", "!", 1))
+        yield Row(what, run(command, ROOT)[0], "pandoc, an empty page", base, target)
 
 
 def pipeline(_: Path) -> Iterator[Row]:
@@ -130,7 +212,7 @@ def pipeline(_: Path) -> Iterator[Row]:
     number = {key: float(value) for key, value in re.findall(r"^(.*?): ([\d.]+) s", said, re.MULTILINE)}
     of = {
         part: value
-        for part in ("shell loop", "./study run", "no-op")
+        for part in ("shell loop", "./study run", "no-op", "asking no-op", "stored no-op")
         for key, value in number.items()
         if key.startswith(part)
     }
@@ -144,10 +226,15 @@ def pipeline(_: Path) -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as name:
         empty = empty_workflow(Path(name) / "empty")
     yield Row("`./study run thin` with nothing to do", of["no-op"], "`snakemake -n`, empty workflow", empty, "1.5 s")
+    yield Row(
+        "the same with 10 000 stored files more", of["stored no-op"], "`snakemake -n`, empty workflow", empty, "3 s"
+    )
+    yield Row("the same, where Snakemake is asked", of["asking no-op"], "`snakemake -n`, empty workflow", empty, "")
 
 
 PARTS: dict[str, Callable[[Path], Iterator[Row]]] = {
-    "start": start, "plan": plan, "analysis-rows": analysis_rows, "analysis-shape": analysis_shape, "pipeline": pipeline,
+    "start": start, "plan": plan, "analysis-rows": analysis_rows, "analysis-shape": analysis_shape, "report": report,
+    "pipeline": pipeline,
 }  # fmt: skip
 
 

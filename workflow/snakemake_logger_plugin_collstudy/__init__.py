@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
 from pathlib import Path
 
 from snakemake_interface_logger_plugins.base import LogHandlerBase
@@ -39,6 +40,10 @@ ITS_OWN = (
     "Updating checkpoint dependencies", "Touching output file", "Trying to restart job", "Will exit after finishing",
     "RuleException", "This was a dry-run", "The run involves checkpoint jobs", "Removing output files of failed job", "Using shell",
 )  # fmt: skip
+
+
+#: Set when Snakemake says that there is nothing to do.
+NOTHING_TO_DO = threading.Event()
 
 
 class LogHandler(LogHandlerBase):
@@ -83,6 +88,8 @@ class LogHandler(LogHandlerBase):
             self.failed.append(f"{rule} failed" + (f"; its output is in {', '.join(logs)}" if logs else ""))
             return self.failed[-1]
         text = record.getMessage() if record.msg else ""
+        if text.startswith("Nothing to be done"):
+            NOTHING_TO_DO.set()
         if text.startswith("Exiting because a job execution failed"):
             # Lines of jobs that went on may have followed.
             return "" if self.failed == [self.last] else "\n".join(self.failed)

@@ -84,14 +84,17 @@ across_counts <- function(rows, study, collective) {
   rows <- rows[rows$collective == collective, ]
   bind_rows(map(unique(rows$mapping), function(mapping) {
     medians <- summarise_launches(rows[rows$mapping == mapping, ])
-    results <- list(study = study, medians = medians)
     counts <- tuning_counts(medians, collective)
     between <- counts[-c(1, length(counts))]
-    bind_rows(map(between, function(count) {
-      split <- list(decide = setdiff(counts, count), judge = count)
-      mutate(policy_cells(results, collective, split), decided_on = "all other process counts",
-        judged_on = "each process count between", collective = collective)
-    }))
+    if (length(between) == 0) return(NULL)
+    known <- with_slowdown(medians, collective, counts)
+    single <- map_chr(between, function(count) best_single(known, known$processes != count))
+    tuned <- decide_left_out(medians[medians$processes %in% counts, ], between, study)
+    compare_policies(
+      known[known$processes %in% between, ], mutate(tuned, mapping = .env$mapping),
+      function(processes) single[match(processes, between)]
+    ) |>
+      mutate(decided_on = "all other process counts", judged_on = "each process count between", collective = collective)
   }))
 }
 

@@ -100,54 +100,102 @@ put_on_grid <- function(grid, rows, values) {
 #' @noRd
 fill_sizes <- function(latency, sizes) {
   x <- log(pmax(sizes, 1))
-  for (a in seq_len(dim(latency)[1])) {
-    for (p in seq_len(dim(latency)[2])) {
-      known <- which(is.finite(latency[a, p, ]))
-      if (length(known) < 2) next
-      gaps <- setdiff(seq(min(known), max(known)), known)
-      if (length(gaps) > 0) latency[a, p, gaps] <- approx(x[known], latency[a, p, known], x[gaps])$y
-    }
+  lacking <- which(rowSums(!is.finite(latency), dims = 2) > 0, arr.ind = TRUE)
+  for (i in seq_len(nrow(lacking))) {
+    a <- lacking[i, 1]
+    p <- lacking[i, 2]
+    known <- which(is.finite(latency[a, p, ]))
+    if (length(known) < 2) next
+    gaps <- setdiff(seq(min(known), max(known)), known)
+    if (length(gaps) > 0) latency[a, p, gaps] <- approx(x[known], latency[a, p, known], x[gaps])$y
   }
   latency
+}
+
+#' A grid without one of its process counts: that of the other counts' rows
+#' @noRd
+grid_without <- function(grid, count) {
+  counts <- grid$counts != count
+  measured <- is.finite(grid$raw[, counts, , drop = FALSE])
+  names <- rowSums(measured) > 0
+  sizes <- colSums(measured, dims = 2) > 0
+  part <- function(values) values[names, counts, sizes, drop = FALSE]
+  others <- list(
+    names = grid$names[names], counts = grid$counts[counts], sizes = grid$sizes[sizes], variants = grid$variants[names],
+    latency = part(grid$latency), raw = part(grid$raw), error = part(grid$error)
+  )
+  if (all(names) && all(sizes) && !is.null(grid$whole)) {
+    others$whole <- list(names = grid$whole$names, middle = grid$whole$middle[counts, , drop = FALSE])
+  }
+  others
+}
+
+#' Decisions at each of some process counts, made of what was measured at all other ones
+#'
+#' @param rows Rows of [summarise_launches()] of one collective and mapping, at counts on which a decision can rest.
+#' @param at Process counts, neither the first nor the last of the rows.
+#' @return Tibble: processes, size_bytes, algorithm.
+#' @noRd
+decide_left_out <- function(rows, at, study) {
+  grid <- tuning_grid(rows)
+  # Without one of many counts the reference is mostly that of the same algorithms.
+  whole <- grid$names[without_gaps(grid)]
+  if (length(whole) > 0) grid$whole <- list(names = whole, middle = reference(grid))
+  bind_rows(tibble(processes = numeric(), size_bytes = numeric(), algorithm = character()), map(at, function(count) {
+    others <- grid_without(grid, count)
+    choice <- decide_cells(others, count, study)$choice[1, ]
+    list(
+      processes = rep(count, length(choice)), size_bytes = ifelse(others$sizes < 0, NA, others$sizes),
+      algorithm = others$names[choice]
+    )
+  }))
 }
 
 #' @param predicted List of `relative` and `level` at each count of `at`: log latencies are their sums.
 #' @noRd
 decide_mapping <- function(grid, collective, mapping, at, study, predicted = NULL) {
   at <- sort(unique(at))
-  shape <- c(length(grid$names), length(at), length(grid$sizes))
+  decided <- decide_cells(grid, at, study, predicted)
+  inside <- at >= min(grid$counts) & at <= max(grid$counts)
+  cell <- expand.grid(at = seq_along(at), size = seq_along(grid$sizes))
+  pick <- function(a) {
+    exp(decided$relative[cbind(a, cell$at, cell$size)] + decided$level[cbind(cell$at, cell$size)])
+  }
+  choice <- decided$choice[cbind(cell$at, cell$size)]
+  found <- tibble(
+    collective = collective, mapping = mapping, processes = at[cell$at],
+    size_bytes = ifelse(grid$sizes[cell$size] < 0, NA, grid$sizes[cell$size]),
+    algorithm = if (grid$names[1] == "default") grid$names[choice] else "default",
+    reason = decided$reason[cbind(cell$at, cell$size)],
+    basis = ifelse(at %in% grid$counts, "measured", ifelse(inside, "interpolated", "extrapolated"))[cell$at],
+    expected_us = pick(choice), default_us = if (grid$names[1] == "default") pick(1L) else NA_real_,
+    gain_pct = 100 * (.data$default_us / .data$expected_us - 1), noise_pct = 100 * decided$noise$sd,
+    noise_from = decided$noise$from
+  )
+  arrange(found, .data$processes, .data$size_bytes)
+}
+
+#' The decision of each cell of `at` (sorted) and the grid's sizes
+#'
+#' @return List: `choice` (position in the grid's names) and `reason`, both count x size; `relative` and `level`, as
+#'   [decide_mapping()] takes them; `noise`, of [tuning_noise()].
+#' @noRd
+decide_cells <- function(grid, at, study, predicted = NULL) {
   why <- cannot_decide(grid)
   noise <- tuning_noise(grid, study$simulated)
   if (is.null(why) && is.na(noise$sd)) {
     why <- "one launch per cell and too few neighbouring cells: the noise is unknown, the default is kept"
   }
-  predicted <- if (is.null(predicted)) {
-    list(relative = predict_relative(grid, at, study), level = predict_level(grid, at), by_model = FALSE)
-  } else {
-    c(predicted, by_model = TRUE)
-  }
-  relative <- predicted$relative
+  # What a model predicts (rounds.R) is not held against neighbours: they may not have been measured.
+  near <- if (is.null(predicted)) map(at, function(p) neighbours(grid$counts, p, default_bounds(study)))
+  if (is.null(predicted)) predicted <- interpolate(grid, at, study)
   chosen <- if (is.null(why)) {
-    # What a model predicts (rounds.R) is not held against neighbours: they may not have been measured.
-    near <- if (predicted$by_model) NULL else map(at, function(p) neighbours(grid$counts, p, default_bounds(study)))
-    choose_algorithms(relative, grid, noise$sd, study$analysis$tie_pct / 100, near)
+    choose_algorithms(predicted$relative, grid, noise$sd, study$analysis$tie_pct / 100, near)
   } else {
-    list(choice = array(1L, shape[-1]), reason = array(why, shape[-1]))
+    shape <- c(length(at), length(grid$sizes))
+    list(choice = array(1L, shape), reason = array(why, shape))
   }
-  inside <- at >= min(grid$counts) & at <= max(grid$counts)
-  cell <- expand.grid(at = seq_along(at), size = seq_along(grid$sizes))
-  pick <- function(a) exp(relative[cbind(a, cell$at, cell$size)] + predicted$level[cbind(cell$at, cell$size)])
-  choice <- chosen$choice[cbind(cell$at, cell$size)]
-  found <- tibble(
-    collective = collective, mapping = mapping, processes = at[cell$at],
-    size_bytes = ifelse(grid$sizes[cell$size] < 0, NA, grid$sizes[cell$size]),
-    algorithm = if (grid$names[1] == "default") grid$names[choice] else "default",
-    reason = chosen$reason[cbind(cell$at, cell$size)],
-    basis = ifelse(at %in% grid$counts, "measured", ifelse(inside, "interpolated", "extrapolated"))[cell$at],
-    expected_us = pick(choice), default_us = if (grid$names[1] == "default") pick(1L) else NA_real_,
-    gain_pct = 100 * (.data$default_us / .data$expected_us - 1), noise_pct = 100 * noise$sd, noise_from = noise$from
-  )
-  arrange(found, .data$processes, .data$size_bytes)
+  c(chosen, list(relative = predicted$relative, level = predicted$level, noise = noise))
 }
 
 cannot_decide <- function(grid) {
@@ -175,56 +223,95 @@ tuning_noise <- function(grid, simulated) {
 roughness <- function(grid) {
   along <- if (length(grid$sizes) >= 5) 3 else if (length(grid$counts) >= 5) 2 else return(numeric())
   x <- if (along == 3) log(pmax(grid$sizes, 1)) else log(grid$counts)
-  raw <- list(latency = grid$raw, names = grid$names)
+  raw <- list(latency = grid$raw, names = grid$names, whole = grid$whole)
   relative <- grid$raw - rep(reference(raw, along), each = length(grid$names))
-  unlist(apply(relative, setdiff(1:3, along), function(values) {
-    known <- which(is.finite(values))
+  # One line for each neighbourhood; those with the same values known are computed together.
+  lines <- matrix(aperm(relative, c(setdiff(1:3, along), along)), ncol = length(x))
+  unlist(map(alike(t(is.finite(lines))), function(at) {
+    known <- which(is.finite(lines[at[1], ]))
     if (length(known) < 3) return(NULL)
-    i <- seq(2, length(known) - 1)
-    before <- known[i - 1]
-    after <- known[i + 1]
-    weight <- (x[known[i]] - x[before]) / (x[after] - x[before])
-    bend <- values[known[i]] - (1 - weight) * values[before] - weight * values[after]
-    bend / sqrt(1 + weight^2 + (1 - weight)^2)
-  }, simplify = FALSE))
+    values <- lines[at, known, drop = FALSE]
+    middle <- seq(2, length(known) - 1)
+    before <- x[known[middle - 1]]
+    weight <- (x[known[middle]] - before) / (x[known[middle + 1]] - before)
+    on_each <- function(values) rep(values, each = length(at))
+    bend <- values[, middle] - on_each(1 - weight) * values[, middle - 1] - on_each(weight) * values[, middle + 1]
+    bend / on_each(sqrt(1 + weight^2 + (1 - weight)^2))
+  }), use.names = FALSE)
 }
 
 #' Median over the algorithms of each count and size: those without gaps, if any; else, for each size, those that every
 #' count has, if any. A median over now these, now those algorithms would move with what happens to be measured.
 #'
+#' @param grid Of [tuning_grid()]; `whole`, where given, is the known reference of the algorithms `names`, which have no
+#'   gaps.
 #' @param along 2: the same algorithms at all counts; 3: the same at all sizes of a count.
 #' @noRd
 reference <- function(grid, along = 2) {
-  middle <- function(x) if (all(is.na(x))) NA_real_ else median(x, na.rm = TRUE)
-  complete <- apply(grid$latency, 1, function(x) !anyNA(x))
-  if (any(complete)) return(apply(grid$latency[complete, , , drop = FALSE], 2:3, middle))
+  shape <- dim(grid$latency)
+  middle <- function(values) {
+    values <- matrix(values, ncol = prod(dim(values)[-1]))
+    group_median(as.vector(values), as.vector(col(values)), ncol(values))
+  }
+  complete <- without_gaps(grid)
+  if (any(complete) && identical(grid$names[complete], grid$whole$names)) return(grid$whole$middle)
+  if (any(complete)) return(matrix(middle(grid$latency[complete, , , drop = FALSE]), shape[2]))
   other <- setdiff(2:3, along)
-  slices <- lapply(seq_len(dim(grid$latency)[other]), function(i) {
+  slices <- lapply(seq_len(shape[other]), function(i) {
     slice <- if (other == 3) grid$latency[, , i] else grid$latency[, i, ]
-    slice <- matrix(slice, dim(grid$latency)[1])
+    slice <- matrix(slice, shape[1])
     known <- colSums(is.finite(slice)) > 0
     everywhere <- rowSums(is.finite(slice[, known, drop = FALSE])) == sum(known)
-    apply(if (any(everywhere)) slice[everywhere, , drop = FALSE] else slice, 2, middle)
+    middle(if (any(everywhere)) slice[everywhere, , drop = FALSE] else slice)
   })
-  found <- matrix(unlist(slices), dim(grid$latency)[along])
+  found <- matrix(unlist(slices), shape[along])
   if (along == 2) found else t(found)
 }
 
-#' Log latency relative to the reference at each count of `at`; NA where an algorithm is no candidate
+without_gaps <- function(grid) rowSums(is.na(grid$latency)) == 0
+
+#' Log latency at each count of `at`: `relative` to the reference (NA where an algorithm is no candidate), and its
+#' `level`
 #' @noRd
-predict_relative <- function(grid, at, study) {
-  relative <- grid$latency - rep(reference(grid), each = length(grid$names))
+interpolate <- function(grid, at, study) {
+  middle <- reference(grid)
+  relative <- grid$latency - rep(middle, each = length(grid$names))
   found <- array(NA_real_, c(length(grid$names), length(at), length(grid$sizes)))
   bounds <- default_bounds(study)
   for (a in seq_along(grid$names)) {
-    for (s in seq_along(grid$sizes)) {
-      known <- which(is.finite(relative[a, , s]))
+    for (s in alike(is.finite(matrix(relative[a, , ], length(grid$counts))))) {
+      known <- which(is.finite(relative[a, , s[1]]))
       if (length(known) == 0) next
-      found[a, , s] <- along_depth(grid$variants[[a]], grid$counts[known], relative[a, known, s], at, bounds)
+      values <- matrix(relative[a, known, s], length(known))
+      found[a, , s] <- along_depth(grid$variants[[a]], grid$counts[known], values, at, bounds)
       found[a, not_offered(grid$counts, known, at), s] <- NA
     }
   }
-  found
+  level <- matrix(NA_real_, length(at), length(grid$sizes))
+  for (s in alike(is.finite(middle))) {
+    known <- is.finite(middle[, s[1]])
+    if (any(known)) level[, s] <- along_rows(log(grid$counts[known]), middle[known, s, drop = FALSE], log(at))
+  }
+  list(relative = found, level = level)
+}
+
+#' Columns of a logical matrix, grouped by their content
+#' @noRd
+alike <- function(known) {
+  # Mostly everything is known, and looking is cheaper than grouping.
+  if (all(known)) return(list(seq_len(ncol(known))))
+  unname(split(seq_len(ncol(known)), vctrs::vec_group_id(t(known))))
+}
+
+#' [along_processes()] of each column of a matrix
+#' @return Matrix, one row for each of `at`.
+#' @noRd
+along_rows <- function(known, values, at) {
+  if (length(known) == 1) return(values[rep(1, length(at)), , drop = FALSE])
+  left <- findInterval(at, known, all.inside = TRUE)
+  share <- pmin(pmax((at - known[left]) / (known[left + 1] - known[left]), 0), 1)
+  low <- values[left, , drop = FALSE]
+  low + (values[left + 1, , drop = FALSE] - low) * share
 }
 
 #' Counts at which an algorithm is no candidate, because others were measured there or beyond and it was not: those
@@ -239,20 +326,25 @@ not_offered <- function(counts, known, at) {
   beyond | (!power(at) & !at %in% counts[known] & length(known) > 2 & all(power(counts[known])) & !all(power(counts)))
 }
 
+#' @param values Matrix, one row for each of `counts`.
+#' @return Matrix, one row for each of `at`.
+#' @noRd
 along_depth <- function(variant, counts, values, at, bounds) {
   informative <- if (any(counts > 2)) counts > 2 else rep(TRUE, length(counts))
   x <- function(p) log(p * tree_depth(variant, p))
-  line <- function(use, to) along_processes(x(counts[use]), values[use], x(to))
+  line <- function(use, to) along_rows(x(counts[use]), values[use, , drop = FALSE], x(to))
   found <- line(informative, at)
   if (variant$name == "default") {
+    range <- findInterval(counts, bounds)
     for (part in unique(findInterval(at, bounds))) {
-      use <- informative & findInterval(counts, bounds) == part
+      use <- informative & range == part
       here <- findInterval(at, bounds) == part
-      if (any(use)) found[here] <- line(use, at[here])
+      if (any(use)) found[here, ] <- line(use, at[here])
     }
   }
   own <- match(at, counts)
-  ifelse(is.na(own), found, values[own])
+  found[!is.na(own), ] <- values[own[!is.na(own)], ]
+  found
 }
 
 #' Communicator sizes at which the default may change: Open MPI's own tables, 4.1 to 5.0, change at powers of two
@@ -270,15 +362,6 @@ tree_depth <- function(variant, processes) {
     chain = ceiling((p - 1) / parameter_of(variant$parameters, "fanout", 4)), pipeline = p - 1,
     binary_tree = floor(log2(p)), binomial = ceiling(log2(p)), rep(1, length(p))
   ))
-}
-
-predict_level <- function(grid, at) {
-  middle <- reference(grid)
-  vapply(seq_along(grid$sizes), function(s) {
-    known <- is.finite(middle[, s])
-    if (!any(known)) return(rep(NA_real_, length(at)))
-    along_processes(log(grid$counts[known]), middle[known, s], log(at))
-  }, numeric(length(at))) |> matrix(length(at))
 }
 
 choose_algorithms <- function(relative, grid, noise, tie, near) {
@@ -381,9 +464,11 @@ drop_unsure <- function(picked, excess, noise, near, gain) {
 #' @param gain Array 1 x measured count x size.
 #' @noRd
 gain_beside <- function(gain, near) {
-  at_count <- apply(gain, 2, function(x) mean(x[is.finite(x)]))
-  known <- function(positions) positions[is.finite(at_count[positions])]
-  at_count[c(tail(known(near$below), 1), head(known(near$above), 1))]
+  gain <- matrix(gain, dim(gain)[2])
+  known <- rowSums(is.finite(gain)) > 0
+  beside <- c(tail(near$below[known[near$below]], 1), head(near$above[known[near$above]], 1))
+  gain <- gain[beside, , drop = FALSE]
+  rowMeans(ifelse(is.finite(gain), gain, NA), na.rm = TRUE)
 }
 
 #' Is the gain of a short run seen at a neighbouring process count as well? One odd cell makes no rule.
@@ -466,23 +551,33 @@ spell_counts <- function(counts) {
   paste(counts[1], counts[2], "...", tail(counts, 1))
 }
 
-#' Slow-down of each policy in each judged cell; a cell in which a policy's algorithm was not measured is left out of
-#' all policies, so that all are judged on the same cells
+#' Slow-down of each policy in each judged cell ([compare_policies()])
 #' @noRd
 policy_cells <- function(results, collective, split, judged = results) {
-  tuned <- decide_tuning(results, collective, split$decide, split$judge)
-  single <- best_single(results$medians, collective, split$decide)
   cells <- with_slowdown(judged$medians, collective, split$judge)
+  single <- best_single(with_slowdown(results$medians, collective, split$decide))
+  compare_policies(cells, decide_tuning(results, collective, split$decide, split$judge), function(processes) single)
+}
+
+#' Slow-down of each policy in each judged cell; a cell in which a policy's algorithm was not measured is left out of
+#' all policies, so that all are judged on the same cells
+#'
+#' @param cells Tibble from [with_slowdown()]: the judged cells.
+#' @param tuned Decisions: mapping, processes, size_bytes, algorithm.
+#' @param single Function: the best single algorithm for each of some process counts (NA: none).
+#' @noRd
+compare_policies <- function(cells, tuned, single) {
   places <- distinct(cells, .data$mapping, .data$processes, .data$size_bytes)
-  tuned <- mutate(places, policy = "tuned", algorithm = rule_at(tuned, places))
   wanted <- bind_rows(
     mutate(places, policy = "default", algorithm = "default"),
-    mutate(places, policy = "best-single", algorithm = single), tuned
+    mutate(places, policy = "best-single", algorithm = single(.data$processes)),
+    mutate(places, policy = "tuned", algorithm = rule_at(tuned, places))
   )
   wanted <- wanted[!is.na(wanted$algorithm), ]
   found <- inner_join(wanted, cells, by = c("mapping", "processes", "size_bytes", "algorithm"))
-  id <- vctrs::vec_group_id(found[c("mapping", "processes", "size_bytes")])
-  found[tabulate(id, max(0L, id))[id] == n_distinct(wanted$policy), ]
+  of_place <- function(data) vctrs::vec_match(data[names(places)], places)
+  at <- of_place(found)
+  found[(tabulate(at, nrow(places)) == tabulate(of_place(wanted), nrow(places)))[at], ]
 }
 
 #' What a rules file of the decisions does at each of some places: the rule of the largest decided size that is not
@@ -520,12 +615,16 @@ with_slowdown <- function(medians, collective, counts) {
   mutate(rows, slowdown = .data$latency_us / best[cell])[(several & with_default)[cell], ]
 }
 
-best_single <- function(medians, collective, counts) {
-  rows <- filter(with_slowdown(medians, collective, counts), .data$algorithm != "default") |>
-    group_by(.data$algorithm) |>
-    summarise(mean = geometric_mean(.data$slowdown), cells = n()) |>
-    filter(.data$cells == max(.data$cells))
-  if (nrow(rows) == 0) NA_character_ else rows$algorithm[which.min(rows$mean)]
+#' The algorithm other than the default with the smallest geometric mean of slow-downs in the most cells; NA without one
+#'
+#' @param cells Tibble from [with_slowdown()].
+#' @param use Which of them decide.
+#' @noRd
+best_single <- function(cells, use = TRUE) {
+  use <- use & cells$algorithm != "default"
+  slowdowns <- split(cells$slowdown[use], cells$algorithm[use])
+  slowdowns <- slowdowns[lengths(slowdowns) == max(0L, lengths(slowdowns))]
+  if (length(slowdowns) == 0) NA_character_ else names(which.min(vapply(slowdowns, geometric_mean, 0)))
 }
 
 #' What one decision for all placements loses against one for each

@@ -8,14 +8,21 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import os
 import sys
 from collections.abc import Callable
 from typing import Any
 
+from collstudy.base.errors import StudyError
 from collstudy.base.lazy import lazy
+from collstudy.cli import unchanged
 from collstudy.cli.commands import add
 from collstudy.cli.studies import check_studies, unlock
-from collstudy.project.studies import opened
+from collstudy.project import needs
+from collstudy.project.studies import Project, opened
+from collstudy.sources.importing.files import data_folder, folders_of
+from collstudy.sources.program import ProgramSource
+from collstudy.study.config import Imported
 
 #: Snakemake's default limit: jobs, in so many seconds. With any limit its scheduler (9.27) looks at the waiting jobs again after
 #: that time once more for each job that has ended, which takes a tenth of a core after fifty jobs.
@@ -35,7 +42,7 @@ def add_commands(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Check what a run of these studies would need, and run it. A wrong configuration is one message, before Snakemake says anything."""
-    check_studies(opened(arguments.results), arguments.studies)
+    left_out = check_studies(opened(arguments.results), arguments.studies)
     words = []
     if not arguments.plan:
         unlock(arguments)
@@ -58,10 +65,31 @@ def run(arguments: argparse.Namespace) -> None:
         rate = options.max_jobs_per_timespan
         if (rate.max_jobs, rate.timespan) == DEFAULT_RATE:
             options.max_jobs_per_timespan = None
-        sys.exit(0 if args_to_api(options, parser) else 1)
+        succeeded = args_to_api(options, parser)
+        if succeeded and not (arguments.plan or arguments.words or os.environ.get("SNAKEMAKE_PROFILE")):
+            _note_nothing_to_do(opened(arguments.results), arguments.studies, left_out)
+        sys.exit(0 if succeeded else 1)
     except Exception as error:
         print_exception(error)
         sys.exit(1)
+
+
+def _note_nothing_to_do(project: Project, names: str, left_out: list[str]) -> None:
+    """Let the next run answer without Snakemake if this one, of which it said that there is nothing to do, changed nothing."""
+    import snakemake_logger_plugin_collstudy as logger
+
+    sources = project.named(names)[0]
+    # What a program of the user consists of is not known, nor, without R here, whether an image has it.
+    unknown = not needs.has_r() or any(isinstance(source, ProgramSource) for source in sources)
+    if unknown or not logger.NOTHING_TO_DO.is_set():
+        return
+    others = [data_folder()]
+    for name in project.configuration.imported_names():
+        # The mistakes of studies that are not run are no matter of this run.
+        with contextlib.suppress(StudyError):
+            study = project.study(name)
+            others += folders_of(study) if isinstance(study.source, Imported) else []
+    unchanged.note(sys.argv[1:], project.results, others, left_out)
 
 
 def _parsed(parse_args: Callable[[list[str]], tuple[Any, Any]], words: list[str]) -> tuple[Any, Any]:

@@ -56,3 +56,24 @@ test_that("flagged rows and mappings of one source alone are in no policy", {
   expect_equal(unique(found$mapping), c("all", "core"))
   expect_equal(max(found$cells[found$judged_on == "two"]), 84 - 7)
 })
+
+test_that("a count that is left out is decided as if it had never been measured", {
+  rows <- lawful(c(default = 1.3, linear = 1, chain = 0.9), counts = c(2, 4, 8, 12, 16, 24, 32), sizes = 2^(0:10))
+  rows <- rows[rows$collective == "bcast", ]
+  rows$latency_us <- rows$latency_us * exp(sin(seq_len(nrow(rows))) / 50)
+  small <- rows$algorithm == "linear" & rows$size_bytes < 64
+  rows$latency_us[small] <- 1.6 * rows$latency_us[small]
+  # Gaps: an algorithm at one count alone, and one without a size at another.
+  rows <- rows[!(rows$algorithm == "chain" & rows$processes != 8), ]
+  rows <- rows[!(rows$algorithm == "linear" & rows$processes == 12 & rows$size_bytes == 64), ]
+  results <- read_results(make_study(rows))
+  counts <- tuning_counts(results$medians, "bcast")
+  between <- counts[-c(1, length(counts))]
+  columns <- c("processes", "size_bytes", "algorithm")
+  anew <- dplyr::bind_rows(lapply(between, function(count) {
+    decide_tuning(results, "bcast", setdiff(counts, count), count)[columns]
+  }))
+  medians <- results$medians[results$medians$collective == "bcast", ]
+  expect_equal(decide_left_out(medians, between, results$study), anew)
+  expect_gt(dplyr::n_distinct(anew$algorithm), 1)
+})

@@ -40,6 +40,12 @@ def glob_of(entry: dict[str, Any]) -> str:
     return re.sub(r"\{\w+\}", "*", resolve(entry["path"]))
 
 
+def folders_of(study: Study) -> list[str]:
+    """The folders (which may not exist) below which all files are that an imported study names."""
+    named = [text for entry in study.source.files for text in entry.values() if isinstance(text, str) and "/" in text]
+    return [os.path.dirname(re.split(r"[*?\[{]", resolve(text))[0]) for text in named]
+
+
 def missing_files(study: Study) -> list[str]:
     """Patterns of the study that match no file; those of `optional` entries only where no entry has a file."""
     missing = {glob_of(entry): entry for entry in study.source.files if not glob.glob(glob_of(entry))}

@@ -1,0 +1,151 @@
+"""A run with nothing to do answers without Snakemake, and only where nothing that a run looks at has changed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import TINY, Checkout
+
+RUN = ("run", "--goal", "measure", "--")
+#: Asks for a record of a run that had nothing to do, or, without arguments, whether there is nothing to do.
+ASK = """
+import sys
+from pathlib import Path
+from collstudy.cli import unchanged
+words, data = sys.argv[2:], [sys.argv[1]]
+if words[0] == "note":
+    unchanged.STARTED += 60
+    unchanged.note(words[1:], Path("results"), data, ["study x is left out"])
+else:
+    print("nothing" if unchanged.nothing_to_do(words) else "ask Snakemake")
+"""
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """A checkout with everything measured, and a report that somebody made."""
+    folder = tmp_path_factory.mktemp("unchanged") / "a checkout"
+    folder.mkdir()
+    found = Checkout(folder)
+    found.write("config/studies/tiny.yaml", TINY)
+    found.write("config/config.yaml", "studies: [tiny]\nresults: results\n")
+    done = found.collstudy(*RUN)
+    assert done.returncode == 0, done.stderr
+    found.write("results/report/index.html", "<p>report</p>")
+    found.write("data of others/bcast.csv", "1,2\n")
+    found.write("bin/mpirun", "#!/bin/sh\n")
+    return found
+
+
+def ask(checkout: Checkout, *words: str, **variables: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", ASK, str(checkout.folder / "data of others"), *words], cwd=checkout.folder, text=True,
+        capture_output=True, check=True, env={
+            **os.environ, "PYTHONPATH": str(checkout.folder / "workflow"),
+            "PATH": f"{checkout.folder / 'bin'}:{os.environ['PATH']}", **variables,
+        },
+    )  # fmt: skip
+    return done.stdout.strip() + done.stderr
+
+
+def cell(folder: Path) -> Path:
+    return sorted((folder / "results" / "cells").rglob("*.json"))[0]
+
+
+def edit(path: Path) -> None:
+    """Other content of the same length and with the same times."""
+    before = path.stat()
+    text = path.read_bytes()
+    path.write_bytes(text[:-1] + b" ")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+#: What may happen to a checkout between two runs.
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "a study": lambda folder: edit(folder / "config/studies/tiny.yaml"),
+    "a new study": lambda folder: (folder / "config/studies/other.yaml").write_text(TINY),
+    "a machine": lambda folder: edit(folder / "config/machines/thin.yaml"),
+    "the configuration": lambda folder: edit(folder / "config/config.yaml"),
+    "Python code": lambda folder: edit(folder / "workflow/collstudy/store/records.py"),
+    "R code": lambda folder: edit(folder / "workflow/analysis/R/tuning.R"),
+    "C code": lambda folder: edit(folder / "workflow/native/replay/replay.c"),
+    "a rule": lambda folder: edit(folder / "workflow/rules/measure.smk"),
+    "a chapter of the report": lambda folder: edit(folder / "report/R/chapter.R"),
+    "the profile": lambda folder: edit(folder / "profiles/default/profile.yaml"),
+    "a deleted cell": lambda folder: cell(folder).unlink(),
+    "an edited cell": lambda folder: edit(cell(folder)),
+    "an edited table": lambda folder: edit(folder / "results/tiny/measurements.csv"),
+    "a removed table": lambda folder: (folder / "results/tiny/cells.csv").unlink(),
+    "digests": lambda folder: (folder / "results/tiny/made.json").unlink(),
+    "a removed report": lambda folder: (folder / "results/report/index.html").unlink(),
+    "no results": lambda folder: shutil.rmtree(folder / "results"),
+    "data of others": lambda folder: edit(folder / "data of others/bcast.csv"),
+    "no data of others": lambda folder: shutil.rmtree(folder / "data of others"),
+    "a program on PATH": lambda folder: edit(folder / "bin/mpirun"),
+    "another program on PATH": lambda folder: (folder / "bin/quarto").write_text(""),
+    "Snakemake's parameters": lambda folder: shutil.rmtree(folder / ".snakemake/metadata"),
+    "a lock": lambda folder: (folder / ".snakemake/locks/0.input.lock").mkdir(parents=True),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_what_changed_is_left_to_snakemake(measured: Checkout, tmp_path: Path, what: str) -> None:
+    copy = tmp_path / "kept"
+    shutil.copytree(measured.folder, copy, symlinks=True)
+    ask(measured, "note", *RUN)
+    assert ask(measured, *RUN) == "nothingstudy x is left out\n"
+    try:
+        CHANGES[what](measured.folder)
+        assert ask(measured, *RUN) == "ask Snakemake"
+    finally:
+        shutil.rmtree(measured.folder)
+        shutil.copytree(copy, measured.folder, symlinks=True)
+
+
+def test_other_arguments_and_variables_are_left_to_snakemake(measured: Checkout) -> None:
+    ask(measured, "note", *RUN)
+    assert ask(measured, *RUN).startswith("nothing")
+    assert ask(measured, "run", "--") == "ask Snakemake"
+    assert ask(measured, "run", "--studies", "tiny", "--goal", "measure", "--") == "ask Snakemake"
+    assert ask(measured, *RUN, "--cores", "1") == "ask Snakemake"
+    assert ask(measured, *RUN, STUDY_REFERENCE_DATA="/elsewhere") == "ask Snakemake"
+    assert ask(measured, *RUN, PATH=os.environ["PATH"]) == "ask Snakemake"
+    assert ask(measured, *RUN, SHLVL="7").startswith("nothing")
+
+
+def asked(checkout: Checkout) -> bool:
+    """Run, and say whether Snakemake was asked: it keeps a log of each start."""
+    logs = checkout.folder / ".snakemake" / "log"
+    before = len(list(logs.iterdir()))
+    done = checkout.collstudy(*RUN)
+    assert done.returncode == 0, done.stderr
+    return len(list(logs.iterdir())) > before
+
+
+def test_a_run_is_answered_when_snakemake_had_nothing_to_do(checkout: Checkout) -> None:
+    done = checkout.collstudy(*RUN)
+    assert done.returncode == 0 and "4 to measure" in done.stderr
+    # What changed a moment ago may change again within the same tick of the file system's clock.
+    time.sleep(2.5)
+    assert asked(checkout)
+    assert not asked(checkout)
+    # A plan is one of everything, and no promise that nothing is to be done.
+    cell(checkout.folder).unlink()
+    for pause in (2.5, 0):
+        time.sleep(pause)
+        planned = checkout.collstudy("run", "--goal", "measure", "--plan", "--", "--dry-run")
+        assert planned.returncode == 0 and "1 to measure" in planned.stderr
+    assert asked(checkout)
+    assert cell(checkout.folder).exists()
+    # A run that had something to do is no record of having nothing to do.
+    assert len(list((checkout.folder / "results" / "cells").rglob("*.json"))) == 4
+    time.sleep(2.5)
+    assert asked(checkout)
+    assert not asked(checkout)

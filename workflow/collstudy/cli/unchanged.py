@@ -1,0 +1,164 @@
+"""Whether anything that `./study run` looks at has changed since Snakemake last had nothing to do: asked before anything is imported.
+
+Reading the studies and the Snakefile takes seconds, looking at the inodes of all files a fraction of one. A record says what was
+looked at; it is written only after Snakemake itself found nothing to do, and only where every file and folder was older than that
+run. Size, times and inode of each are compared; a file cannot be written without another ctime. Anything else (an environment
+variable, a program on PATH, another boot) makes the record worthless, and Snakemake is asked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+#: Before this process read any of it (Unix time).
+STARTED = time.time()
+#: As this process was started; the Snakefile sets some of it.
+ENVIRONMENT = dict(os.environ)
+ROOT = Path(__file__).resolve().parents[3]
+#: Where Snakemake runs; records are by arguments, because each asks for other studies.
+FOLDER = Path(".snakemake") / "collstudy"
+#: Parts of the checkout that a run reads. Tests, documentation and caches are no part of it.
+READ = (
+    "Snakefile",
+    "study",
+    "CITATION.cff",
+    "config",
+    "data",
+    "profiles",
+    "report",
+    "workflow",
+    "envs",
+    "spack",
+    "spack.yaml",
+)
+#: What set-up made; of Python's packages their names and versions (first level) suffice.
+MADE = ("activate", "build", "rules", "stamps")
+#: Snakemake's own record of parameters and interrupted jobs.
+OWN = ("metadata", "incomplete")
+#: Seconds by which all must be older than the run: times of some file systems are whole seconds.
+SETTLED_S = 2.0
+#: Variables that differ from shell to shell and are read by nothing.
+VOLATILE = ("_", "SHLVL", "OLDPWD", "COLUMNS", "LINES")
+#: A system's properties that decide which studies can run.
+SYSTEM = (
+    "/proc/sys/kernel/random/boot_id",
+    "/proc/sys/user/max_user_namespaces",
+    "/proc/sys/kernel/unprivileged_userns_clone",
+)
+
+
+def _record(words: list[str]) -> Path:
+    return FOLDER / f"unchanged-{hashlib.sha256(json.dumps(words).encode()).hexdigest()[:16]}.json"
+
+
+def _tree(path: str, depth: int | None, seen: set[tuple[int, int]]) -> Iterator[tuple[str, os.stat_result | None]]:
+    """A path and what is below it, *depth* levels deep (None: all); what is not there has no status."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        yield path, None
+        return
+    yield path, found
+    inode = (found.st_dev, found.st_ino)
+    if not stat.S_ISDIR(found.st_mode) or depth == 0 or inode in seen:
+        return
+    seen.add(inode)
+    try:
+        names = sorted(name for name in os.listdir(path) if name != "__pycache__")
+    except OSError:
+        return
+    for name in names:
+        yield from _tree(os.path.join(path, name), None if depth is None else depth - 1, seen)
+
+
+def _looked_at(results: str, others: Iterable[str]) -> Iterator[tuple[str, os.stat_result | None]]:
+    home = os.path.expanduser("~")
+    setup = ROOT / ".study"
+    packages = setup.glob("*/lib/python*/site-packages")
+    whole = [
+        *(ROOT / name for name in READ), *(setup / name for name in MADE), *(Path(".snakemake") / name for name in OWN),
+        results, *others, ENVIRONMENT.get("COLLSTUDY_CONFIG") or "config", f"{home}/.config/snakemake", "/etc/xdg/snakemake",
+    ]  # fmt: skip
+    first = [setup, setup / "R", *sorted((setup / "R").glob("*")), *sorted(packages), *sorted(setup.glob("*/bin"))]
+    shallow = [*first, *ENVIRONMENT.get("PATH", "").split(os.pathsep)]
+    seen: set[tuple[int, int]] = set()
+    for path in whole:
+        yield from _tree(str(path), None, seen)
+    for path in shallow:
+        yield from _tree(str(path), 1, set())
+
+
+def _state(words: list[str], results: str, others: Iterable[str]) -> tuple[str, float]:
+    """A digest of all that a run with these arguments looks at, and the newest time of that (Unix time)."""
+    system = [_text(path) for path in SYSTEM] + [
+        line for line in _text("/proc/self/status").splitlines() if line.startswith(("CapEff", "Uid", "Gid"))
+    ]
+    variables = sorted(item for item in ENVIRONMENT.items() if item[0] not in VOLATILE)
+    about = (words, os.getcwd(), sys.executable, variables, system, list(os.uname()), sorted(os.sched_getaffinity(0)))
+    digest = hashlib.sha256(json.dumps(about).encode())
+    newest = 0.0
+    for path, found in _looked_at(results, others):
+        if found is None:
+            line = f"{path}\0"
+        elif stat.S_ISDIR(found.st_mode):
+            # What is in a folder follows; its times change with temporary files.
+            line = f"{path}\0{found.st_mode} {found.st_ino}"
+        else:
+            line = f"{path}\0{found.st_mode} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns} {found.st_ino} {found.st_dev}"
+        digest.update(line.encode(errors="surrogateescape") + b"\n")
+        # A file that was removed meanwhile shows in the time of its folder.
+        newest = max(newest, found.st_ctime if found else 0.0)
+    return digest.hexdigest(), newest
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text()
+    except OSError:
+        return ""
+
+
+def nothing_to_do(words: list[str]) -> bool:
+    """Whether `collstudy` with these arguments would do nothing, and say what is then said."""
+    if words[:1] != ["run"]:
+        return False
+    try:
+        known = json.loads(_record(words).read_bytes())
+        state = _state(words, known["results"], known["others"])[0]
+        locked = os.listdir(".snakemake/locks") if os.path.isdir(".snakemake/locks") else []
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+    if known["state"] != state or locked:
+        return False
+    print(*known["said"], sep="\n", end="\n" * len(known["said"]), file=sys.stderr)
+    return True
+
+
+def note(words: list[str], results: Path, others: Iterable[str], said: list[str]) -> None:
+    """Record that Snakemake had nothing to do in this process, for these arguments.
+
+    Nothing is recorded where something may have changed while it was looked at.
+
+    Args:
+        words: The command line's arguments.
+        results: The results folder.
+        others: Files and folders outside of the checkout that the studies name, also those that are not there.
+        said: Lines that a run without anything to do prints.
+    """
+    others = sorted(set(others))
+    state, newest = _state(words, str(results), others)
+    path = _record(words)
+    if newest > STARTED - SETTLED_S:
+        path.unlink(missing_ok=True)
+        return
+    from collstudy.base.files import write_atomically
+
+    content = {"state": state, "results": str(results), "others": others, "said": said}
+    write_atomically(path, json.dumps(content).encode())
