@@ -252,12 +252,23 @@ def test_address_sanitizer(launch: Run, sanitized: Path, tmp_path: Path, row: in
     agrees(launch(6, ROWS[row] | place(tmp_path, "uneven", 6) | quiet, sanitized / "test_coll"))
 
 
-CHOSEN = {"COLL_BCAST": "ompi_binomial", "COLL_ALLREDUCE": "ompi_ring", "COLL_BARRIER": "ompi_bruck"}
+#: Every collective by an algorithm on messages, and by one that keeps communicators or is not blocking.
+CHOSEN = [
+    {"BCAST": "ompi_binomial", "ALLREDUCE": "ompi_ring", "BARRIER": "ompi_bruck", "REDUCE": "ompi_binomial"}
+    | {"GATHER": "node", "ALLTOALLV": "node", "REDUCE_SCATTER": "libnbc_binomial"},
+    {"BCAST": "node_group", "ALLREDUCE": "pipelined", "BARRIER": "ompi_tree", "REDUCE": "node_group"}
+    | {"GATHER": "node_group", "ALLTOALLV": "node_group", "REDUCE_SCATTER": "pipelined"},
+]
 
 
+@pytest.mark.parametrize("row", range(len(CHOSEN)))
 @pytest.mark.parametrize(("what", "ranks"), [("errors", 2), ("inter", 4), ("threads", 3)])
-def test_errors_intercommunicators_threads(launch: Run, built: Path, what: str, ranks: int) -> None:
-    agrees(launch(ranks, CHOSEN, built / "test_coll", what))
+def test_errors_intercommunicators_threads(
+    launch: Run, built: Path, tmp_path: Path, what: str, ranks: int, row: int
+) -> None:
+    """In each of them every collective that is replaced."""
+    variables = {f"COLL_{name}": algorithm for name, algorithm in CHOSEN[row].items()}
+    agrees(launch(ranks, variables | place(tmp_path, "uneven", ranks), built / "test_coll", what))
 
 
 @pytest.fixture(scope="session")
