@@ -50,6 +50,14 @@ def settings() -> Iterator[dict[str, str]]:
 
 
 ROWS = list(settings())
+
+
+def replaced_by(function: str) -> str:
+    """The variable (without COLL_) whose algorithms replace an MPI function; empty if the library passes it on."""
+    name = function.removeprefix("MPI_").removesuffix("_block").upper()
+    return name if name in ALGORITHMS else ""
+
+
 # Node of each rank: in blocks, round robin, and neither contiguous nor of equal numbers.
 PLACEMENTS = {"blocks": "aaaabbbbccccddddeeee", "cyclic": "abcdeabcdeabcdeabcde", "uneven": "abacbbdacddcbaceebda"}
 GROUPS = "left=a,b;right=c"  # d and e are groups of their own
@@ -69,10 +77,10 @@ def build(folder: Path, compiler: str, *flags: str) -> Path:
     return folder / "coll"
 
 
-def start(command: list[object], variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
+def start(command: list[object], variables: dict[str, str], limit: float = 900) -> subprocess.CompletedProcess[str]:
     clean = {k: v for k, v in os.environ.items() if not k.startswith("COLL_")}
     arguments = [str(part) for part in command]
-    return subprocess.run(arguments, env=clean | variables, capture_output=True, text=True, check=False, timeout=900)
+    return subprocess.run(arguments, env=clean | variables, capture_output=True, text=True, check=False, timeout=limit)
 
 
 def place(folder: Path, name: str, ranks: int) -> dict[str, str]:
@@ -204,10 +212,12 @@ def launch(mpicc: str) -> Run:
     open_mpi = "Open MPI" in version or "OpenRTE" in version
     given = ["--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"] if open_mpi else []
 
-    def run(ranks: int, variables: dict[str, str], *command: object) -> subprocess.CompletedProcess[str]:
+    def run(
+        ranks: int, variables: dict[str, str], *command: object, limit: float = 900
+    ) -> subprocess.CompletedProcess[str]:
         if not open_mpi and "--mca" in command:
             pytest.skip("needs Open MPI")
-        return start([launcher, "-n", ranks, *given, *command], ROOT_VARIABLES | variables)
+        return start([launcher, "-n", ranks, *given, *command], ROOT_VARIABLES | variables, limit)
 
     return run
 
@@ -242,12 +252,23 @@ def test_address_sanitizer(launch: Run, sanitized: Path, tmp_path: Path, row: in
     agrees(launch(6, ROWS[row] | place(tmp_path, "uneven", 6) | quiet, sanitized / "test_coll"))
 
 
-CHOSEN = {"COLL_BCAST": "ompi_binomial", "COLL_ALLREDUCE": "ompi_ring", "COLL_BARRIER": "ompi_bruck"}
+#: Every collective by an algorithm on messages, and by one that keeps communicators or is not blocking.
+CHOSEN = [
+    {"BCAST": "ompi_binomial", "ALLREDUCE": "ompi_ring", "BARRIER": "ompi_bruck", "REDUCE": "ompi_binomial"}
+    | {"GATHER": "node", "ALLTOALLV": "node", "REDUCE_SCATTER": "libnbc_binomial"},
+    {"BCAST": "node_group", "ALLREDUCE": "pipelined", "BARRIER": "ompi_tree", "REDUCE": "node_group"}
+    | {"GATHER": "node_group", "ALLTOALLV": "node_group", "REDUCE_SCATTER": "pipelined"},
+]
 
 
+@pytest.mark.parametrize("row", range(len(CHOSEN)))
 @pytest.mark.parametrize(("what", "ranks"), [("errors", 2), ("inter", 4), ("threads", 3)])
-def test_errors_intercommunicators_threads(launch: Run, built: Path, what: str, ranks: int) -> None:
-    agrees(launch(ranks, CHOSEN, built / "test_coll", what))
+def test_errors_intercommunicators_threads(
+    launch: Run, built: Path, tmp_path: Path, what: str, ranks: int, row: int
+) -> None:
+    """In each of them every collective that is replaced."""
+    variables = {f"COLL_{name}": algorithm for name, algorithm in CHOSEN[row].items()}
+    agrees(launch(ranks, variables | place(tmp_path, "uneven", ranks), built / "test_coll", what))
 
 
 @pytest.fixture(scope="session")

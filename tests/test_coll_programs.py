@@ -7,13 +7,16 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from test_coll_library import ALGORITHMS, Run, agrees, build, launch, mpicc, place, simulated
+from collstudy.launch.toolchain import mpis
+from test_coll_library import ALGORITHMS, Run, agrees, build, launch, mpicc, place, simulated, start
 
 __all__ = ["launch", "mpicc", "simulated"]  # fixtures
 
 BROADCASTS = ALGORITHMS["BCAST"].split()
 #: Of each kind of algorithm one that keeps much with a communicator.
 CHOSEN = {"COLL_BCAST": "node_group", "COLL_ALLREDUCE": "ompi_ring", "COLL_BARRIER": "ompi_bruck"}
+#: The most that is kept: communicators of levels for each collective that has them.
+LEVELS = CHOSEN | {"COLL_REDUCE": "node_group", "COLL_GATHER": "node_group", "COLL_ALLTOALLV": "node_group"}
 
 
 @pytest.fixture(scope="session")
@@ -69,7 +72,7 @@ def test_communicators_that_are_not_freed_do_not_hinder_the_end(launch: Run, pro
 
 
 def test_communicators_come_and_go(launch: Run, programs: Path, tmp_path: Path) -> None:
-    agrees(launch(2, CHOSEN | place(tmp_path, "uneven", 2), programs, "churn", 300))
+    agrees(launch(3, LEVELS | place(tmp_path, "uneven", 3), programs, "churn", 300))
 
 
 @pytest.mark.long
@@ -77,8 +80,40 @@ def test_a_hundred_thousand_communicators_leave_nothing_behind(launch: Run, prog
     agrees(launch(2, {**CHOSEN, "COLL_BCAST": "ompi_binomial"}, programs, "churn", 100000))
 
 
-def test_functions_with_large_counts_go_to_the_mpi_library(launch: Run, programs: Path) -> None:
-    agrees(launch(2, CHOSEN, programs, "large"))
+@pytest.mark.long
+def test_ten_thousand_with_communicators_of_levels_leave_nothing_behind(
+    launch: Run, programs: Path, tmp_path: Path
+) -> None:
+    agrees(launch(3, LEVELS | place(tmp_path, "uneven", 3), programs, "churn", 10000))
+
+
+def test_functions_with_large_counts_go_to_the_mpi_library(tmp_path: Path) -> None:
+    """By MPICH: Open MPI 5 has none of MPI-4's functions."""
+    found = mpis().get("mpich")
+    if found is None:
+        pytest.skip("no MPICH")
+    program = build(tmp_path, str(found.mpicc), "all", "test_programs") / "test_programs"
+    environment = found.environment() | CHOSEN
+    agrees(start([found.mpirun, "-n", 2, program, "large"], environment))
+
+
+#: Of more than 2 GiB: whole, in segments, in blocks, over levels, in non-blocking collectives.
+HUGE = [
+    "ompi_binomial",
+    "ompi_chain:segment_bytes=1048576",
+    "ompi_scatter_allgather",
+    "node_group",
+    "pipelined:segments=8",
+    "libnbc_chain:segments=8",
+]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("algorithm", HUGE)
+def test_broadcasts_of_more_bytes_than_an_int_counts(
+    launch: Run, programs: Path, tmp_path: Path, algorithm: str
+) -> None:
+    agrees(launch(3, {"COLL_BCAST": algorithm} | place(tmp_path, "uneven", 3), programs, "huge"))
 
 
 #: Rows of the algorithms: of a tree, of all ranks at once, of levels, of non-blocking collectives.

@@ -131,7 +131,8 @@ static int gather(struct call *call, enum hierarchy_kind kind) {
     const char *all;
     char *raw;
     size_t bytes = call->bytes * (size_t)call->size;
-    if (bytes > INT_MAX || coll_above_limit(call, bytes))
+    bool wrong = call->rank == call->root && (call->recv_count < 0 || call->recv_type == MPI_DATATYPE_NULL);
+    if (wrong || bytes > INT_MAX || coll_above_limit(call, bytes))
         return COLL_USE_DEFAULT;
     TRY(coll_hierarchy_get(call->cache, kind, call->root, &hierarchy));
     if (!hierarchy->ordered)

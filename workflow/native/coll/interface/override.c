@@ -258,14 +258,24 @@ int MPI_Gather(const void *send, int send_count, MPI_Datatype send_type, void *r
                                     : PMPI_Gather(send, send_count, send_type, recv, recv_count, recv_type, root, comm);
 }
 
+/* False, so that the MPI library has the error, where there are no counts or one is negative. */
+static bool add_up(const int counts[], int n, long *total) {
+    *total = 0;
+    for (int i = 0; counts != NULL && i < n; i++) {
+        if (counts[i] < 0)
+            return false;
+        *total += counts[i];
+    }
+    return counts != NULL;
+}
+
 static bool take_alltoallv(struct call *call, MPI_Comm comm) {
     int size, bytes, n;
-    long total = 0;
+    long total, received;
     if (!is_intra(comm, &n) || call->type == MPI_DATATYPE_NULL || call->recv_type == MPI_DATATYPE_NULL ||
-        PMPI_Type_size(call->type, &size) != MPI_SUCCESS || PMPI_Type_size(call->recv_type, &bytes) != MPI_SUCCESS)
+        PMPI_Type_size(call->type, &size) != MPI_SUCCESS || PMPI_Type_size(call->recv_type, &bytes) != MPI_SUCCESS ||
+        !add_up(call->send_counts, n, &total) || !add_up(call->recv_counts, n, &received))
         return false;
-    for (int i = 0; i < n; i++)
-        total += call->send_counts[i];
     call->bytes = (size_t)total * (size_t)size;
     return true;
 }
@@ -299,11 +309,9 @@ int MPI_Alltoallv(const void *send, const int send_counts[], const int send_disp
 /* call->count becomes the sum of the counts, which every rank knows. */
 static bool take_counts(struct call *call, const int counts[], MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
     int n;
-    long total = 0;
-    if (!is_intra(comm, &n) || op == MPI_OP_NULL)
+    long total;
+    if (!is_intra(comm, &n) || op == MPI_OP_NULL || !add_up(counts, n, &total))
         return false;
-    for (int i = 0; i < n; i++)
-        total += counts[i];
     call->recv_counts = counts;
     call->op = op;
     return total == (int)total && take_type(call, (int)total, type) && coll_has_operation(op, type);

@@ -5,7 +5,8 @@
  *   test_programs types [count]   broadcasts in which each rank describes the same elements by another type and count
  *   test_programs churn <n>       n communicators made, used and freed; the memory of the process must not grow
  *   test_programs leave           MPI_Finalize with communicators that were used and not freed
- *   test_programs large           MPI_Bcast_c
+ *   test_programs large           MPI_Bcast_c; exits with 77 where the MPI library has none
+ *   test_programs huge            broadcasts of more bytes than an int can count
  *   test_programs undefined       reductions by operations that MPI does not define for the type: errors on all ranks
  * or none
  */
@@ -169,6 +170,38 @@ static long resident(void) {
     return pages * 4;
 }
 
+static int is_chosen(const char *variable) {
+    const char *value = getenv(variable);
+    return value != NULL && *value != '\0';
+}
+
+enum { MOST_RANKS = 8 };
+
+/* Of the collectives that keep something with a communicator, those that have an algorithm. */
+static void use_others(MPI_Comm comm) {
+    int got[MOST_RANKS] = {0}, ones[MOST_RANKS], at[MOST_RANKS], mine[MOST_RANKS], sum = 0;
+    for (int i = 0; i < size; i++) {
+        ones[i] = 1;
+        at[i] = i;
+        mine[i] = 10 * rank + i;
+    }
+    if (is_chosen("COLL_REDUCE")) {
+        CHECK(MPI_Reduce(&rank, &sum, 1, MPI_INT, MPI_SUM, size - 1, comm));
+        if (rank == size - 1 && sum != size * (size - 1) / 2)
+            wrong("MPI_Reduce on a new communicator", sum, size);
+    }
+    if (is_chosen("COLL_GATHER")) {
+        CHECK(MPI_Gather(&mine[1], 1, MPI_INT, got, 1, MPI_INT, 0, comm));
+        if (rank == 0 && got[size - 1] != 10 * (size - 1) + 1)
+            wrong("MPI_Gather on a new communicator", got[size - 1], size);
+    }
+    if (is_chosen("COLL_ALLTOALLV")) {
+        CHECK(MPI_Alltoallv(mine, ones, at, MPI_INT, got, ones, at, MPI_INT, comm));
+        if (got[size - 1] != 10 * (size - 1) + rank)
+            wrong("MPI_Alltoallv on a new communicator", got[size - 1], size);
+    }
+}
+
 static void use(MPI_Comm comm) {
     int value = rank == 0 ? 5 : 0, sum = 0;
     CHECK(MPI_Bcast(&value, 1, MPI_INT, 0, comm));
@@ -184,6 +217,7 @@ static void test_churn(int n) {
         MPI_Comm comm;
         CHECK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
         use(comm);
+        use_others(comm);
         CHECK(MPI_Comm_free(&comm));
         if (i == n / 10)
             settled = resident();
@@ -209,15 +243,40 @@ static void test_leave(void) {
 
 /* ---- large counts ---- */
 
-/* MPI-4's functions with counts of MPI_Count go to the MPI library, where it has them. */
-static void test_large(void) {
+/* MPI-4's functions with counts of MPI_Count go to the MPI library. */
+static int test_large(void) {
 #if MPI_VERSION >= 4 && !defined(OPEN_MPI)
     char page[4096];
     memset(page, rank == 0 ? 7 : 0, sizeof page);
     CHECK(MPI_Bcast_c(page, 4096, MPI_CHAR, 0, MPI_COMM_WORLD));
     if (page[0] != 7 || page[4095] != 7)
         wrong("MPI_Bcast_c", page[0], page[4095]);
+    return 1;
+#else
+    return 0;
 #endif
+}
+
+/* The count is an int and the bytes are not, of a basic type and of a derived one. */
+static void test_huge(void) {
+    enum { BLOCK = 1 << 20, BLOCKS = 257 };
+    const int n = BLOCK * BLOCKS;
+    double *buffer = malloc((size_t)n * sizeof *buffer);
+    MPI_Datatype block;
+    CHECK(MPI_Type_contiguous(BLOCK, MPI_DOUBLE, &block));
+    CHECK(MPI_Type_commit(&block));
+    for (int derived = 0; derived < 2; derived++) {
+        for (int i = 0; i < n; i++)
+            buffer[i] = rank == derived ? i + derived : -1;
+        CHECK(MPI_Bcast(buffer, derived ? BLOCKS : n, derived ? block : MPI_DOUBLE, derived, MPI_COMM_WORLD));
+        for (int i = 0; i < n; i++)
+            if (buffer[i] != i + derived) {
+                wrong("another element than the root sent", i, derived);
+                break;
+            }
+    }
+    CHECK(MPI_Type_free(&block));
+    free(buffer);
 }
 
 /* ---- operations that are not defined ---- */
@@ -247,7 +306,7 @@ static void test_undefined(void) {
 
 int main(int argc, char *argv[]) {
     const char *what = argc > 1 ? argv[1] : "";
-    int number = argc > 2 ? atoi(argv[2]) : 100, any;
+    int number = argc > 2 ? atoi(argv[2]) : 100, any, done = 1;
     CHECK(MPI_Init(&argc, &argv));
     CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
     CHECK(MPI_Comm_size(MPI_COMM_WORLD, &size));
@@ -258,7 +317,9 @@ int main(int argc, char *argv[]) {
     else if (strcmp(what, "leave") == 0)
         test_leave();
     else if (strcmp(what, "large") == 0)
-        test_large();
+        done = test_large();
+    else if (strcmp(what, "huge") == 0)
+        test_huge();
     else if (strcmp(what, "undefined") == 0)
         test_undefined();
     else
@@ -267,5 +328,5 @@ int main(int argc, char *argv[]) {
     if (rank == 0)
         printf("%d differences\n", any);
     CHECK(MPI_Finalize());
-    return any != 0;
+    return done ? any != 0 : 77;
 }
