@@ -109,7 +109,7 @@ def analysis_shape(folder: Path) -> Iterator[Row]:
         )
     copy = folder / "orfeo-epyc"
     copy.mkdir()
-    for name in ("study.json", "measurements.csv", "cells.csv", "ranks.csv", "edges.csv"):
+    for name in ("study.json", "measurements.csv", "cells.csv", "ranks.csv", "edges.csv", "exchanges.csv"):
         (copy / name).write_bytes((study / name).read_bytes())
     _, cpu, _ = run(["Rscript", "workflow/scripts/analyse.R", str(copy)], ROOT)
     plain = (

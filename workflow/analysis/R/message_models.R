@@ -107,20 +107,15 @@ model_messages <- function(study, collective, algorithm, mapping, processes, siz
 time_call <- function(launch, collective, variant, size, costs, form, seen) {
   if (variant$name == "default") return(time_default(launch, collective, size, costs, form, seen))
   costs <- costs_of_form(costs, form)
-  if (collective == "allreduce") return(time_allreduce(launch, variant, size, costs, form))
   processes <- nrow(launch$place)
-  tree <- function(size, variant) {
-    parent <- sending_tree(launch$study, launch$mpi, collective, variant, processes)
-    if (is.null(parent)) return(NULL)
-    key <- paste("forest", launch$where, tree_key(launch$mpi, collective, variant$name, variant$parameters), sep = "\r")
-    forest <- remember(launch$study, key, function() forest_of(list(launch$place), list(parent)))
-    time_tree(launch$place, collective, variant, parent, size, costs, form, seen, forest)
-  }
-  if (collective == "bcast" || variant$name != "rabenseifner") return(tree(size, variant))
-  # Fewer bytes (elements of MPI_CHAR) than the largest power of two up to P: the linear algorithm, as in Open MPI.
-  by_size(size, size < largest_power(processes), function(size) tree(size, plain("linear")), function(size) {
-    seen(time_halving(launch$place, collective, size, costs, form))
-  })
+  # A broadcast's steps are known, but for its trees it has no model.
+  steps <- if (collective != "bcast") exchange_of(launch$study, launch$mpi, collective, variant, processes)
+  if (!is.null(steps)) return(time_exchange(launch, steps, size, costs, form, seen))
+  parent <- sending_tree(launch$study, launch$mpi, collective, variant, processes)
+  if (is.null(parent)) return(NULL)
+  key <- paste("forest", launch$where, tree_key(launch$mpi, collective, variant$name, variant$parameters), sep = "\r")
+  forest <- remember(launch$study, key, function() forest_of(list(launch$place), list(parent)))
+  time_tree(launch$place, collective, variant, parent, size, costs, form, seen, forest)
 }
 
 costs_of_form <- function(costs, form) {
@@ -231,7 +226,7 @@ trees_at <- function(context, counts) {
   study <- context$study
   collective <- context$collective
   variant <- variant_of(study, collective, context$algorithm)
-  if (!collective %in% c("bcast", "reduce") || variant$name %in% c("default", "rabenseifner")) return(NULL)
+  if (!collective %in% c("bcast", "reduce") || variant$name == "default") return(NULL)
   mpi <- mpi_of(study, collective, context$mapping)
   key <- paste(
     c("trees", tree_key(mpi, collective, variant$name, variant$parameters), context$mapping, counts), collapse = "\r"
