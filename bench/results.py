@@ -159,7 +159,7 @@ def analysis_shape(folder: Path) -> Iterator[Row]:
     shutil.copytree(ROOT / "data", checkout / "data")
     (checkout / "config" / "studies" / "shape.yaml").write_text(SHAPE)
     generate(checkout / "generated", MOST_PROCESSES)
-    made = ("study.json", "measurements.csv", "cells.csv", "ranks.csv", "edges.csv")
+    made = ("study.json", "measurements.csv", "cells.csv", "ranks.csv", "edges.csv", "exchanges.csv")
     own = {"PYTHONPATH": str(checkout / "workflow")}
     targets = [f"results/{study}/{name}" for study in ("shape", "orfeo-epyc-ladder") for name in made]
     run([sys.executable, "-m", "collstudy", "run", "--studies", "shape", "--", *targets], checkout, own)

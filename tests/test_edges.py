@@ -109,7 +109,7 @@ def test_counts_share_what_they_have_in_common_and_nothing_else(checkout: Checko
 
 def test_analysis_reads_nothing_but_the_inputs_of_its_rule(tmp_path: Path) -> None:
     text = (ROOT / "workflow" / "rules" / "analyse.smk").read_text()
-    inputs = ["study.json", "measurements.csv", "cells.csv", "ranks.csv", "edges.csv"]
+    inputs = ["study.json", "measurements.csv", "cells.csv", "ranks.csv", "edges.csv", "exchanges.csv"]
     assert all(f'"{name}"' in text.partition("output:")[0] for name in inputs)
     made = []
     for name in ("alone", "crowded"):
@@ -131,11 +131,12 @@ def test_analysis_reads_nothing_but_the_inputs_of_its_rule(tmp_path: Path) -> No
 def test_example_study_has_the_tables_that_python_writes(tmp_path: Path) -> None:
     for path in EXAMPLE.iterdir():
         shutil.copy(path, tmp_path)
-    (tmp_path / "ranks.csv").unlink()
-    (tmp_path / "edges.csv").unlink()
+    tables = ("ranks.csv", "edges.csv", "exchanges.csv")
+    for name in tables:
+        (tmp_path / name).unlink()
     script = ROOT / "workflow" / "analysis" / "tests" / "testthat" / "launched.py"
     subprocess.run(["python", script, tmp_path], check=True)
-    for name in ("ranks.csv", "edges.csv"):
+    for name in tables:
         assert (tmp_path / name).read_text() == (EXAMPLE / name).read_text()
 
 

@@ -28,14 +28,6 @@ cite <- function(x) {
   gsub("\\\\\\[(@[^][\\\\]*)\\\\\\]", "[\\1]", x)
 }
 
-#' Text for the body of a raw HTML block.
-html_text <- function(x) {
-  x <- gsub("&", "&amp;", one_line(x), fixed = TRUE)
-  x <- gsub("<", "&lt;", x, fixed = TRUE)
-  x <- gsub(">", "&gt;", x, fixed = TRUE)
-  gsub("\"", "&quot;", x, fixed = TRUE)
-}
-
 code <- function(x) {
   x <- one_line(x)
   fence <- ifelse(grepl("`", x, fixed = TRUE), "``", "`")

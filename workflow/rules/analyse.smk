@@ -14,6 +14,7 @@ rule analyse_study:
         cells=RESULTS / "{study}" / "cells.csv",
         ranks=RESULTS / "{study}" / "ranks.csv",
         edges=RESULTS / "{study}" / "edges.csv",
+        exchanges=RESULTS / "{study}" / "exchanges.csv",
         sampled=get_sampled,
         compared=compared_with,
         changed=get_changed("analyse"),

@@ -136,6 +136,7 @@ rule collect_measurements:
         cells=RESULTS / "{study}" / "cells.csv",
         ranks=RESULTS / "{study}" / "ranks.csv",
         edges=RESULTS / "{study}" / "edges.csv",
+        exchanges=RESULTS / "{study}" / "exchanges.csv",
         checks=RESULTS / "{study}" / "import-checks.csv",
         agreement=RESULTS / "{study}" / "agreement.csv",
     log:

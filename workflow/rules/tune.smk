@@ -9,6 +9,7 @@ rule decide_tuning:
         cells=RESULTS / "{study}" / "cells.csv",
         ranks=RESULTS / "{study}" / "ranks.csv",
         edges=RESULTS / "{study}" / "edges.csv",
+        exchanges=RESULTS / "{study}" / "exchanges.csv",
         sampled=get_sampled,
         changed=get_changed("decide"),
     output:
@@ -35,6 +36,7 @@ rule replay_sampling:
         cells=RESULTS / "{study}" / "cells.csv",
         ranks=RESULTS / "{study}" / "ranks.csv",
         edges=RESULTS / "{study}" / "edges.csv",
+        exchanges=RESULTS / "{study}" / "exchanges.csv",
         changed=get_changed("sample"),
     output:
         table=RESULTS / "{study}" / "tables" / "sampling.csv",

@@ -1,4 +1,59 @@
-# Models of algorithms in whose steps many ranks send at once: halving, doubling, rings; and what is made of two trees.
+# Models of algorithms in whose steps many ranks send at once (halving, doubling, rings), and of those made of others:
+# their steps are read from exchanges.csv, which workflow/collstudy/study/exchanges.py describes.
+
+exchange_columns <- list(
+  mpi = "c", collective = "c", algorithm = "c", parameters = "c", processes = "d", step = "d", from_bytes = "d",
+  to_bytes = "d", partner = "c", distance = "d", first = "d", last = "d", every = "d", stays = "c", pairs = "d",
+  times = "d", share = "d", combines = "l", call_collective = "c", call_algorithm = "c"
+)
+
+#' The exchanges of a study
+#' @return List by what ran ([exchange_key()]) of tibbles, one row per step, columns as in the file; no upper end of
+#'   sizes is Inf.
+#' @noRd
+read_exchanges <- function(folder) {
+  rows <- readr::read_csv(
+    file.path(folder, "exchanges.csv"), col_types = do.call(readr::cols_only, exchange_columns), progress = FALSE
+  )
+  rows$to_bytes <- coalesce(rows$to_bytes, Inf)
+  split(rows, exchange_key(tree_key(rows$mpi, rows$collective, rows$algorithm, rows$parameters), rows$processes))
+}
+
+exchange_key <- function(what, processes) paste(what, processes, sep = "\r")
+
+#' The steps of an algorithm; NULL for one that is a tree, or not known
+#' @inheritParams sending_tree
+#' @noRd
+exchange_of <- function(study, mpi, collective, variant, processes) {
+  study$exchanges[[exchange_key(tree_key(mpi, collective, variant$name, variant$parameters), processes)]]
+}
+
+#' The messages of one step
+#' @param step Row of [read_exchanges()].
+#' @return List: `from` and `to` (ranks from 0).
+#' @noRd
+ends_of <- function(step, processes) {
+  fold <- fold_ranks(step, processes)
+  rank <- seq_len(processes) - 1
+  sender <- if (is.na(step$first)) seq_along(fold$taking_part) - 1 else seq(step$first, step$last, step$every)
+  switch(step$partner,
+    "next" = list(from = rank, to = (rank + 1) %% processes),
+    bit = list(from = fold$taking_part[sender + 1], to = fold$taking_part[bitwXor(sender, step$distance) + 1]),
+    stay = list(from = fold$aside, to = fold$stay),
+    aside = list(from = fold$stay, to = fold$aside),
+    both = list(from = c(fold$stay, fold$aside), to = c(fold$aside, fold$stay)),
+    stop("exchanges.csv: no messages are known for partner ", step$partner, call. = FALSE)
+  )
+}
+
+#' The ranks that stand aside, those that take part for them, and all that take part
+#' @noRd
+fold_ranks <- function(step, processes) {
+  pair <- seq_len(step$pairs) - 1
+  aside <- switch(coalesce(step$stays, "low"), even = 2 * pair + 1, odd = 2 * pair, low = processes - step$pairs + pair)
+  stay <- switch(coalesce(step$stays, "low"), even = 2 * pair, odd = 2 * pair + 1, low = pair)
+  list(stay = stay, aside = aside, taking_part = setdiff(seq_len(processes) - 1, aside))
+}
 
 #' One step: messages that leave at the same time, at most one from each rank and at most one to each
 #'
@@ -27,102 +82,42 @@ step_of <- function(place, from, to, costs, form) {
   }
 }
 
-#' Ranks beyond a power of two: of the first pairs one rank stands aside
-#' @noRd
-fold_ranks <- function(processes, stays) {
-  extra <- processes - largest_power(processes)
-  low <- 2 * seq_len(extra) - 2
-  list(
-    stay = if (stays == "low") low else low + 1, aside = if (stays == "low") low + 1 else low, pairs = extra,
-    taking_part = c(if (stays == "low") low else low + 1, seq_len(processes - 2 * extra) + 2 * extra - 1)
-  )
-}
-
-largest_power <- function(processes) 2^floor(log2(processes))
-
-#' Rabenseifner: halve and exchange; then gather the parts along a binomial tree (reduce), or double (allreduce)
-#' @return When each rank is done (us, one row per size and one column per rank).
-#' @noRd
-time_halving <- function(place, collective, size, costs, form) {
-  fold <- fold_ranks(nrow(place), "low")
-  at <- fold$taking_part
-  step <- function(from, to) step_of(place, from, to, costs, form)
-  time <- matrix(0, length(size), nrow(place))
-  if (fold$pairs > 0) {
-    time <- step(c(fold$stay, fold$aside), c(fold$aside, fold$stay))(time, size / 2, TRUE)
-    time <- step(fold$aside, fold$stay)(time, size / 2)
-  }
-  index <- seq_along(at) - 1
-  rounds <- seq_len(log2(length(at))) - 1
-  for (k in rounds) time <- step(at, at[bitwXor(index, 2^k) + 1])(time, size / 2^(k + 1), TRUE)
-  for (k in rev(rounds)) {
-    giver <- if (collective == "allreduce") index else index[bitwAnd(index, 2^k) > 0 & index < 2^(k + 1)]
-    time <- step(at[giver + 1], at[bitwXor(giver, 2^k) + 1])(time, size / 2^(k + 1))
-  }
-  if (collective == "allreduce" && fold$pairs > 0) time <- step(fold$stay, fold$aside)(time, size)
-  time
-}
-
-time_doubling <- function(place, size, costs, form) {
-  fold <- fold_ranks(nrow(place), "high")
-  at <- fold$taking_part
-  step <- function(from, to) step_of(place, from, to, costs, form)
-  time <- matrix(0, length(size), nrow(place))
-  if (fold$pairs > 0) time <- step(fold$aside, fold$stay)(time, size, TRUE)
-  index <- seq_along(at) - 1
-  for (k in seq_len(log2(length(at))) - 1) time <- step(at, at[bitwXor(index, 2^k) + 1])(time, size, TRUE)
-  if (fold$pairs > 0) time <- step(fold$stay, fold$aside)(time, size)
-  time
-}
-
-time_ring <- function(place, size, costs, form) {
-  rank <- seq_len(nrow(place)) - 1
-  pass_on <- step_of(place, rank, (rank + 1) %% nrow(place), costs, form)
-  time <- matrix(0, length(size), nrow(place))
-  for (combines in c(TRUE, FALSE)) {
-    for (step in rank[-1]) time <- pass_on(time, size / nrow(place), combines)
-  }
-  time
-}
-
-#' Allreduce: mean over ranks of the time of a call, for each size
+#' An algorithm that is not a tree, for sizes for which its steps are known; NA for others
 #'
-#' A linear or non-overlapping one is a reduce, whose root then broadcasts to ranks that wait. With fewer bytes
-#' (elements of MPI_CHAR) than ranks a ring is replaced by recursive doubling, Rabenseifner by the linear algorithm, as
-#' in Open MPI. A segmented ring is a ring as long as no block has a second segment.
+#' @param launch,costs,form,seen As in [time_call()].
+#' @param steps Tibble from [exchange_of()].
 #' @noRd
-time_allreduce <- function(launch, variant, size, costs, form) {
-  place <- launch$place
-  processes <- nrow(place)
-  reduce_bcast <- function(size, name) {
-    of <- function(collective, seen) {
-      time_call(launch, collective, plain(name), size, costs, form, seen)
-    }
-    parts <- list(of("reduce", function(time) time[, 1]), of("bcast", rowMeans))
-    if (any(map_lgl(parts, is.null))) rep(NA_real_, length(size)) else parts[[1]] + parts[[2]]
+time_exchange <- function(launch, steps, size, costs, form, seen) {
+  time <- rep(NA_real_, length(size))
+  ends <- sort(unique(c(steps$from_bytes, steps$to_bytes)))
+  for (at in split(seq_along(size), findInterval(size, ends))) {
+    own <- steps[steps$from_bytes <= size[at[1]] & size[at[1]] < steps$to_bytes, ]
+    if (nrow(own) == 0) next
+    of <- if (own$partner[1] == "call") time_calls else time_steps
+    time[at] <- of(launch, own, size[at], costs, form, seen)
   }
-  doubling <- function(size) rowMeans(time_doubling(place, size, costs, form))
-  ring <- function(size) rowMeans(time_ring(place, size, costs, form))
-  segment <- parameter_of(variant$parameters, "segment_bytes", 2^20)
-  switch(variant$name,
-    linear = reduce_bcast(size, "linear"),
-    nonoverlapping = reduce_bcast(size, "default"),
-    recursive_doubling = doubling(size),
-    ring = by_size(size, size < processes, doubling, ring),
-    segmented_ring = by_size(size, size < processes, doubling, function(size) {
-      ifelse(size < processes * segment, ring(size), NA_real_)
-    }),
-    rabenseifner = by_size(size, size < largest_power(processes), function(size) reduce_bcast(size, "linear"),
-      function(size) rowMeans(time_halving(place, "allreduce", size, costs, form))),
-    NULL
-  )
+  time
 }
 
-#' One function for some sizes, another for the rest
+time_steps <- function(launch, steps, size, costs, form, seen) {
+  time <- matrix(0, length(size), nrow(launch$place))
+  for (i in seq_len(nrow(steps))) {
+    ends <- ends_of(steps[i, ], nrow(launch$place))
+    pass_on <- step_of(launch$place, ends$from, ends$to, costs, form)
+    for (again in seq_len(steps$times[i])) time <- pass_on(time, size * steps$share[i], steps$combines[i])
+  }
+  seen(time)
+}
+
+#' Calls after each other: each begins when the root of the one before is done
 #' @noRd
-by_size <- function(size, small, if_small, if_not) {
-  found <- numeric(length(size))
-  if (any(small)) found[small] <- if_small(size[small])
-  if (any(!small)) found[!small] <- if_not(size[!small])
-  found
+time_calls <- function(launch, calls, size, costs, form, seen) {
+  at_root <- function(time) time[, 1]
+  parts <- map(seq_len(nrow(calls)), function(i) {
+    time_call(
+      launch, calls$call_collective[i], plain(calls$call_algorithm[i]), size, costs, form,
+      if (i < nrow(calls)) at_root else seen
+    )
+  })
+  if (any(map_lgl(parts, is.null))) NA_real_ else Reduce(`+`, parts)
 }

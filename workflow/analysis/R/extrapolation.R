@@ -3,38 +3,18 @@
 
 #' The steps of an algorithm: messages that every rank sends, and how far
 #'
-#' As in Open MPI 4.1 (ompi/mca/coll/base). Of ranks beyond a power of two, the first pairs fold before and after.
+#' Of ranks beyond a power of two, the first pairs fold before and after. What an algorithm does instead for sizes that
+#' are too small for it is left out.
 #'
-#' @param collective,algorithm Names.
-#' @param processes Number of ranks.
 #' @param size Message size as benchmarks count it (B; of an allgather a rank's part).
 #' @return Tibble, one row per kind of step: `bytes` of a message, `distance` between the ranks (1: the next rank,
-#'   else the partner differs in this bit), `times`, `combines` (the receiver sums). NULL for an algorithm that is not
-#'   known here.
+#'   else the partner differs in this bit), `times`, `combines` (the receiver sums). NULL where they are not known.
 #' @noRd
-steps_of_call <- function(collective, algorithm, processes, size) {
-  rounds <- 2^(seq_len(floor(log2(processes))) - 1)
-  whole <- max(rounds) * 2 == processes
-  steps <- function(bytes, distance, times = 1, combines = FALSE) tibble(bytes, distance, times, combines)
-  around <- function(bytes, combines = FALSE) steps(bytes, 1, processes - 1, combines)
-  halving <- function(combines = FALSE) steps(size / 2 / rounds, rev(rounds), combines = combines)
-  folded <- function(inner, before, after) {
-    if (whole) return(inner)
-    bind_rows(steps(before, 1, combines = TRUE), inner, steps(after, 1))
-  }
-  switch(paste(collective, algorithm),
-    "allgather ring" = around(size),
-    "allgather recursive_doubling" = steps(size * rounds, rounds),
-    "allgather neighbor_exchange" = steps(size * 1:2, 1, c(1, processes / 2 - 1)),
-    "reduce_scatter ring" = around(size / processes, TRUE),
-    "reduce_scatter recursive_halving" = folded(halving(TRUE), size, size / processes),
-    "allreduce recursive_doubling" = folded(steps(size, rounds, combines = TRUE), size, size),
-    "allreduce ring" = ,
-    "allreduce segmented_ring" = bind_rows(around(size / processes, TRUE), around(size / processes)),
-    "allreduce rabenseifner" = folded(bind_rows(halving(TRUE), halving()), size, size),
-    "bcast scatter_allgather" = bind_rows(halving(), halving()),
-    "bcast scatter_allgather_ring" = bind_rows(halving(), around(size / processes))
-  )
+steps_of_call <- function(study, mpi, collective, algorithm, processes, size) {
+  steps <- exchange_of(study, mpi, collective, variant_of(study, collective, algorithm), processes)
+  steps <- steps[steps$partner != "call", ]
+  if (NROW(steps) == 0 || is.na(size)) return(NULL)
+  mutate(steps[c("distance", "times", "combines")], bytes = .env$size * .env$steps$share)
 }
 
 #' Vectors that a call allocates and whose pages are new each time: glibc gives back those above 32 MiB (mallopt(3),
@@ -64,7 +44,7 @@ cost_words <- c(
 #' @return Numeric vector named by what is counted; NULL where the algorithm or where its ranks ran is not known.
 #' @noRd
 count_messages <- function(study, collective, algorithm, mapping, processes, size) {
-  steps <- steps_of_call(collective, algorithm, processes, size)
+  steps <- steps_of_call(study, mpi_of(study, collective, mapping), collective, algorithm, processes, size)
   place <- place_ranks(study, collective, mapping, processes)
   if (is.null(steps) || is.null(place)) return(NULL)
   crossing <- map_dbl(steps$distance, function(distance) crossing_share(study, place, distance))

@@ -29,9 +29,10 @@ count_hops <- function(study, collective, algorithm, mapping, processes) {
     if (any(unknown)) return(NULL)
     sync <- map(processes, function(count) {
       remember(study, paste("sync", collective, mapping, count, sep = "\r"), function() {
-        sync_counts(place_ranks(study, collective, mapping, count))
+        sync_counts(study, mpi, place_ranks(study, collective, mapping, count))
       })
     })
+    if (any(map_lgl(sync, is.null))) return(NULL)
     rows <- vector("list", length(processes))
     counted <- NULL
     # Fewer processes are mostly the first ranks of more of them: what these count holds for those as well.
@@ -92,20 +93,18 @@ crowding <- function(place, parent, level, depth, l) {
   raised
 }
 
-sync_counts <- function(place) {
+#' Messages of a barrier by level, of the most burdened rank: the steps in which it sends or receives
+#' @noRd
+sync_counts <- function(study, mpi, place) {
   processes <- nrow(place)
-  rounds <- floor(log2(processes))
-  power <- 2^rounds
   count <- matrix(0, processes, ncol(place))
-  base <- seq_len(power) - 1
-  for (k in seq_len(rounds) - 1) {
-    at <- cbind(base + 1, pair_level(place, base, bitwXor(base, 2^k)))
+  steps <- exchange_of(study, mpi, "barrier", plain("recursive_doubling"), processes)
+  if (is.null(steps) && processes > 1) return(NULL)
+  for (i in seq_len(NROW(steps))) {
+    ends <- ends_of(steps[i, ], processes)
+    level <- pair_level(place, ends$from, ends$to)
+    at <- unique(rbind(cbind(ends$from + 1, level), cbind(ends$to + 1, level)))
     count[at] <- count[at] + 1
-  }
-  extra <- seq_len(processes - power) + power - 1
-  if (length(extra) > 0) {
-    level <- pair_level(place, extra, extra - power)
-    for (at in list(cbind(extra + 1, level), cbind(extra - power + 1, level))) count[at] <- count[at] + 2
   }
   burden <- count %*% 4^(rev(seq_len(ncol(place))) - 1)
   count[which.max(burden), ]

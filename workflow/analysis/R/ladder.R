@@ -192,27 +192,6 @@ line_through <- function(data, coefficient) {
   unname(c(coef(fit)[coefficient], range))
 }
 
-#' Latency between any two ranks
-#'
-#' @param study Study of [read_results()].
-#' @param latencies Named vector: latency (us) of each level of the machine; or a matrix of that of every pair of its
-#'   cores.
-#' @param place Matrix from [place_ranks()].
-#' @return Matrix L: L\[i, j\] is the latency between ranks i - 1 and j - 1, that of the outermost level at which their
-#'   cores differ; 0 on the diagonal.
-#' @noRd
-latency_matrix <- function(study, latencies, place) {
-  if (is.matrix(latencies)) {
-    core <- place[, ncol(place)] + 1
-    return(unname(latencies[core, core, drop = FALSE]))
-  }
-  check_latencies(latencies, place)
-  level <- level_matrix(place)
-  found <- matrix(0, nrow(place), nrow(place))
-  found[level > 0] <- latencies[colnames(place)[level[level > 0]]]
-  found
-}
-
 #' Stop where the ranks of a placement differ at a level whose latency is not known
 #' @noRd
 check_latencies <- function(latencies, place) {
@@ -228,10 +207,14 @@ check_latencies <- function(latencies, place) {
   }
 }
 
-#' The same as [latency_matrix()] for some pairs of different ranks, without the others
-#' @return Function of two vectors of ranks.
+#' Latency between different ranks: that of the outermost level at which their cores differ
+#'
+#' @param latencies Named vector: latency (us) of each level of the machine; or a matrix of that of every pair of its
+#'   cores.
+#' @param place Matrix from [place_ranks()].
+#' @return Function of two vectors of ranks (from 0).
 #' @noRd
-pair_latencies <- function(study, latencies, place) {
+pair_latencies <- function(latencies, place) {
   if (is.matrix(latencies)) {
     core <- place[, ncol(place)] + 1
     return(function(a, b) latencies[cbind(core[a + 1], core[b + 1])])
@@ -244,7 +227,7 @@ pair_latencies <- function(study, latencies, place) {
   }
 }
 
-#' The analytical models of Derin (2025): latency only, from the matrix L(i, j)
+#' The analytical models of Derin (2025): latency only, from L(i, j)
 #'
 #' Source: Derin (2025), section 4. Bandwidth is neglected and nothing overlaps.
 #' - pipeline: sum over i = 0..P-2 of L(i, i+1)
@@ -256,22 +239,21 @@ pair_latencies <- function(study, latencies, place) {
 #' For P that is not a power of two, i runs as long as 2^i < P; r as long as r + 2^i < P.
 #'
 #' @param algorithm pipeline, binomial, chain, binary or rabenseifner.
-#' @param latency Matrix from [latency_matrix()], or function from [pair_latencies()].
+#' @param latency Function from [pair_latencies()].
 #' @param chain The tree of the chain, from [sending_tree()].
 #' @return Latency in us.
 #' @noRd
-model_latency_only <- function(algorithm, latency, chain = NULL, processes = nrow(latency)) {
+model_latency_only <- function(algorithm, latency, chain, processes) {
   if (processes < 2) return(0)
   steps <- 2^seq(0, ceiling(log2(processes)) - 1)
-  between <- if (is.function(latency)) latency else function(a, b) latency[cbind(a + 1, b + 1)]
   worst <- function(step) {
     r <- seq(0, processes - 1 - step)
-    max(between(r + step, r))
+    max(latency(r + step, r))
   }
   switch(algorithm,
-    pipeline = sum(between(seq_len(processes - 1) - 1, seq_len(processes - 1))),
-    binomial = sum(between(0, steps)),
-    chain = if (is.null(chain)) NA_real_ else max(chain_sums(between, chain)),
+    pipeline = sum(latency(seq_len(processes - 1) - 1, seq_len(processes - 1))),
+    binomial = sum(latency(0, steps)),
+    chain = if (is.null(chain)) NA_real_ else max(chain_sums(latency, chain)),
     binary = sum(map_dbl(steps, worst)),
     rabenseifner = 2 * sum(map_dbl(steps, worst)),
     NA_real_
@@ -280,7 +262,7 @@ model_latency_only <- function(algorithm, latency, chain = NULL, processes = nro
 
 #' The sum of the latencies along each chain
 #' @noRd
-chain_sums <- function(between, parent) {
-  hop <- between(parent, seq_along(parent))
+chain_sums <- function(latency, parent) {
+  hop <- latency(parent, seq_along(parent))
   unname(vapply(split(hop, cumsum(parent == 0)), sum, 0))
 }

@@ -22,22 +22,26 @@ summarise_bandwidth <- function(results) {
   parameter <- function(name) map_dbl(parameters, parameter_of, name, NA_real_)
   segments <- coalesce(parameter("segments"), 0)
   bytes <- ifelse(startsWith(rows$algorithm, "pipelined"), parameter("segment_bytes"), NA)
+  name <- way_name(known$label[at])
   mutate(rows,
     operation = coalesce(unname(non_blocking[.data$collective]), .data$collective),
     kind = factor(case_when(
       !is.na(.env$bytes) ~ pipelining_kinds[4], .env$segments > 1 ~ pipelining_kinds[3],
       .env$segments == 1 | .data$collective %in% names(non_blocking) ~ pipelining_kinds[2], TRUE ~ pipelining_kinds[1]
     ), pipelining_kinds),
-    way = way_words(known$label[at], .env$segments, .env$bytes),
+    name = .env$name, way = way_words(.env$name, .env$segments, .env$bytes),
     bandwidth_mb_s = .data$size_bytes / .data$latency_us
   )
 }
 
 #' "Pipelined ring (...)" -> "Ring, 1 MiB": the panel says the rest
 #' @noRd
-way_words <- function(label, segments, bytes) {
+way_name <- function(label) {
   name <- capitalised(sub("^Pipelined ?", "", sub(" \\(.*", "", label)))
-  name <- ifelse(name == "", "Library's choice", name)
+  ifelse(name == "", "Library's choice", name)
+}
+
+way_words <- function(name, segments, bytes) {
   case_when(
     !is.na(bytes) ~ paste0(name, ", ", label_bytes(bytes)),
     segments > 1 ~ paste0(name, ", ", segments, " segments"),
@@ -82,7 +86,6 @@ summarise_pipelining <- function(rows) {
 #' The same way with and without pipelining, as [duro-redsea] compares them: the ring against the ring in segments
 #' @noRd
 summarise_same_way <- function(rows) {
-  rows <- mutate(rows, name = sub(",.*", "", .data$way))
   one <- rows |>
     filter(.data$kind == pipelining_kinds[2]) |>
     select("operation", "mpi", "name", "size_bytes", one_mb_s = "bandwidth_mb_s")

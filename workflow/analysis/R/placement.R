@@ -1,5 +1,5 @@
 # Where ranks run and to whom they send: read from ranks.csv and edges.csv, which the launchers' own placement and the
-# patterns that prove algorithms wrote (workflow/collstudy/edges.py). Nothing of it is derived here.
+# patterns that prove algorithms wrote (workflow/collstudy/sources/edges.py). Nothing of it is derived here.
 
 rank_keys <- list(mapping = "c", nodes = "d", per_node = "d", from_processes = "d", to_processes = "d", rank = "d")
 edge_columns <- list(

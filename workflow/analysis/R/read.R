@@ -191,11 +191,11 @@ read_cells <- function(folder) {
 
 #' Read a study with its medians
 #'
-#' @param folder Folder `results/<study>` with study.json, measurements.csv, cells.csv, ranks.csv and edges.csv
-#'   (docs/files.md).
-#' @return A list: `study` ([read_study()]; with what ran where: `variants`, `places`, `ranks`, `trees`), `rows` (the
-#'   measurements), `medians` ([summarise_launches()]), `cells` ([read_cells()]) and, of a study of applications,
-#'   `applications` (their traces and replays).
+#' @param folder Folder `results/<study>` with study.json, measurements.csv, cells.csv, ranks.csv, edges.csv and
+#'   exchanges.csv (docs/files.md).
+#' @return A list: `study` ([read_study()]; with what ran where: `variants`, `places`, `ranks`, `trees`,
+#'   `exchanges`), `rows` (the measurements), `medians` ([summarise_launches()]), `cells` ([read_cells()]) and, of a
+#'   study of applications, `applications` (their traces and replays).
 #' @examples
 #' results <- read_results(system.file("extdata", "example", package = "collanalysis"))
 #' results$medians
@@ -204,6 +204,7 @@ read_results <- function(folder) {
   results <- read_measured(folder)
   results$study$ranks <- read_placements(folder)
   results$study$trees <- read_trees(folder)
+  results$study$exchanges <- read_exchanges(folder)
   results$cells <- read_cells(folder)
   traced <- results$study$applications
   if (length(results$study$program)) traced <- list(results$study$program)

@@ -32,8 +32,6 @@ summarise_slowdown <- function(ratio) {
 #' @noRd
 geometric_regret <- function(regret_pct) summarise_slowdown(1 + regret_pct / 100)$geometric_mean_pct
 
-slowdown_columns <- c("geometric_mean_pct", "mean_pct", "median_pct", "p90_pct", "p99_pct", "max_pct", "cells")
-
 #' What the columns of [summarise_slowdown()] are, for captions
 #' @noRd
 slowdown_note <- paste(

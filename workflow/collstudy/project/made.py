@@ -16,7 +16,15 @@ from collstudy.base.files import locked, write_atomically
 NAME = "made.json"
 #: The rules that record digests, with patterns of their files (`*` matches `/` as well); a file belongs to the first that matches.
 PARTS = {
-    "collect": ("measurements.csv", "cells.csv", "ranks.csv", "edges.csv", "import-checks.csv", "agreement.csv"),
+    "collect": (
+        "measurements.csv",
+        "cells.csv",
+        "ranks.csv",
+        "edges.csv",
+        "exchanges.csv",
+        "import-checks.csv",
+        "agreement.csv",
+    ),
     "decide": ("tuning/decisions.csv", "tables/tuning-regret.csv", "tables/tuning-shared.csv"),
     "sample": ("tables/sampling.csv", "tuning/sampling.svg"),
     "emit": ("tuning/check-emitted.csv", "tuning/pending.txt"),

@@ -1,13 +1,14 @@
-"""Placement and communication tree of every launch, for the analysis.
+"""Placement and messages of every launch, for the analysis.
 
-Two tables, `ranks.csv` and `edges.csv` (columns: docs/files.md), from the placement of launches (`Cell.place`) and the
-verification patterns (`patterns.py`), so that the analysis does not derive them again.
+Three tables, `ranks.csv`, `edges.csv` and `exchanges.csv` (columns: docs/files.md), from the placement of launches
+(`Cell.place`), the verification patterns (`patterns.py`) and the steps of exchanges (`exchanges.py`), so that the analysis
+does not derive them again.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from collstudy.sources.decisions import decisions
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.cells import Cell
 from collstudy.study.config import Study
+from collstudy.study.exchanges import steps_of
 from collstudy.study.machines import Level
 from collstudy.study.names import POINT_TO_POINT
 from collstudy.study.patterns import PATTERNS, in_order_binomial, knomial
@@ -27,6 +29,10 @@ from collstudy.tuning.rules import parse_parameters
 RANK_COLUMNS = ["mapping", "nodes", "per_node", "from_processes", "to_processes", "rank"]
 EDGE_COLUMNS = [
     "mpi", "collective", "algorithm", "parameters", "tree", "from_processes", "to_processes", "rank", "parent",
+]  # fmt: skip
+EXCHANGE_COLUMNS = [
+    "mpi", "collective", "algorithm", "parameters", "processes", "step", "from_bytes", "to_bytes", "partner", "distance",
+    "first", "last", "every", "stays", "pairs", "times", "share", "combines", "call_collective", "call_algorithm",
 ]  # fmt: skip
 
 #: A tree: for each rank but 0 its parent, in the order in which a parent serves its children.
@@ -104,10 +110,11 @@ def of_rows(
 
 
 def write(study: Study, launched: Sequence[Launched], catalogue: Catalogue, folder: Path) -> None:
-    """Write `ranks.csv` and `edges.csv` of a study to its folder, if they have changed."""
+    """Write `ranks.csv`, `edges.csv` and `exchanges.csv` of a study to its folder, if they have changed."""
     levels = study.machine.levels
     write_if_changed(folder / "ranks.csv", to_csv([*RANK_COLUMNS, *_level_names(levels)], ranks(study, launched)))
     write_if_changed(folder / "edges.csv", to_csv(EDGE_COLUMNS, edges(launched, catalogue)))
+    write_if_changed(folder / "exchanges.csv", to_csv(EXCHANGE_COLUMNS, exchanges(launched)))
 
 
 def ranks(study: Study, launched: Iterable[Launched]) -> list[dict[str, Any]]:
@@ -136,16 +143,9 @@ def edges(launched: Sequence[Launched], catalogue: Catalogue) -> list[dict[str, 
     Includes algorithms selected by a default (`decisions`) and parts of others (an allreduce
     may be a reduce and a broadcast; a reduce of few elements is linear).
     """
-    own: set[tuple] = set()
-    wanted: dict[tuple, set[int]] = {}
-    for one in launched:
-        if one.collective in POINT_TO_POINT:
-            continue
-        own.add((one.mpi, one.collective, one.algorithm, one.parameters))
-        for key in [(one.mpi, one.collective, one.algorithm, one.parameters), *_parts(one)]:
-            wanted.setdefault(key, set()).add(one.processes)
+    own = {(one.mpi, one.collective, one.algorithm, one.parameters) for one in launched}
     rows = []
-    for key, counts in wanted.items():
+    for key, counts in _wanted(launched, _tree_parts).items():
         mpi, collective, algorithm, parameters = key
         trees = {count: tree_of(catalogue, *key[:3], dict(parameters), count) for count in counts}
         kind = "stand-in" if None in trees.values() else "own"
@@ -153,11 +153,44 @@ def edges(launched: Sequence[Launched], catalogue: Catalogue) -> list[dict[str, 
             continue
         if kind == "stand-in":
             trees = {count: _stand_in(algorithm, dict(parameters), count) for count in counts}
-        text = ";".join(f"{key}={value}" for key, value in parameters)
         for first, last, tree in _shared(trees):
-            keys = dict(zip(EDGE_COLUMNS, (mpi, collective, algorithm, text, kind, first, last), strict=False))
+            keys = dict(
+                zip(EDGE_COLUMNS, (mpi, collective, algorithm, _text(parameters), kind, first, last), strict=False)
+            )
             rows += [{**keys, "rank": rank, "parent": parent} for rank, parent in tree]
     return rows
+
+
+def exchanges(launched: Sequence[Launched]) -> list[dict[str, Any]]:
+    """Rows of exchanges.csv: the steps of each algorithm that is no tree, where they are known.
+
+    Includes those that a default selects, parts of others, and the barrier between the iterations of benchmarks.
+    """
+    rows = []
+    for (mpi, collective, algorithm, parameters), counts in _wanted(launched, _exchange_parts).items():
+        for count in sorted(counts):
+            for number, step in enumerate(steps_of(collective, algorithm, dict(parameters), count), 1):
+                call_collective, call_algorithm = step.call
+                rows.append(
+                    {"mpi": mpi, "collective": collective, "algorithm": algorithm, "parameters": _text(parameters)}
+                    | {"processes": count, "step": number, **vars(step)}
+                    | {"call_collective": call_collective, "call_algorithm": call_algorithm}
+                )
+    return rows
+
+
+def _text(parameters: Iterable[tuple[str, int]]) -> str:
+    return ";".join(f"{key}={value}" for key, value in parameters)
+
+
+def _wanted(launched: Iterable[Launched], parts: Callable[[Launched], list[tuple]]) -> dict[tuple, set[int]]:
+    """Numbers of processes by MPI library, collective, algorithm and parameters: of launches, and of *parts* of them."""
+    wanted: dict[tuple, set[int]] = {}
+    for one in launched:
+        if one.collective not in POINT_TO_POINT:
+            for key in [(one.mpi, one.collective, one.algorithm, one.parameters), *parts(one)]:
+                wanted.setdefault(key, set()).add(one.processes)
+    return wanted
 
 
 def tree_of(
@@ -183,7 +216,7 @@ def tree_of(
     )
 
 
-def _parts(one: Launched) -> list[tuple]:
+def _tree_parts(one: Launched) -> list[tuple]:
     """Trees that models of an algorithm need beside its own."""
     if one.collective not in ("bcast", "reduce", "allreduce"):
         return []
@@ -192,6 +225,16 @@ def _parts(one: Launched) -> list[tuple]:
     if one.mpi not in FOREIGN:
         for part in parts:
             found += [(one.mpi, part, *choice) for choice in _decided(part)]
+    return found
+
+
+def _exchange_parts(one: Launched) -> list[tuple]:
+    """Exchanges that models of an algorithm need beside its own, and the barrier between the iterations of benchmarks."""
+    found = [*_tree_parts(one), (one.mpi, "barrier", "recursive_doubling", ())]
+    if one.collective == "allreduce":
+        found.append((one.mpi, "allreduce", "recursive_doubling", ()))
+        if one.mpi not in FOREIGN:
+            found += [(one.mpi, "allreduce", *choice) for choice in _decided("allreduce")]
     return found
 
 

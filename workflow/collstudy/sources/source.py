@@ -173,7 +173,7 @@ class Source(ABC):
         """The current rows of all work."""
 
     def launched(self) -> list[Launched]:
-        """The launches of its rows, for ranks.csv and edges.csv; empty if unknown."""
+        """The launches of its rows, for ranks.csv, edges.csv and exchanges.csv; empty if unknown."""
         return []
 
     def import_checks(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -181,7 +181,7 @@ class Source(ABC):
         return [], []
 
     def collect(self) -> None:
-        """Write cells.csv and measurements.csv, and before them ranks.csv, edges.csv, import-checks.csv and agreement.csv."""
+        """Write cells.csv and measurements.csv, and before them the other tables about its launches."""
         edges.write(self.study, self.launched(), self.context.catalogue, self.folder)
         if lock := toolchain.spack_lock():
             # The Spack lock in use, beside the measurements.

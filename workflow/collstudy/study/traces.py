@@ -46,9 +46,8 @@ class _Kept(Work):
         return (self.digest,)
 
 
-@dataclass(frozen=True)
-class Trace(_Kept):
-    """One application to be traced on one machine; *decides* is its identity."""
+class _Launched(Work):
+    """Common base of traces and runs: an application on its smallest sufficient number of nodes."""
 
     application: Application
     machine: Machine
@@ -59,14 +58,8 @@ class Trace(_Kept):
         return self.decides
 
     @property
-    def path_text(self) -> str:
-        """Its `about.json`."""
-        readable = f"{self.application.name}_{self.machine.name}_p{self.application.ranks}"
-        return f"traces/{readable}-{self.digest[:16]}/about.json"
-
-    @property
     def mpi(self) -> dict[str, str]:
-        """The Open MPI that runs it."""
+        """The MPI library that runs it."""
         return self.decides["mpi"]
 
     @property
@@ -78,6 +71,21 @@ class Trace(_Kept):
     def nodes(self) -> int:
         """The smallest sufficient number of nodes."""
         return nodes_of(self)
+
+
+@dataclass(frozen=True)
+class Trace(_Launched, _Kept):
+    """One application to be traced on one machine; *decides* is its identity."""
+
+    application: Application
+    machine: Machine
+    decides: dict[str, Any]
+
+    @property
+    def path_text(self) -> str:
+        """Its `about.json`."""
+        readable = f"{self.application.name}_{self.machine.name}_p{self.application.ranks}"
+        return f"traces/{readable}-{self.digest[:16]}/about.json"
 
     def document(self) -> dict[str, Any]:
         """All of it."""
@@ -134,7 +142,7 @@ class Replay(_Kept):
 
 
 @dataclass(frozen=True)
-class Run(Work):
+class Run(_Launched):
     """One way to run a program, stored as one file: each launch is a run. Ways to be compared are launched in turn.
 
     *variant* is its name; with *traced* the trace library is preloaded, with *ran* it notes what ran as well, which takes time;
@@ -148,10 +156,6 @@ class Run(Work):
     ran: bool
     environment: dict[str, str]
     decides: dict[str, Any]
-
-    def identity(self) -> dict[str, Any]:
-        """Everything that determines the result."""
-        return self.decides
 
     @property
     def path_text(self) -> str:
@@ -173,21 +177,6 @@ class Run(Work):
     def point(self) -> tuple[Any, ...]:
         """All ways to run the program."""
         return ("run", self.application.name)
-
-    @property
-    def mpi(self) -> dict[str, str]:
-        """The MPI library that runs it."""
-        return self.decides["mpi"]
-
-    @property
-    def processes(self) -> int:
-        """Its ranks."""
-        return self.application.ranks
-
-    @property
-    def nodes(self) -> int:
-        """The smallest sufficient number of nodes."""
-        return nodes_of(self)
 
     def document(self) -> dict[str, Any]:
         """All of it."""

@@ -27,7 +27,7 @@ make_study <- function(rows, analysis = list(), simulated = FALSE, levels = NULL
   folder
 }
 
-# ranks.csv and edges.csv, as Python writes them.
+# ranks.csv, edges.csv and exchanges.csv, as Python writes them.
 write_launched <- function(folder) {
   status <- system2("python3", c(testthat::test_path("launched.py"), folder))
   if (status != 0) stop("launched.py ended with status ", status)

@@ -1,4 +1,4 @@
-"""Write ranks.csv and edges.csv of a study that a test made: python launched.py FOLDER [FOLDER...].
+"""Write ranks.csv, edges.csv and exchanges.csv of a study that a test made: python launched.py FOLDER [FOLDER...].
 
 The study's machine, mappings and rows are in its study.json and measurements.csv; Open MPI's trees count.
 """
@@ -19,7 +19,7 @@ from collstudy.tuning.rules import parse_parameters  # noqa: E402
 
 
 def write(folder: Path) -> None:
-    """The two tables of one study."""
+    """The three tables of one study."""
     study = json.loads((folder / "study.json").read_text())
     levels = tuple(Level(level["name"], level["count"]) for level in study["machine"].get("levels") or ())
     machine = Machine(study["machine"]["name"], "simulated", "", "openmpi", levels, oversubscribe=True)

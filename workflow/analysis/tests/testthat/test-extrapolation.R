@@ -18,14 +18,22 @@ made_of_messages <- function(cost, counts = c(4, 8, 16, 32, 64, 256)) {
 }
 
 test_that("an algorithm's steps are its messages", {
-  steps <- steps_of_call("allreduce", "rabenseifner", 16, 1024)
+  study <- launched_study(levels_of_groups, list(
+    allreduce = c("rabenseifner", "recursive_doubling", "linear"), allgather = "neighbor_exchange", barrier = "tree"
+  ), c(10, 16, 20))
+  of <- function(...) steps_of_call(study, "openmpi", ...)
+  steps <- of("allreduce", "rabenseifner", 16, 1024)
   expect_equal(sum(steps$bytes * steps$times), 2 * 1024 * 15 / 16)
   expect_equal(steps$bytes[steps$combines], c(512, 256, 128, 64))
   # Beyond a power of two, ranks fold before and after.
-  folded <- steps_of_call("allreduce", "recursive_doubling", 20, 8)
-  expect_equal(nrow(folded), 4 + 2)
-  expect_equal(steps_of_call("allgather", "neighbor_exchange", 10, 8)$times, c(1, 4))
-  expect_null(steps_of_call("barrier", "tree", 4, NA))
+  expect_equal(nrow(of("allreduce", "recursive_doubling", 20, 8)), 4 + 2)
+  # Rabenseifner's folded ranks exchange halves before: as many bytes, half of them summed.
+  folded <- of("allreduce", "rabenseifner", 20, 1024)
+  expect_equal(folded$bytes[c(1, 2, nrow(folded))], c(512, 512, 1024))
+  expect_equal(folded$combines[1:2], c(TRUE, FALSE))
+  expect_equal(of("allgather", "neighbor_exchange", 10, 8)$times, c(1, 4))
+  expect_null(of("allreduce", "linear", 10, 8))
+  expect_null(of("barrier", "tree", 10, NA))
 })
 
 test_that("known costs are found on few nodes and predict many", {

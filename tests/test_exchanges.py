@@ -1,0 +1,122 @@
+"""The steps of exchanges: every rank ends with what it should have, over the pairs of ranks of the verification patterns."""
+
+from __future__ import annotations
+
+import pytest
+from collstudy.sources.edges import EXCHANGE_COLUMNS, Launched, exchanges
+from collstudy.study.exchanges import EXCHANGES, Step, steps_of
+from collstudy.study.patterns import PATTERNS
+
+COUNTS = (2, 3, 4, 6, 7, 8, 12, 16, 20)
+
+
+def messages(step: Step, p: int) -> list[tuple[int, int]]:
+    """(sender, receiver) of each message of a step, as docs/files.md says."""
+    folded = range(step.pairs)
+    aside = {"even": [2 * i + 1 for i in folded], "odd": [2 * i for i in folded]}.get(
+        step.stays, [p - step.pairs + i for i in folded]
+    )
+    stay = {"even": [2 * i for i in folded], "odd": [2 * i + 1 for i in folded]}.get(step.stays, list(folded))
+    part = [rank for rank in range(p) if rank not in aside]
+    senders = range(len(part)) if step.first is None else range(step.first, (step.last or 0) + 1, step.every or 1)
+    return {
+        "next": [(rank, (rank + 1) % p) for rank in range(p)],
+        "bit": [(part[i], part[i ^ (step.distance or 0)]) for i in senders] if step.partner == "bit" else [],
+        "stay": list(zip(aside, stay, strict=True)),
+        "aside": list(zip(stay, aside, strict=True)),
+        "both": list(zip([*aside, *stay], [*stay, *aside], strict=True)),
+    }[step.partner]
+
+
+def own(collective: str, algorithm: str, p: int) -> list[Step]:
+    return [step for step in steps_of(collective, algorithm, {}, p) if step.partner != "call"]
+
+
+@pytest.mark.parametrize(
+    ("collective", "algorithm", "pattern"),
+    [
+        ("barrier", "recursive_doubling", "recursive_doubling"),
+        ("allreduce", "recursive_doubling", "mpich_recursive_doubling"),
+        ("allreduce", "ring", "ring"),
+    ],
+)
+@pytest.mark.parametrize("p", COUNTS)
+def test_steps_are_between_the_ranks_of_the_pattern(collective: str, algorithm: str, pattern: str, p: int) -> None:
+    found = {pair for step in own(collective, algorithm, p) for pair in messages(step, p)}
+    assert found == PATTERNS[pattern](p, {})
+
+
+@pytest.mark.parametrize("algorithm", ["recursive_doubling", "rabenseifner"])
+@pytest.mark.parametrize("p", COUNTS)
+def test_every_rank_has_the_sum_of_all_after_an_allreduce(algorithm: str, p: int) -> None:
+    # The ranks whose values a rank's result contains; of Rabenseifner's, of the part that it then has.
+    has = [{rank} for rank in range(p)]
+    for step in own("allreduce", algorithm, p):
+        before = [set(known) for known in has]
+        for sender, receiver in messages(step, p):
+            has[receiver] |= before[sender]
+    assert all(known == set(range(p)) for known in has)
+
+
+@pytest.mark.parametrize("p", COUNTS)
+def test_what_rabenseifner_sends(p: int) -> None:
+    steps = own("allreduce", "rabenseifner", p)
+    received = [0.0] * p
+    for step in steps:
+        for _, receiver in messages(step, p):
+            received[receiver] += (step.share or 0) * step.times
+    # A rank that takes part receives (1 - 1 / power) of the vector twice; one that a pair folds into gets a whole one more.
+    power = 1 << (p.bit_length() - 1)
+    folded = 2 * (p - power)
+    assert received[folded:] == pytest.approx([2 * (1 - 1 / power)] * (p - folded))
+    assert received[0:folded:2] == pytest.approx([2 * (1 - 1 / power) + 1] * (folded // 2))
+    # The one aside gets a half to reduce, and the result.
+    assert received[1:folded:2] == pytest.approx([1.5] * (folded // 2))
+    # Of two that exchange halves, each combines the half that it gets.
+    assert sum(step.combines for step in steps) == len(bin(power)) - 3 + bool(folded)
+
+
+def test_a_reduce_gathers_at_the_root() -> None:
+    has = [{rank} for rank in range(8)]
+    for step in own("reduce", "rabenseifner", 8)[3:]:
+        for sender, receiver in messages(step, 8):
+            has[receiver] |= has[sender]
+    assert has[0] == set(range(8))
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "p", "share"), [("ring", 6, 5), ("recursive_doubling", 8, 7), ("neighbor_exchange", 6, 5)]
+)
+def test_an_allgather_receives_the_parts_of_all_others(algorithm: str, p: int, share: float) -> None:
+    assert sum((step.share or 0) * step.times for step in own("allgather", algorithm, p)) == share
+    assert steps_of("allgather", "recursive_doubling", {}, 6) == steps_of("allgather", "neighbor_exchange", {}, 7) == []
+
+
+def test_a_broadcast_scatters_and_gathers() -> None:
+    holds = [{0} if rank == 0 else set() for rank in range(16)]
+    for step in own("bcast", "scatter_allgather", 16)[:4]:
+        for sender, receiver in messages(step, 16):
+            assert holds[sender] == {0}, "a rank sends what it does not have"
+            holds[receiver] = {0}
+    assert all(holds)
+
+
+def test_small_calls_are_made_of_others() -> None:
+    few = [step for step in steps_of("allreduce", "ring", {}, 8) if step.partner == "call"]
+    assert [(step.call, step.from_bytes, step.to_bytes) for step in few] == [
+        (("allreduce", "recursive_doubling"), 0, 8)
+    ]
+    segmented = steps_of("allreduce", "segmented_ring", {"segment_bytes": 1024}, 8)
+    assert {step.to_bytes for step in segmented} == {8, 8 * 1024}
+    for (collective, algorithm), _ in EXCHANGES.items():
+        for step in steps_of(collective, algorithm, {}, 12):
+            assert (step.partner == "call") == any(step.call)
+
+
+def test_the_table_has_what_models_of_the_launches_need() -> None:
+    rows = exchanges([Launched("openmpi", "allreduce", "default", (), "core", (), 1, 12)])
+    assert {(row["collective"], row["algorithm"]) for row in rows} >= {
+        ("allreduce", "recursive_doubling"), ("allreduce", "ring"), ("allreduce", "nonoverlapping"),
+        ("barrier", "recursive_doubling"),
+    }  # fmt: skip
+    assert all(set(EXCHANGE_COLUMNS) <= set(row) for row in rows)

@@ -1,0 +1,168 @@
+# Applications: tables and sentences.
+
+tables_of_applications <- function(results) {
+  applications <- results$applications
+  labels <- application_labels(results$study)
+  operations <- map_dfr(applications, function(application) {
+    if (is.null(application$trace)) return(NULL)
+    bind_cols(application = application$label, select(summarise_operations(application$trace), !"collective"))
+  })
+  replays <- summarise_replays(results)
+  if (nrow(replays) > 0) replays <- mutate(replays, application = unname(labels[.data$application]))
+  tables <- list(
+    listed("applications", "traces", summarise_traces(results), paste(
+      "The traced applications: calls of all ranks, time from MPI_Init to MPI_Finalize, share of the ranks' time and",
+      "of their processor time that is inside MPI calls, collective operations (one for all ranks that take part),",
+      "bytes in send buffers.", oversubscribed_note(results$study)
+    )),
+    listed("applications", "operations", operations, paste(
+      "MPI operations of the applications: calls of all ranks, operations (a collective counted once for its ranks),",
+      "bytes",
+      "in the send buffers of all ranks, median and largest message (per pair of ranks for all-to-all, per rank for",
+      "gather, scatter and allgather), time in the call (mean over ranks).", oversubscribed_note(results$study)
+    ))
+  )
+  tables <- c(tables, tables_of_accounts(results))
+  if (nrow(replays) == 0) return(tables)
+  machines <- filter(replays, .data$replay == "default")
+  c(tables, list(
+    listed("replays", "machines", select(machines, !c("replay", "mapping", ends_with("change_pct"))), paste0(
+      "Replays on different networks (simulated). ", replay_columns()
+    )),
+    listed("replays", "alternatives", filter(replays, .data$machine == replays$machine[1]) |>
+      select(
+        "application", "replay", "mapping", "makespan_us", "makespan_change_pct", "communication_us",
+        "communication_change_pct", "peak_load_pct", "peak_change_pct", "held_us", "held_change_pct"
+      ), paste0(
+        "Effect of another algorithm or mapping, on ", replays$machine[1], " (simulated). ", replay_columns()
+      ))
+  ))
+}
+
+replay_columns <- function() {
+  paste(
+    "Communication: time in MPI calls, mean over ranks. Peak load: the busiest link in its busiest interval, of its",
+    "bandwidth. Saturated: the longest time in which a link was fully used by several messages. Held: that time summed",
+    "over",
+    "all links, multiplied by the number of messages minus one (those that would queue)."
+  )
+}
+
+oversubscribed_note <- function(study) {
+  if (!isTRUE(study$how$oversubscribed)) return("")
+  "The ranks shared cores during tracing, so elapsed time includes waiting for a core."
+}
+
+# Sentences ----------------------------------------------------------------------------------------------------------
+
+#' What the applications do, in sentences
+#'
+#' @param results List from [read_results()].
+#' @return Character vector, a sentence for each application.
+#' @noRd
+describe_applications <- function(results) {
+  map_chr(unname(results$applications), function(application) {
+    if (is.null(application$trace)) return(paste0(application$label, " could not be traced."))
+    operations <- summarise_operations(application$trace)
+    collective <- filter(operations, .data$collective)
+    partial <- if (isTRUE(application$trace$about$trace$complete)) "" else " (a partial trace: a rank died)"
+    if (nrow(collective) == 0) return(paste0(application$label, partial, " calls no collective."))
+    often <- slice_max(collective, .data$operations, n = 1, with_ties = FALSE)
+    sent <- sum(operations$sent_bytes)
+    paste0(
+      application$label, partial, " on ", application$ranks, " ranks calls ", nrow(collective),
+      " kinds of collectives, most often ",
+      often$operation, " (", format_pct(100 * often$operations / sum(collective$operations)), " of ",
+      format_number(sum(collective$operations), 4), " operations); ",
+      format_pct(100 * sum(collective$sent_bytes) / sent), " of its bytes are sent by collectives",
+      if (sum(collective$sent_bytes) > 0) {
+        paste0(", most of them to ", collective$operation[which.max(collective$sent_bytes)])
+      }, "."
+    )
+  })
+}
+
+#' How even the traffic between pairs of ranks is, in sentences
+#'
+#' @inheritParams describe_applications
+#' @return Character vector: for each application the share of the bytes of collectives that the busiest sender has,
+#'   against that of even traffic.
+#' @noRd
+describe_pairs <- function(results) {
+  unlist(map(unname(results$applications), function(application) {
+    entry <- default_replay(application)
+    if (is.null(entry) || sum(entry$replay$pairs$collective_bytes) == 0) return(NULL)
+    pairs <- entry$replay$pairs
+    by_sender <- tapply(pairs$collective_bytes, pairs$from, sum)
+    ranks <- sum(entry$replay$ports$stage == 0)
+    used <- sum(pairs$collective_bytes > 0) / (ranks * (ranks - 1))
+    most <- max(by_sender) / (sum(by_sender) / ranks)
+    paste0(
+      application$label, " (simulated): collectives use ", format_pct(100 * used), " of the pairs of ranks; ",
+      if (most < 1.05) "all ranks send about the same number of bytes." else paste0(
+        "rank ", names(by_sender)[which.max(by_sender)], " sends most, ", format_number(most),
+        " times as much as the average rank."
+      )
+    )
+  }))
+}
+
+#' What the replays show of the network, in sentences
+#'
+#' @inheritParams describe_applications
+#' @return Character vector.
+#' @noRd
+describe_congestion <- function(results) {
+  unlist(map(unname(results$applications), function(application) {
+    entry <- default_replay(application)
+    if (is.null(entry)) return(NULL)
+    one <- summarise_replay(entry$replay)
+    intervals <- filter(entry$replay$intervals, .data$messages > 0)
+    worst <- slice_max(intervals, .data$latency_us / .data$unloaded_us, n = 1, with_ties = FALSE)
+    cause <- entry$replay$operations |>
+      filter(.data$interval == worst$interval, .data$bytes > 0) |>
+      slice_max(.data$bytes, n = 1, with_ties = FALSE)
+    paste0(
+      application$label, " (simulated): over the ", format_time(one$makespan_us), " of the replay a message takes ",
+      format_us(one$latency_us), " on average, ", format_us(one$unloaded_us),
+      " on an empty network; at worst, in the interval at ", format_time(worst$start_us), ", ",
+      format_number(worst$latency_us / worst$unloaded_us), " times that of an empty network",
+      if (nrow(cause)) paste0(" (most of its bytes are of ", operation_class(cause$operation), ")"),
+      ". The busiest link carries ", format_pct(one$peak_load_pct), " of its bandwidth in its busiest interval of ",
+      format_us(entry$replay$about$interval_us), "."
+    )
+  }))
+}
+
+#' What another algorithm or mapping gains, in sentences
+#'
+#' @inheritParams describe_applications
+#' @return Character vector: for each application the dominating collective, and the best and the worst that was
+#'   tried.
+#' @noRd
+describe_alternatives <- function(results) {
+  replays <- summarise_replays(results)
+  if (nrow(replays) == 0) return(character())
+  unlist(map(unname(results$applications), function(application) {
+    entry <- default_replay(application)
+    rows <- filter(replays, .data$application == .env$application$name, .data$machine == replays$machine[1])
+    tried <- filter(rows, .data$replay != "default")
+    if (is.null(entry) || nrow(tried) == 0) return(NULL)
+    best <- slice_min(tried, .data$makespan_us, n = 1, with_ties = FALSE)
+    dominating <- dominating_collective(entry$replay)
+    paste0(
+      application$label, " (simulated): ", if (is.na(dominating)) "no collective sends data" else paste0(
+        "the collective with most bytes is ", dominating
+      ), ". Among the alternatives, ", best$replay, if (best$makespan_change_pct < 0) " gains most" else " costs least",
+      ": the makespan changes by ", signed_pct(best$makespan_change_pct), ", time in MPI by ",
+      signed_pct(best$communication_change_pct), ", the peak load by ", signed_pct(best$peak_change_pct), "."
+    )
+  }))
+}
+
+format_time <- function(us) if (us < 1e4) format_us(us) else paste(format_number(us / 1000), "ms")
+
+signed_pct <- function(x) {
+  if (is.na(x)) return("nothing that can be compared")
+  paste0(if (x >= 0) "+" else "\u2212", format_pct(abs(x)))
+}

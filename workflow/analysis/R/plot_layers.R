@@ -1,0 +1,121 @@
+# What figures of collectives share: points and lines, boundaries of units, notes of captions, and sizes.
+
+#' Points with thin lines, and intervals where there are several launches
+#' @noRd
+layer_points <- function(rows, line = TRUE) {
+  list(
+    if (line) geom_line(linewidth = 0.35, alpha = 0.7),
+    if (any(rows$launches > 1)) geom_linerange(
+      aes(ymin = .data$low_us, ymax = .data$high_us), linewidth = 0.4, alpha = 0.6
+    ),
+    geom_point(size = 1.3)
+  )
+}
+
+# As many process counts of one algorithm as points fit side by side into a panel of half a page, and of a quarter.
+most_in_half <- 60
+most_in_quarter <- 30
+
+#' The process counts that are drawn of each algorithm and mapping: the first, the last and evenly between
+#' @noRd
+drawn_counts <- function(rows, most = most_in_half) {
+  kept <- map(split(seq_len(nrow(rows)), list(rows$algorithm, rows$mapping), drop = TRUE), function(at) {
+    at[rows$processes[at] %in% spread_out(sort(unique(rows$processes[at])), most)]
+  })
+  rows[sort(unlist(kept)), ]
+}
+
+#' What [drawn_counts()] leaves out, for captions
+#' @noRd
+drawn_note <- function(rows, most = most_in_half) {
+  counts <- count(distinct(rows, .data$algorithm, .data$mapping, .data$processes), .data$algorithm, .data$mapping)
+  if (max(0, counts$n) <= most) return("")
+  paste0(" Of more than ", most, " process counts ", most, " are drawn, evenly spread; tables and models have all.")
+}
+
+#' Process counts at which a mapping begins to use one more unit of a level
+#'
+#' @param results List from [read_results()].
+#' @param collective Name of a collective.
+#' @param mappings Names of mappings.
+#' @param most Largest number of processes of the figure.
+#' @return Tibble: mapping, processes (the last count that needs no further unit), level. Empty where levels are not
+#'   known.
+#' @noRd
+summarise_boundaries <- function(results, collective, mappings, most) {
+  none <- tibble(mapping = character(), processes = numeric(), level = character())
+  names <- group_sizes(results$study)$level
+  if (length(names) == 0 || most < 2) return(none)
+  found <- map_dfr(mappings, function(mapping) {
+    place <- place_most(results$study, collective, mapping, most)
+    if (is.null(place)) return(none)
+    map_dfr(rev(names), function(name) {
+      used <- cumsum(!duplicated(place[, name]))
+      tibble(mapping = mapping, processes = which(diff(used) > 0), level = name)
+    })
+  })
+  found <- filter(bind_rows(none, found), .data$processes > most / 10)
+  distinct(arrange(found, match(.data$level, names)), .data$mapping, .data$processes, .keep_all = TRUE) |>
+    group_by(.data$mapping) |>
+    filter(!beside(.data$processes, most / 20)) |>
+    ungroup()
+}
+
+#' Is there an earlier value (of an outer level) so near that two lines would be one?
+#' @noRd
+beside <- function(values, near) {
+  vapply(seq_along(values), function(i) any(abs(values[seq_len(i - 1)] - values[i]) < near), TRUE)
+}
+
+layer_boundaries <- function(results, rows, collective) {
+  mappings <- as.character(unique(rows$mapping))
+  lines <- summarise_boundaries(results, collective, mappings, max(rows$processes))
+  if (nrow(lines) == 0) return(NULL)
+  lines$mapping <- factor(lines$mapping, levels(rows$mapping))
+  outer <- lines$level == group_sizes(results$study)$level[1]
+  list(
+    layer_line(lines[outer, ], "grey35", "dashed"),
+    layer_line(lines[!outer, ], "grey65", "dotted")
+  )
+}
+
+layer_line <- function(lines, colour, linetype) {
+  if (nrow(lines) == 0) return(NULL)
+  geom_vline(aes(xintercept = .data$processes), lines, colour = colour, linetype = linetype, linewidth = 0.35)
+}
+
+boundary_note <- function(results, collective, mappings, most) {
+  lines <- summarise_boundaries(results, collective, mappings, most)
+  outer <- group_sizes(results$study)$level[1]
+  kinds <- c(
+    if (any(lines$level == outer)) paste0("dashed: more processes need a further ", level_word(outer)),
+    if (any(lines$level != outer)) {
+      paste0("dotted: a further ", paste(level_word(setdiff(unique(lines$level), outer)), collapse = " or "))
+    }
+  )
+  if (length(kinds) == 0) "" else paste0(" Vertical lines: ", paste(kinds, collapse = "; "), ".")
+}
+
+interval_note <- function(rows) {
+  if (all(rows$launches == 1)) return(" Points are single launches; lines only guide the eye.")
+  " Points are medians over launches, bars their intervals; lines only guide the eye."
+}
+
+shown_sizes <- function(results, rows) {
+  wanted <- results$study$analysis$figure_sizes
+  found <- sort(unique(rows$size_bytes))
+  here <- intersect(wanted, found)
+  if (length(here) == 0) spread_out(found, 4) else sort(here)
+}
+
+#' The sizes of [plot_mappings()], which has a row of panels for each algorithm: at most a dozen panels
+#' @noRd
+mapped_sizes <- function(results, rows) {
+  spread_out(shown_sizes(results, rows), max(2, 12 %/% n_distinct(rows$algorithm)))
+}
+
+size_factor <- function(size) {
+  size <- as.numeric(size)
+  known <- sort(unique(size))
+  factor(label_bytes(size), label_bytes(known))
+}

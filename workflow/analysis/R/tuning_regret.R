@@ -1,0 +1,189 @@
+# What tuned decisions are worth: regret and gain on the process counts that did not decide.
+
+#' How much slower than the best measured algorithm each policy is, on process counts that did not decide
+#'
+#' @param results List from [read_results()].
+#' @param collective Name of a collective.
+#' @param firsts Which splits ([split_tuning()]).
+#' @return Tibble: collective, policy (default, best-single: the algorithm other than the default with the smallest
+#'   geometric mean of regret on the deciding counts, tuned), algorithm (of best-single), split, mapping (or "all"), and
+#'   the columns of [summarise_slowdown()] and of [summarise_gains()].
+#' @noRd
+summarise_regret <- function(results, collective, firsts = 1:2) {
+  counts <- tuning_counts(results$medians, collective)
+  if (length(counts) < 4) return(no_regret())
+  bind_rows(no_regret(), map(firsts, function(first) {
+    split <- split_tuning(counts, first)
+    rows <- policy_cells(results, collective, split)
+    bind_rows(mutate(rows, mapping = "all"), rows) |>
+      group_by(.data$policy, .data$mapping) |>
+      summarise(
+        algorithm = paste(unique(.data$algorithm[.data$policy == "best-single"]), collapse = ";"),
+        regret = summarise_slowdown(.data$slowdown), .groups = "drop"
+      ) |>
+      tidyr::unpack("regret") |>
+      left_join(summarise_gains(rows), by = c("policy", "mapping")) |>
+      mutate(collective = .env$collective, split = paste0("decided at ", spell_counts(split$decide)))
+  }))
+}
+
+#' How much longer the default takes than a policy, with its interval
+#'
+#' Neighbouring sizes of one process count and mapping are alike, so that each such group is one observation: the mean
+#' over its cells of the logarithm of the ratio. The interval is that of the mean over the groups (Student's t).
+#'
+#' @param rows Tibble from [policy_cells()].
+#' @return Tibble: policy, mapping (or "all"), groups, gain_pct, gain_low_pct, gain_high_pct (95 %; NA with one group).
+#' @noRd
+summarise_gains <- function(rows) {
+  default <- filter(rows, .data$policy == "default") |>
+    select("mapping", "processes", "size_bytes", default = "slowdown")
+  groups <- filter(rows, .data$policy != "default") |>
+    inner_join(default, by = c("mapping", "processes", "size_bytes")) |>
+    group_by(.data$policy, .data$mapping, .data$processes) |>
+    summarise(gain = mean(log(.data$default / .data$slowdown)), .groups = "drop")
+  bind_rows(mutate(groups, mapping = "all"), groups) |>
+    group_by(.data$policy, .data$mapping) |>
+    summarise(
+      groups = n(), half = if (n() > 1) stats::qt(0.975, n() - 1) * stats::sd(.data$gain) / sqrt(n()) else NA_real_,
+      gain = mean(.data$gain), .groups = "drop"
+    ) |>
+    transmute(
+      .data$policy, .data$mapping, .data$groups, gain_pct = 100 * expm1(.data$gain),
+      gain_low_pct = 100 * expm1(.data$gain - .data$half), gain_high_pct = 100 * expm1(.data$gain + .data$half)
+    )
+}
+
+no_regret <- function() {
+  tibble(
+    collective = character(), policy = character(), algorithm = character(), split = character(),
+    mapping = character(), geometric_mean_pct = numeric(), mean_pct = numeric(), median_pct = numeric(),
+    p90_pct = numeric(), p99_pct = numeric(), max_pct = numeric(), cells = integer(), groups = integer(),
+    gain_pct = numeric(), gain_low_pct = numeric(), gain_high_pct = numeric()
+  )
+}
+
+spell_counts <- function(counts) {
+  if (length(counts) < 5) return(paste(counts, collapse = " "))
+  paste(counts[1], counts[2], "...", tail(counts, 1))
+}
+
+#' Slow-down of each policy in each judged cell ([compare_policies()])
+#' @noRd
+policy_cells <- function(results, collective, split, judged = results) {
+  cells <- with_slowdown(judged$medians, collective, split$judge)
+  single <- best_single(with_slowdown(results$medians, collective, split$decide))
+  compare_policies(cells, decide_tuning(results, collective, split$decide, split$judge), function(processes) single)
+}
+
+#' Slow-down of each policy in each judged cell; a cell in which a policy's algorithm was not measured is left out of
+#' all policies, so that all are judged on the same cells
+#'
+#' @param cells Tibble from [with_slowdown()]: the judged cells.
+#' @param tuned Decisions: mapping, processes, size_bytes, algorithm.
+#' @param single Function: the best single algorithm for each of some process counts (NA: none).
+#' @noRd
+compare_policies <- function(cells, tuned, single) {
+  places <- distinct(cells, .data$mapping, .data$processes, .data$size_bytes)
+  wanted <- bind_rows(
+    mutate(places, policy = "default", algorithm = "default"),
+    mutate(places, policy = "best-single", algorithm = single(.data$processes)),
+    mutate(places, policy = "tuned", algorithm = rule_at(tuned, places))
+  )
+  wanted <- wanted[!is.na(wanted$algorithm), ]
+  found <- inner_join(wanted, cells, by = c("mapping", "processes", "size_bytes", "algorithm"))
+  of_place <- function(data) vctrs::vec_match(data[names(places)], places)
+  at <- of_place(found)
+  found[(tabulate(at, nrow(places)) == tabulate(of_place(wanted), nrow(places)))[at], ]
+}
+
+#' What a rules file of the decisions does at each of some places: the rule of the largest decided size that is not
+#' above
+#' @noRd
+rule_at <- function(decisions, places) {
+  size <- function(data) coalesce(data$size_bytes, -1)
+  key <- function(data) paste(data$mapping, data$processes, sep = "\r")
+  decided <- order(size(decisions))
+  of <- split(decided, key(decisions)[decided])
+  found <- rep("default", nrow(places))
+  sizes <- size(places)
+  limits <- size(decisions)
+  judged <- split(seq_len(nrow(places)), key(places))
+  for (place in intersect(names(judged), names(of))) {
+    at <- judged[[place]]
+    below <- findInterval(sizes[at], limits[of[[place]]])
+    found[at[below > 0]] <- decisions$algorithm[of[[place]][below]]
+  }
+  found
+}
+
+#' Every measured cell with its latency over the best of its kind; cells without the default or with nothing else tell
+#' nothing of a choice
+#' @noRd
+with_slowdown <- function(medians, collective, counts) {
+  rows <- medians |>
+    filter(.data$collective == .env$collective, .data$processes %in% counts, .data$latency_us > 0) |>
+    mutate(mapping = as.character(.data$mapping), algorithm = as.character(.data$algorithm))
+  cell <- vctrs::vec_group_id(rows[c("mapping", "processes", "size_bytes")])
+  by_latency <- order(cell, rows$latency_us)
+  best <- rows$latency_us[by_latency][!duplicated(cell[by_latency])]
+  several <- tabulate(cell, max(0L, cell)) > 1
+  with_default <- seq_along(several) %in% cell[rows$algorithm == "default"]
+  mutate(rows, slowdown = .data$latency_us / best[cell])[(several & with_default)[cell], ]
+}
+
+#' The algorithm other than the default with the smallest geometric mean of slow-downs in the most cells; NA without one
+#'
+#' @param cells Tibble from [with_slowdown()].
+#' @param use Which of them decide.
+#' @noRd
+best_single <- function(cells, use = TRUE) {
+  use <- use & cells$algorithm != "default"
+  slowdowns <- split(cells$slowdown[use], cells$algorithm[use])
+  slowdowns <- slowdowns[lengths(slowdowns) == max(0L, lengths(slowdowns))]
+  if (length(slowdowns) == 0) NA_character_ else names(which.min(vapply(slowdowns, geometric_mean, 0)))
+}
+
+#' What one decision for all placements loses against one for each
+#'
+#' Formats that know ranks only cannot tell placements (mapping, nodes) apart. For each number of processes and message
+#' size that several placements have, the algorithm that is best for them together (geometric mean of its time over the
+#' fastest of each placement) is compared with the fastest of each, among the algorithms that all of them have.
+#'
+#' @param results List from [read_results()].
+#' @return Tibble, one row per collective and one for `all`: collective, shapes (most placements compared), cells,
+#'   geometric_mean_pct, median_pct, p90_pct, max_pct (additional time of the shared decision). Empty where no two
+#'   placements have a cell in common.
+#' @noRd
+summarise_shared <- function(results) {
+  call <- c("collective", "processes", "size_bytes")
+  rows <- filter(results$medians, .data$latency_us > 0) |>
+    mutate(mapping = as.character(.data$mapping), algorithm = as.character(.data$algorithm)) |>
+    group_by(across(all_of(call))) |>
+    mutate(shapes = n_distinct(.data$mapping)) |>
+    group_by(.data$algorithm, .add = TRUE) |>
+    filter(.data$shapes > 1, n_distinct(.data$mapping) == .data$shapes) |>
+    ungroup()
+  if (nrow(rows) == 0) {
+    return(tibble(
+      collective = character(), shapes = integer(), cells = integer(), geometric_mean_pct = numeric(),
+      median_pct = numeric(), p90_pct = numeric(), max_pct = numeric()
+    ))
+  }
+  rows <- rows |>
+    group_by(across(all_of(c(call, "mapping")))) |>
+    mutate(slowdown = .data$latency_us / min(.data$latency_us)) |>
+    group_by(across(all_of(c(call, "algorithm")))) |>
+    mutate(together = geometric_mean(.data$slowdown)) |>
+    group_by(across(all_of(call))) |>
+    filter(.data$algorithm == .data$algorithm[which.min(.data$together)]) |>
+    ungroup()
+  lost <- function(data) {
+    summarise(data,
+      shapes = max(.data$shapes), cells = n(), geometric_mean_pct = 100 * (geometric_mean(.data$slowdown) - 1),
+      median_pct = 100 * (median(.data$slowdown) - 1), p90_pct = 100 * (unname(quantile(.data$slowdown, 0.9)) - 1),
+      max_pct = 100 * (max(.data$slowdown) - 1)
+    )
+  }
+  bind_rows(lost(group_by(rows, .data$collective)), mutate(lost(rows), collective = "all", .before = 1))
+}
