@@ -93,9 +93,11 @@ def bare(tmp_path: Path) -> dict[str, str]:
     """The environment of a user without root, on a computer that has the basic programs and Python only."""
     programs = tmp_path / "bin"
     programs.mkdir()
-    for path in [*Path("/usr/bin").iterdir(), *Path("/bin").iterdir()]:
-        if not LACKING.match(path.name) and not (programs / path.name).exists():
-            (programs / path.name).symlink_to(path)
+    # By name: where /bin is /usr/bin, each is found twice, and a link that points nowhere does not "exist".
+    found = {path.name: path for folder in ("/bin", "/usr/bin") for path in Path(folder).iterdir()}
+    for name, path in found.items():
+        if not LACKING.match(name):
+            (programs / name).symlink_to(path)
     (programs / "python3").symlink_to(sys.executable)
     (programs / "id").write_text("#!/bin/bash\necho 1000\n")
     (programs / "id").chmod(0o755)

@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 
 import pytest
+from collstudy.launch.toolchain import installed
 from conftest import IMPORTED, ROOT, TINY, Checkout, local_study
 from snakemake_interface_logger_plugins.common import LogEvent
 from snakemake_logger_plugin_collstudy import LogHandler
@@ -165,6 +166,36 @@ def test_a_launch_that_fails_fails_its_cell_alone(faulty: Checkout, fault: str, 
     assert len(rows(faulty)) == 4 * 11
     changed = [name for name, when in cell_files(faulty).items() if before[name] != when]
     assert len(changed) == 2 and all("_p4-" in name for name in changed)
+
+
+#: An mpirun whose first launches of a benchmark, as many as the file `crashes` has lines, end with an error.
+CRASHING = """\
+#!/bin/bash
+case "$*" in *osu_*)
+  if [ -s {folder}/crashes ]; then sed -i 1d {folder}/crashes; exit 1; fi ;;
+esac
+exec {real} "$@"
+"""
+
+
+@pytest.mark.parametrize(("crashes", "status"), [(1, "measured"), (2, "failed")])
+def test_a_cell_that_crashed_is_launched_once_more(checkout: Checkout, crashes: int, status: str) -> None:
+    programs = checkout.folder / "bin"
+    checkout.write("bin/crashes", "x\n" * crashes)
+    mpi = installed("openmpi")
+    for program in mpi.bin.iterdir():
+        (programs / program.name).symlink_to(program)
+    (programs / "mpirun").unlink()
+    quoted = {"folder": shlex.quote(str(programs)), "real": shlex.quote(str(mpi.mpirun))}
+    checkout.write("bin/mpirun", CRASHING.format(**quoted)).chmod(0o755)
+    checkout.write(
+        "config/studies/tiny.yaml", local_study("collective: barrier, algorithms: [linear], iterations: 5, warmup: 1")
+    )
+    done = checkout.snakemake("--", MEASURED, environment={"PATH": f"{programs}:{os.environ['PATH']}"})
+    assert done.returncode == 0, done.stdout + done.stderr
+    (cell,) = rows(checkout, "results/tiny/cells.csv")
+    assert cell["status"] == status and not (programs / "crashes").read_text()
+    assert (done.stdout + done.stderr).count("it is launched once more") == 1
 
 
 def test_a_run_by_study_says_what_failed_and_nothing_around_it(faulty: Checkout) -> None:

@@ -38,6 +38,10 @@ class LaunchFailed(Exception):
     """A launch that crashed, exceeded its time limit, or did not print a measurement."""
 
 
+class Crashed(LaunchFailed):
+    """A launch whose command ended with an error."""
+
+
 @dataclass(frozen=True)
 class Allocation:
     """Place of a block: its hosts, the environment of launchers there, and facts about the hosts."""
@@ -85,7 +89,7 @@ def execute(command: list[str | Path], limit_s: float, log: TextIO, environment:
     """Run *command* in *folder*, standard output and errors together; the output goes to the log as well.
 
     The process group is terminated at the time limit or if this process is interrupted.
-    Raises LaunchFailed with the reason.
+    Raises Crashed if the command ends with an error, LaunchFailed at the time limit.
     """
     words = [str(word) for word in command]
     log.write(f"$ {shlex.join(words)}\n")
@@ -112,7 +116,7 @@ def execute(command: list[str | Path], limit_s: float, log: TextIO, environment:
     if code != 0:
         how = f"signal {-code}" if code < 0 else f"exit status {code}"
         launcher = next(word for word in words if word != "env" and "=" not in word)
-        raise LaunchFailed(f"crash: {Path(launcher).name} ended with {how}{programs.complaint(printed)}")
+        raise Crashed(f"crash: {Path(launcher).name} ended with {how}{programs.complaint(printed)}")
     return ended[0]
 
 

@@ -21,7 +21,7 @@ from collstudy.base.clock import clock
 from collstudy.base.digests import file_digest
 from collstudy.base.errors import StudyError
 from collstudy.launch import output, programs
-from collstudy.launch.execute import KEPT_ENVIRONMENT, Ended, LaunchFailed, allocation, execute
+from collstudy.launch.execute import KEPT_ENVIRONMENT, Crashed, Ended, LaunchFailed, allocation, execute
 from collstudy.launch.launchers import launcher_of
 from collstudy.launch.replay import replay
 from collstudy.launch.rulesfile import rules_file
@@ -50,6 +50,7 @@ class BlockRunner:
         self.place = allocation(block.machine, block.nodes)
         self.software = software_of(block)
         self.failed: dict[str, str] = {}
+        self._crashed: set[str] = set()
         self.measured = 0
         self._last_report = 0.0
         self._started = time.monotonic()
@@ -119,10 +120,19 @@ class BlockRunner:
         except (LaunchFailed, StudyError) as problem:
             self._give_up_if_ending()
             self.log.write(f"FAILED: {problem}\n")
-            self.failed[cell.digest] = str(problem)
+            if not self._tried_again(cell, problem):
+                self.failed[cell.digest] = str(problem)
             record = replace(record, failure={"reason": str(problem), "log": self.log.name, "time": _now()})
         self.log.flush()
         self.store.write(cell, record, record.stop(cell, task.policy))
+
+    def _tried_again(self, work: Cell | Run, problem: Exception) -> bool:
+        """Whether the next round launches a cell that failed: launchers fail to start now and then, so once after a crash."""
+        if not isinstance(problem, Crashed) or not isinstance(work, Cell) or work.deterministic or work.digest in self._crashed:
+            return False
+        self._crashed.add(work.digest)
+        self.report(f"{self.block.name}: {work.label}: {problem}; it is launched once more")
+        return True
 
     def _make(self, task: Task) -> None:
         """Trace an application, or replay a trace, and store the resulting folder. The caller holds its lock."""
