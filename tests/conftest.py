@@ -6,7 +6,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Generator
+import tempfile
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -121,6 +122,16 @@ launches: {{min: 1, max: 1}}
 sweeps:
   - {{mappings: [core], processes: [2], {sweep}}}
 """
+
+
+@pytest.fixture(autouse=True)
+def temporary_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A folder of each test for its programs' temporary files: a killed mpirun leaves its session folder, which is named by its
+    process number and in which a later mpirun of the same number fails. Its path is short, as those of sockets must be.
+    """
+    with tempfile.TemporaryDirectory(prefix="t-", dir="/tmp", ignore_cleanup_errors=True) as folder:
+        monkeypatch.setenv("TMPDIR", folder)
+        yield
 
 
 @pytest.fixture

@@ -172,6 +172,7 @@ def test_a_launch_that_fails_fails_its_cell_alone(faulty: Checkout, fault: str, 
 CRASHING = """\
 #!/bin/bash
 case "$*" in *osu_*)
+  echo "$TMPDIR" >> {folder}/sessions
   if [ -s {folder}/crashes ]; then sed -i 1d {folder}/crashes; exit 1; fi ;;
 esac
 exec {real} "$@"
@@ -196,6 +197,9 @@ def test_a_cell_that_crashed_is_launched_once_more(checkout: Checkout, crashes: 
     (cell,) = rows(checkout, "results/tiny/cells.csv")
     assert cell["status"] == status and not (programs / "crashes").read_text()
     assert (done.stdout + done.stderr).count("it is launched once more") == 1
+    # What a killed launcher leaves is never in the way of another: all is below a folder of the run, which is gone.
+    sessions = {Path(line) for line in (programs / "sessions").read_text().splitlines()}
+    assert sessions and all("collstudy-" in str(path) and not path.exists() for path in sessions)
 
 
 def test_a_run_by_study_says_what_failed_and_nothing_around_it(faulty: Checkout) -> None:

@@ -15,6 +15,7 @@ sys.path.insert(0, str(BASE / "workflow"))
 from collstudy.base.digests import digest_of
 from collstudy.base.errors import StudyError
 from collstudy.base.files import read_csv
+from collstudy.base.paths import IMAGE_SETUP
 from collstudy.calibration import calibrate
 from collstudy.plan.blocks import (
     marker,
@@ -82,8 +83,8 @@ IN_IMAGE = (
 )
 if IN_IMAGE:
     prefix = "APPTAINERENV" if shutil.which("apptainer") else "SINGULARITYENV"
-    os.environ[f"{prefix}_PREPEND_PATH"] = "/collstudy/.study/venv/bin"
-    os.environ[f"{prefix}_R_LIBS"] = "/collstudy/.study/R"
+    os.environ[f"{prefix}_PREPEND_PATH"] = f"{IMAGE_SETUP}/venv/bin"
+    os.environ[f"{prefix}_R_LIBS"] = f"{IMAGE_SETUP}/R"
 # Without R, studies are measured but neither analysed nor reported.
 HAS_R = IN_IMAGE or needs.has_r()
 # Nothing below RESULTS is written while this file is read: dry runs read it too (project/stage.py).

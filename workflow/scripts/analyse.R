@@ -1,6 +1,7 @@
 # The analysis of one study: Rscript analyse.R results/<study>
-# Reads study.json, cells.csv, measurements.csv, ranks.csv, edges.csv and exchanges.csv there (of a study that is compared with another
-# one also that one's study.json and measurements.csv); writes tables/, models/, figures/ and sentences.csv.
+# Reads study.json, cells.csv, measurements.csv, ranks.csv, edges.csv and exchanges.csv there (of a study that is
+# compared with another one also that one's study.json and measurements.csv); writes tables/, models/, figures/ and
+# sentences.csv.
 suppressPackageStartupMessages(library(collanalysis))
 
 arguments <- commandArgs(trailingOnly = TRUE)

@@ -6,3 +6,5 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 SETUP = ROOT / ".study"
+#: Where SETUP is in this project's image (Containerfile, apptainer.def).
+IMAGE_SETUP = Path("/collstudy/.study")

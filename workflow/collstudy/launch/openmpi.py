@@ -152,7 +152,11 @@ def environment(
     machine: Machine, cell: Cell, chosen: dict[str, str], base: dict[str, str], folder: Path
 ) -> dict[str, str]:
     """The environment of a launch; arguments select the algorithm."""
-    return library().environment(with_library(machine, library(), chosen, base, folder))
+    found = library().environment(with_library(machine, library(), chosen, base, folder))
+    if machine.kind != "slurm":
+        # mpirun names its session folder by its process number, and fails where a killed one of the same number left its own.
+        found["TMPDIR"] = str(folder)
+    return found
 
 
 def launcher(
