@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -39,6 +39,11 @@ def reference_data() -> Path:
         message = f"no reference data in {folder} (set STUDY_REFERENCE_DATA)"
         pytest.fail(message) if os.environ.get("CI") == "true" else pytest.skip(message)
     return folder
+
+
+def quick(values: Iterable, first: int, step: int) -> list:
+    """Values of a parameter: every *step*-th from *first* in each run of the tests, the others in the long tests."""
+    return [pytest.param(value, marks=() if i % step == first else pytest.mark.long) for i, value in enumerate(values)]
 
 
 class Checkout:

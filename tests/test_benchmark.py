@@ -245,7 +245,10 @@ def simgrid_version() -> str:
     return re.search(r"SimGrid version ([\d.]+)|$", text).group(1) or "unknown"
 
 
-RECORDED = sorted(path.stem for path in (ROOT / "tests" / "data" / "omb-7.4").glob("smpi-*-full.txt"))
+RECORDED = [
+    pytest.param(path.stem, marks=pytest.mark.long if "-48-" in path.stem else ())
+    for path in sorted((ROOT / "tests" / "data" / "omb-7.4").glob("smpi-*-full.txt"))
+]
 
 
 @pytest.mark.parametrize("recorded", [*RECORDED, "smpi-latency-2", "smpi-bw-2"])
@@ -426,6 +429,7 @@ def test_full_disk_is_reported(programs, platform):
 # The build
 
 
+@pytest.mark.long
 def test_top_makefile_builds_where_paths_have_blanks(tmp_path):
     """A checkout, its output folder and the compiler below a folder with a blank in its name."""
     native = tmp_path / "my checkout" / "workflow" / "native"

@@ -84,6 +84,7 @@ def test_the_search_repeats_and_finds_the_minimum() -> None:
     assert found["b"] == pytest.approx(0.2, rel=0.1)
 
 
+@pytest.mark.long
 def test_the_eager_limit_is_the_one_that_fits_best() -> None:
     simulator = Simulator(Configuration(ROOT / "config"), 2)
     truth = fitted_machine(MACHINE, data(), SHORT | LONG, 8192)

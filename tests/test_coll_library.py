@@ -7,13 +7,12 @@ import os
 import re
 import shutil
 import subprocess
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
+from conftest import ROOT, quick
 
 SOURCES = ROOT / "workflow" / "native" / "coll"
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -118,7 +117,7 @@ def agrees(done: subprocess.CompletedProcess[str]) -> None:
     assert done.stdout == "0 differences\n"
 
 
-@pytest.mark.parametrize("row", range(len(ROWS)))
+@pytest.mark.parametrize("row", quick(range(len(ROWS)), 1, 2))
 def test_results_simulated(simulated: Run, tmp_path: Path, row: int) -> None:
     name = list(PLACEMENTS)[row % len(PLACEMENTS)]
     agrees(simulated(5, ROWS[row] | place(tmp_path, name, 5)))
@@ -186,11 +185,9 @@ def test_memory_limit_falls_back_and_is_reported(simulated: Run, tmp_path: Path)
 
 
 def test_many_simulated_ranks(simulated: Run) -> None:
-    before = time.monotonic()
     chosen = {"COLL_BCAST": "ompi_chain:segment_bytes=8192", "COLL_REDUCE": "ompi_binary", "COLL_BARRIER": "ompi_bruck"}
     done = simulated(1024, chosen, "trace", "1", "0")
     assert done.returncode == 0, done.stderr
-    assert time.monotonic() - before < 60
 
 
 # ---- under a real MPI library: Open MPI or MPICH, whatever MPICC and MPIRUN name ----
@@ -227,7 +224,7 @@ def built(mpicc: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(tmp_path_factory.mktemp("coll-mpi"), mpicc, "all", "test_coll", "test_order")
 
 
-@pytest.mark.parametrize("row", range(0, len(ROWS), 2))
+@pytest.mark.parametrize("row", quick(range(len(ROWS)), 0, 4))
 def test_results_real(launch: Run, built: Path, tmp_path: Path, row: int) -> None:
     agrees(launch(4, ROWS[row] | place(tmp_path, "uneven", 4), built / "test_coll"))
 
@@ -430,7 +427,7 @@ def test_starts_see_a_difference(launch: Run, built: Path) -> None:
 
 @pytest.mark.parametrize("row", compared(), ids=name_row)
 def test_order_as_open_mpi(launch: Run, built: Path, row: dict[str, str]) -> None:
-    same_order(launch, built / "test_order", 7, row)
+    same_order(launch, built / "test_order", 5, row)
 
 
 @pytest.mark.long

@@ -194,6 +194,7 @@ def test_one_radix_is_in_the_file_and_the_library_follows_it(tmp_path: Path) -> 
         check.complain(checked(tmp_path, placement, text.replace("knomial_radix 2", "knomial_radix 4")))
 
 
+@pytest.mark.long
 def test_a_study_of_requests_ends_with_a_file_that_has_them(checkout: Checkout) -> None:
     cells, _ = measured(checkout, "requests", TUNED)
     assert set(cells) == {"default", "linear_sync"}

@@ -167,7 +167,11 @@ def test_cores_that_the_machine_lacks(checkout: Checkout, text: str, message: st
 
 @pytest.mark.parametrize(
     ("inside", "other_socket", "message"),
-    [(1.9, 2.1, None), (0.2, 0.4, "share a node"), (3.0, 6.0, "2 times as fast")],
+    [
+        (1.9, 2.1, None),
+        (0.2, 0.4, "share a node"),
+        pytest.param(3.0, 6.0, "2 times as fast", marks=pytest.mark.long),
+    ],  # fmt: skip
 )
 def test_pairs_between_nodes_that_stayed_on_one_are_refused(
     checkout: Checkout, inside: float, other_socket: float, message: str | None

@@ -123,6 +123,7 @@ def remade(checkout: Checkout, problems: dict[str, str]) -> None:
     assert checkout.collstudy("verify").returncode == 0
 
 
+@pytest.mark.long
 def test_tuning_files_changed_by_hand_are_made_again(tuned: Checkout) -> None:
     remade(tuned, {name: how for name, how in DAMAGE.items() if "/tiny/" in name})
     assert (tuned.folder / "results/tiny/tuning/check.csv.damaged-1/mine.txt").read_text() == "kept"
@@ -137,10 +138,12 @@ def test_one_tuning_file_makes_its_rule_alone_run_again(tuned: Checkout) -> None
     assert tuned.collstudy("verify").returncode == 0
 
 
+@pytest.mark.long
 def test_report_pages_changed_by_hand_are_made_again(tuned: Checkout) -> None:
     remade(tuned, {name: how for name, how in DAMAGE.items() if "/report/" in name})
 
 
+@pytest.mark.long
 def test_files_in_the_place_of_folders_are_set_aside(tuned: Checkout) -> None:
     for name in ("tiny/tuning", "report"):
         shutil.rmtree(tuned.folder / "results" / name)

@@ -176,12 +176,15 @@ def test_a_program_that_hardly_communicates_gets_that_answer(user: Checkout, fol
     ("name", "words", "options", "reason"),
     [
         ("dies", ["./ran", "die"], (), "crash: mpirun ended with"),
-        ("hangs", ["./ran", "hang"], ("--limit", "4"), "time limit: not finished after 4 s"),
-        (
+        pytest.param(
+            "hangs", ["./ran", "hang"], ("--limit", "4"), "time limit: not finished after 4 s", marks=pytest.mark.long
+        ),
+        pytest.param(
             "spawns",
             ["./ran", "spawn"],
             (),
             "the program starts further ranks (MPI_Comm_spawn), which cannot be followed",
+            marks=pytest.mark.long,
         ),
         ("silent", ["./ran", "silent"], (), "the program does not use MPI, or another MPI library than the launcher's"),
         ("threads", ["./tuned", "threads", "8", "3"], (), ""),
@@ -211,6 +214,7 @@ time.sleep(1)
 """
 
 
+@pytest.mark.long
 def test_a_program_in_python(user: Checkout, folder: Path) -> None:
     uv = ROOT / ".study" / "uv" / "bin" / "uv"
     command = [uv, "pip", "install", "--quiet", "--no-deps", "--require-hashes", "--python", sys.executable]

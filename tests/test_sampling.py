@@ -60,6 +60,7 @@ def test_neighbouring_sizes_are_one_cell(checkout: Checkout, tmp_path: Path) -> 
     assert len(listed) == 3 * 3 * 11 and {row["iterations"] for row in listed} == {"3"}
 
 
+@pytest.mark.long
 def test_rounds_killed_and_started_again(sampled: Checkout) -> None:
     tuned, judged = "results/tiny/tuning/README.md", "results/tiny/tables/index.csv"
     process = subprocess.Popen(

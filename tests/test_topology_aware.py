@@ -57,6 +57,7 @@ def rows(study: Checkout) -> list[dict[str, str]]:
         return list(csv.DictReader(stream))
 
 
+@pytest.mark.long
 def test_hosts_in_random_order_cost_the_default_and_not_those_who_know(study: Checkout) -> None:
     slowest: dict[tuple[str, str], float] = {}
     for row in rows(study):

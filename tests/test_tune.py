@@ -78,6 +78,7 @@ analysis:
 """
 
 
+@pytest.mark.long
 def test_segments_and_fan_out_are_candidates_from_the_decision_to_the_advice(checkout):
     checkout.write("config/studies/tiny.yaml", VARIANTS)
     done = checkout.snakemake("--cores", "2", "--", "results/tiny/tuning/README.md")

@@ -245,6 +245,7 @@ def test_failed_rules_are_named_again_at_the_end(capsys: pytest.CaptureFixture[s
     assert lines(record(event=LogEvent.JOB_INFO, **other)) == ["deciding for one", said, "deciding for two", said]
 
 
+@pytest.mark.long
 def test_imported_studies_have_figures_before_others_are_measured(checkout: Checkout) -> None:
     checkout.write("config/studies/theirs.yaml", IMPORTED)
     lines = ["Processes,Size,Latency", *(f"{ranks},{size},{ranks * size}" for ranks in (2, 4) for size in (1, 2))]
@@ -285,6 +286,7 @@ def test_killed_and_started_again(checkout: Checkout) -> None:
     assert not list((checkout.folder / "results").rglob("*.tmp"))
 
 
+@pytest.mark.long
 def test_launches_are_added_to_the_same_file(checkout: Checkout) -> None:
     """Real launches: more of them are asked for later, and the first ones stay."""
     study = local_study(
@@ -344,6 +346,7 @@ sweeps:
 """
 
 
+@pytest.mark.long
 def test_nothing_empty_is_shown_however_many_cores(checkout: Checkout) -> None:
     """Two, four and sixteen cores; on one core the study is left out with a message (test_draft.py)."""
     for cores in (2, 4, 16):
