@@ -3,6 +3,7 @@
  * leader, the leaders exchange, and each leader hands out what came for its unit. Data travel as packed bytes, in the
  * order of positions: the ranks sorted by unit.
  */
+#include "algorithms.h"
 #include "core/counters.h"
 #include "core/message.h"
 #include "core/placement.h"
@@ -571,23 +572,23 @@ static int alltoallv(struct call *call, enum exchange_kind kind, exchange_functi
     return rc;
 }
 
-static int alltoallv_node(struct call *call) {
+int coll_alltoallv_node(struct call *call) {
     return alltoallv(call, BY_NODE, through_leaders);
 }
 
-static int alltoallv_group(struct call *call) {
+int coll_alltoallv_group(struct call *call) {
     return alltoallv(call, BY_GROUP, through_leaders);
 }
 
-static int alltoallv_node_group(struct call *call) {
+int coll_alltoallv_node_group(struct call *call) {
     return alltoallv(call, BY_NODE_AND_GROUP, through_leaders);
 }
 
-static int alltoallv_node_gatherv(struct call *call) {
+int coll_alltoallv_node_gatherv(struct call *call) {
     return alltoallv(call, BY_NODE, in_sequence);
 }
 
-static int alltoallv_reorder(struct call *call) {
+int coll_alltoallv_reorder(struct call *call) {
     struct exchange *e;
     TRY(get_exchange(call->cache, REORDERED, &e));
     int n = e->size;
@@ -609,7 +610,7 @@ static int alltoallv_reorder(struct call *call) {
 }
 
 /* The rule of [bijlani2021]; the ranks agree on the number of elements, the most that one sends. */
-static int alltoallv_seed001(struct call *call) {
+int coll_alltoallv_seed001(struct call *call) {
     long mine = 0, most;
     TRY(coll_placement(call->cache));
     if (call->cache->placement.ppn < 4)
@@ -617,17 +618,7 @@ static int alltoallv_seed001(struct call *call) {
     for (int i = 0; i < call->size; i++)
         mine += call->send_counts[i];
     TRY(PMPI_Allreduce(&mine, &most, 1, MPI_LONG, MPI_MAX, call->comm));
-    return most < 2000000 ? alltoallv_node(call) : COLL_USE_DEFAULT;
+    return most < 2000000 ? coll_alltoallv_node(call) : COLL_USE_DEFAULT;
 }
 
 /* ---- announced ---- */
-
-static const struct algorithm algorithms[] = {
-    {"node", alltoallv_node, PLAIN},
-    {"group", alltoallv_group, PLAIN},
-    {"node_group", alltoallv_node_group, PLAIN},
-    {"rank_reorder", alltoallv_reorder, PLAIN},
-    {"node_gatherv", alltoallv_node_gatherv, PLAIN},
-    {"seed001", alltoallv_seed001, PLAIN},
-};
-ANNOUNCE(COLL_ALLTOALLV, algorithms)
