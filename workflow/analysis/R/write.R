@@ -157,8 +157,8 @@ models_compared <- function(results, collective) {
 #' @param what Makes the identifier `about-what`; NULL: `about`.
 #' @noRd
 listed <- function(about, what, data, caption, published = NA, part = NULL) {
-  list(id = paste(c(about, what), collapse = "-"), section = section_name(about, part), about = about, data = data,
-       caption = caption, published = published)
+  list(id = paste(c(about, what), collapse = "-"), section = section_name(about, part), about = about, what = what,
+       data = data, caption = caption, published = published)
 }
 
 section_name <- function(about, part = NULL) paste(c(about, part), collapse = "/")
