@@ -172,5 +172,3 @@ int coll_gather_seed001(struct call *call) {
     TRY(coll_placement(call->cache));
     return gather(call, call->cache->placement.nodes > 13 ? HIERARCHY_GROUP : HIERARCHY_REORDER);
 }
-
-/* ---- announced ---- */

@@ -222,5 +222,3 @@ int coll_reduce_seed001(struct call *call) {
         return reduce(call, call->bytes < LARGE ? HIERARCHY_REORDER : HIERARCHY_GROUP);
     return reduce(call, call->bytes < LARGE ? HIERARCHY_NODE : HIERARCHY_NODE_GROUP);
 }
-
-/* ---- announced ---- */

@@ -377,5 +377,3 @@ int libnbc_bcast_binomial(struct call *call) {
 int libnbc_bcast_chain(struct call *call) {
     return in_segments(call, chain, NULL);
 }
-
-/* ---- announced ---- */

@@ -242,5 +242,3 @@ static const struct ompi_decision commuting[] = {OMPI_DECIDES_allreduce_commutin
 int ompi_allreduce_default(struct call *call) {
     return ompi_decide(coll_commutes(call) ? commuting : ordered, call);
 }
-
-/* ---- announced ---- */

@@ -147,5 +147,3 @@ static const struct ompi_decision decisions[] = {OMPI_DECIDES_barrier(ROW)};
 int ompi_barrier_default(struct call *call) {
     return ompi_decide(decisions, call);
 }
-
-/* ---- announced ---- */

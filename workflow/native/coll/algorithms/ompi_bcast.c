@@ -269,5 +269,3 @@ static const struct ompi_decision decisions[] = {OMPI_DECIDES_bcast(ROW)};
 int ompi_bcast_default(struct call *call) {
     return ompi_decide(decisions, call);
 }
-
-/* ---- announced ---- */

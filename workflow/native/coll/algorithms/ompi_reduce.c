@@ -190,5 +190,3 @@ static const struct ompi_decision commuting[] = {OMPI_DECIDES_reduce_commuting(R
 int ompi_reduce_default(struct call *call) {
     return ompi_decide(coll_commutes(call) ? commuting : ordered, call);
 }
-
-/* ---- announced ---- */

@@ -165,5 +165,3 @@ int coll_pipelined_reduce_scatter(struct call *call) {
 int libnbc_reduce_scatter(struct call *call) {
     return coll_commutes(call) ? reduce_scatter(call, schedule_segments) : COLL_USE_DEFAULT;
 }
-
-/* ---- announced ---- */
