@@ -14,16 +14,7 @@ from collstudy.tuning import check, rules, writers
 from collstudy.tuning.convert import convert
 from collstudy.tuning.readers.dispatch import read
 from collstudy.tuning.rules import Placement, Rule
-from test_tuning_files import (
-    CATALOGUE,
-    GOOD,
-    JSON,
-    MPICH,
-    converted,
-    known,
-    refused,
-    written,
-)
+from test_tuning_files import CATALOGUE, GOOD, JSON, MPICH, converted, known, refused, written
 
 
 def classic_says(text: str, collective: str, ranks: int, size: int) -> list[int]:

@@ -9,11 +9,7 @@ from collstudy.tuning import writers
 from collstudy.tuning.convert import convert
 from collstudy.tuning.readers.dispatch import read
 from collstudy.tuning.rules import Placement, Rule
-from test_tuning_files import (
-    GOOD,
-    known,
-    written,
-)
+from test_tuning_files import GOOD, known, written
 
 HAN_FILE = """# coll/han
 2 # collectives
