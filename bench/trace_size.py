@@ -27,7 +27,7 @@ folder <- commandArgs(TRUE)[1]
 trace <- read_trace(folder)
 applications <- list(list(label = "Generated", trace = trace))
 print(summarise_operations(trace))
-invisible(list(summarise_sizes(trace), summarise_time(trace), summarise_messages(trace)))
+invisible(list(summarise_sizes(trace), summarise_time(trace)))
 for (plot in list(
   plot_operations(applications, "operations"), plot_operations(applications, "sent_bytes"),
   collanalysis:::plot_message_sizes(applications), collanalysis:::plot_time(applications)

@@ -162,3 +162,14 @@ def printed_results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = made.snakemake("--config", "studies=orfeo-thin-published", "--", *parts, environment=data)
     assert done.returncode == 0, done.stdout + done.stderr
     return made.folder / "results" / "orfeo-thin-published"
+
+
+def write_mpi4py(folder: Path, text: str) -> None:
+    """`program.py` in a folder, and the mpi4py that it imports in `lib`; skips where the package index is not reached."""
+    uv = ROOT / ".study" / "uv" / "bin" / "uv"
+    command = [uv, "pip", "install", "--quiet", "--no-deps", "--require-hashes", "--python", sys.executable]
+    command += ["--target", folder / "lib", "-r", ROOT / "envs" / "mpi4py.lock"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        pytest.skip(f"no mpi4py from the package index: {done.stderr[-300:]}")
+    (folder / "program.py").write_text(text)

@@ -13,7 +13,7 @@ from collstudy.launch.toolchain import coll_components
 from collstudy.project.studies import Project
 from collstudy.study.config import Configuration
 from collstudy.study.openmpi_numbers import NUMBERS
-from collstudy.tuning import check, rules
+from collstudy.tuning import check, rules, writers
 from collstudy.tuning.rules import Decision, placements
 from conftest import ROOT, Checkout
 
@@ -162,7 +162,7 @@ def test_requests_are_in_version_2_and_the_library_is_seen_to_limit_them(tmp_pat
     limited = {8: ("linear_sync", (("max_requests", 1),)), 64: ("linear_sync", (("max_requests", 3),))}
     placement = decided("alltoall", limited)
     assert (rules.own_version(placement, "5.0.11"), rules.own_version(placement, "5.0.6")) == (2, 1)
-    text = rules.openmpi_rules(placement, CATALOGUE, [], NUMBERS, 2)
+    text = writers.openmpi_rules(placement, CATALOGUE, [], NUMBERS, 2)
     findings = checked(tmp_path, placement, text)
     check.complain(findings)
     assert any(one.tells_apart for one in findings if one.rule == "linear_sync:max_requests=3")
@@ -187,7 +187,7 @@ def test_one_radix_is_in_the_file_and_the_library_follows_it(tmp_path: Path) -> 
     assert rules.radix_of(placement) == 2
     kept = [(rule.size, rule.algorithm) for rule in placement.tables["bcast"][4]]
     assert kept == [(0, "knomial"), (64, "linear"), (512, "knomial"), (4096, "default")]
-    text = rules.openmpi_rules(placement, CATALOGUE, [], NUMBERS)
+    text = writers.openmpi_rules(placement, CATALOGUE, [], NUMBERS)
     assert "# mca coll_tuned_bcast_algorithm_knomial_radix 2" in text.splitlines()
     check.complain(checked(tmp_path, placement, text))
     with pytest.raises(StudyError, match="knomial:radix=2"):

@@ -15,7 +15,7 @@ from collstudy.launch.openmpi import library
 from collstudy.launch.toolchain import mpi_environment, versions
 from collstudy.project import trial
 from collstudy.sources.program import sweeps_of
-from conftest import ROOT, Checkout
+from conftest import Checkout, write_mpi4py
 
 TESTS = Path(__file__).resolve().parent
 #: A default that is slower than all others: the benchmark and the program see it alike.
@@ -216,13 +216,7 @@ time.sleep(1)
 
 @pytest.mark.long
 def test_a_program_in_python(user: Checkout, folder: Path) -> None:
-    uv = ROOT / ".study" / "uv" / "bin" / "uv"
-    command = [uv, "pip", "install", "--quiet", "--no-deps", "--require-hashes", "--python", sys.executable]
-    command += ["--target", folder / "lib", "-r", ROOT / "envs" / "mpi4py.lock"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        pytest.skip(f"no mpi4py from the package index: {done.stderr[-300:]}")
-    (folder / "program.py").write_text(PYTHON)
+    write_mpi4py(folder, PYTHON)
     words = [library().mpirun, "-n", "2", "-x", f"PYTHONPATH={folder / 'lib'}", sys.executable, "program.py"]
     done = write(user, folder, "--runs", "5", "--", *words)
     assert done.returncode == 0 and done.stdout == "tune-program\n", done.stderr

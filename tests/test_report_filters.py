@@ -6,7 +6,7 @@ import re
 import subprocess
 
 import pytest
-from collstudy.publish import render
+from collstudy.publish import render, renderers
 from collstudy.publish.pages import without_hidden
 from conftest import ROOT
 
@@ -15,7 +15,7 @@ FILTERS = [ROOT / "report" / "filters" / name for name in ("common.lua", "crossr
 
 def pandoc(text: str, target: str = "html") -> subprocess.CompletedProcess[str]:
     """Run the filters on *text* alone."""
-    executable, _ = render.find_pandoc()
+    executable, _ = renderers.find_pandoc()
     filters = [f"--lua-filter={path}" for path in FILTERS]
     command = [executable, "--from", "markdown", "--to", target, "--number-sections", *filters]
     return subprocess.run(command, check=False, input=text, capture_output=True, text=True, timeout=60)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from collstudy.cli.main import main
-from collstudy.publish import render
+from collstudy.publish import render, renderers
 from conftest import ROOT
 
 
@@ -65,10 +65,10 @@ def test_quarto_that_fails_with_exit_status_0_is_an_error_with_its_words(tmp_pat
 def test_quarto_that_is_too_old_is_not_used(tmp_path, monkeypatch, capsys):
     quarto = fake_quarto(tmp_path / "bin", "", version="1.8.27")
     monkeypatch.setenv("PATH", f"{quarto.parent}{os.pathsep}{os.environ['PATH']}")
-    assert render.choose_renderer("auto").name == "knitr + pandoc + typst"
+    assert renderers.choose_renderer("auto").name == "knitr + pandoc + typst"
     assert "quarto is 1.8.27, not 1.9 or newer" in capsys.readouterr().err
     with pytest.raises(render.StudyError, match="1.8.27, not 1.9 or newer"):
-        render.choose_renderer("quarto")
+        renderers.choose_renderer("quarto")
 
 
 def test_quarto_warning_about_a_reference_is_an_error(tmp_path, monkeypatch, capsys):

@@ -15,8 +15,13 @@ from collstudy.study.config import Configuration
 from collstudy.study.openmpi_numbers import NUMBERS
 from collstudy.study.patterns import PATTERNS
 from collstudy.study.selection import Rules
-from collstudy.tuning import check, emission, rules, trees
-from collstudy.tuning.rules import Decision, Rule, placements, selected
+from collstudy.tuning import check, emission, rules, trees, writers
+from collstudy.tuning.rules import (
+    Decision,
+    Rule,
+    placements,
+    selected,
+)
 
 CONFIG = Configuration(ROOT / "config")
 CATALOGUE = CONFIG.catalogue
@@ -67,7 +72,7 @@ def numbers_in(text):
 
 def test_classic_format_by_hand():
     (found,) = placements(decisions({4: {1: "linear", 8: "chain:segment_bytes=8192"}}))
-    text = rules.openmpi_rules(found, CATALOGUE, ["why"], NUMBERS)
+    text = writers.openmpi_rules(found, CATALOGUE, ["why"], NUMBERS)
     assert text.startswith("# why\n")
     assert numbers_in(text) == [
         ["1"], ["7"], ["3"],
@@ -75,7 +80,7 @@ def test_classic_format_by_hand():
         ["4"], ["3"], ["0", "1", "0", "0"], ["8", "2", "4", "8192"], ["16", "0", "0", "0"],
         ["5"], ["1"], ["0", "0", "0", "0"],
     ]  # fmt: skip
-    second = rules.openmpi_rules(found, CATALOGUE, [], NUMBERS, version=2)
+    second = writers.openmpi_rules(found, CATALOGUE, [], NUMBERS, version=2)
     assert second.startswith("rule-file-version-2\n")
     assert ["8", "2", "4", "8192", "0"] in numbers_in(second)
 
@@ -100,11 +105,11 @@ def test_open_mpis_numbers_of_collectives():
 def test_a_file_of_every_collective_that_open_mpi_tunes(collective, number, algorithm):
     (found,) = placements(decisions({4: {8: algorithm}}, collective))
     known = NUMBERS[collective][algorithm]
-    text = numbers_in(rules.openmpi_rules(found, CATALOGUE, [], NUMBERS))
+    text = numbers_in(writers.openmpi_rules(found, CATALOGUE, [], NUMBERS))
     assert text[1] == [str(number)] and [str(known)] in [words[1:2] for words in text]
     # The benchmark counts as the library does: no size is multiplied by the number of processes.
     assert ["16", "0", "0", "0"] in text
-    (scope,) = json.loads(rules.openmpi_json(found, CATALOGUE, NUMBERS))["collectives"][collective]
+    (scope,) = json.loads(writers.openmpi_json(found, CATALOGUE, NUMBERS))["collectives"][collective]
     assert scope["rules"] == [{"msg_size_min": 0, "msg_size_max": 15, "alg": known}]
 
 
@@ -112,7 +117,7 @@ def test_where_open_mpi_looks_at_no_size_there_is_one_rule():
     table = {4: {1: "pairwise", 8: "pairwise"}, 6: {1: "linear", 8: "pairwise"}, 8: {1: "default", 8: "pairwise"}}
     (found,) = placements(decisions(table, "alltoallv"))
     pairwise = str(NUMBERS["alltoallv"]["pairwise"])
-    assert numbers_in(rules.openmpi_rules(found, CATALOGUE, [], NUMBERS)) == [
+    assert numbers_in(writers.openmpi_rules(found, CATALOGUE, [], NUMBERS)) == [
         ["1"], ["4"], ["5"],
         ["0"], ["1"], ["0", "0", "0", "0"],
         ["4"], ["1"], ["0", pairwise, "0", "0"],
@@ -126,7 +131,7 @@ def test_where_open_mpi_looks_at_no_size_there_is_one_rule():
 
 def test_json_has_only_what_differs_from_the_default():
     (found,) = placements(decisions({4: {1: "default", 8: "chain"}, 6: {1: "default", 8: "default"}}))
-    document = json.loads(rules.openmpi_json(found, CATALOGUE, NUMBERS))
+    document = json.loads(writers.openmpi_json(found, CATALOGUE, NUMBERS))
     assert document == {
         "rule_file_version": 3,
         "module": "tuned",
@@ -228,7 +233,7 @@ def test_the_readmes_command_for_mpich_works(tmp_path):
 
 def test_han_rules_by_hand():
     (found,) = placements(decisions({1: {1: "linear"}, 4: {1: "linear", 8: "chain", 64: "default"}}))
-    assert numbers_in(rules.han_rules(found, "han", ["why"])) == [
+    assert numbers_in(writers.han_rules(found, "han", ["why"])) == [
         ["1"], ["bcast"], ["1"], ["global_communicator"], ["3"],
         ["1"], ["2"], ["0", "tuned"], ["2", "han"],
         ["4"], ["2"], ["0", "tuned"], ["64", "han"],
@@ -291,14 +296,14 @@ def test_a_file_of_han_that_is_not_followed_is_named(tmp_path, monkeypatch):
 
 def test_intel_ranges_and_what_it_lacks():
     (found,) = placements(decisions({4: {1: "binomial", 8: "chain"}}))
-    text = rules.intel_variables(found, CATALOGUE, [])
+    text = writers.intel_variables(found, CATALOGUE, [])
     assert "export I_MPI_ADJUST_BCAST='1:0-7@4-4'" in text
     assert "no equivalent of chain" in text
 
 
 def test_intel_by_the_catalogues_numbers_and_the_variables_of_a_cell():
     (found,) = placements(decisions({4: {1: "preset_2"}}, collective="iallreduce"))
-    text = rules.intel_variables(found, CATALOGUE, ["why"])
+    text = writers.intel_variables(found, CATALOGUE, ["why"])
     assert exported(text) == {"I_MPI_ADJUST_IALLREDUCE": "2:0-1@4-4"}
 
 
@@ -316,7 +321,7 @@ def test_mpich_only_where_one_algorithm_serves_all_sizes():
 
 def test_library_rules_say_where_ranks_are():
     (found,) = placements(decisions({4: {1: "binomial", 8: "default"}, 48: {1: "linear", 8: "default"}}))
-    text = rules.library_rules(found, CATALOGUE, [], CONFIG.machine("thin"), {"bcast": [4, 48]})
+    text = writers.library_rules(found, CATALOGUE, [], CONFIG.machine("thin"), {"bcast": [4, 48]})
     assert numbers_in(text) == [
         ["bcast", "1", "4", "7", "->", "ompi_binomial"], ["bcast", "1", "4", "*", "->", "default"],
         ["bcast", "2", "24", "7", "->", "ompi_linear"], ["bcast", "2", "24", "*", "->", "default"],

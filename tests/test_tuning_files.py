@@ -1,23 +1,17 @@
-"""Tuning files that others wrote: `./study explain` and `./study convert`, and what independent parsers say of the new files."""
+"""Tuning files that others wrote, as `./study explain` reads them."""
 
 from __future__ import annotations
 
-import json
-import re
 from pathlib import Path
 
 import pytest
-from collstudy.base.errors import StudyError
 from collstudy.base.paths import ROOT
 from collstudy.cli.main import main
-from collstudy.launch.toolchain import mpis
 from collstudy.study.config import Configuration
 from collstudy.study.openmpi_numbers import NUMBERS
-from collstudy.tuning import check, rules
 from collstudy.tuning.convert import convert
 from collstudy.tuning.readers.dispatch import read
 from collstudy.tuning.readers.known import Known
-from collstudy.tuning.rules import Placement, Rule
 
 CATALOGUE = Configuration(ROOT / "config").catalogue
 BCAST, ALLGATHER = NUMBERS["bcast"], NUMBERS["allgather"]
@@ -64,6 +58,10 @@ def faults(tmp_path: Path, text: str, version: str = "5.0.11", notes: bool = Fal
     return [(fault.line, fault.text) for fault in found if fault.note == notes]
 
 
+def converted(tmp_path: Path, text: str, to: str, version: str = "5.0.11"):
+    return convert(read(written(tmp_path, text), known(version)), to, known(version))
+
+
 def explained(capsys, path: Path, *arguments: str, status: int = 0) -> str:
     assert main(["explain", str(path), *arguments]) == status
     return capsys.readouterr().out
@@ -74,9 +72,6 @@ def refused(capsys, *arguments: object) -> str:
     error = capsys.readouterr().err
     assert error.startswith("error: ") and "Traceback" not in error
     return error
-
-
-# explain
 
 
 def test_what_a_file_says_for_some_ranks_and_bytes(tmp_path, capsys):
@@ -368,311 +363,3 @@ def test_the_csv_of_nccls_tuner(tmp_path, capsys):
     assert any(line == 4 and "never applies: line 2 decides before" in words for line, words in found)
     assert any(line == 5 and "'gather': NCCL's plugin takes allreduce" in words for line, words in found)
     assert any(line == 6 and "3 fields" in words for line, words in found)
-
-
-# convert: independent parsers of the new files, written after the libraries' readers
-
-
-def classic_says(text: str, collective: str, ranks: int, size: int) -> list[int]:
-    """Algorithm and parameters that coll/tuned takes: 4.1's reader and look-up (coll_tuned_dynamic_{file,rules}.c)."""
-    words = iter(re.sub(r"#.*", "", text).split())
-    first = next(words)
-    two = first == "rule-file-version-2"
-    count = int(next(words) if two else first)
-    for _ in range(count):
-        number = int(next(words))
-        entries = []
-        for _ in range(int(next(words))):
-            least = int(next(words))
-            entries.append(
-                (least, [[int(next(words)) for _ in range(5 if two else 4)] for _ in range(int(next(words)))])
-            )
-        if number == rules.COLLTYPES.index(collective):
-            best = entries[0][1]
-            for least, lines in entries:
-                if least > ranks:
-                    break
-                best = lines
-            unit = size * ranks if collective in ("allgather", "alltoall", "gather", "scatter") else size
-            return [line for i, line in enumerate(best) if i == 0 or line[0] <= unit][-1][1:]
-    return [0, 0, 0]
-
-
-def json_says(text: str, collective: str, ranks: int, size: int) -> list[int]:
-    """The same of main's JSON reader: the first communicator rule, then its first message rule, that fit."""
-    unit = size * ranks if collective in ("allgather", "alltoall", "gather", "scatter") else size
-    infinite = {"inf": 2**63}
-    document = json.loads(text)
-    assert set(document) == {"rule_file_version", "module", "collectives"}
-    assert set(document["collectives"]) <= set(rules.COLLTYPES)
-    for scope in document["collectives"].get(collective, []):
-        assert set(scope) <= {"comm_size_min", "comm_size_max", "comm_rank_distribution", "rules"}
-        # "inf" is the largest 64-bit number, which its 32-bit field holds as -1.
-        high = scope.get("comm_size_max", 2**31 - 1)
-        if not scope.get("comm_size_min", 0) <= ranks <= (-1 if high == "inf" else high):
-            continue
-        for rule in scope["rules"]:
-            assert set(rule) <= {"msg_size_min", "msg_size_max", "alg", "faninout", "seg_size", "reqs"}
-            high = rule.get("msg_size_max", "inf")
-            if rule.get("msg_size_min", 0) <= unit <= infinite.get(high, high):
-                return [rule["alg"], rule.get("faninout", 0), rule.get("seg_size", 0)]
-        return [0, 0, 0]
-    return [0, 0, 0]
-
-
-def converted(tmp_path: Path, text: str, to: str, version: str = "5.0.11"):
-    return convert(read(written(tmp_path, text), known(version)), to, known(version))
-
-
-POINTS = [
-    (collective, ranks, size)
-    for collective in ("bcast", "allgather")
-    for ranks in (2, 3, 23, 24, 31, 32, 33, 100)
-    for size in (0, 1, 2, 3, 4, 50, 127, 128, 1023, 1024, 4095, 4096, 65535, 65536, 10**9)
-]
-
-
-@pytest.mark.parametrize("to", ["openmpi", "openmpi-2", "openmpi-json"])
-def test_open_mpis_formats_say_the_same(tmp_path, to):
-    found = converted(tmp_path, GOOD, to)
-    assert not found.losses
-    says = json_says if to == "openmpi-json" else classic_says
-    for point in POINTS:
-        assert says(found.text, *point)[:3] == classic_says(GOOD, *point), point
-    if to != "openmpi-json":
-        back = convert(read(written(tmp_path, found.text), known()), "openmpi-json", known())
-        assert back.text == converted(tmp_path, GOOD, "openmpi-json").text
-
-
-def test_json_becomes_the_classic_format_and_what_it_cannot_tell_is_listed(tmp_path):
-    text = JSON.replace(', "comm_rank_distribution": "single-node"', "").replace('{"alg": 12}, ', "")
-    found = converted(tmp_path, text, "openmpi")
-    in_numbers = text.replace('"binomial"', "6").replace('"chain"', "2").replace(', "colour": 1', "")
-    for ranks in (2, 8, 9, 15, 16, 99):
-        for size in (0, 1023, 1024, 4095, 4096, 10**6):
-            point = ("bcast", ranks, size)
-            assert classic_says(found.text, *point) == json_says(in_numbers, *point), point
-    lost = converted(tmp_path, JSON, "openmpi").losses
-    assert [loss.line for loss in lost] == [9, 10, 11]
-    assert all("has no condition numbers of nodes" in loss.text for loss in lost)
-
-
-def test_requests_survive_between_open_mpis_formats(tmp_path):
-    text = "rule-file-version-2\n1\n3\n1\n2\n1\n0 4 0 0 7\n"
-    assert classic_says(converted(tmp_path, text, "openmpi-2").text, "alltoall", 4, 8) == [4, 0, 0, 7]
-    (scope,) = json.loads(converted(tmp_path, text, "openmpi-json").text)["collectives"]["alltoall"]
-    assert scope["rules"][0]["reqs"] == 7
-    with pytest.raises(StudyError, match="line 7: alltoall linear_sync:max_requests=7: no equal"):
-        converted(tmp_path, text, "openmpi")
-
-
-def test_intel_gets_what_it_has_and_the_rest_is_listed(tmp_path, capsys):
-    path = written(tmp_path, GOOD)
-    assert main(["convert", str(path), "--to", "intel"]) == 0
-    out, error = capsys.readouterr()
-    assert "export I_MPI_ADJUST_BCAST='1:0-4095@2-23'" in out and "ALLGATHER=" not in out
-    for line in (8, 11, 12, 13):
-        assert re.search(rf"lines? (\d+, )*{line}\b.*: bcast", error), (line, error)
-    assert "lines 18, 23: allgather bruck" in error and "lines 19, 22: allgather ring" in error
-
-
-def test_ucc_and_nccl_get_rings(tmp_path):
-    text = "2\n2\n1\n2\n2\n0 4 0 0\n1000 3 0 0\n0\n2\n2\n1\n0 4 0 0\n5\n2\n0 1 0 0\n1000 4 0 0\n"
-    ucc = converted(tmp_path, text, "ucc")
-    tokens = re.search(r"TUNE='(.*)'", ucc.text).group(1).split("#")
-    assert tokens == [
-        "allreduce:0-999:[2-inf]:@ring:inf", "allgather:0-inf:[2-4]:@ring:inf", "allgather:1000-inf:[5-inf]:@ring:inf"
-    ]  # fmt: skip
-    nccl = converted(tmp_path, text, "nccl")
-    rows = [line.split(",") for line in nccl.text.splitlines() if not line.startswith("#")]
-    assert all(len(row) == 8 and row[3:7] == ["ring", "simple", "-1", "-1"] for row in rows)
-    assert [[row[0], row[1], row[2], row[7]] for row in rows] == [
-        ["allreduce", "0", "999", "-1"], *(["allgather", "0", str(2**64 - 1), str(ranks)] for ranks in (2, 3, 4)),
-    ]  # fmt: skip
-    texts = [loss.text for loss in nccl.losses]
-    assert any("allgather ring from 5 ranks on: a line of NCCL's tuner has one number of ranks" in one for one in texts)
-    assert any("protocols" in one for one in texts)
-    # And back: a number of ranks for each line.
-    assert classic_says(converted(tmp_path, nccl.text, "openmpi").text, "allgather", 4, 7) == [4, 0, 0]
-
-
-def test_limits_of_one_rank_in_a_format_that_counts_all_are_listed(tmp_path):
-    text = "UCC_TL_UCP_TUNE=alltoall:0-4095:@pairwise#alltoall:4096-inf:@bruck\n"
-    assert not converted(tmp_path, text, "openmpi").losses
-    (loss,) = converted(tmp_path, "allgather,0,4095,ring,simple,-1,-1,-1\n", "openmpi").losses or [None]
-    assert loss is None or loss.line == 1
-    tree = MPICH.replace("collective=reduce", "collective=bcast").replace("Reduce", "Bcast").replace("avg_", "total_")
-    losses = converted(tmp_path, tree.replace("comm_size=pow2", "comm_size<=32"), "openmpi").losses
-    assert any("limits in bytes of all ranks become bytes of one rank" in loss.text for loss in losses)
-
-
-def test_powers_of_two_of_mpich_become_numbers_of_ranks(tmp_path):
-    found = converted(tmp_path, MPICH, "openmpi")
-    rabenseifner, binomial = NUMBERS["reduce"]["rabenseifner"], NUMBERS["reduce"]["binomial"]
-    for ranks, size, number in (
-        (3, 5000, binomial), (8, 1023, binomial), (8, 1024, rabenseifner), (9, 1024, 0), (9, 9, binomial), (64, 2048, rabenseifner),
-        (65, 8, 0),
-    ):  # fmt: skip
-        assert classic_says(found.text, "reduce", ranks, size)[0] == number, (ranks, size)
-    texts = [loss.text for loss in found.losses]
-    assert any("written for all calls, not only with is_commutative=yes" in text for text in texts)
-    assert any("MPIR_Reduce_intra_smp: no equal" in text for text in texts)
-
-
-def test_nothing_to_say_is_an_error_with_the_reasons(tmp_path, capsys):
-    path = written(tmp_path, "1\n7\n1\n2\n1\n0 9 0 0\n")
-    error = refused(capsys, "convert", path, "--to", "intel")
-    assert "nothing of it can be said" in error and "line 6: bcast scatter_allgather_ring: no equal" in error
-    assert "--check is for" in refused(capsys, "convert", path, "--to", "intel", "--check")
-
-
-def test_the_files_that_studies_write_are_read_as_they_were_meant(tmp_path):
-    """Each writer's file says what its placement says, at every limit and one below and above."""
-    table = {
-        4: (Rule(0, "binomial"), Rule(1024, "pipeline", (("segment_bytes", 8192),)), Rule(65536, "default")),
-        8: (Rule(0, "default"), Rule(4096, "chain", (("fanout", 4),))),
-    }
-    elsewhere = {0: (Rule(0, "default"),), 16: (Rule(0, "default"),)}
-    placement = Placement("core", 2, {"bcast": {0: elsewhere[0], **table, 16: elsewhere[16]}})
-    for name, text in {
-        "openmpi": rules.openmpi_rules(placement, CATALOGUE, ["x"], NUMBERS),
-        "openmpi-2": rules.openmpi_rules(placement, CATALOGUE, ["x"], NUMBERS, version=2),
-        "openmpi-json": rules.openmpi_json(placement, CATALOGUE, NUMBERS),
-    }.items():
-        found = read(written(tmp_path, text), known())
-        assert found.format == name and not [fault for fault in found.faults if not fault.note]
-        for ranks in (2, 3, 4, 7, 8, 15, 16, 99):
-            for size in (0, 1, 1023, 1024, 4095, 4096, 65535, 65536):
-                meant = rules.selected(placement.tables["bcast"], ranks, size)
-                at = found.at("bcast", ranks, size)
-                said = (at[0].algorithm, at[0].parameters) if at else ("default", ())
-                assert said == (meant.algorithm, meant.parameters), (name, ranks, size)
-
-
-def test_sizes_of_all_ranks_are_checked_for_more_ranks_than_are_started(tmp_path):
-    """Where a file counts the bytes of all ranks, the copy for fewer ranks must have their limits."""
-    own = check.library(mpis()["openmpi"], CATALOGUE, NUMBERS)
-    table = {2: (Rule(0, "default"),), 24: (Rule(0, "ring"), Rule(64, "bruck"))}
-    placement = Placement("core", 1, {"allgather": table})
-    path = tmp_path / "openmpi.rules"
-    own.write(placement, path)
-    findings = check.check_placement(placement, path, CATALOGUE, own)
-    check.complain(findings)
-    assert {one.rule for one in findings if one.tells_apart} >= {"ring", "bruck"}
-
-
-@pytest.mark.parametrize("mpi", ["openmpi", "mpich"])
-def test_the_installed_library_follows_a_converted_file(tmp_path, capsys, mpi):
-    if mpi not in mpis():
-        pytest.skip(f"no {mpi} here")
-    path = written(tmp_path, "1\n7\n2\n2\n1\n0 6 0 0\n8\n2\n0 6 0 0\n4096 5 0 0\n")
-    output = tmp_path / "new.rules"
-    assert main(["convert", str(path), "--to", mpi, "--output", str(output), "--check"]) == 0
-    assert re.search(r": [1-9]\d* limits checked, [1-9]\d* conclusive", capsys.readouterr().out)
-    # A library that does something else is seen.
-    output.write_text(output.read_text().replace("0 6 0 0", "0 1 0 0").replace("intra_binomial", "intra_smp"))
-    if mpi == "openmpi":
-        found = convert(read(path, known(mpis()[mpi].version)), mpi, known(mpis()[mpi].version))
-        own = check.library(mpis()[mpi], CATALOGUE, NUMBERS)
-        with pytest.raises(StudyError, match="sends other messages"):
-            check.complain(check.check_placement(found.placement, output, CATALOGUE, own))
-
-
-HAN_FILE = """# coll/han
-2 # collectives
-allreduce
-2 # topologic levels
-intra_node
-1
-1
-1
-0 sm
-global_communicator
-2 # communicator sizes
-1
-1
-0 tuned
-16
-2
-0 han@simple
-65536 basic
-6 # barrier, by its number
-1
-2
-1
-1
-1
-0 han
-"""
-
-
-def test_hans_rules_in_words(tmp_path, capsys):
-    """`./study explain` reads coll/han's own files: components, levels, sizes."""
-    path = written(tmp_path, HAN_FILE)
-    assert main(["explain", str(path), "--ranks", "24", "--size", "64KiB", "--collective", "allreduce"]) == 0
-    said = capsys.readouterr().out
-    assert "rules of Open MPI's coll/han; 5 rules of allreduce, barrier" in said
-    assert "if coll/han's level intra_node: sm (line 9: with" in said
-    assert "basic (line 18: from 16 ranks on, from 65536 bytes on)" in said
-    found = read(path, known())
-    assert [rule.algorithm for rule in found.at("barrier", 4, 0)] == ["han"]
-    assert [rule.word for rule in found.at("allreduce", 16, 8)] == ["sm", "han@simple"]
-    assert [rule.word for rule in found.at("allreduce", 15, 8)] == ["sm", "tuned"]
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "fault", "ignored"),
-    [
-        ("0 tuned", "0 tuend", "line 14: 'tuend' is no component that coll/han knows", True),
-        ("0 tuned", "8 tuned", "line 14: the first message size is 8; allowed: 0 to 1", True),
-        ("0 tuned", "0 tuned@1", "line 14: @ after tuned: only han has algorithms here", True),
-        ("\n1\n1\n0 tuned", "\n2\n1\n0 tuned", "line 12: the first communicator size is 2; allowed: 1", True),
-        ("intra_node", "inside", "line 5: 'inside' is no topologic level", True),
-        ("allreduce", "allredude", "line 3: 'allredude' is no collective", True),
-        ("allreduce", "alltoall", "line 3: coll/han has no alltoall: its rules never apply", False),
-        ("0 sm", "0 han", "line 9: allreduce: han at the level intra_node", False),
-        ("65536 basic", "0 basic", "line 18: allreduce: 0 bytes after 0: message sizes must ascend", False),
-        ("16\n2\n", "1\n2\n", "line 15: allreduce: 1 ranks after 1: communicator sizes must ascend", False),
-        ("0 han\n", "0 han\n7\n", "line 26: not read", False),
-    ],
-)  # fmt: skip
-def test_faults_of_hans_rules_have_lines(tmp_path, capsys, old, new, fault, ignored):
-    text = HAN_FILE.replace(old, new, 1) if old != "0 han\n" else HAN_FILE + "7\n"
-    path = written(tmp_path, text)
-    assert main(["explain", str(path)]) == 1
-    said = capsys.readouterr().out
-    assert fault in said
-    assert ("The library ignores this file" in said) == ignored
-
-
-def test_hans_file_that_is_cut_off(tmp_path):
-    with pytest.raises(StudyError, match="line 18: cut off: the file ends where a component is to follow"):
-        read(written(tmp_path, HAN_FILE[: HAN_FILE.index(" basic")]), known())
-
-
-def test_hans_rules_and_other_formats(tmp_path):
-    """Levels and components have no equal elsewhere; a file of coll/tuned becomes the one of coll/han that lets it decide."""
-    with pytest.raises(StudyError, match="nothing of it can be said in I_MPI_ADJUST"):
-        convert(read(written(tmp_path, HAN_FILE), known()), "intel", known())
-    same = convert(read(written(tmp_path, HAN_FILE.replace("han@simple", "adapt")), known()), "openmpi-han", known())
-    assert (
-        "allreduce sm: rules of Open MPI's coll/han has no condition coll/han's level intra_node" in same.losses[0].text
-    )
-    again = read(written(tmp_path, same.text, "again"), known())
-    assert [rule.word for rule in again.at("allreduce", 16, 65536)] == ["basic"]
-    beside = convert(read(written(tmp_path, GOOD), known()), "openmpi-han", known())
-    found = read(written(tmp_path, beside.text, "beside"), known())
-    assert not found.faults and {rule.word for rule in found.rules} <= {"tuned", "han"}
-    assert [rule.word for rule in found.at("bcast", 24, 1)] == ["tuned"]
-    assert any("beside that of coll/han" in loss.text for loss in beside.losses)
-
-
-def test_the_files_of_studies_for_han_are_read(tmp_path):
-    placement = Placement("core", 2, {"bcast": {0: (Rule(0, "default"),), 4: (Rule(0, "chain"), Rule(64, "default"))}})
-    found = read(written(tmp_path, rules.han_rules(placement, "han", ["x"])), known())
-    assert not found.faults
-    assert [found.at("bcast", ranks, size)[0].word for ranks, size in ((2, 8), (4, 8), (4, 64))] == [
-        "han",
-        "tuned",
-        "han",
-    ]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from collstudy.launch.openmpi import AS_NODE, emulates_nodes, library, winning_component
 from collstudy.launch.toolchain import installed, mpi_environment, mpis, version_of
-from conftest import ROOT
+from conftest import ROOT, write_mpi4py
 
 TESTS = Path(__file__).resolve().parent
 SHARED = ["--map-by", "core:OVERSUBSCRIBE", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
@@ -220,13 +220,7 @@ world.Barrier()
 
 @with_launchers
 def test_a_program_in_python(tmp_path: Path, mpirun: Path) -> None:
-    uv = ROOT / ".study" / "uv" / "bin" / "uv"
-    command = [uv, "pip", "install", "--quiet", "--no-deps", "--require-hashes", "--python", sys.executable]
-    command += ["--target", tmp_path / "lib", "-r", ROOT / "envs" / "mpi4py.lock"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        pytest.skip(f"no mpi4py from the package index: {done.stderr[-300:]}")
-    (tmp_path / "program.py").write_text(PYTHON)
+    write_mpi4py(tmp_path, PYTHON)
     words = [mpirun, "-n", "2", *SHARED, "-x", f"PYTHONPATH={tmp_path / 'lib'}", sys.executable, "program.py"]
     done, rows = what_ran(tmp_path, *words)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -68,8 +68,8 @@ claims_of <- function(study) {
 #' Of the labels of figures, tables and sections those that the report has; the chapter where it has none.
 shown_of <- function(study, floats) {
   chapter <- paste0("sec-", study$id)
-  section <- grepl("^sec-", floats) & !study$name %in% own_text$bare
-  found <- floats[section | floats %in% c(own_text$shown, chapter)]
+  section <- grepl("^sec-", floats) & !study$chapter$bare
+  found <- floats[section | floats %in% c(study$chapter$shown, chapter)]
   if (length(found) == 0 && length(floats) > 0) chapter else found
 }
 
@@ -134,7 +134,9 @@ show_files <- function(report) {
 
 #' What could not be shown anywhere above: the last word of the report.
 show_problems <- function(studies) {
-  problems <- unique(c(unlist(lapply(studies, function(study) study$problems)), own_text$problems))
+  problems <- unique(unlist(c(
+    lapply(studies, function(study) study$problems), lapply(studies, function(study) study$chapter$problems)
+  )))
   if (length(problems) == 0) return(paragraph("Everything that the results hold is in this report."))
   callout("warning", "Left out of this report", paste0("- ", md(problems), collapse = "\n"))
 }

@@ -58,14 +58,10 @@ show_trial <- function(study) {
     paragraph("In a job script:")
     emit("```\n", result[2], "\n```")
   }
-  row <- data.frame(
-    id = "pairs", file = "tuning/pairs.svg", title = "Runs of the program in pairs",
-    caption = paste(
-      "Runs without and with the tuning file; lines join the runs of a pair, which were launched one after the other in",
-      "random order."
-    ), published_figure = NA, width_in = 7, height_in = 4, interactive = NA
-  )
-  if (file.exists(file.path(study$folder, row$file))) show_figure(study, row)
+  show_drawing(study, "pairs", "Runs of the program in pairs", paste(
+    "Runs without and with the tuning file; lines join the runs of a pair, which were launched one after the other in",
+    "random order."
+  ))
   judged <- read_table(file.path(study$folder, "tables", "tuning-judged.csv"))
   if (NROW(judged) > 0) emit_table(paste0("tbl-", study$id, "-judged"), judged, caption_of(study, paste(
     "Speed-up with the tuning file: median over the pairs, with the interval from order statistics. Collectives: time in",

@@ -3,26 +3,31 @@
 #' Where a new page begins (workflow/collstudy/publish/pages.py)
 page_break <- "<!-- page -->"
 
-#' The markdown of all chapters, several made at a time. Not printed: what a chunk prints is kept line by line, which takes
-#' seconds for so many lines.
-text_of_chapters <- function(studies) {
+#' The studies with their chapters (`chapter`, see recall_chapter()), several made at a time.
+knit_chapters <- function(studies) {
   made <- parallel::mclapply(studies, recall_chapter, mc.cores = parallel::detectCores(), mc.preschedule = FALSE)
-  for (chapter in made) {
+  Map(function(study, chapter) {
     if (inherits(chapter, "try-error")) stop(attr(chapter, "condition"))
     if (is.null(chapter)) stop("a process that knitted a chapter was ended; is there enough memory?")
-    for (name in names(chapter$own)) own_text[[name]] <- unique(c(own_text[[name]], chapter$own[[name]]))
     for (file in names(chapter$files)) {
       dir.create(dirname(file), showWarnings = FALSE, recursive = TRUE)
       writeBin(chapter$files[[file]], file)
     }
     # Not message(): knitr keeps that from the log.
-    cat(sprintf("report: %s\n", chapter$own$problems), sep = "", file = stderr())
-  }
-  knitr::asis_output(paste0("\n", page_break, "\n", vapply(made, function(chapter) chapter$text, ""), "\n", collapse = ""))
+    cat(sprintf("report: %s\n", chapter$problems), sep = "", file = stderr())
+    c(study, list(chapter = chapter))
+  }, studies, made)
+}
+
+#' The markdown of all chapters. Not printed: what a chunk prints is kept line by line, which takes seconds.
+text_of_chapters <- function(studies) {
+  text <- vapply(studies, function(study) study$chapter$text, "")
+  knitr::asis_output(paste0("\n", page_break, "\n", text, "\n", collapse = ""))
 }
 
 #' A chapter as it was made of the same files, or made now
-#' @return List: `text` (markdown), `files` (raw content by path), `own` (what it adds to `own_text`).
+#' @return List: `text` (markdown), `files` (raw content by path), `shown` (labels of its figures and tables), and what
+#'   show_chapter() returns.
 recall_chapter <- function(study) {
   code <- c("R", "chapters", system.file("R", package = "collanalysis"))
   made_of <- c(
@@ -35,40 +40,40 @@ recall_chapter <- function(study) {
     Sys.setFileTime(kept, Sys.time())
     return(readRDS(kept))
   }
-  before <- as.list(own_text)
-  text <- paste(utils::capture.output(show_chapter(study)), collapse = "\n")
+  lines <- utils::capture.output(found <- show_chapter(study))
   files <- list.files(file.path("figures", study$id), full.names = TRUE)
-  chapter <- list(
-    text = text, files = lapply(setNames(nm = files), function(file) readBin(file, "raw", file.size(file))),
-    own = Map(setdiff, as.list(own_text)[names(before)], before)
-  )
+  floats <- grep("^::: [{]#(fig|tbl)-", lines, value = TRUE)
+  chapter <- c(found, list(
+    text = paste(lines, collapse = "\n"), shown = sub("^::: [{]#(.*)[}]$", "\\1", floats),
+    files = lapply(setNames(nm = files), function(file) readBin(file, "raw", file.size(file)))
+  ))
   temporary <- paste0(kept, Sys.getpid())
   saveRDS(chapter, temporary, compress = FALSE)
   file.rename(temporary, kept)
   chapter
 }
 
+#' @return List: `bare` (TRUE: without a generated chapter), `problems` (what the own text asked for in vain).
 show_chapter <- function(study) {
   template <- if (!has_results(study)) "missing" else if (!is.null(study$silent)) "silent" else
     study$about$chapter %||% "collectives"
   path <- file.path("chapters", paste0(template, ".qmd"))
   if (!file.exists(path)) stop(sprintf("study %s asks for chapter template %s, which is not there", study$name, path))
-  own <- own_file(study)
-  if (!is.null(own) && template != "missing") {
-    own <- read_own(own)
+  # What the text of one's own shows and lacks: its functions note it here, as knitr returns nothing but text.
+  study$own <- new.env()
+  own <- if (template != "missing") read_own(own_file(study))
+  if (!is.null(own)) {
     emit("# ", md(study_title(study)), " {#sec-", study$id, "}")
     study$headed <- TRUE
     if (study$simulated) simulated_note(study)
     show_own(study, own)
-    if (!own$generated) {
-      own_text$bare <- c(own_text$bare, study$name)
-      return(invisible(NULL))
-    }
   }
-  if (template == "silent") own_text$bare <- c(own_text$bare, study$name)
-  environment <- new.env(parent = globalenv())
-  environment$study <- study
-  cat(knitr::knit_child(path, envir = environment, quiet = TRUE), sep = "\n")
+  if (!isFALSE(own$generated)) {
+    environment <- new.env(parent = globalenv())
+    environment$study <- study
+    cat(knitr::knit_child(path, envir = environment, quiet = TRUE), sep = "\n")
+  }
+  list(bare = template == "silent" || isFALSE(own$generated), problems = study$own$problems)
 }
 
 show_no_results <- function(study) {

@@ -36,14 +36,14 @@ file_for_page <- function(study, file) {
 
 show_figure <- function(study, row, id = label_of("fig", study, row$id), caption = caption_of(study, row$caption)) {
   # A text of one's own shows it already.
-  if (id %in% own_text$labels) return(invisible(NULL))
+  if (id %in% study$own$labels) return(invisible(NULL))
   image <- stage_figure(study, row$file)
   if (is.null(image)) {
     lost <- paste0("The file ", code(file.path(study$name, row$file)), " is missing.")
     callout("warning", "Missing figure", c(md(row$title), lost))
     return(invisible(NULL))
   }
-  begin_float(id)
+  emit("::: {#", id, "}")
   # On paper, figures are small enough for two on a page where their text stays readable.
   emit("::: {.content-visible when-format=\"html\"}")
   emit("![](", stage_figure(study, file_for_page(study, row$file)), "){", figure_attributes(row, 1), "}")

@@ -1,21 +1,14 @@
 # A chapter that somebody wrote: config/studies/<study>.qmd, knitted before the generated chapter or in its place. The
 # functions that such a text uses are documented in docs/adding.md.
 
-#' What own texts use: the labels that they show (which the generated chapter then leaves out), and what is missing.
-#' `shown` are the labels of all figures and tables of the report so far, `bare` the studies without a generated chapter.
-own_text <- new.env()
-own_text$labels <- character()
-own_text$problems <- character()
-own_text$shown <- character()
-own_text$bare <- character()
-
 own_file <- function(study) {
   path <- file.path("own", paste0(study$name, ".qmd"))
   if (file.exists(path)) path
 }
 
-#' The text without its header, and what the header says.
+#' The text without its header, and what the header says; NULL without a text.
 read_own <- function(path) {
+  if (is.null(path)) return(NULL)
   lines <- readLines(path, warn = FALSE, encoding = "UTF-8")
   ends <- grep("^---[[:space:]]*$", lines)
   header <- list()
@@ -48,7 +41,7 @@ show_own <- function(study, own) {
 #' Note what a text asks for and the study does not have; the report says it where it should stand, and in the appendix.
 own_lack <- function(study, ...) {
   message <- paste0("config/studies/", study$name, ".qmd: ", ...)
-  own_text$problems <- c(own_text$problems, message)
+  study$own$problems <- c(study$own$problems, message)
   message
 }
 
@@ -98,7 +91,7 @@ own_figure <- function(study, id, caption = NULL) {
     return(callout("warning", "Missing figure", md(lost)))
   }
   show_figure(study, row[1, ], caption = if (is.null(caption)) caption_of(study, row$caption[1]) else caption_of(study, caption))
-  own_text$labels <- c(own_text$labels, label_of("fig", study, id))
+  study$own$labels <- c(study$own$labels, label_of("fig", study, id))
 }
 
 #' A table: all of it, or some `columns`, and the rows in which columns have the values of `...`.
@@ -117,7 +110,7 @@ own_table <- function(study, id, ..., columns = NULL, caption = NULL) {
   data <- if (is.null(columns)) drop_columns(data) else data[intersect(columns, names(data))]
   caption <- caption_of(study, if (is.null(caption)) row$caption[1] else caption)
   emit_table(label_of("tbl", study, id), data, caption, labels, file = paste0(study$name, "/", row$file[1]))
-  own_text$labels <- c(own_text$labels, label_of("tbl", study, id))
+  study$own$labels <- c(study$own$labels, label_of("tbl", study, id))
 }
 
 #' "@fig-..." or "@tbl-...", for a reference in the text.

@@ -4,13 +4,14 @@
 #' @param key Last part of the heading's label; NULL: no heading.
 #' @param sections Sections of the figures and tables.
 #' @param said Sections of the sentences.
-part <- function(study, title, key, sections, said = sections, depth = 2) {
+#' @param on_paper FALSE: figures and tables are on the pages alone.
+part <- function(study, title, key, sections, said = sections, depth = 2, on_paper = TRUE) {
   figures <- study$figures[study$figures$section %in% sections, ]
   tables <- study$tables[study$tables$section %in% sections, ]
   sentences <- study$sentences[study$sentences$section %in% said, ]
   sentences <- sentences[order(match(sentences$section, said), sentences$order), ]
   list(
-    title = title, key = key, depth = depth, figures = figures, tables = tables, sentences = sentences,
+    title = title, key = key, depth = depth, on_paper = on_paper, figures = figures, tables = tables, sentences = sentences,
     floats = floats_of(study, figures, tables)
   )
 }
@@ -84,11 +85,11 @@ parts_of_collective <- function(study, collective) {
   suffix <- list(latency = c("", "/levels"), wins = "/wins", models = "/models")
   parts <- lapply(names(collective_parts), function(key) {
     at <- paste0(collective, suffix[[key]])
-    part(study, collective_parts[[key]], paste0(slug(collective), "-", key), at, depth = 3)
+    part(study, collective_parts[[key]], paste0(slug(collective), "-", key), at, depth = 3, on_paper = key == "wins")
   })
   parts <- Filter(Negate(is_empty), parts)
   # One part needs no heading of its own.
-  if (length(parts) == 1) parts[[1]]$key <- NULL
+  if (length(parts) == 1) parts[[1]][c("key", "on_paper")] <- list(NULL, TRUE)
   head <- part(study, collective_title(collective), slug(collective), character())
   head$none <- if (length(parts) == 0) "There are no figures and tables for this collective."
   c(list(head), parts)
@@ -123,11 +124,10 @@ show_parts <- function(study, parts = parts_of(study)) for (part in parts) show_
 show_part <- function(study, part) {
   # On paper one figure stands for a collective, the map of the fastest where there is one, and tables that fill pages are
   # left to the data package. The figure of all machines is on the front page.
-  models <- part$depth == 3 && grepl("-(models|latency)$", part$key %||% "")
   atlas <- identical(study$about$chapter, "atlas")
   long <- vapply(part$tables$file, function(file) NROW(read_table(file.path(study$folder, file))) > paper_rows, TRUE)
-  on_paper <- seq_len(nrow(part$figures)) == 1 & !models & !atlas
-  tables_on_paper <- !long & !models & !(atlas & part$tables$id %in% "atlas-import-checks")
+  on_paper <- seq_len(nrow(part$figures)) == 1 & part$on_paper & !atlas
+  tables_on_paper <- !long & part$on_paper & !(atlas & part$tables$id %in% "atlas-import-checks")
   screen_only(is.null(part$none) && !any(on_paper, tables_on_paper) && nrow(part$sentences) == 0, {
     if (!is.null(part$key)) emit(strrep("#", part$depth), " ", md(part$title), " {#sec-", study$id, "-", part$key, "}")
     if (!is.null(part$none)) paragraph(part$none)

@@ -155,7 +155,7 @@ pipe_table <- function(table, labels = character(), raw = character(), headers =
 #' PDF sooner), and then say where the rest is. Up to `whole` rows are never cut.
 emit_table <- function(id, table, caption, labels = character(), raw = character(), headers = header_of(names(table)),
                        most = c(html = 300, pdf = 10), whole = 60, file = NULL) {
-  begin_float(id)
+  emit("::: {#", id, "}")
   if (nrow(table) <= whole) {
     emit_rows(table, labels, raw, headers)
     emit(caption)
@@ -169,12 +169,6 @@ emit_table <- function(id, table, caption, labels = character(), raw = character
     emit(caption, " ", cut_note(nrow(table), most, file))
   }
   emit(":::")
-}
-
-#' Open a numbered figure or table.
-begin_float <- function(id) {
-  own_text$shown <- c(own_text$shown, id)
-  emit("::: {#", id, "}")
 }
 
 #' "The first 20 of 400 rows; all of them are in ...", for the format that shows fewer.
@@ -206,7 +200,7 @@ typst_only <- function(text) paste0("```{=typst}\n", text, "\n```")
 
 #' A table of the study's index, read from its file.
 show_table <- function(study, row) {
-  if (label_of("tbl", study, row$id) %in% own_text$labels) return(invisible(NULL))
+  if (label_of("tbl", study, row$id) %in% study$own$labels) return(invisible(NULL))
   path <- file.path(study$folder, row$file)
   table <- read_table(path)
   label <- paste0(study$name, "/", row$file)

@@ -44,12 +44,17 @@ show_tuned <- function(study) {
 }
 
 show_sampling <- function(study) {
+  show_drawing(study, "sampling", "Regret against the share of measurement time", paste(
+    "Regret over the whole grid (geometric mean) against the share of its measurement time: mean and spread over seeds.",
+    "Dashed: the default. Dotted: 2.5 %."
+  ))
+}
+
+#' A figure of the folder `tuning`, which has no index, where it is there.
+show_drawing <- function(study, id, title, caption) {
   row <- data.frame(
-    id = "sampling", file = "tuning/sampling.svg", title = "Regret against the share of measurement time",
-    caption = paste(
-      "Regret over the whole grid (geometric mean) against the share of its measurement time: mean and spread over seeds.",
-      "Dashed: the default. Dotted: 2.5 %."
-    ), published_figure = NA, width_in = 7, height_in = 4, interactive = NA
+    id = id, file = paste0("tuning/", id, ".svg"), title = title, caption = caption, published_figure = NA, width_in = 7,
+    height_in = 4, interactive = NA
   )
   if (file.exists(file.path(study$folder, row$file))) show_figure(study, row)
 }

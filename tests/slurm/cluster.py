@@ -316,10 +316,6 @@ class Cluster:
         end = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(time.time() + after_s))
         self.run(["scontrol", "update", f"JobId={number}", f"EndTime={end}"])
 
-    def limit_partition(self, max_time: str) -> None:
-        """Sets the partition's time limit (`minutes` or `days-hours:minutes:seconds`)."""
-        self.run(["scontrol", "update", f"PartitionName={PARTITION}", f"MaxTime={max_time}"])
-
     def kill_slurmd(self, node: str) -> None:
         """Kills the node's slurmd. Job steps go on, as they do on a real node."""
         self._require_node(node)

@@ -125,18 +125,6 @@ summarise_time <- function(trace) {
     arrange(.data$rank, .data$kind)
 }
 
-#' Bytes between ranks, as the application's point-to-point calls say
-#'
-#' @inheritParams summarise_operations
-#' @return Tibble: from, to, bytes.
-#' @noRd
-summarise_messages <- function(trace) {
-  trace$calls |>
-    filter(.data$operation %in% point_to_point_calls, .data$to >= 0) |>
-    group_by(from = .data$rank, .data$to) |>
-    summarise(bytes = sum(.data$sent_bytes), .groups = "drop")
-}
-
 #' Read a replay
 #'
 #' @param folder Folder of a replay (`results/replays/...`).

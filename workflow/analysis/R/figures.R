@@ -28,12 +28,7 @@ figures_of <- function(results) {
   if (has_applications(results)) return(figures_of_applications(results))
   if (!is.null(own)) return(own$figures(results))
   c(
-    unlist(
-      map(collectives_of(results, sized = TRUE), function(name) figures_with_sizes(results, name)), recursive = FALSE
-    ),
-    unlist(
-      map(collectives_of(results, sized = FALSE), function(name) figures_without(results, name)), recursive = FALSE
-    ),
+    of_collectives(results, figures_with_sizes, figures_without),
     figures_of_ladder(results),
     figures_of_messages(results),
     figures_of_scaling(results),

@@ -2,7 +2,12 @@
 
 point_to_point <- c("latency", "bw", "bandwidth", "multi_lat", "pairs")
 
-level_prefix <- "^level-"
+#' The level that each mapping of a ladder is about; NA for other mappings
+#' @noRd
+ladder_level <- function(study, mapping) {
+  levels <- map_chr(study$machine$levels, "name")
+  levels[match(mapping, paste0("level-", levels))]
+}
 
 #' The rows of a study's ladder
 #'
@@ -19,11 +24,9 @@ read_ladder <- function(results) {
   if (!any(names(results$study$collectives) %in% point_to_point)) return(none)
   levels <- map_chr(results$study$machine$levels, "name")
   results$rows |>
-    filter(grepl(level_prefix, .data$mapping)) |>
-    transmute(
-      level = sub(level_prefix, "", .data$mapping), pairs = .data$processes / 2, .data$size_bytes, .data$latency_us,
-      .data$bandwidth_mb_s
-    ) |>
+    mutate(level = ladder_level(results$study, .data$mapping), pairs = .data$processes / 2) |>
+    filter(!is.na(.data$level)) |>
+    select("level", "pairs", "size_bytes", "latency_us", "bandwidth_mb_s") |>
     bind_rows(mutate(read_pairs(results), pairs = 1, bandwidth_mb_s = NA_real_)) |>
     group_by(level = factor(.data$level, levels), .data$pairs, .data$size_bytes) |>
     summarise(across(c("latency_us", "bandwidth_mb_s"), function(x) median(x, na.rm = TRUE)), .groups = "drop")

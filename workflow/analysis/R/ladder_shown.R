@@ -27,8 +27,8 @@ tables_of_ladder <- function(results) {
 #' @noRd
 asked_levels <- function(results) {
   mappings <- unlist(map(results$study$collectives[names(results$study$collectives) %in% point_to_point], "mappings"))
-  selected <- sub(level_prefix, "", grep(level_prefix, mappings, value = TRUE))
-  intersect(map_chr(results$study$machine$levels, "name"), c(selected, read_pairs(results)$level))
+  asked <- c(ladder_level(results$study, mappings), read_pairs(results)$level)
+  intersect(map_chr(results$study$machine$levels, "name"), asked)
 }
 
 ladder_collective <- function(results) {

@@ -9,7 +9,7 @@ models_of_study <- function(results, models) {
   if (length(names) == 0) return(models_of_applications(results))
   costs <- message_costs(results)
   predictions <- map_dfr(names, function(collective) predict_held_out(results, collective, costs))
-  others <- map(models[grepl("-comparison$", map_chr(models, "id"))], "data")
+  others <- map(Filter(function(entry) identical(entry$what, "comparison"), models), "data")
   source <- c(
     ladder = "per-level costs come from the study's ladder", machine = "per-level costs are those of the ",
     "machine's file",

@@ -125,29 +125,33 @@ summarise_tree <- function(results) {
       return(tibble(collective = collective, rule = "always", algorithm = only, cells = nrow(cells$table)))
     }
     tree <- fit_tree(cells)
-    leaves <- as.integer(rownames(tree$frame)[tree$frame$var == "<leaf>"])
-    paths <- rpart::path.rpart(tree, leaves, print.it = FALSE)
+    leaves <- tree$frame[tree$frame$var == "<leaf>", ]
     tibble(
-      collective = collective, rule = map_chr(paths, tree_words),
-      algorithm = attr(tree, "ylevels")[tree$frame$yval[match(leaves, as.integer(rownames(tree$frame)))]],
-      cells = tree$frame$n[match(leaves, as.integer(rownames(tree$frame)))]
+      collective = collective, rule = map_chr(as.integer(rownames(leaves)), function(leaf) tree_words(tree, leaf)),
+      algorithm = attr(tree, "ylevels")[leaves$yval], cells = leaves$n
     )
   })
 }
 
-#' "ppn < 2.5, size >= 19.5" -> "up to 2 a node, from 1 MiB": the values between the grid's points say nothing more
+#' The way to a leaf in words, "fewer than 3 processes a node, from 1 MiB": values between the grid's points say nothing
+#'
+#' Node n of the tree has the children 2n and 2n + 1. The row of its split follows those of the splits before it, and of
+#' their competitors and surrogates.
 #' @noRd
-tree_words <- function(path) {
-  if (length(path) < 2) return("always")
-  parts <- map_chr(path[-1], function(part) {
-    found <- regmatches(part, regexec("^(\\w+)([<>]=?) *([0-9.]+)$", part))[[1]]
-    value <- as.numeric(found[4])
-    below <- startsWith(found[3], "<")
-    if (found[2] == "size") return(paste(if (below) "below" else "from", label_bytes(2^ceiling(value))))
-    what <- c(nodes = "nodes", ppn = "processes a node")[[found[2]]]
-    paste(if (below) "fewer than" else "at least", ceiling(value), what)
+tree_words <- function(tree, leaf) {
+  frame <- tree$frame
+  row <- cumsum(c(1, (frame$var != "<leaf>") + frame$ncompete + frame$nsurrogate))
+  above <- leaf %/% 2^rev(seq_len(floor(log2(leaf))))
+  below <- c(above[-1], leaf)
+  parts <- map2_chr(above, below, function(node, child) {
+    at <- match(node, rownames(frame))
+    split <- tree$splits[row[at], ]
+    less <- (child == 2 * node) == (split[["ncat"]] < 0)
+    if (frame$var[at] == "size") return(paste(if (less) "below" else "from", label_bytes(2^ceiling(split[["index"]]))))
+    what <- c(nodes = "nodes", ppn = "processes a node")[[as.character(frame$var[at])]]
+    paste(if (less) "fewer than" else "at least", ceiling(split[["index"]]), what)
   })
-  paste(parts, collapse = ", ")
+  if (length(parts) == 0) "always" else paste(parts, collapse = ", ")
 }
 
 #' The learned decisions as the collectives library reads them (COLL_RULES)

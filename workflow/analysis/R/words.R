@@ -92,76 +92,65 @@ excluded_note <- function(results, collective) {
          " not compete.")
 }
 
+#' A caption of a table about one collective
+#' @noRd
+caption_in <- function(results, collective, ...) {
+  paste0(capitalised(collective_word(collective)), simulated_note(results$study), ": ", ...)
+}
+
 caption_default_vs_best <- function(results, collective) {
-  paste0(
-    capitalised(collective_word(collective)), simulated_note(results$study),
-    ": the default against the best of the other ",
-    "algorithms by class of message size and number of processes. Cells are mapping \u00d7 processes \u00d7 size; ",
-    "optimal: ",
-    "cells in which the default is at least as fast as every other algorithm. Differences are default minus best, in ",
-    "\u00b5s; positive means that the default is slower; sd is the population standard deviation.",
-    excluded_note(results, collective)
+  caption_in(
+    results, collective, "the default against the best of the other algorithms by class of message size and number ",
+    "of processes. Cells are mapping \u00d7 processes \u00d7 size; optimal: cells in which the default is at least ",
+    "as fast as every other algorithm. Differences are default minus best, in \u00b5s; positive means that the ",
+    "default is slower; sd is the population standard deviation.", excluded_note(results, collective)
   )
 }
 
 caption_optimal <- function(results, collective) {
-  paste0(
-    capitalised(collective_word(collective)), simulated_note(results$study),
-    ": numbers of processes at which the default ",
-    "is faster than (optimal), slower than (not optimal) or exactly as fast as the best of the other algorithms.",
-    excluded_note(results, collective)
+  caption_in(
+    results, collective, "numbers of processes at which the default is faster than (optimal), slower than (not ",
+    "optimal) or exactly as fast as the best of the other algorithms.", excluded_note(results, collective)
   )
 }
 
 caption_winners <- function(results, collective) {
-  paste0(
-    capitalised(collective_word(collective)), simulated_note(results$study),
-    ": fastest algorithm of each cell, latencies ",
-    "in \u00b5s. ", tie_rule(results, collective), excluded_note(results, collective)
+  caption_in(
+    results, collective, "fastest algorithm of each cell, latencies in \u00b5s. ", tie_rule(results, collective),
+    excluded_note(results, collective)
   )
 }
 
 caption_loglinear <- function(results, collective) {
-  paste0(
-    capitalised(collective_word(collective)), simulated_note(results$study),
-    ": plane fitted to the natural logarithm of ",
-    "latency (\u00b5s) on the natural logarithm of message size (B) and the number of processes; error on the fitted ",
-    "cells in percent."
+  caption_in(
+    results, collective, "plane fitted to the natural logarithm of latency (\u00b5s) on the natural logarithm of ",
+    "message size (B) and the number of processes; error on the fitted cells in percent."
   )
 }
 
 caption_slopes <- function(results, collective) {
-  paste0(
-    capitalised(collective_word(collective)), simulated_note(results$study),
-    ": slopes of the tree algorithm's degree-1 ",
-    "spline in \u00b5s per process."
-  )
+  caption_in(results, collective, "slopes of the tree algorithm's degree-1 spline in \u00b5s per process.")
 }
 
 caption_fits <- function(results, collective) {
-  paste0(
-    capitalised(collective_word(collective)), simulated_note(results$study), ": coefficients of three forms with 95 % ",
-    "intervals (\u00b5s, or \u00b5s per process); chosen marks the form that the figures show."
+  caption_in(
+    results, collective, "coefficients of three forms with 95 % intervals (\u00b5s, or \u00b5s per process); chosen ",
+    "marks the form that the figures show."
   )
 }
 
 caption_errors <- function(results, collective) {
-  up_to <- results$study$analysis$fit_up_to
-  paste0(
-    capitalised(collective_word(collective)), simulated_note(results$study),
-    ": mean absolute error in percent of models on ",
-    "cells that they were not fitted to. Held out: every second number of processes and every fourth message size, ",
-    "chosen ",
-    "before anything was fitted. Extrapolation: fitted up to ", up_to,
-    " processes, judged above; there interpolation can ",
-    "only repeat the last measured value."
+  caption_in(
+    results, collective, "mean absolute error in percent of models on cells that they were not fitted to. Held out: ",
+    "every second number of processes and every fourth message size, chosen before anything was fitted. ",
+    "Extrapolation: fitted up to ", results$study$analysis$fit_up_to, " processes, judged above; there interpolation ",
+    "can only repeat the last measured value."
   )
 }
 
 caption_costs <- function(results, collective) {
-  paste0(
-    capitalised(collective_word(collective)), simulated_note(results$study),
-    ": costs of the hop model in \u00b5s per unit of ",
-    "each term, for each message size. A message belongs to the outermost level that it crosses."
+  caption_in(
+    results, collective, "costs of the hop model in \u00b5s per unit of each term, for each message size. A message ",
+    "belongs to the outermost level that it crosses."
   )
 }

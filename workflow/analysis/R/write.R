@@ -49,13 +49,7 @@ tables_of <- function(results) {
   if (has_applications(results)) return(tables_of_applications(results))
   if (!is.null(own)) return(own$tables(results))
   c(
-    unlist(
-      map(collectives_of(results, sized = TRUE), function(name) tables_with_sizes(results, name)), recursive = FALSE
-    ),
-    unlist(
-      map(collectives_of(results, sized = FALSE), function(name) tables_without(results, name)),
-      recursive = FALSE
-    ),
+    of_collectives(results, tables_with_sizes, tables_without),
     tables_accuracy(results),
     tables_of_ladder(results),
     tables_of_scaling(results),
@@ -64,6 +58,13 @@ tables_of <- function(results) {
     tables_of_answer(results),
     tables_across(results)
   )
+}
+
+#' The entries that `with_sizes` and `without` make of the collectives with and without message sizes
+#' @noRd
+of_collectives <- function(results, with_sizes, without) {
+  of <- function(sized, make) map(collectives_of(results, sized = sized), function(name) make(results, name))
+  unlist(c(of(TRUE, with_sizes), of(FALSE, without)), recursive = FALSE)
 }
 
 tables_with_sizes <- function(results, collective) {
@@ -100,12 +101,7 @@ tables_without <- function(results, collective) {
 #' @noRd
 models_of <- function(results) {
   if (has_applications(results)) return(list())
-  models <- if (!is.null(own_chapter(results))) list() else c(
-    unlist(
-      map(collectives_of(results, sized = TRUE), function(name) models_with_sizes(results, name)), recursive = FALSE
-    ),
-    unlist(map(collectives_of(results, sized = FALSE), function(name) models_without(results, name)), recursive = FALSE)
-  )
+  models <- if (is.null(own_chapter(results))) of_collectives(results, models_with_sizes, models_without)
   c(models, models_of_scaling(results), models_of_study(results, models))
 }
 
@@ -157,8 +153,8 @@ models_compared <- function(results, collective) {
 #' @param what Makes the identifier `about-what`; NULL: `about`.
 #' @noRd
 listed <- function(about, what, data, caption, published = NA, part = NULL) {
-  list(id = paste(c(about, what), collapse = "-"), section = section_name(about, part), about = about, data = data,
-       caption = caption, published = published)
+  list(id = paste(c(about, what), collapse = "-"), section = section_name(about, part), about = about, what = what,
+       data = data, caption = caption, published = published)
 }
 
 section_name <- function(about, part = NULL) paste(c(about, part), collapse = "/")

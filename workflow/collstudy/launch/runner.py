@@ -53,7 +53,6 @@ class BlockRunner:
         self._crashed: set[str] = set()
         self.measured = 0
         self._last_report = 0.0
-        self._started = time.monotonic()
         self._launches = 0
 
     def run(self) -> None:

@@ -43,10 +43,6 @@ class Job:
         """The nodes as a plain list, which every version of Slurm and Open MPI reads."""
         return ",".join(self.nodes)
 
-    def remaining_s(self, now: datetime.datetime) -> float | None:
-        """Seconds until the time limit; None without one."""
-        return None if self.end is None else (self.end - now).total_seconds()
-
 
 def split_hostlist(text: str) -> Iterator[str]:
     """Split at the commas that are outside of brackets."""
@@ -86,17 +82,6 @@ def _expand(part: str, text: str) -> list[str]:
         for number in range(int(first), int(last) + 1):
             names += [f"{head}{number:0{len(first)}d}{end}" for end in tails]
     return names
-
-
-def expand_counts(text: str) -> list[int]:
-    """Numbers of Slurm's short form: `24(x2),12` is 24, 24, 12."""
-    counts = []
-    for part in text.split(","):
-        found = re.fullmatch(r"(\d+)(?:\(x(\d+)\))?", part)
-        if not found:
-            raise StudyError(f"{text!r} is not a list of numbers such as 24(x2),12")
-        counts += [int(found[1])] * int(found[2] or 1)
-    return counts
 
 
 def compress_counts(counts: tuple[int, ...]) -> str:

@@ -25,7 +25,7 @@ from collstudy.store.measurements import read_measurements
 from collstudy.study.config import Study, Swept
 from collstudy.study.openmpi_numbers import NUMBERS
 from collstudy.study.placement import place
-from collstudy.tuning import check, emission, rules
+from collstudy.tuning import check, emission, rules, writers
 from collstudy.tuning.rules import Placement, selected
 
 COLUMNS = [
@@ -140,7 +140,7 @@ class Tuner:
                 return []
             own, han = emission.rules_path(folder, self.mpi, placement), emission.han_path(folder, placement)
             old = next((one for one in before if one.name == placement.name), None)
-            if old and rules.han_rules(old, default, []) == rules.han_rules(placement, default, []):
+            if old and writers.han_rules(old, default, []) == writers.han_rules(placement, default, []):
                 findings += [one for one in self.findings if one.file == han.name]
                 continue
             findings += check.check_han(

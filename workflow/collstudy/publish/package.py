@@ -73,28 +73,7 @@ def publish(results: Path, studies: list[str], target: Path, inputs: Mapping[str
     shutil.rmtree(stage, ignore_errors=True)
     stage.mkdir(parents=True)
     try:
-        _copy_sources(stage)
-        cells = sum(_copy_study(results, name, stage / "results") for name in studies)
-        shutil.copytree(report, stage / "results" / "report")
-        _copy_spack(stage)
-        # The package analyses its own studies only.
-        text = (stage / "config" / "config.yaml").read_text(encoding="utf-8")
-        text = re.sub(r"(?m)^studies:.*(\n[ -].*)*", f"studies: [{', '.join(studies)}]", text)
-        text = re.sub(r"(?m)^results:.*", "results: results", text)
-        (stage / "config" / "config.yaml").write_text(text, encoding="utf-8")
-        _write_json(stage / "versions.json", info())
-        (stage / "ARTIFACT.md").write_text(artifact(results, studies), encoding="utf-8")
-        cited, imported = read_citation(), read_imported(inputs)
-        (stage / "CITATION.cff").write_text(
-            cff(cited, (ROOT / "CITATION.cff").read_text(encoding="utf-8")), encoding="utf-8"
-        )
-        _write_json(stage / "codemeta.json", codemeta(cited))
-        _write_json(stage / ".zenodo.json", zenodo(cited, f"Data package of the studies {', '.join(studies)}."))
-        if imported:
-            (stage / "imported.csv").write_bytes(table(imported))
-            _copy_licences(inputs, stage / "licences")
-        _write_json(stage / METADATA, crate(stage, studies, cited, imported))
-        (stage / "SHA256SUMS").write_text(checksums(stage), encoding="utf-8")
+        cells = _fill(stage, results, studies, inputs)
         archive = target / "data-package.zip"
         _zip(stage, archive)
         # Pages of studies that are not published any more.
@@ -123,6 +102,33 @@ def publish(results: Path, studies: list[str], target: Path, inputs: Mapping[str
         f"{target}/data-package.zip: {len(studies)} studies, {cells} cell files, {archive.stat().st_size / 1e6:.1f} MB",
         "Copy the folder to a web server, or push it to GitHub (its workflow publishes it); archive data-package.zip for a DOI.",
     ]
+
+
+def _fill(stage: Path, results: Path, studies: list[str], inputs: Mapping[str, list[Path]]) -> int:
+    """Write the content of the data package to *stage*; returns the number of cell files."""
+    _copy_sources(stage)
+    cells = sum(_copy_study(results, name, stage / "results") for name in studies)
+    shutil.copytree(results / "report", stage / "results" / "report")
+    _copy_spack(stage)
+    # The package analyses its own studies only.
+    text = (stage / "config" / "config.yaml").read_text(encoding="utf-8")
+    text = re.sub(r"(?m)^studies:.*(\n[ -].*)*", f"studies: [{', '.join(studies)}]", text)
+    text = re.sub(r"(?m)^results:.*", "results: results", text)
+    (stage / "config" / "config.yaml").write_text(text, encoding="utf-8")
+    _write_json(stage / "versions.json", info())
+    (stage / "ARTIFACT.md").write_text(artifact(results, studies), encoding="utf-8")
+    cited, imported = read_citation(), read_imported(inputs)
+    (stage / "CITATION.cff").write_text(
+        cff(cited, (ROOT / "CITATION.cff").read_text(encoding="utf-8")), encoding="utf-8"
+    )
+    _write_json(stage / "codemeta.json", codemeta(cited))
+    _write_json(stage / ".zenodo.json", zenodo(cited, f"Data package of the studies {', '.join(studies)}."))
+    if imported:
+        (stage / "imported.csv").write_bytes(table(imported))
+        _copy_licences(inputs, stage / "licences")
+    _write_json(stage / METADATA, crate(stage, studies, cited, imported))
+    (stage / "SHA256SUMS").write_text(checksums(stage), encoding="utf-8")
+    return cells
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -24,27 +24,13 @@ from collstudy.base.errors import StudyError
 from collstudy.base.files import write_atomically
 from collstudy.base.paths import ROOT
 from collstudy.publish.pages import Page, resolve, split_pages, without_hidden, write_pages
+from collstudy.publish.renderers import Renderer, choose_renderer
 
 REPORT_SOURCE = ROOT / "report"
-#: typst output needs pandoc 3.1.2; the filter's walk order and table attributes need 3.2.
-PANDOC_MINIMUM = (3, 2)
-#: Before 1.9, Quarto fetches a typst package for the callouts of every PDF; compute nodes seldom reach the network.
-QUARTO_MINIMUM = (1, 9)
 #: The whole report in one file, beside the folder of pages.
 SINGLE_FILE = "report.html"
 #: Chapters and pages as they were made of the same content, in the results folder.
 PAGES = ".pages"
-
-
-@dataclass(frozen=True)
-class Renderer:
-    """The rendering program, with the versions named in the report's provenance."""
-
-    name: str
-    version: str
-    pandoc: str
-    typst: str
-    executable: str
 
 
 @dataclass(frozen=True)
@@ -95,83 +81,6 @@ def timed(what: str, step: Callable[[], object]) -> None:
     start = time.monotonic()
     step()
     say(f"{what} ({time.monotonic() - start:.1f} s)")
-
-
-# Which renderer -----------------------------------------------------------------------------------------------------
-
-
-def version_of(executable: str, *arguments: str) -> str:
-    """The first version number that `executable arguments` prints, or an empty text."""
-    try:
-        done = subprocess.run([executable, *arguments], check=False, capture_output=True, text=True, timeout=60)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    # `quarto typst` writes typst's output to the error stream.
-    found = None if done.returncode else re.search(r"\d+(\.\d+)+", done.stdout or done.stderr)
-    return found.group() if found else ""
-
-
-def at_least(version: str, minimum: tuple[int, int]) -> bool:
-    """Whether *version*, "1.9.38" or an empty text, is *minimum* or newer."""
-    return bool(version) and tuple(int(part) for part in version.split(".")[:2]) >= minimum
-
-
-def find_pandoc() -> tuple[str, str]:
-    """Path and version of a pandoc that is new enough: the one from PyPI first, then the one on PATH."""
-    candidates = []
-    try:
-        import pypandoc
-
-        candidates.append(str(Path(pypandoc.__file__).parent / "files" / "pandoc"))
-    except ImportError:
-        pass
-    candidates.append(shutil.which("pandoc") or "")
-    seen = []
-    for path in filter(None, candidates):
-        version = version_of(path, "--version")
-        if at_least(version, PANDOC_MINIMUM):
-            return path, version
-        seen.append(f"{path} is {version or 'not usable'}")
-    wanted = ".".join(map(str, PANDOC_MINIMUM))
-    raise StudyError(
-        f"report: no pandoc {wanted} or newer ({'; '.join(seen) or 'none found'}); "
-        "pip install pypandoc_binary, or install Quarto"
-    )
-
-
-def typst_version() -> str:
-    """Version of the typst compiler from PyPI."""
-    try:
-        from importlib.metadata import version
-
-        import typst  # noqa: F401
-
-        return version("typst")
-    except ImportError as error:
-        raise StudyError("report: the typst compiler is missing; pip install typst, or install Quarto") from error
-
-
-def choose_renderer(wanted: str) -> Renderer:
-    """Quarto where one that is new enough is on PATH, else the fallback; *wanted* can insist on one."""
-    quarto = shutil.which("quarto") if wanted != "fallback" else None
-    if quarto:
-        version = version_of(quarto, "--version")
-        if at_least(version, QUARTO_MINIMUM):
-            return Renderer(
-                "Quarto",
-                version,
-                version_of(quarto, "pandoc", "--version"),
-                version_of(quarto, "typst", "--version"),
-                quarto,
-            )
-        lack = f"{quarto} is {version or 'not usable'}, not {'.'.join(map(str, QUARTO_MINIMUM))} or newer"
-        print(f"report: {lack}", file=sys.stderr, flush=True)
-    else:
-        lack = "no quarto on PATH"
-    if wanted == "quarto":
-        raise StudyError(f"report: --renderer quarto, but {lack}")
-    path, version = find_pandoc()
-    return Renderer("knitr + pandoc + typst", "", version, typst_version(), path)
 
 
 # Build folder -------------------------------------------------------------------------------------------------------

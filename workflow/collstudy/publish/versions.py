@@ -6,7 +6,7 @@ import shutil
 
 from collstudy.base.errors import StudyError
 from collstudy.launch.toolchain import SIMULATED, mpis, simulator_version, suite, version_of
-from collstudy.publish.render import choose_renderer
+from collstudy.publish.renderers import choose_renderer
 
 
 def renderer() -> tuple[str, str, str]:

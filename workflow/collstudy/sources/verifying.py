@@ -17,7 +17,7 @@ from collstudy.sources.swept import SweptSource
 from collstudy.study.cells import Cell
 from collstudy.study.config import Policy, Study
 from collstudy.study.selection import Library, Rules
-from collstudy.tuning import emission, rules
+from collstudy.tuning import emission, rules, writers
 from collstudy.tuning.rules import Placement, Rule, selected
 
 #: Verified process counts of a placement: number of deciding ones, and of ones between them, spread over the range.
@@ -169,7 +169,7 @@ class VerifyingSource(SweptSource):
             )
             for name in placement.tables
         }
-        text = rules.library_rules(
+        text = writers.library_rules(
             placement, self.context.catalogue, [], self.study.machine, counts,
             "ompi_default" if self.document["simulated"] else "default",
         )  # fmt: skip

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from collstudy.base.errors import StudyError, allowed
+from collstudy.base.files import read_csv
 from collstudy.base.paths import ROOT, SETUP
 from collstudy.study.document import Place
 from collstudy.study.names import APPLICATIONS, LEVELS, MPIS, POINT_TO_POINT, SIZED, UNSIZED
@@ -152,14 +153,10 @@ def check_catalogue(catalogue: dict[str, dict[str, dict[str, Any]]], where: Plac
 
 @functools.cache
 def library_algorithms() -> dict[str, tuple[str, ...]]:
-    """The algorithms of the collectives library by collective, from its source; empty in a data package without sources."""
+    """The algorithms of the collectives library by collective; empty in a data package without its sources."""
     found: dict[str, tuple[str, ...]] = {}
-    for path in sorted((ROOT / "workflow" / "native" / "coll" / "algorithms").glob("*.c")):
-        text = path.read_text(encoding="utf-8")
-        tables = dict(re.findall(r"static const struct algorithm (\w+)\[\] = {(.*?)\n};", text, re.DOTALL))
-        for collective, table in re.findall(r"^ANNOUNCE\(COLL_(\w+), (\w+)\)", text, re.MULTILINE):
-            names = re.findall(r'^ *{"(\w+)"', tables[table], re.MULTILINE)
-            found[collective.lower()] = (*found.get(collective.lower(), ()), *names)
+    for row in read_csv(ROOT / "workflow" / "native" / "coll" / "algorithms" / "algorithms.csv"):
+        found[row["collective"]] = (*found.get(row["collective"], ()), row["algorithm"])
     return found
 
 

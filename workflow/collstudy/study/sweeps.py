@@ -140,6 +140,26 @@ def read_sweep(raw: dict[str, Any], machine: Machine, catalogue: Catalogue, wher
                 raise StudyError(
                     f"{where / 'mappings'}: {mapping} needs level {level!r}, machine {machine.name} has none{allowed(levels)}"
                 )
+    nodes, processes, per_node = _ranks(raw, machine, where)
+    sizes = _sizes(raw, where)
+    mpis = tuple(raw.get("mpi", [machine.mpi]))
+    for mpi in mpis:
+        if machine.emulated_nodes > 1 and mpi != "openmpi":
+            raise StudyError(f"{where / 'mpi'}: {mpi!r} does not run on emulated nodes; allowed: openmpi")
+        if mpi not in MPIS[machine.kind]:
+            raise StudyError(
+                f"{where / 'mpi'}: {mpi!r} cannot run on machine {machine.name} of kind {machine.kind}"
+                + allowed(MPIS[machine.kind])
+            )
+    return Sweep(
+        collective, tuple(choices), tuple(raw["mappings"]), mpis, nodes, processes,
+        per_node, sizes, raw.get("iterations", 100), raw.get("warmup", 10), tuple(raw.get("levels", ())),
+        _barrier(raw, machine, catalogue, where),
+    )  # fmt: skip
+
+
+def _ranks(raw: dict[str, Any], machine: Machine, where: Place) -> tuple[tuple[int, ...], tuple[int, ...], bool]:
+    """Numbers of nodes and of processes, and whether these are per node."""
     if ("processes" in raw) == ("processes_per_node" in raw):
         raise StudyError(f"{where}: needs either processes or processes_per_node")
     nodes = expand_integers(raw.get("nodes", [machine.nodes]), where / "nodes")
@@ -157,31 +177,23 @@ def read_sweep(raw: dict[str, Any], machine: Machine, catalogue: Catalogue, wher
         raise StudyError(
             f"{where / key}: {processes[-1]} is more than the {limit} cores of {what} of machine {machine.name}"
         )
-    sizes = None
-    if collective in SIZED:
-        if "sizes" not in raw:
-            raise StudyError(f"{where}: {collective} needs sizes: {{from, to}} in bytes")
-        factor = raw["sizes"].get("factor", 2)
-        # Doubling is the default of every suite and is omitted.
-        sizes = (raw["sizes"]["from"], raw["sizes"]["to"], *([factor] if factor != 2 else []))
-        if sizes[0] > sizes[1]:
-            raise StudyError(f"{where / 'sizes'} is empty: from {sizes[0]} to {sizes[1]}")
-    elif "sizes" in raw:
-        raise StudyError(f"{where}: {collective} has no message size; remove sizes")
-    mpis = tuple(raw.get("mpi", [machine.mpi]))
-    for mpi in mpis:
-        if machine.emulated_nodes > 1 and mpi != "openmpi":
-            raise StudyError(f"{where / 'mpi'}: {mpi!r} does not run on emulated nodes; allowed: openmpi")
-        if mpi not in MPIS[machine.kind]:
-            raise StudyError(
-                f"{where / 'mpi'}: {mpi!r} cannot run on machine {machine.name} of kind {machine.kind}"
-                + allowed(MPIS[machine.kind])
-            )
-    return Sweep(
-        collective, tuple(choices), tuple(raw["mappings"]), mpis, nodes, processes,
-        per_node, sizes, raw.get("iterations", 100), raw.get("warmup", 10), tuple(raw.get("levels", ())),
-        _barrier(raw, machine, catalogue, where),
-    )  # fmt: skip
+    return nodes, processes, per_node
+
+
+def _sizes(raw: dict[str, Any], where: Place) -> tuple[int, ...] | None:
+    """First and last message size, and the factor between two if it is not 2; None for a collective without messages."""
+    collective = raw["collective"]
+    if collective not in SIZED:
+        if "sizes" in raw:
+            raise StudyError(f"{where}: {collective} has no message size; remove sizes")
+        return None
+    if "sizes" not in raw:
+        raise StudyError(f"{where}: {collective} needs sizes: {{from, to}} in bytes")
+    first, last, factor = raw["sizes"]["from"], raw["sizes"]["to"], raw["sizes"].get("factor", 2)
+    if first > last:
+        raise StudyError(f"{where / 'sizes'} is empty: from {first} to {last}")
+    # Doubling is the default of every suite and is omitted.
+    return (first, last, *([factor] if factor != 2 else []))
 
 
 def _choices(

@@ -33,14 +33,11 @@ from collstudy.tuning.rules import (
     HAN,
     Placement,
     Rule,
-    components_of,
-    han_rules,
-    openmpi_rules,
     own_version,
     selected,
     selected_rules,
-    settings_of,
 )
+from collstudy.tuning.writers import components_of, han_rules, openmpi_rules, settings_of
 
 #: The default of Open MPI's coll/tuned, to which the rules of a file belong.
 ONLY_TUNED = ["--mca", "coll", "tuned,basic,libnbc,self,monitoring"]

@@ -1,6 +1,6 @@
 """From a tuning file of one library to that of another; what the other cannot say is listed.
 
-The writers are those of the studies' own files (rules.py, trees.py), and two more for UCC and NCCL.
+The writers are those of the studies' own files (writers.py, trees.py), and two more for UCC and NCCL.
 """
 
 from __future__ import annotations
@@ -27,15 +27,10 @@ from collstudy.tuning.rules import (
     as_openmpi_reads,
     entries,
     first_byte,
-    han_rules,
-    intel_number,
-    intel_variables,
-    openmpi_json,
-    openmpi_rules,
     selected,
-    settings_of,
 )
 from collstudy.tuning.tuningfile import ALL, POWER_OF_TWO, Fault, FileRule, Span, TuningFile
+from collstudy.tuning.writers import han_rules, intel_number, intel_variables, openmpi_json, openmpi_rules, settings_of
 
 #: Conditions that hold in most programs: a rule with one of them is written for all calls.
 USUAL = (

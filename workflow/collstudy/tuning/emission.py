@@ -15,16 +15,14 @@ from collstudy.study.catalogue import Catalogue
 from collstudy.study.machines import Machine
 from collstudy.study.openmpi_numbers import NUMBERS
 from collstudy.tuning import trees
-from collstudy.tuning.rules import (
-    Placement,
-    han_default,
+from collstudy.tuning.rules import Placement, han_default, own_version
+from collstudy.tuning.writers import (
     han_rules,
     in_library,
     intel_variables,
     library_rules,
     openmpi_json,
     openmpi_rules,
-    own_version,
     radix_line,
 )
 

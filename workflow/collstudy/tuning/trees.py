@@ -21,7 +21,8 @@ from typing import Any
 from collstudy.base.errors import StudyError
 from collstudy.launch.mpich import Tree, forcing_environment, write_both
 from collstudy.study.catalogue import Catalogue
-from collstudy.tuning.rules import Placement, Rule, Table, settings_of
+from collstudy.tuning.rules import Placement, Rule, Table
+from collstudy.tuning.writers import settings_of
 
 #: The device's choice that does not split a collective, for those that it can split.
 UNSPLIT = {"bcast": "gamma", "allreduce": "beta", "reduce": "gamma", "barrier": "beta"}

@@ -265,15 +265,57 @@ static MPI_Op operator(int64_t bytes) {
     return bytes % 8 == 0 ? MPI_SUM : MPI_BOR;
 }
 
-static void collective(Replay *replay, const Action *a) {
-    MPI_Comm comm = a->communicator < 0 ? MPI_COMM_SELF : replay->collective[a->communicator];
-    int traced = a->communicator < 0 ? 1 : replay->members[a->communicator], root = (int)a->root, me;
-    int64_t sent = a->sent, received = a->received;
+/* Collectives to which each rank may contribute another number of bytes. */
+static void collective_of_blocks(Replay *replay, const Action *a, MPI_Comm comm, int traced) {
+    int root = (int)a->root, me;
     char *out = replay->out, *in = replay->in;
     int *out_counts = replay->counts[0], *in_counts = replay->counts[1];
     int *out_places = replay->places[0], *in_places = replay->places[1];
     MPI_Request *request = &replay->requests[a->request];
     MPI_Comm_rank(comm, &me);
+    switch (a->operation) {
+    case OP_gatherv:
+        if (me == root)
+            blocks(replay, a, 0, 1, comm);
+        MPI_Gatherv(out, bounded(a->sent), MPI_BYTE, in, in_counts, in_places, MPI_BYTE, root, comm);
+        break;
+    case OP_scatterv:
+        if (me == root)
+            blocks(replay, a, 0, 0, comm);
+        MPI_Scatterv(out, out_counts, out_places, MPI_BYTE, in, bounded(a->received), MPI_BYTE, root, comm);
+        break;
+    case OP_allgatherv:
+        blocks(replay, a, 0, 1, comm);
+        MPI_Allgatherv(out, bounded(a->sent), MPI_BYTE, in, in_counts, in_places, MPI_BYTE, comm);
+        break;
+    case OP_iallgatherv:
+        blocks(replay, a, 0, 1, comm);
+        MPI_Iallgatherv(out, bounded(a->sent), MPI_BYTE, in, in_counts, in_places, MPI_BYTE, comm, request);
+        break;
+    case OP_alltoallv:
+    case OP_alltoallw:
+        blocks(replay, a, 0, 0, comm);
+        blocks(replay, a, traced, 1, comm);
+        MPI_Alltoallv(out, out_counts, out_places, MPI_BYTE, in, in_counts, in_places, MPI_BYTE, comm);
+        break;
+    case OP_ialltoallv:
+        blocks(replay, a, 0, 0, comm);
+        blocks(replay, a, traced, 1, comm);
+        MPI_Ialltoallv(out, out_counts, out_places, MPI_BYTE, in, in_counts, in_places, MPI_BYTE, comm, request);
+        break;
+    case OP_reduce_scatter:
+        blocks(replay, a, 0, 1, comm);
+        MPI_Reduce_scatter(out, in, in_counts, MPI_BYTE, MPI_BOR, comm);
+        break;
+    }
+}
+
+static void collective(Replay *replay, const Action *a) {
+    MPI_Comm comm = a->communicator < 0 ? MPI_COMM_SELF : replay->collective[a->communicator];
+    int traced = a->communicator < 0 ? 1 : replay->members[a->communicator], root = (int)a->root;
+    int64_t sent = a->sent, received = a->received;
+    char *out = replay->out, *in = replay->in;
+    MPI_Request *request = &replay->requests[a->request];
     int64_t larger = sent > received ? sent : received;
     switch (a->operation) {
     case OP_barrier:
@@ -333,39 +375,8 @@ static void collective(Replay *replay, const Action *a) {
     case OP_reduce_scatter_block:
         MPI_Reduce_scatter_block(out, in, elements(received), element(received), operator(received), comm);
         break;
-    case OP_gatherv:
-        if (me == root)
-            blocks(replay, a, 0, 1, comm);
-        MPI_Gatherv(out, bounded(sent), MPI_BYTE, in, in_counts, in_places, MPI_BYTE, root, comm);
-        break;
-    case OP_scatterv:
-        if (me == root)
-            blocks(replay, a, 0, 0, comm);
-        MPI_Scatterv(out, out_counts, out_places, MPI_BYTE, in, bounded(received), MPI_BYTE, root, comm);
-        break;
-    case OP_allgatherv:
-        blocks(replay, a, 0, 1, comm);
-        MPI_Allgatherv(out, bounded(sent), MPI_BYTE, in, in_counts, in_places, MPI_BYTE, comm);
-        break;
-    case OP_iallgatherv:
-        blocks(replay, a, 0, 1, comm);
-        MPI_Iallgatherv(out, bounded(sent), MPI_BYTE, in, in_counts, in_places, MPI_BYTE, comm, request);
-        break;
-    case OP_alltoallv:
-    case OP_alltoallw:
-        blocks(replay, a, 0, 0, comm);
-        blocks(replay, a, traced, 1, comm);
-        MPI_Alltoallv(out, out_counts, out_places, MPI_BYTE, in, in_counts, in_places, MPI_BYTE, comm);
-        break;
-    case OP_ialltoallv:
-        blocks(replay, a, 0, 0, comm);
-        blocks(replay, a, traced, 1, comm);
-        MPI_Ialltoallv(out, out_counts, out_places, MPI_BYTE, in, in_counts, in_places, MPI_BYTE, comm, request);
-        break;
-    case OP_reduce_scatter:
-        blocks(replay, a, 0, 1, comm);
-        MPI_Reduce_scatter(out, in, in_counts, MPI_BYTE, MPI_BOR, comm);
-        break;
+    default:
+        collective_of_blocks(replay, a, comm, traced);
     }
 }
 

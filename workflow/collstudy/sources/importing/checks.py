@@ -14,7 +14,7 @@ from typing import Any
 
 from collstudy.base.lazy import lazy
 from collstudy.sources.importing.copies import copies, multiples
-from collstudy.sources.importing.findings import Finding, common, series_name
+from collstudy.sources.importing.findings import Finding, common
 from collstudy.sources.importing.labels import (
     disagreement,
     growth,
@@ -67,22 +67,14 @@ def _with_done(findings: list[Finding], everything: Launches) -> list[Finding]:
     rows = everything.rows
     if not any(row.get("left_out") for row in rows):
         return findings
-    reasons = {}
+    reasons: dict[Any, str] = {}
     for series, mine in everything.by_series():
         given = [rows[index].get("left_out") or "" for index in mine.at]
         if all(given):
             reasons[series] = given[0]
 
     def reason(finding: Finding) -> str | None:
-        for series, text in reasons.items():
-            disagreeing = finding.check == "sources disagree" and finding.where.startswith(
-                series_name(("", *series[1:])) + ": "
-            )
-            if finding.where == series_name(series) or (
-                disagreeing and series[0] in finding.where.split(": ")[-1].split(" and ")
-            ):
-                return text
-        return None
+        return next((reasons[series] for series in finding.about if series in reasons), None)
 
     return [
         replace(finding, done=f"left out by the study: {text}") if (text := reason(finding)) else finding
@@ -126,7 +118,7 @@ def _outside(timed: Launches) -> Iterator[Finding]:
             total = int((known.series == mine.series[0]).sum())
             first = known.rows[mine.at[0]]
             yield Finding(
-                "mean, minimum and maximum", series_name(series),
+                "mean, minimum and maximum", (series,),
                 f"{len(mine)} of {total} means {what}; the first: {first['latency_us']:g} of {int(first['processes'])} ranks in "
                 f"[{first['min_latency_us']:g}, {first['max_latency_us']:g}] us ({first['file']}, line {int(first['line'])})",
                 "certain" if len(mine) > 2 else "likely",
@@ -150,7 +142,7 @@ def _flat(table: Table) -> Iterator[Finding]:
             flat += statistics.median(times[-third:]) < 1.5 * statistics.median(times[:third])
         if total and flat > total / 3:
             yield Finding(
-                "times do not depend on size", series_name(series),
+                "times do not depend on size", (series,),
                 f"of {flat} of {total} numbers of ranks the largest sizes take less than 1.5 times as long as the smallest", "certain",
             )  # fmt: skip
 
@@ -186,7 +178,7 @@ def _units(table: Table, machine: Machine) -> Iterator[Finding]:
             if rate > 1000 or (rate < 0.01 and ranks <= 8):
                 evidence.append(f"the longest messages would move at {rate:.3g} GB/s")
         if evidence:
-            yield Finding("unit of the times", series_name(series), "; ".join(evidence), sure)
+            yield Finding("unit of the times", (series,), "; ".join(evidence), sure)
 
 
 def _sizes(timed: Launches) -> Iterator[Finding]:
@@ -209,7 +201,7 @@ def _sizes(timed: Launches) -> Iterator[Finding]:
                 shown = ", ".join(str(int(s)) for s in sorted(odd)[:4])
                 unit = f"; times {factors[0]:g} they are the sizes of the others" if factors else ""
                 yield Finding(
-                    "sizes", (f"{source}: " if source else "") + f"{collective} {key[0]}, by {key[1]}",
+                    "sizes", ((source, collective, key[0], "", key[1]),),
                     f"{len(odd)} of its {len(sizes)} sizes occur in no other series ({shown}, ...){unit}", "likely",
                 )  # fmt: skip
 
@@ -226,7 +218,7 @@ def _noise(table: Table) -> Iterator[Finding]:
         slow = int((above > np.log(NOISE_FACTOR)).sum())
         if slow >= NOISY_CELLS and slow >= NOISY * len(above):
             yield Finding(
-                "noise", series_name(series),
+                "noise", (series,),
                 f"{slow} of {len(above)} cells take more than {NOISE_FACTOR:g} times as long as their neighbours", "certain",
             )  # fmt: skip
 
@@ -269,7 +261,7 @@ def _outliers(launches: Launches) -> Iterator[Finding]:
         worst = launches.rows[mine.at[np.argmax(mine.us)]]
         size = f", {int(worst['size_bytes'])} bytes" if worst.get("size_bytes") else ""
         yield Finding(
-            "outlier", series_name(series),
+            "outlier", (series,),
             f"{len(mine)} launches are over {OUTLIER:.0f} times slower than their neighbours in size and ranks; the slowest: "
             f"{worst['latency_us']:g} us, {int(worst['processes'])} ranks{size} ({worst.get('file', '')}, line {worst.get('line', 0)})",
             "certain", "kept and flagged; not in means",

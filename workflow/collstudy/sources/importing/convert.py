@@ -61,20 +61,7 @@ def convert(
     if row["processes"] > row["nodes"] * cores and not machine.oversubscribe:
         raise Refused(f"processes are more than the {row['nodes'] * cores} cores of {row['nodes']} nodes")
     row["size_bytes"] = whole(str(raw["size_bytes"]), "size_bytes") if collective in SIZED else None
-    factor = UNITS[entry.get("unit", "us")]
-    row["latency_us"] = row["min_latency_us"] = row["max_latency_us"] = None
-    for name in (*TIMES, "q1_us", "q3_us"):
-        text = raw.get(name)
-        if text is not None and text != "":
-            value = positive(str(text), name, LONGEST_US / factor)
-            row[name] = value if own else value * factor
-    text = raw.get("bandwidth_mb_s")
-    row["bandwidth_mb_s"] = None if text is None or text == "" else positive(str(text), "bandwidth_mb_s", LARGEST)
-    if row["latency_us"] is None and row["bandwidth_mb_s"] is None:
-        raise Refused("latency_us is empty")
-    low, high = row["min_latency_us"], row["max_latency_us"]
-    if low is not None and high is not None and low > high:
-        raise Refused("minimum is above the maximum")
+    row |= _values(raw, entry)
     if collective == "pairs":
         row |= _ranks_of(raw, machine, where)
         if row["from_rank"] == row["to_rank"]:
@@ -86,6 +73,25 @@ def convert(
         row["statistic"] = entry.get("statistic", "mean_over_ranks") + (
             "_median" if entry.get("rows") == "iterations" else ""
         )
+    return row
+
+
+def _values(raw: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
+    """Times (us) and bandwidth of a row. Raises Refused for values that cannot be."""
+    factor = UNITS[entry.get("unit", "us")]
+    row: dict[str, Any] = dict.fromkeys(TIMES)
+    for name in (*TIMES, "q1_us", "q3_us"):
+        text = raw.get(name)
+        if text is not None and text != "":
+            value = positive(str(text), name, LONGEST_US / factor)
+            row[name] = value if entry.get("format") in OWN else value * factor
+    text = raw.get("bandwidth_mb_s")
+    row["bandwidth_mb_s"] = None if text is None or text == "" else positive(str(text), "bandwidth_mb_s", LARGEST)
+    if row["latency_us"] is None and row["bandwidth_mb_s"] is None:
+        raise Refused("latency_us is empty")
+    low, high = row["min_latency_us"], row["max_latency_us"]
+    if low is not None and high is not None and low > high:
+        raise Refused("minimum is above the maximum")
     return row
 
 

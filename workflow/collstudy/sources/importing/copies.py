@@ -49,7 +49,7 @@ def _rows_in_ratio(names: np.ndarray, times: np.ndarray, series: Series, what: s
     if found:
         one, two, factor, cells = found[0]
         yield Finding(
-            "times a constant", series_name(series),
+            "times a constant", (series,),
             f"{len(found)} times: the times of {int(two)} {what} are those of {int(one)} times {factor:.4g} in {cells} cells", "certain",
         )  # fmt: skip
 

@@ -2,31 +2,45 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from collstudy.base.lazy import lazy
+from collstudy.sources.importing.series import Series
 
 np = lazy("numpy")
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One row of import-checks.csv. `how_sure` is certain, likely or possible."""
+    """One row of import-checks.csv. `how_sure` is certain, likely or possible.
+
+    `about` is the series that it is about, or those of two sources that disagree; otherwise a text.
+    """
 
     check: str
-    where: str
+    about: str | tuple[Series, ...]
     found: str
     how_sure: str
     done: str = "kept as it is; a warning"
 
+    @property
+    def where(self) -> str:
+        """What it is about, in words."""
+        if isinstance(self.about, str):
+            return self.about
+        sources = " and ".join(series[0] for series in self.about)
+        name = self.about[0][1:]
+        return series_name(self.about[0]) if len(self.about) == 1 else f"{series_name(('', *name))}: {sources}"
+
 
 def rows_of(findings: list[Finding]) -> list[dict[str, Any]]:
     """Findings as rows of the table."""
-    return [asdict(finding) for finding in findings]
+    columns = ("check", "where", "found", "how_sure", "done")
+    return [{column: getattr(finding, column) for column in columns} for finding in findings]
 
 
-def series_name(series: tuple) -> str:
+def series_name(series: Series) -> str:
     """A series in the text of a finding."""
     source, collective, algorithm, parameters, mapping = series
     text = f"{collective} {algorithm}" + (f" [{parameters}]" if parameters else "")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from collstudy.base.lazy import lazy
-from collstudy.sources.importing.findings import Finding, common, percent, series_name, whole_series
+from collstudy.sources.importing.findings import Finding, common, percent, whole_series
 from collstudy.sources.importing.series import Launches, Series, Table
 from collstudy.study.machines import Machine
 
@@ -124,42 +124,37 @@ def growth(table: Table, machine: Machine) -> Iterator[Finding]:
 
 def disagreement(table: Table) -> Iterator[Finding]:
     """A series that is far from that of a second source."""
-    for row in agreement(table):
-        middle = row["median_abs_difference_pct"] / 100
-        if row["cells"] >= 10 and middle > DISAGREE_MEDIAN:
+    for one, two, cells, middle, high in _agreeing(table):
+        if cells >= 10 and middle / 100 > DISAGREE_MEDIAN:
             yield Finding(
-                "sources disagree", f"{row['collective']} {row['algorithm']}, by {row['mapping']}: {row['sources']}",
-                f"{percent(middle)} in the median over {row['cells']} cells "
-                f"({row['p90_abs_difference_pct']:.1f} % at the 90th percentile)",
-                "certain",
+                "sources disagree", (one, two),
+                f"{percent(middle / 100)} in the median over {cells} cells ({high:.1f} % at the 90th percentile)", "certain",
             )  # fmt: skip
 
 
 def agreement_of(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """agreement() of the rows that are in means."""
+    """Differences between sources of one machine in common cells, |a / b - 1| in percent, of the rows that are in means."""
     timed = Launches([row for row in rows if not row.get("flag")]).timed()
-    return agreement(timed.medians()) if len(timed) else []
+    return [
+        {
+            "collective": one[1], "algorithm": one[2] + (f" [{one[3]}]" if one[3] else ""), "mapping": one[4],
+            "sources": f"{one[0]} and {two[0]}", "cells": cells, "median_abs_difference_pct": middle,
+            "p90_abs_difference_pct": high,
+        }
+        for one, two, cells, middle, high in (_agreeing(timed.medians()) if len(timed) else ())
+    ]  # fmt: skip
 
 
-def agreement(table: Table) -> list[dict[str, Any]]:
-    """Differences between sources of one machine in common cells: |a / b - 1| in percent."""
-    found = []
+def _agreeing(table: Table) -> Iterator[tuple[Series, Series, int, float, float]]:
+    """The series of two sources, how many cells both have, and the median and 90th percentile of their difference (%)."""
     groups: dict[tuple, list[Series]] = {}
     for series in table.series:
         groups.setdefault(series[1:], []).append(series)
-    for (collective, algorithm, parameters, mapping), mine in groups.items():
+    for mine in groups.values():
         for one, two in itertools.combinations(mine, 2):
-            a, b = common(table[one], table[two])
-            if not len(a):
-                continue
-            difference = 100 * np.abs(a / b - 1)
-            found.append({
-                "collective": collective, "algorithm": algorithm + (f" [{parameters}]" if parameters else ""), "mapping": mapping,
-                "sources": f"{one[0]} and {two[0]}", "cells": len(a),
-                "median_abs_difference_pct": round(float(np.median(difference)), 2),
-                "p90_abs_difference_pct": round(float(np.percentile(difference, 90)), 2),
-            })  # fmt: skip
-    return found
+            cells, middle, high = _compared(table[one], table[two])
+            if cells:
+                yield one, two, cells, round(100 * middle, 2), round(100 * high, 2)
 
 
 def _leaves_at_two(mapping: str) -> bool:
@@ -206,7 +201,7 @@ def stayed_on_the_node(table: Table, machine: Machine) -> Iterator[Finding]:
             sure = "possible"
         if evidence:
             sure = "certain" if len(evidence) > 1 else sure
-            yield Finding("never left the node", series_name(series), "; ".join(evidence), sure)
+            yield Finding("never left the node", (series,), "; ".join(evidence), sure)
 
 
 def pairs_on_one_node(pairs: Launches, machine: Machine) -> Iterator[Finding]:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from collstudy.base.errors import StudyError, allowed
 from collstudy.tuning.readers.known import Known
-from collstudy.tuning.rules import INTEL, TOTAL_BYTES
+from collstudy.tuning.rules import TOTAL_BYTES
 from collstudy.tuning.tuningfile import ALL, Fault, FileRule, Span, TuningFile, general_faults
+from collstudy.tuning.writers import INTEL
 
 #: The same algorithm in NCCL and in UCC's tl/ucp, where the catalogue has one.
 NCCL = {"allreduce": {"ring": "ring"}, "allgather": {"ring": "ring"}, "reduce_scatter": {"ring": "ring"}}

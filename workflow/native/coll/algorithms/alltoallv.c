@@ -3,6 +3,8 @@
  * leader, the leaders exchange, and each leader hands out what came for its unit. Data travel as packed bytes, in the
  * order of positions: the ranks sorted by unit.
  */
+#include "algorithms.h"
+#include "algorithms/exchange.h"
 #include "core/counters.h"
 #include "core/message.h"
 #include "core/placement.h"
@@ -11,188 +13,6 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum exchange_kind { BY_NODE, BY_GROUP, BY_NODE_AND_GROUP, REORDERED };
-
-struct exchange {
-    enum exchange_kind kind;
-    MPI_Comm comm;          /* all; belongs to somebody else */
-    MPI_Comm part, leaders; /* this unit (REORDERED: all ranks, sorted); its leader also has the leaders */
-    int size, units, unit;
-    int *order;             /* rank by position */
-    int *first;             /* first position of a unit, and size at the end */
-    struct exchange *inner; /* how leaders exchange among each other; NULL: MPI_Alltoallv */
-    struct exchange *next;
-};
-
-/* ---- set-up ---- */
-
-struct place {
-    int major, minor, rank;
-};
-
-static int compare_places(const void *a, const void *b) {
-    const struct place *x = a, *y = b;
-    if (x->major != y->major)
-        return x->major < y->major ? -1 : 1;
-    if (x->minor != y->minor)
-        return x->minor < y->minor ? -1 : 1;
-    return x->rank < y->rank ? -1 : x->rank > y->rank;
-}
-
-static void free_exchange(struct exchange *e) {
-    if (e == NULL)
-        return;
-    free_exchange(e->inner);
-    if (e->part != MPI_COMM_NULL)
-        (void)PMPI_Comm_free(&e->part);
-    if (e->leaders != MPI_COMM_NULL)
-        (void)PMPI_Comm_free(&e->leaders);
-    free(e->order);
-    free(e->first);
-    free(e);
-}
-
-static void free_exchanges(void *list) {
-    for (struct exchange *e = list; e != NULL;) {
-        struct exchange *next = e->next;
-        free_exchange(e);
-        e = next;
-    }
-}
-
-/* A unit's id is its lowest rank, so that units in the order of ids are the leaders in the order of ranks. */
-static int sort_ranks(struct exchange *e, struct place mine, struct place *places) {
-    TRY(PMPI_Allgather(&mine, 3, MPI_INT, places, 3, MPI_INT, e->comm));
-    qsort(places, (size_t)e->size, sizeof *places, compare_places);
-    for (int p = 0; p < e->size; p++) {
-        e->order[p] = places[p].rank;
-        if (p == 0 || places[p].major != places[p - 1].major)
-            e->first[e->units++] = p;
-        if (places[p].rank == mine.rank)
-            e->unit = e->units - 1;
-    }
-    e->first[e->units] = e->size;
-    return MPI_SUCCESS;
-}
-
-static int make_order(struct exchange *e, struct place mine) {
-    struct place *places = malloc((size_t)e->size * sizeof *places);
-    e->order = malloc((size_t)e->size * sizeof *e->order);
-    e->first = malloc(((size_t)e->size + 1) * sizeof *e->first);
-    int rc = MPI_ERR_NO_MEM;
-    if (places != NULL && e->order != NULL && e->first != NULL)
-        rc = sort_ranks(e, mine, places);
-    free(places);
-    return rc;
-}
-
-static int build(struct exchange *e, int unit, int group) {
-    struct place mine = {unit, 0, 0};
-    int leader;
-    TRY(PMPI_Comm_rank(e->comm, &mine.rank));
-    TRY(PMPI_Comm_size(e->comm, &e->size));
-    TRY(PMPI_Comm_split(e->comm, unit, mine.rank, &e->part));
-    TRY(PMPI_Allreduce(&mine.rank, &mine.major, 1, MPI_INT, MPI_MIN, e->part));
-    leader = mine.major == mine.rank;
-    TRY(make_order(e, mine));
-    TRY(PMPI_Comm_split(e->comm, leader ? 0 : MPI_UNDEFINED, mine.rank, &e->leaders));
-    if (e->kind != BY_NODE_AND_GROUP || !leader)
-        return MPI_SUCCESS;
-    e->inner = calloc(1, sizeof *e->inner);
-    if (e->inner == NULL)
-        return MPI_ERR_NO_MEM;
-    *e->inner =
-        (struct exchange){.kind = BY_GROUP, .comm = e->leaders, .part = MPI_COMM_NULL, .leaders = MPI_COMM_NULL};
-    return build(e->inner, group, group);
-}
-
-static int build_reordered(struct exchange *e, const struct placement *p) {
-    struct place mine = {p->group, p->node, 0};
-    TRY(PMPI_Comm_rank(e->comm, &mine.rank));
-    TRY(PMPI_Comm_size(e->comm, &e->size));
-    TRY(make_order(e, mine));
-    for (int position = 0; position < e->size; position++)
-        if (e->order[position] == mine.rank)
-            return PMPI_Comm_split(e->comm, 0, position, &e->part);
-    return MPI_ERR_INTERN;
-}
-
-static int get_exchange(struct cache *cache, enum exchange_kind kind, struct exchange **exchange) {
-    const struct placement *p = &cache->placement;
-    void **list;
-    TRY(coll_placement(cache));
-    TRY(coll_cache_kept(cache, free_exchanges, &list));
-    for (*exchange = *list; *exchange != NULL; *exchange = (*exchange)->next)
-        if ((*exchange)->kind == kind)
-            return MPI_SUCCESS;
-    double start = PMPI_Wtime();
-    struct exchange *e = calloc(1, sizeof *e);
-    if (e == NULL)
-        return MPI_ERR_NO_MEM;
-    *e = (struct exchange){.kind = kind, .comm = cache->comm, .part = MPI_COMM_NULL, .leaders = MPI_COMM_NULL};
-    int rc = kind == REORDERED ? build_reordered(e, p) : build(e, kind == BY_GROUP ? p->group : p->node, p->group);
-    if (rc != MPI_SUCCESS) {
-        free_exchange(e);
-        return rc;
-    }
-    e->next = *list;
-    *list = *exchange = e;
-    coll_count_setup(PMPI_Wtime() - start);
-    return MPI_SUCCESS;
-}
-
-/* ---- bytes of this rank, by position ---- */
-
-struct flow {
-    char *data;
-    int *counts;
-    size_t bytes;
-};
-
-static void free_flow(struct flow *flow) {
-    free(flow->data);
-    free(flow->counts);
-    *flow = (struct flow){NULL, NULL, 0};
-}
-
-/* False, and too much, when there is no memory or no int for it. */
-static bool make_flow(struct flow *flow, const struct exchange *e, const int counts[], int type_size) {
-    *flow = (struct flow){NULL, malloc((size_t)e->size * sizeof *flow->counts), 0};
-    for (int p = 0; p < e->size && flow->counts != NULL; p++) {
-        size_t bytes = (size_t)counts[e->order[p]] * (size_t)type_size;
-        flow->counts[p] = (int)(bytes > INT_MAX ? INT_MAX : bytes);
-        flow->bytes += bytes;
-    }
-    if (flow->counts == NULL || flow->bytes > INT_MAX)
-        return false;
-    flow->data = malloc(flow->bytes + 1);
-    return flow->data != NULL;
-}
-
-static int pack(struct call *call, const struct exchange *e, struct flow *flow) {
-    struct extent extent;
-    int at = 0, room = (int)flow->bytes;
-    TRY(coll_extent(call->type, &extent));
-    for (int p = 0; p < e->size; p++) {
-        int rank = e->order[p];
-        TRY(PMPI_Pack(coll_at(call->send, call->send_displs[rank], extent.extent), call->send_counts[rank], call->type,
-                      flow->data, room, &at, call->comm));
-    }
-    return at == room ? MPI_SUCCESS : MPI_ERR_INTERN;
-}
-
-static int unpack(struct call *call, const struct exchange *e, const struct flow *flow) {
-    struct extent extent;
-    int at = 0;
-    TRY(coll_extent(call->recv_type, &extent));
-    for (int p = 0; p < e->size; p++) {
-        int rank = e->order[p];
-        TRY(PMPI_Unpack(flow->data, (int)flow->bytes, &at, coll_at(call->recv, call->recv_displs[rank], extent.extent),
-                        call->recv_counts[rank], call->recv_type, call->comm));
-    }
-    return MPI_SUCCESS;
-}
 
 /* ---- what a leader knows of its unit ---- */
 
@@ -226,8 +46,8 @@ static void free_leader(struct leader *l) {
     free(l->recv);
     free(l->part_send);
     free(l->part_recv);
-    free_flow(&l->out);
-    free_flow(&l->in);
+    coll_flow_free(&l->out);
+    coll_flow_free(&l->in);
 }
 
 static int allocate_tables(struct leader *l, bool leads) {
@@ -551,45 +371,45 @@ static int run_packed(struct call *call, const struct exchange *e, exchange_func
     int send_size, recv_size;
     TRY(PMPI_Type_size(call->type, &send_size));
     TRY(PMPI_Type_size(call->recv_type, &recv_size));
-    bool fits = make_flow(send, e, call->send_counts, send_size);
-    fits = make_flow(recv, e, call->recv_counts, recv_size) && fits;
+    bool fits = coll_flow_make(send, e, call->send_counts, send_size);
+    fits = coll_flow_make(recv, e, call->recv_counts, recv_size) && fits;
     if (send->counts == NULL || recv->counts == NULL)
         return MPI_ERR_NO_MEM;
     if (fits)
-        TRY(pack(call, e, send));
+        TRY(coll_flow_pack(call, e, send));
     TRY(exchange(e, call, fits, send, recv));
-    return unpack(call, e, recv);
+    return coll_flow_unpack(call, e, recv);
 }
 
 static int alltoallv(struct call *call, enum exchange_kind kind, exchange_function *exchange) {
     struct exchange *e;
     struct flow send = {NULL, NULL, 0}, recv = {NULL, NULL, 0};
-    TRY(get_exchange(call->cache, kind, &e));
+    TRY(coll_exchange_get(call->cache, kind, &e));
     int rc = run_packed(call, e, exchange, &send, &recv);
-    free_flow(&send);
-    free_flow(&recv);
+    coll_flow_free(&send);
+    coll_flow_free(&recv);
     return rc;
 }
 
-static int alltoallv_node(struct call *call) {
+int coll_alltoallv_node(struct call *call) {
     return alltoallv(call, BY_NODE, through_leaders);
 }
 
-static int alltoallv_group(struct call *call) {
+int coll_alltoallv_group(struct call *call) {
     return alltoallv(call, BY_GROUP, through_leaders);
 }
 
-static int alltoallv_node_group(struct call *call) {
+int coll_alltoallv_node_group(struct call *call) {
     return alltoallv(call, BY_NODE_AND_GROUP, through_leaders);
 }
 
-static int alltoallv_node_gatherv(struct call *call) {
+int coll_alltoallv_node_gatherv(struct call *call) {
     return alltoallv(call, BY_NODE, in_sequence);
 }
 
-static int alltoallv_reorder(struct call *call) {
+int coll_alltoallv_reorder(struct call *call) {
     struct exchange *e;
-    TRY(get_exchange(call->cache, REORDERED, &e));
+    TRY(coll_exchange_get(call->cache, REORDERED, &e));
     int n = e->size;
     int *tables = malloc(4 * (size_t)n * sizeof *tables);
     if (tables == NULL)
@@ -609,7 +429,7 @@ static int alltoallv_reorder(struct call *call) {
 }
 
 /* The rule of [bijlani2021]; the ranks agree on the number of elements, the most that one sends. */
-static int alltoallv_seed001(struct call *call) {
+int coll_alltoallv_seed001(struct call *call) {
     long mine = 0, most;
     TRY(coll_placement(call->cache));
     if (call->cache->placement.ppn < 4)
@@ -617,17 +437,5 @@ static int alltoallv_seed001(struct call *call) {
     for (int i = 0; i < call->size; i++)
         mine += call->send_counts[i];
     TRY(PMPI_Allreduce(&mine, &most, 1, MPI_LONG, MPI_MAX, call->comm));
-    return most < 2000000 ? alltoallv_node(call) : COLL_USE_DEFAULT;
+    return most < 2000000 ? coll_alltoallv_node(call) : COLL_USE_DEFAULT;
 }
-
-/* ---- announced ---- */
-
-static const struct algorithm algorithms[] = {
-    {"node", alltoallv_node, PLAIN},
-    {"group", alltoallv_group, PLAIN},
-    {"node_group", alltoallv_node_group, PLAIN},
-    {"rank_reorder", alltoallv_reorder, PLAIN},
-    {"node_gatherv", alltoallv_node_gatherv, PLAIN},
-    {"seed001", alltoallv_seed001, PLAIN},
-};
-ANNOUNCE(COLL_ALLTOALLV, algorithms)

@@ -1,4 +1,5 @@
 /* [bijlani2021]: gather level by level; the root puts the blocks into the order of the caller's ranks. */
+#include "algorithms.h"
 #include "core/counters.h"
 #include "core/hierarchy.h"
 #include "core/message.h"
@@ -150,35 +151,24 @@ static int gather(struct call *call, enum hierarchy_kind kind) {
     return rc;
 }
 
-static int gather_node(struct call *call) {
+int coll_gather_node(struct call *call) {
     return gather(call, HIERARCHY_NODE);
 }
 
-static int gather_group(struct call *call) {
+int coll_gather_group(struct call *call) {
     return gather(call, HIERARCHY_GROUP);
 }
 
-static int gather_node_group(struct call *call) {
+int coll_gather_node_group(struct call *call) {
     return gather(call, HIERARCHY_NODE_GROUP);
 }
 
-static int gather_reorder(struct call *call) {
+int coll_gather_reorder(struct call *call) {
     return gather(call, HIERARCHY_REORDER);
 }
 
 /* The rule of [bijlani2021]. */
-static int gather_seed001(struct call *call) {
+int coll_gather_seed001(struct call *call) {
     TRY(coll_placement(call->cache));
     return gather(call, call->cache->placement.nodes > 13 ? HIERARCHY_GROUP : HIERARCHY_REORDER);
 }
-
-/* ---- announced ---- */
-
-static const struct algorithm algorithms[] = {
-    {"node", gather_node, PLAIN},
-    {"group", gather_group, PLAIN},
-    {"node_group", gather_node_group, PLAIN},
-    {"rank_reorder", gather_reorder, PLAIN},
-    {"seed001", gather_seed001, PLAIN},
-};
-ANNOUNCE(COLL_GATHER, algorithms)

@@ -1,4 +1,5 @@
 /* [bijlani2021]: broadcast and reduce level by level. The MPI library's own algorithm runs on each level. */
+#include "algorithms.h"
 #include "algorithms/base.h"
 #include "core/counters.h"
 #include "core/hierarchy.h"
@@ -17,19 +18,19 @@ static int bcast(struct call *call, enum hierarchy_kind kind) {
     return MPI_SUCCESS;
 }
 
-static int bcast_node(struct call *call) {
+int coll_bcast_node(struct call *call) {
     return bcast(call, HIERARCHY_NODE);
 }
 
-static int bcast_group(struct call *call) {
+int coll_bcast_group(struct call *call) {
     return bcast(call, HIERARCHY_GROUP);
 }
 
-static int bcast_node_group(struct call *call) {
+int coll_bcast_node_group(struct call *call) {
     return bcast(call, HIERARCHY_NODE_GROUP);
 }
 
-static int bcast_reorder(struct call *call) {
+int coll_bcast_reorder(struct call *call) {
     return bcast(call, HIERARCHY_REORDER);
 }
 
@@ -85,7 +86,7 @@ static int run_pipeline(struct pipeline *p) {
     return coll_first_error(first, coll_wait_all((int)n, p->requests));
 }
 
-static int bcast_pipelined(struct call *call) {
+int coll_bcast_pipelined(struct call *call) {
     struct pipeline p = {.call = call};
     struct hierarchy *hierarchy;
     TRY(coll_hierarchy_get(call->cache, HIERARCHY_NODE_GROUP, call->root, &hierarchy));
@@ -133,19 +134,19 @@ static int reduce(struct call *call, enum hierarchy_kind kind) {
     return rc;
 }
 
-static int reduce_node(struct call *call) {
+int coll_reduce_node(struct call *call) {
     return reduce(call, HIERARCHY_NODE);
 }
 
-static int reduce_group(struct call *call) {
+int coll_reduce_group(struct call *call) {
     return reduce(call, HIERARCHY_GROUP);
 }
 
-static int reduce_node_group(struct call *call) {
+int coll_reduce_node_group(struct call *call) {
     return reduce(call, HIERARCHY_NODE_GROUP);
 }
 
-static int reduce_reorder(struct call *call) {
+int coll_reduce_reorder(struct call *call) {
     return reduce(call, HIERARCHY_REORDER);
 }
 
@@ -184,7 +185,7 @@ static int find_chains(struct call *call, struct tree *tree) {
     return rc;
 }
 
-static int bcast_chain(struct call *call) {
+int coll_bcast_chain(struct call *call) {
     struct tree tree;
     TRY(find_chains(call, &tree));
     if (tree.n > 1) { /* what has the longest way to go first */
@@ -195,7 +196,7 @@ static int bcast_chain(struct call *call) {
     return coll_bcast_tree(call, &tree);
 }
 
-static int reduce_chain(struct call *call) {
+int coll_reduce_chain(struct call *call) {
     struct tree tree;
     if (!coll_commutes(call) || coll_above_limit(call, call->bytes))
         return COLL_USE_DEFAULT;
@@ -207,7 +208,7 @@ static int reduce_chain(struct call *call) {
 
 enum { LARGE = 2048 * 1024, MANY_NODES = 13 };
 
-static int bcast_seed001(struct call *call) {
+int coll_bcast_seed001(struct call *call) {
     const struct placement *p = &call->cache->placement;
     TRY(coll_placement(call->cache));
     if (p->ppn == 1)
@@ -215,34 +216,9 @@ static int bcast_seed001(struct call *call) {
     return bcast(call, call->bytes < LARGE ? HIERARCHY_NODE : HIERARCHY_NODE_GROUP);
 }
 
-static int reduce_seed001(struct call *call) {
+int coll_reduce_seed001(struct call *call) {
     TRY(coll_placement(call->cache));
     if (call->cache->placement.ppn == 1)
         return reduce(call, call->bytes < LARGE ? HIERARCHY_REORDER : HIERARCHY_GROUP);
     return reduce(call, call->bytes < LARGE ? HIERARCHY_NODE : HIERARCHY_NODE_GROUP);
 }
-
-/* ---- announced ---- */
-
-#define CHAIN .keys = KEY_SEGMENT_BYTES, .given = {.segment_bytes = 65536}
-
-static const struct algorithm broadcasts[] = {
-    {"node", bcast_node, PLAIN},
-    {"group", bcast_group, PLAIN},
-    {"node_group", bcast_node_group, PLAIN},
-    {"node_group_pipelined", bcast_pipelined, PIPELINED(4)},
-    {"node_group_chain", bcast_chain, CHAIN},
-    {"rank_reorder", bcast_reorder, PLAIN},
-    {"seed001", bcast_seed001, PLAIN},
-};
-ANNOUNCE(COLL_BCAST, broadcasts)
-
-static const struct algorithm reductions[] = {
-    {"node", reduce_node, PLAIN},
-    {"group", reduce_group, PLAIN},
-    {"node_group", reduce_node_group, PLAIN},
-    {"node_group_chain", reduce_chain, CHAIN},
-    {"rank_reorder", reduce_reorder, PLAIN},
-    {"seed001", reduce_seed001, PLAIN},
-};
-ANNOUNCE(COLL_REDUCE, reductions)

@@ -358,37 +358,22 @@ static int allreduce(struct call *call, make_function *make) {
     return rc;
 }
 
-static int libnbc_allreduce_ring(struct call *call) {
+int libnbc_allreduce_ring(struct call *call) {
     return allreduce(call, ring);
 }
 
-static int libnbc_allreduce_recursive_doubling(struct call *call) {
+int libnbc_allreduce_recursive_doubling(struct call *call) {
     return allreduce(call, recursive_doubling);
 }
 
-static int libnbc_allreduce_binomial(struct call *call) {
+int libnbc_allreduce_binomial(struct call *call) {
     return allreduce(call, binomial);
 }
 
-static int libnbc_bcast_binomial(struct call *call) {
+int libnbc_bcast_binomial(struct call *call) {
     return in_segments(call, binomial_from_root, NULL);
 }
 
-static int libnbc_bcast_chain(struct call *call) {
+int libnbc_bcast_chain(struct call *call) {
     return in_segments(call, chain, NULL);
 }
-
-/* ---- announced ---- */
-
-static const struct algorithm broadcasts[] = {
-    {"libnbc_binomial", libnbc_bcast_binomial, PIPELINED(1)},
-    {"libnbc_chain", libnbc_bcast_chain, PIPELINED(1)},
-};
-ANNOUNCE(COLL_BCAST, broadcasts)
-
-static const struct algorithm allreductions[] = {
-    {"libnbc_ring", libnbc_allreduce_ring, PIPELINED(1)},
-    {"libnbc_recursive_doubling", libnbc_allreduce_recursive_doubling, PIPELINED(1)},
-    {"libnbc_binomial", libnbc_allreduce_binomial, PIPELINED(1)},
-};
-ANNOUNCE(COLL_ALLREDUCE, allreductions)

@@ -5,6 +5,7 @@
 #ifndef LIBNBC_H
 #define LIBNBC_H
 
+#include "algorithms.h"
 #include "core/message.h"
 
 struct step;

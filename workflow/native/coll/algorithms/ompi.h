@@ -2,9 +2,7 @@
 #ifndef ALGORITHMS_OMPI_H
 #define ALGORITHMS_OMPI_H
 
-#include "core/call.h"
-
-algorithm_function ompi_bcast_default, ompi_bcast_linear, ompi_reduce_default, ompi_reduce_linear;
+#include "algorithms.h"
 
 /*
  * A row of what Open MPI 4.1 chooses when nobody tells it anything (coll_tuned_decision_fixed.c). The tables are data:

@@ -19,11 +19,11 @@ static int reduce_then_bcast(struct call *call, algorithm_function *reduce, algo
     return bcast(&inner);
 }
 
-static int ompi_allreduce_linear(struct call *call) {
+int ompi_allreduce_linear(struct call *call) {
     return reduce_then_bcast(call, ompi_reduce_linear, ompi_bcast_linear);
 }
 
-static int ompi_allreduce_nonoverlapping(struct call *call) {
+int ompi_allreduce_nonoverlapping(struct call *call) {
     return reduce_then_bcast(call, ompi_reduce_default, ompi_bcast_default);
 }
 
@@ -70,7 +70,7 @@ static int double_and_fold(struct doubling *d) {
     return coll_send(call, d->mine, call->count, rank - 1);
 }
 
-static int ompi_allreduce_recursive_doubling(struct call *call) {
+int ompi_allreduce_recursive_doubling(struct call *call) {
     struct extent extent;
     char *raw, *buffer;
     TRY(coll_extent(call->type, &extent));
@@ -176,11 +176,11 @@ static int ring(struct call *call, int phases) {
     return rc;
 }
 
-static int ompi_allreduce_ring(struct call *call) {
+int ompi_allreduce_ring(struct call *call) {
     return ring(call, 1);
 }
 
-static int ompi_allreduce_segmented_ring(struct call *call) {
+int ompi_allreduce_segmented_ring(struct call *call) {
     int type_size;
     TRY(PMPI_Type_size(call->type, &type_size));
     long round =
@@ -220,7 +220,7 @@ static int rabenseifner(struct call *call, char *incoming, MPI_Aint extent) {
     return coll_recv(call, call->recv, call->count, call->rank - 1, MPI_STATUS_IGNORE);
 }
 
-static int ompi_allreduce_rabenseifner(struct call *call) {
+int ompi_allreduce_rabenseifner(struct call *call) {
     struct extent extent;
     char *raw, *incoming;
     if (call->count < coll_floor_power_of_two(call->size) || !coll_commutes(call))
@@ -239,19 +239,6 @@ static const struct ompi_decision ordered[] = {OMPI_DECIDES_allreduce_ordered(RO
 static const struct ompi_decision commuting[] = {OMPI_DECIDES_allreduce_commuting(ROW)};
 #undef ROW
 
-static int ompi_allreduce_default(struct call *call) {
+int ompi_allreduce_default(struct call *call) {
     return ompi_decide(coll_commutes(call) ? commuting : ordered, call);
 }
-
-/* ---- announced ---- */
-
-static const struct algorithm algorithms[] = {
-    {"ompi_default", ompi_allreduce_default, PLAIN},
-    {"ompi_linear", ompi_allreduce_linear, PLAIN},
-    {"ompi_nonoverlapping", ompi_allreduce_nonoverlapping, PLAIN},
-    {"ompi_recursive_doubling", ompi_allreduce_recursive_doubling, PLAIN},
-    {"ompi_ring", ompi_allreduce_ring, PLAIN},
-    {"ompi_segmented_ring", ompi_allreduce_segmented_ring, SEGMENTED},
-    {"ompi_rabenseifner", ompi_allreduce_rabenseifner, PLAIN},
-};
-ANNOUNCE(COLL_ALLREDUCE, algorithms)

@@ -28,7 +28,7 @@ static int collect_and_release(struct call *call, MPI_Request requests[]) {
     return MPI_SUCCESS;
 }
 
-static int ompi_barrier_linear(struct call *call) {
+int ompi_barrier_linear(struct call *call) {
     if (call->rank > 0) {
         TRY(send_empty(call, 0));
         return recv_empty(call, 0);
@@ -42,7 +42,7 @@ static int ompi_barrier_linear(struct call *call) {
 }
 
 /* A token goes round twice; the second time it is sent synchronously. */
-static int ompi_barrier_double_ring(struct call *call) {
+int ompi_barrier_double_ring(struct call *call) {
     int left = (call->rank + call->size - 1) % call->size, right = (call->rank + 1) % call->size;
     for (int round = 0; round < 2; round++) {
         if (call->rank > 0)
@@ -55,7 +55,7 @@ static int ompi_barrier_double_ring(struct call *call) {
 }
 
 /* Ranks beyond the largest power of two report to a partner before, and are released by it after. */
-static int ompi_barrier_recursive_doubling(struct call *call) {
+int ompi_barrier_recursive_doubling(struct call *call) {
     int power = coll_floor_power_of_two(call->size);
     int partner = call->rank + power;
     if (call->rank >= power)
@@ -67,7 +67,7 @@ static int ompi_barrier_recursive_doubling(struct call *call) {
     return partner < call->size ? ssend_empty(call, partner) : MPI_SUCCESS;
 }
 
-static int ompi_barrier_bruck(struct call *call) {
+int ompi_barrier_bruck(struct call *call) {
     for (long distance = 1; distance < call->size; distance *= 2)
         TRY(coll_sendrecv_empty(call, (int)((call->rank + distance) % call->size),
                                 (int)((call->rank + call->size - distance) % call->size)));
@@ -75,7 +75,7 @@ static int ompi_barrier_bruck(struct call *call) {
 }
 
 /* Only for two ranks; Open MPI fails for any other number. */
-static int ompi_barrier_two_proc(struct call *call) {
+int ompi_barrier_two_proc(struct call *call) {
     if (call->size != 2)
         return COLL_USE_DEFAULT;
     return coll_sendrecv_empty(call, 1 - call->rank, 1 - call->rank);
@@ -97,7 +97,7 @@ static int release(struct call *call, int bit) {
     return partner > call->rank ? send_empty(call, partner) : recv_empty(call, partner);
 }
 
-static int ompi_barrier_tree(struct call *call) {
+int ompi_barrier_tree(struct call *call) {
     int bit = 1;
     for (; bit < call->size; bit *= 2)
         TRY(report(call, bit));
@@ -119,7 +119,7 @@ static int tell(struct call *call, int bit, double *start) {
 
 /* All ranks leave at the same instant, as windows on synchronised clocks let them (Hunold and Carpen-Amarie 2016): the
  * simulator has one clock. No barrier of a library does that, and what it leaves of skew is in the next call's time. */
-static int aligned(struct call *call) {
+int coll_aligned(struct call *call) {
 #if COLL_SIMULATED
     int bit = 1;
     for (; bit < call->size; bit *= 2)
@@ -144,20 +144,6 @@ static int aligned(struct call *call) {
 static const struct ompi_decision decisions[] = {OMPI_DECIDES_barrier(ROW)};
 #undef ROW
 
-static int ompi_barrier_default(struct call *call) {
+int ompi_barrier_default(struct call *call) {
     return ompi_decide(decisions, call);
 }
-
-/* ---- announced ---- */
-
-static const struct algorithm algorithms[] = {
-    {"ompi_default", ompi_barrier_default, PLAIN},
-    {"ompi_linear", ompi_barrier_linear, PLAIN},
-    {"ompi_double_ring", ompi_barrier_double_ring, PLAIN},
-    {"ompi_recursive_doubling", ompi_barrier_recursive_doubling, PLAIN},
-    {"ompi_bruck", ompi_barrier_bruck, PLAIN},
-    {"ompi_two_proc", ompi_barrier_two_proc, PLAIN},
-    {"ompi_tree", ompi_barrier_tree, PLAIN},
-    {"aligned", aligned, PLAIN},
-};
-ANNOUNCE(COLL_BARRIER, algorithms)

@@ -26,31 +26,31 @@ int ompi_bcast_linear(struct call *call) {
     return rc;
 }
 
-static int ompi_bcast_chain(struct call *call) {
+int ompi_bcast_chain(struct call *call) {
     struct tree tree;
     coll_tree_chain(&tree, call->rank, call->size, call->root, (int)call->params.fanout);
     return coll_bcast_tree(call, &tree);
 }
 
-static int ompi_bcast_pipeline(struct call *call) {
+int ompi_bcast_pipeline(struct call *call) {
     struct tree tree;
     coll_tree_chain(&tree, call->rank, call->size, call->root, 1);
     return coll_bcast_tree(call, &tree);
 }
 
-static int ompi_bcast_binary(struct call *call) {
+int ompi_bcast_binary(struct call *call) {
     struct tree tree;
     coll_tree_binary(&tree, call->rank, call->size, call->root);
     return coll_bcast_tree(call, &tree);
 }
 
-static int ompi_bcast_binomial(struct call *call) {
+int ompi_bcast_binomial(struct call *call) {
     struct tree tree;
     coll_tree_binomial(&tree, call->rank, call->size, call->root);
     return coll_bcast_tree(call, &tree);
 }
 
-static int ompi_bcast_knomial(struct call *call) {
+int ompi_bcast_knomial(struct call *call) {
     struct tree tree;
     coll_tree_knomial(&tree, call->rank, call->size, call->root, (int)call->params.radix);
     return coll_bcast_tree(call, &tree);
@@ -125,7 +125,7 @@ static int exchange_halves(struct call *call, const struct half halves[2]) {
                          halves[1 - side].count, partner, MPI_STATUS_IGNORE);
 }
 
-static int ompi_bcast_split_binary(struct call *call) {
+int ompi_bcast_split_binary(struct call *call) {
     struct extent extent;
     struct tree tree;
     int left = (call->count + 1) / 2, right = call->count / 2;
@@ -252,11 +252,11 @@ static int scatter_allgather(struct call *call, int (*allgather)(struct blocks *
     return allgather(&blocks);
 }
 
-static int ompi_bcast_scatter_allgather(struct call *call) {
+int ompi_bcast_scatter_allgather(struct call *call) {
     return scatter_allgather(call, allgather_doubling);
 }
 
-static int ompi_bcast_scatter_allgather_ring(struct call *call) {
+int ompi_bcast_scatter_allgather_ring(struct call *call) {
     return scatter_allgather(call, allgather_ring);
 }
 
@@ -269,19 +269,3 @@ static const struct ompi_decision decisions[] = {OMPI_DECIDES_bcast(ROW)};
 int ompi_bcast_default(struct call *call) {
     return ompi_decide(decisions, call);
 }
-
-/* ---- announced ---- */
-
-static const struct algorithm algorithms[] = {
-    {"ompi_default", ompi_bcast_default, PLAIN},
-    {"ompi_linear", ompi_bcast_linear, PLAIN},
-    {"ompi_chain", ompi_bcast_chain, .keys = KEY_FANOUT | KEY_SEGMENT_BYTES, .given = {.fanout = 4}},
-    {"ompi_pipeline", ompi_bcast_pipeline, SEGMENTED},
-    {"ompi_split_binary_tree", ompi_bcast_split_binary, SEGMENTED},
-    {"ompi_binary_tree", ompi_bcast_binary, SEGMENTED},
-    {"ompi_binomial", ompi_bcast_binomial, SEGMENTED},
-    {"ompi_knomial", ompi_bcast_knomial, .keys = KEY_RADIX | KEY_SEGMENT_BYTES, .given = {.radix = 4}},
-    {"ompi_scatter_allgather", ompi_bcast_scatter_allgather, PLAIN},
-    {"ompi_scatter_allgather_ring", ompi_bcast_scatter_allgather_ring, PLAIN},
-};
-ANNOUNCE(COLL_BCAST, algorithms)

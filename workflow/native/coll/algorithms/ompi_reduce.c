@@ -48,7 +48,7 @@ int ompi_reduce_linear(struct call *call) {
 
 /* These trees do not keep the order of the ranks. */
 
-static int ompi_reduce_chain(struct call *call) {
+int ompi_reduce_chain(struct call *call) {
     struct tree tree;
     if (!coll_commutes(call))
         return COLL_USE_DEFAULT;
@@ -56,7 +56,7 @@ static int ompi_reduce_chain(struct call *call) {
     return coll_reduce_tree(call, &tree, call->root);
 }
 
-static int ompi_reduce_pipeline(struct call *call) {
+int ompi_reduce_pipeline(struct call *call) {
     struct tree tree;
     if (!coll_commutes(call))
         return COLL_USE_DEFAULT;
@@ -64,7 +64,7 @@ static int ompi_reduce_pipeline(struct call *call) {
     return coll_reduce_tree(call, &tree, call->root);
 }
 
-static int ompi_reduce_binary(struct call *call) {
+int ompi_reduce_binary(struct call *call) {
     struct tree tree;
     if (!coll_commutes(call))
         return COLL_USE_DEFAULT;
@@ -72,7 +72,7 @@ static int ompi_reduce_binary(struct call *call) {
     return coll_reduce_tree(call, &tree, call->root);
 }
 
-static int ompi_reduce_binomial(struct call *call) {
+int ompi_reduce_binomial(struct call *call) {
     struct tree tree;
     if (!coll_commutes(call))
         return COLL_USE_DEFAULT;
@@ -96,7 +96,7 @@ static int reduce_to_last(struct call *call, const struct tree *tree, char *buff
     return call->rank == last ? coll_send(call, buffer, call->count, call->root) : MPI_SUCCESS;
 }
 
-static int ompi_reduce_in_order_binary(struct call *call) {
+int ompi_reduce_in_order_binary(struct call *call) {
     struct extent extent;
     struct tree tree;
     char *raw = NULL, *buffer = NULL;
@@ -164,7 +164,7 @@ static int rabenseifner(struct call *call, char *data, char *incoming, MPI_Aint 
     return gather_parts(&halving, call->root);
 }
 
-static int ompi_reduce_rabenseifner(struct call *call) {
+int ompi_reduce_rabenseifner(struct call *call) {
     struct extent extent;
     char *raw[2] = {NULL, NULL}, *incoming, *data = call->recv;
     if (call->count < coll_floor_power_of_two(call->size) || !coll_commutes(call))
@@ -190,20 +190,3 @@ static const struct ompi_decision commuting[] = {OMPI_DECIDES_reduce_commuting(R
 int ompi_reduce_default(struct call *call) {
     return ompi_decide(coll_commutes(call) ? commuting : ordered, call);
 }
-
-/* ---- announced ---- */
-
-#define TREE .keys = KEY_SEGMENT_BYTES | KEY_MAX_REQUESTS
-
-static const struct algorithm algorithms[] = {
-    {"ompi_default", ompi_reduce_default, PLAIN},
-    {"ompi_linear", ompi_reduce_linear, PLAIN},
-    {"ompi_chain", ompi_reduce_chain, .keys = KEY_FANOUT | KEY_SEGMENT_BYTES | KEY_MAX_REQUESTS,
-     .given = {.fanout = 4}},
-    {"ompi_pipeline", ompi_reduce_pipeline, TREE},
-    {"ompi_binary", ompi_reduce_binary, TREE},
-    {"ompi_binomial", ompi_reduce_binomial, TREE},
-    {"ompi_in_order_binary", ompi_reduce_in_order_binary, TREE},
-    {"ompi_rabenseifner", ompi_reduce_rabenseifner, PLAIN},
-};
-ANNOUNCE(COLL_REDUCE, algorithms)

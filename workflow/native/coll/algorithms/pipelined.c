@@ -42,7 +42,7 @@ static int pipelined(struct call *call, start_function *start) {
     return rc;
 }
 
-static int pipelined_bcast(struct call *call) {
+int coll_pipelined_bcast(struct call *call) {
     return pipelined(call, start_bcast);
 }
 
@@ -56,7 +56,7 @@ static bool simulator_fails(const struct call *call) {
            combiner != MPI_COMBINER_NAMED;
 }
 
-static int pipelined_allreduce(struct call *call) {
+int coll_pipelined_allreduce(struct call *call) {
     if (simulator_fails(call))
         return COLL_USE_DEFAULT;
     return pipelined(call, start_allreduce);
@@ -158,28 +158,10 @@ static int reduce_scatter(struct call *call, int (*run)(struct scattered *s)) {
     return rc;
 }
 
-static int pipelined_reduce_scatter(struct call *call) {
+int coll_pipelined_reduce_scatter(struct call *call) {
     return simulator_fails(call) ? COLL_USE_DEFAULT : reduce_scatter(call, start_segments);
 }
 
-static int libnbc_reduce_scatter(struct call *call) {
+int libnbc_reduce_scatter(struct call *call) {
     return coll_commutes(call) ? reduce_scatter(call, schedule_segments) : COLL_USE_DEFAULT;
 }
-
-/* ---- announced ---- */
-
-static const struct algorithm broadcasts[] = {
-    {"pipelined", pipelined_bcast, PIPELINED(4)},
-};
-ANNOUNCE(COLL_BCAST, broadcasts)
-
-static const struct algorithm allreductions[] = {
-    {"pipelined", pipelined_allreduce, PIPELINED(4)},
-};
-ANNOUNCE(COLL_ALLREDUCE, allreductions)
-
-static const struct algorithm reduce_scatters[] = {
-    {"pipelined", pipelined_reduce_scatter, PIPELINED(4)},
-    {"libnbc_binomial", libnbc_reduce_scatter, PIPELINED(1)},
-};
-ANNOUNCE(COLL_REDUCE_SCATTER, reduce_scatters)

@@ -1,4 +1,4 @@
-/* What every part of the library shares: a call, the parameters of an algorithm, and how an algorithm is announced. */
+/* What every part of the library shares: a call, the parameters of an algorithm, and what is known of an algorithm. */
 #ifndef CORE_CALL_H
 #define CORE_CALL_H
 
@@ -72,34 +72,13 @@ struct call {
 
 typedef int algorithm_function(struct call *call);
 
-/* ---- announcing algorithms ---- */
-
+/* A row of algorithms/algorithms.csv. */
 struct algorithm {
+    enum coll_op kind;
     const char *name;
     algorithm_function *run;
     unsigned keys;       /* those that it takes, of enum param_key */
     struct params given; /* what a key is when it is not given */
 };
-
-/* The keys of many algorithms: none, a segment size, and so on. */
-#define PLAIN .keys = 0
-#define SEGMENTED .keys = KEY_SEGMENT_BYTES
-#define PIPELINED(n) .keys = KEY_SEGMENT_BYTES | KEY_SEGMENTS, .given = {.segments = (n)}
-
-/* Algorithms of one collective in one file. */
-struct family {
-    enum coll_op kind;
-    const struct algorithm *algorithms;
-    int n;
-};
-
-/*
- * ANNOUNCE(COLL_BCAST, table) after `static const struct algorithm table[] = {...}` is all that makes algorithms known:
- * the linker puts the pointers to all families side by side in one section, where interface/registry.c finds them.
- */
-#define ANNOUNCE(kind, table)                                                                                          \
-    static const struct family family_of_##table = {(kind), (table), sizeof(table) / sizeof *(table)};                 \
-    static const struct family *const announced_##table __attribute__((used, section("coll_families"))) =              \
-        &family_of_##table;
 
 #endif

@@ -1,8 +1,11 @@
 #include "interface/registry.h"
+#include "algorithms.h"
 
-/* The linker's names for the ends of the section that ANNOUNCE() fills. */
-extern const struct family *const __start_coll_families[] __attribute__((visibility("hidden")));
-extern const struct family *const __stop_coll_families[] __attribute__((visibility("hidden")));
+static const struct algorithm algorithms[] = {
+#define X(OP, name, run, keys, ...) {COLL_##OP, #name, run, keys, {__VA_ARGS__}},
+    COLL_ALGORITHMS(X)
+#undef X
+};
 
 const char *coll_name(enum coll_op kind) {
     static const char *const names[] = {
@@ -23,12 +26,8 @@ const char *coll_variable(enum coll_op kind) {
 }
 
 const struct algorithm *coll_algorithm(enum coll_op kind, int i) {
-    for (const struct family *const *family = __start_coll_families; family < __stop_coll_families; family++) {
-        if ((*family)->kind != kind)
-            continue;
-        if (i < (*family)->n)
-            return &(*family)->algorithms[i];
-        i -= (*family)->n;
-    }
+    for (size_t row = 0; row < sizeof algorithms / sizeof *algorithms; row++)
+        if (algorithms[row].kind == kind && i-- == 0)
+            return &algorithms[row];
     return NULL;
 }

@@ -1,0 +1,120 @@
+# The choice of algorithms over the sizes of each number of processes, from predicted latencies and their noise.
+
+choose_algorithms <- function(relative, grid, noise, tie, near) {
+  shape <- dim(relative)[-1]
+  choice <- array(1L, shape)
+  reason <- array("the default is the best or within noise of it", shape)
+  gain <- array(rep(grid$latency[1, , ], each = length(grid$names)), dim(grid$latency)) - grid$latency
+  for (p in seq_len(shape[1])) {
+    excess <- matrix(relative[, p, ], dim(relative)[1])
+    known <- is.finite(excess[1, ])
+    reason[p, !known] <- "the default is kept: it was not measured nearby"
+    alone <- known & colSums(is.finite(excess)) < 2
+    reason[p, alone] <- "only the default was measured nearby"
+    free <- which(known & !alone)
+    if (length(free) == 0) next
+    excess <- excess[, free, drop = FALSE]
+    previous <- if (p > 1) choice[p - 1, free]
+    picked <- pick_sure(excess, previous, tie, noise, near[[p]], gain[, , free, drop = FALSE])
+    choice[p, free] <- picked
+    reason[p, free][picked > 1] <- "better than the default beyond noise"
+  }
+  list(choice = choice, reason = reason)
+}
+
+#' The cheapest sequence over sizes of which every run is sure
+#'
+#' Where a run is not sure, its algorithm is no candidate for these sizes, and what is then the cheapest is looked at:
+#' an algorithm that was not measured beside must not hide another one that was.
+#' @noRd
+pick_sure <- function(excess, previous, tie, noise, near, gain) {
+  repeat {
+    picked <- shortest_path(excess, tie)
+    if (!is.null(previous)) picked <- keep_previous(picked, previous, excess, tie)
+    gone <- which(picked != drop_unsure(picked, excess, noise, near, gain))
+    if (length(gone) == 0) return(picked)
+    excess[cbind(picked[gone], gone)] <- NA
+  }
+}
+
+#' The measured process counts around one: `below` and `above` (positions, ascending), `measured` (it is one itself),
+#' `same_range` (another count was measured where the default's table has no boundary between)
+#' @noRd
+neighbours <- function(counts, at, bounds) {
+  range <- findInterval(at, bounds)
+  list(
+    below = which(counts < at), above = which(counts > at), measured = at %in% counts,
+    same_range = length(bounds) == 0 || range %in% findInterval(counts, bounds)
+  )
+}
+
+#' The cheapest sequence over sizes: predicted regret, plus `tie` for each change, less `tie` where the default is used
+#' @noRd
+shortest_path <- function(excess, tie) {
+  cost <- exp(excess - rep(apply(excess, 2, min, na.rm = TRUE), each = nrow(excess))) - 1
+  cost[is.na(cost)] <- Inf
+  cost[1, ] <- cost[1, ] - tie
+  total <- cost[, 1]
+  from <- matrix(seq_len(nrow(cost)), nrow(cost), ncol(cost))
+  for (s in seq_len(ncol(cost))[-1]) {
+    cheapest <- which.min(total)
+    stay <- total <= total[cheapest] + tie
+    from[!stay, s] <- cheapest
+    total <- ifelse(stay, total, total[cheapest] + tie) + cost[, s]
+  }
+  picked <- integer(ncol(cost))
+  picked[ncol(cost)] <- which.min(total)
+  for (s in rev(seq_len(ncol(cost)))[-1]) picked[s] <- from[picked[s + 1], s + 1]
+  picked
+}
+
+#' The choice of the process count before, where that costs less than a quarter of the tie width: neighbours agree
+#' @noRd
+keep_previous <- function(picked, previous, excess, tie) {
+  lost <- excess[cbind(previous, seq_along(previous))] - excess[cbind(picked, seq_along(picked))]
+  if (all(is.finite(lost)) && mean(lost) < tie / 4) previous else picked
+}
+
+#' Runs whose gain is not sure go back to the default
+#'
+#' @param near Of [neighbours()]; NULL: they are not looked at.
+#' @param gain Array algorithm x measured count x size: log latency of the default less the algorithm's.
+#' @noRd
+drop_unsure <- function(picked, excess, noise, near, gain) {
+  runs <- rle(picked)
+  end <- cumsum(runs$lengths)
+  for (i in which(runs$values > 1)) {
+    at <- seq(end[i] - runs$lengths[i] + 1, end[i])
+    own <- mean(excess[1, at] - excess[cbind(picked[at], at)])
+    beside <- gain_beside(gain[picked[at[1]], , at, drop = FALSE], near)
+    sure <- own > 1.645 * noise * sqrt(2 / length(at)) && (
+      is.null(near) || (if (near$measured) supported(own, beside, noise, length(at)) else reached(beside, near))
+    )
+    if (!sure) picked[at] <- 1L
+  }
+  picked
+}
+
+#' The gain of an algorithm over some sizes at the nearest counts below and above that it was measured at
+#'
+#' @param gain Array 1 x measured count x size.
+#' @noRd
+gain_beside <- function(gain, near) {
+  gain <- matrix(gain, dim(gain)[2])
+  known <- rowSums(is.finite(gain)) > 0
+  beside <- c(tail(near$below[known[near$below]], 1), head(near$above[known[near$above]], 1))
+  gain <- gain[beside, , drop = FALSE]
+  rowMeans(ifelse(is.finite(gain), gain, NA), na.rm = TRUE)
+}
+
+#' Is the gain of a short run seen at a neighbouring process count as well? One odd cell makes no rule.
+#' @noRd
+supported <- function(own, beside, noise, sizes) {
+  if (sizes > 2 || length(beside) == 0) return(TRUE)
+  max(beside) > 0 && mean(c(own, beside)) > 1.645 * noise * sqrt(2 / (sizes * (1 + length(beside))))
+}
+
+#' May a count that was not measured be decided? Between two measured ones, or beyond those in the range of communicator
+#' sizes that the default's table treats alike: what the default does beyond that is not known.
+#' @noRd
+reached <- function(beside, near) length(beside) == 2 || (near$same_range && length(near$below) > 0)

@@ -1,0 +1,228 @@
+# The grid of one collective and mapping, algorithm x number of processes x message size: what was measured, its noise,
+# and what is interpolated between.
+
+#' Arrays algorithm x count x size of log latency and of its standard error (NA with one launch)
+#' @noRd
+tuning_grid <- function(rows) {
+  names <- unique(rows$algorithm)
+  names <- c(intersect("default", names), sort(setdiff(names, "default")))
+  # Counts without the default cannot be compared with it; without any default all counts are kept, to be reported.
+  counts <- sort(unique(rows$processes[rows$algorithm == "default" | !"default" %in% names]))
+  sizes <- sort(unique(coalesce(rows$size_bytes, -1)))
+  at <- match(names, rows$algorithm)
+  variants <- pmap(list(name = rows$algorithm_name[at], parameters = rows$parameters[at]), list)
+  grid <- list(names = names, counts = counts, sizes = sizes, variants = variants)
+  error <- ifelse(rows$launches > 1, (rows$high_us - rows$low_us) / (2 * 1.96 * rows$latency_us), NA)
+  latency <- put_on_grid(grid, rows, log(rows$latency_us))
+  c(grid, list(latency = fill_sizes(latency, sizes), raw = latency, error = put_on_grid(grid, rows, error)))
+}
+
+#' Array algorithm x count x size of a value for each row; NA where there is none
+#' @noRd
+put_on_grid <- function(grid, rows, values) {
+  found <- array(values[NA_integer_], lengths(grid[1:3]), unname(grid[1:3]))
+  here <- rows$processes %in% grid$counts
+  rows <- rows[here, ]
+  cell <- cbind(
+    match(rows$algorithm, grid$names), match(rows$processes, grid$counts),
+    match(coalesce(rows$size_bytes, -1), grid$sizes)
+  )
+  found[cell] <- values[here]
+  found
+}
+
+#' Sizes that a process count lacks, between two that it has: counts may have been measured at other sizes
+#' @noRd
+fill_sizes <- function(latency, sizes) {
+  x <- log(pmax(sizes, 1))
+  lacking <- which(rowSums(!is.finite(latency), dims = 2) > 0, arr.ind = TRUE)
+  for (i in seq_len(nrow(lacking))) {
+    a <- lacking[i, 1]
+    p <- lacking[i, 2]
+    known <- which(is.finite(latency[a, p, ]))
+    if (length(known) < 2) next
+    gaps <- setdiff(seq(min(known), max(known)), known)
+    if (length(gaps) > 0) latency[a, p, gaps] <- approx(x[known], latency[a, p, known], x[gaps])$y
+  }
+  latency
+}
+
+#' A grid without one of its process counts: that of the other counts' rows
+#' @noRd
+grid_without <- function(grid, count) {
+  counts <- grid$counts != count
+  measured <- is.finite(grid$raw[, counts, , drop = FALSE])
+  names <- rowSums(measured) > 0
+  sizes <- colSums(measured, dims = 2) > 0
+  part <- function(values) values[names, counts, sizes, drop = FALSE]
+  others <- list(
+    names = grid$names[names], counts = grid$counts[counts], sizes = grid$sizes[sizes], variants = grid$variants[names],
+    latency = part(grid$latency), raw = part(grid$raw), error = part(grid$error)
+  )
+  if (all(names) && all(sizes) && !is.null(grid$whole)) {
+    others$whole <- list(names = grid$whole$names, middle = grid$whole$middle[counts, , drop = FALSE])
+  }
+  others
+}
+
+#' Relative standard deviation of one latency: from the launches, or from the roughness over neighbouring cells
+#' @noRd
+tuning_noise <- function(grid, simulated) {
+  if (isTRUE(simulated)) return(list(sd = 0, from = "simulated"))
+  known <- grid$error[is.finite(grid$error)]
+  if (length(known) > 0 && length(known) >= sum(is.finite(grid$latency)) / 2) {
+    return(list(sd = max(median(known), 1e-4), from = "launches"))
+  }
+  bend <- roughness(grid)
+  if (length(bend) < 10) return(list(sd = NA_real_, from = "unknown"))
+  list(sd = 1.4826 * median(abs(bend)), from = "neighbours")
+}
+
+#' How far each relative latency is from the line between its neighbours in size (or, without sizes, in process count),
+#' scaled to the standard deviation of one latency
+#' @noRd
+roughness <- function(grid) {
+  along <- if (length(grid$sizes) >= 5) 3 else if (length(grid$counts) >= 5) 2 else return(numeric())
+  x <- if (along == 3) log(pmax(grid$sizes, 1)) else log(grid$counts)
+  raw <- list(latency = grid$raw, names = grid$names, whole = grid$whole)
+  relative <- grid$raw - rep(reference(raw, along), each = length(grid$names))
+  # One line for each neighbourhood; those with the same values known are computed together.
+  lines <- matrix(aperm(relative, c(setdiff(1:3, along), along)), ncol = length(x))
+  unlist(map(alike(t(is.finite(lines))), function(at) {
+    known <- which(is.finite(lines[at[1], ]))
+    if (length(known) < 3) return(NULL)
+    values <- lines[at, known, drop = FALSE]
+    middle <- seq(2, length(known) - 1)
+    before <- x[known[middle - 1]]
+    weight <- (x[known[middle]] - before) / (x[known[middle + 1]] - before)
+    on_each <- function(values) rep(values, each = length(at))
+    bend <- values[, middle] - on_each(1 - weight) * values[, middle - 1] - on_each(weight) * values[, middle + 1]
+    bend / on_each(sqrt(1 + weight^2 + (1 - weight)^2))
+  }), use.names = FALSE)
+}
+
+#' Median over the algorithms of each count and size: those without gaps, if any; else, for each size, those that every
+#' count has, if any. A median over now these, now those algorithms would move with what happens to be measured.
+#'
+#' @param grid Of [tuning_grid()]; `whole`, where given, is the known reference of the algorithms `names`, which have no
+#'   gaps.
+#' @param along 2: the same algorithms at all counts; 3: the same at all sizes of a count.
+#' @noRd
+reference <- function(grid, along = 2) {
+  shape <- dim(grid$latency)
+  middle <- function(values) {
+    values <- matrix(values, ncol = prod(dim(values)[-1]))
+    group_median(as.vector(values), as.vector(col(values)), ncol(values))
+  }
+  complete <- without_gaps(grid)
+  if (any(complete) && identical(grid$names[complete], grid$whole$names)) return(grid$whole$middle)
+  if (any(complete)) return(matrix(middle(grid$latency[complete, , , drop = FALSE]), shape[2]))
+  other <- setdiff(2:3, along)
+  slices <- lapply(seq_len(shape[other]), function(i) {
+    slice <- if (other == 3) grid$latency[, , i] else grid$latency[, i, ]
+    slice <- matrix(slice, shape[1])
+    known <- colSums(is.finite(slice)) > 0
+    everywhere <- rowSums(is.finite(slice[, known, drop = FALSE])) == sum(known)
+    middle(if (any(everywhere)) slice[everywhere, , drop = FALSE] else slice)
+  })
+  found <- matrix(unlist(slices), shape[along])
+  if (along == 2) found else t(found)
+}
+
+without_gaps <- function(grid) rowSums(is.na(grid$latency)) == 0
+
+#' Log latency at each count of `at`: `relative` to the reference (NA where an algorithm is no candidate), and its
+#' `level`
+#' @noRd
+interpolate <- function(grid, at, study) {
+  middle <- reference(grid)
+  relative <- grid$latency - rep(middle, each = length(grid$names))
+  found <- array(NA_real_, c(length(grid$names), length(at), length(grid$sizes)))
+  bounds <- default_bounds(study)
+  for (a in seq_along(grid$names)) {
+    for (s in alike(is.finite(matrix(relative[a, , ], length(grid$counts))))) {
+      known <- which(is.finite(relative[a, , s[1]]))
+      if (length(known) == 0) next
+      values <- matrix(relative[a, known, s], length(known))
+      found[a, , s] <- along_depth(grid$variants[[a]], grid$counts[known], values, at, bounds)
+      found[a, not_offered(grid$counts, known, at), s] <- NA
+    }
+  }
+  level <- matrix(NA_real_, length(at), length(grid$sizes))
+  for (s in alike(is.finite(middle))) {
+    known <- is.finite(middle[, s[1]])
+    if (any(known)) level[, s] <- along_rows(log(grid$counts[known]), middle[known, s, drop = FALSE], log(at))
+  }
+  list(relative = found, level = level)
+}
+
+#' Columns of a logical matrix, grouped by their content
+#' @noRd
+alike <- function(known) {
+  # Mostly everything is known, and looking is cheaper than grouping.
+  if (all(known)) return(list(seq_len(ncol(known))))
+  unname(split(seq_len(ncol(known)), vctrs::vec_group_id(t(known))))
+}
+
+#' [along_processes()] of each column of a matrix
+#' @return Matrix, one row for each of `at`.
+#' @noRd
+along_rows <- function(known, values, at) {
+  if (length(known) == 1) return(values[rep(1, length(at)), , drop = FALSE])
+  left <- findInterval(at, known, all.inside = TRUE)
+  share <- pmin(pmax((at - known[left]) / (known[left + 1] - known[left]), 0), 1)
+  low <- values[left, , drop = FALSE]
+  low + (values[left + 1, , drop = FALSE] - low) * share
+}
+
+#' Counts at which an algorithm is no candidate, because others were measured there or beyond and it was not: those
+#' above its largest one; and where it was measured at powers of two only, but others elsewhere too, all that are no
+#' power of two (libraries define some algorithms there only, and run another one elsewhere without saying so)
+#'
+#' @param known Positions of the counts that it was measured at.
+#' @noRd
+not_offered <- function(counts, known, at) {
+  power <- function(p) log2(p) == round(log2(p))
+  beyond <- at > max(counts[known]) & max(counts[known]) < max(counts)
+  beyond | (!power(at) & !at %in% counts[known] & length(known) > 2 & all(power(counts[known])) & !all(power(counts)))
+}
+
+#' @param values Matrix, one row for each of `counts`.
+#' @return Matrix, one row for each of `at`.
+#' @noRd
+along_depth <- function(variant, counts, values, at, bounds) {
+  informative <- if (any(counts > 2)) counts > 2 else rep(TRUE, length(counts))
+  x <- function(p) log(p * tree_depth(variant, p))
+  line <- function(use, to) along_rows(x(counts[use]), values[use, , drop = FALSE], x(to))
+  found <- line(informative, at)
+  if (variant$name == "default") {
+    range <- findInterval(counts, bounds)
+    for (part in unique(findInterval(at, bounds))) {
+      use <- informative & range == part
+      here <- findInterval(at, bounds) == part
+      if (any(use)) found[here, ] <- line(use, at[here])
+    }
+  }
+  own <- match(at, counts)
+  found[!is.na(own), ] <- values[own[!is.na(own)], ]
+  found
+}
+
+#' Communicator sizes at which the default may change: Open MPI's own tables, 4.1 to 5.0, change at powers of two
+#' @noRd
+default_bounds <- function(study) {
+  mpi <- tolower(as.character(study$how$mpi %||% "Open MPI"))
+  if (any(grepl("open ?mpi", mpi))) 2^(2:20) else numeric()
+}
+
+#' Messages one after another from the root to the last rank; 1 for shapes that are flat or not known
+#'
+#' The law by which latencies are interpolated, also at counts that no launch has and edges.csv therefore lacks.
+#' @noRd
+tree_depth <- function(variant, processes) {
+  p <- pmax(processes, 2)
+  pmax(1, switch(variant$name,
+    chain = ceiling((p - 1) / parameter_of(variant$parameters, "fanout", 4)), pipeline = p - 1,
+    binary_tree = floor(log2(p)), binomial = ceiling(log2(p)), rep(1, length(p))
+  ))
+}

@@ -1,0 +1,249 @@
+"""The rules of a placement as text in the formats of MPI libraries; readers/ reads them.
+
+Open MPI: classic rules (version 1, every release), version 2 (from 5.0.7), JSON (from 6.0), and coll_han's rules for placements
+of several nodes. Intel MPI: `I_MPI_ADJUST_*`. This project's collectives library: `COLL_RULES`. Sizes are in each library's own
+unit. Outside of the measured sizes and processes a file selects the library's default.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from collstudy.base.errors import StudyError
+from collstudy.launch.rulesfile import parameter_line
+from collstudy.study.catalogue import Catalogue
+from collstudy.study.cells import library_text
+from collstudy.study.machines import Machine
+from collstudy.study.placement import place
+from collstudy.tuning.rules import (
+    COLLECTIVE_IDS,
+    HAN,
+    HAN_COMPONENTS,
+    Placement,
+    Rule,
+    as_openmpi_reads,
+    entries,
+    first_byte,
+    merge_counts,
+    radix_of,
+)
+
+#: The same algorithm in Intel MPI (I_MPI_ADJUST_*), where it has one.
+INTEL = {
+    "bcast": {"binomial": 1, "knomial": 8},
+    "barrier": {"recursive_doubling": 2, "tree": 5},
+    "allreduce": {"recursive_doubling": 1, "rabenseifner": 2},
+    "reduce": {"binomial": 2, "rabenseifner": 5},
+}
+
+
+#: Collectives of this project's collectives library (workflow/native/coll/README.md).
+LIBRARY = ("bcast", "barrier", "reduce", "allreduce", "gather", "alltoallv", "reduce_scatter")
+
+
+def radix_line(placement: Placement) -> str:
+    """The comment of a rules file that names the radix; empty without one."""
+    radix = radix_of(placement)
+    return parameter_line("coll_tuned_bcast_algorithm_knomial_radix", radix) if radix else ""
+
+
+def settings_of(catalogue: Catalogue, collective: str, rule: Rule, mpi: str) -> dict[str, Any]:
+    """The settings of the MPI library *mpi* for a rule's algorithm. Raises StudyError if it has none."""
+    found = catalogue.settings(collective, rule.algorithm, dict(rule.parameters), mpi)
+    if found is None:
+        raise StudyError(f"config/algorithms.yaml: {collective} {rule.text} has no entry for {mpi}")
+    return found
+
+
+def _openmpi_entry(
+    catalogue: Catalogue, collective: str, rule: Rule, numbers: dict[str, int]
+) -> tuple[int, int, int, int]:
+    """Number, fan-out, segment size and requests of a rule; 0 0 0 0 is the library's own decision. Raises StudyError."""
+    if rule.algorithm == "default":
+        return 0, 0, 0, 0
+    settings = settings_of(catalogue, collective, rule, "openmpi")
+    names = settings["algorithm"] if isinstance(settings["algorithm"], list) else [settings["algorithm"]]
+    known = [numbers[name] for name in names if name in numbers]
+    if not known:
+        raise StudyError(f"Open MPI has no {collective} algorithm {' or '.join(names)}")
+    return known[0], settings.get("fanout", 0), settings.get("segment_bytes", 0), settings.get("max_requests", 0)
+
+
+def openmpi_rules(
+    placement: Placement, catalogue: Catalogue, header: list[str], numbers: dict[str, dict[str, int]], version: int = 1
+) -> str:
+    """The classic format, version 1 or 2; see coll_tuned_dynamic_file.c.
+
+    A communicator smaller than the first entry would use the first entry: so there is one for 0 processes.
+    """
+    placement = as_openmpi_reads(placement, version)
+    lines = ["rule-file-version-2"] if version == 2 else []
+    lines += [f"# {text}" for text in header]
+    if parameter := radix_line(placement):
+        lines += ["# Open MPI has one radix for all rules, given as a parameter (also of a default that is k-nomial):"]
+        lines.append(parameter)
+    lines.append(f"{len(placement.tables)} # collectives")
+    for collective, table in placement.tables.items():
+        lines += [f"{COLLECTIVE_IDS[collective]} # {collective}", f"{len(table)} # communicator sizes"]
+        for count, rules in table.items():
+            lines += [f"{count} # processes and more", f"{len(rules)} # message sizes"]
+            for rule in rules:
+                entry = _openmpi_entry(catalogue, collective, rule, numbers[collective])
+                words = [first_byte(collective, rule, count), *entry[: 4 if version == 2 else 3]]
+                lines.append(f"{' '.join(map(str, words))} # {rule.text}{_gain(rule)}")
+    return "\n".join(lines) + "\n"
+
+
+def han_rules(placement: Placement, default: str, header: list[str]) -> str:
+    """The component of a collective on a communicator of several nodes; see coll_han_dynamic_file.h.
+
+    Only the topologic level of the whole communicator has rules. Sizes are those of one rank.
+    """
+    tables = {collective: table for collective, table in placement.tables.items() if collective in HAN}
+    lines = [f"# {text}" for text in header] + [f"{len(tables)} # collectives"]
+    for collective, table in tables.items():
+        # The smallest number of the format is 1: there the entry for 1 process holds, not that for 0.
+        by_count = {max(count, 1): components_of(rules, default) for count, rules in sorted(table.items())}
+        # The first one must be 1, or Open MPI ignores the file.
+        by_count = {1: by_count[min(by_count)], **by_count}
+        configurations = merge_counts(by_count, "")
+        lines += [
+            collective,
+            "1 # topologic levels",
+            "global_communicator",
+            f"{len(configurations)} # communicator sizes",
+        ]
+        for count, rules in configurations.items():
+            lines += [f"{count} # processes and more", f"{len(rules)} # message sizes"]
+            lines += [f"{rule.size} {rule.algorithm}" for rule in rules]
+    return "\n".join(lines) + "\n"
+
+
+def components_of(rules: tuple[Rule, ...], default: str) -> tuple[Rule, ...]:
+    """The rules with a component in place of each algorithm; equal neighbours are merged."""
+    found: list[Rule] = []
+    for rule in rules:
+        own = rule.algorithm if rule.algorithm in HAN_COMPONENTS else "tuned"
+        component = default if rule.algorithm == "default" else own
+        if not found or found[-1].algorithm != component:
+            found.append(Rule(rule.size, component))
+    return tuple(found)
+
+
+def _gain(rule: Rule) -> str:
+    return "" if rule.gain_pct is None else f", expected gain {rule.gain_pct:.1f} %"
+
+
+#: Keys of fan-out, segment size and requests in the JSON format (its reader knows seg_size, its schema does not).
+JSON_PARAMETERS = ("faninout", "seg_size", "reqs")
+
+
+def openmpi_json(placement: Placement, catalogue: Catalogue, numbers: dict[str, dict[str, int]]) -> str:
+    """The JSON format of Open MPI 6.0 (docs/tuning-apps/tuned_dynamic_file_schema.json): no comments; no rule, no change."""
+    placement = as_openmpi_reads(placement)
+    collectives: dict[str, Any] = {}
+    for collective, table in placement.tables.items():
+        scopes: dict[int, dict[str, Any]] = {}
+        for count, last, rule, after in entries(table):
+            if rule.algorithm == "default":
+                continue
+            number, *parameters = _openmpi_entry(catalogue, collective, rule, numbers[collective])
+            entry: dict[str, Any] = {"msg_size_min": first_byte(collective, rule, count)}
+            entry["msg_size_max"] = "inf" if after is None else first_byte(collective, after, count) - 1
+            entry["alg"] = number
+            entry |= {key: value for key, value in zip(JSON_PARAMETERS, parameters, strict=True) if value}
+            # Its reader keeps "inf" as -1 in an int: without the key there is no limit.
+            scope = {"comm_size_min": count, **({} if last is None else {"comm_size_max": last}), "rules": []}
+            scopes.setdefault(count, scope)["rules"].append(entry)
+        if scopes:
+            collectives[collective] = list(scopes.values())
+    return json.dumps({"rule_file_version": 3, "module": "tuned", "collectives": collectives}, indent=1) + "\n"
+
+
+def intel_number(catalogue: Catalogue, collective: str, rule: Rule) -> str | None:
+    """Intel MPI's number of a rule's algorithm: the catalogue's, or that of the same algorithm; None if it has none."""
+    own = catalogue.settings(collective, rule.algorithm, dict(rule.parameters), "impi")
+    if own:
+        return own["algorithm"]
+    number = INTEL.get(collective, {}).get(rule.algorithm)
+    return None if number is None or rule.parameters else str(number)
+
+
+def intel_variables(placement: Placement, catalogue: Catalogue, header: list[str]) -> str:
+    """`export I_MPI_ADJUST_<OP>=<number>:<sizes>@<processes>;...` for the rules whose algorithm Intel MPI has."""
+    lines = [f"# {text}" for text in header]
+    for collective, table in placement.tables.items():
+        parts, lacking = [], set()
+        for count, last, rule, after in entries(table):
+            if rule.algorithm == "default":
+                continue
+            number = intel_number(catalogue, collective, rule)
+            if number is None:
+                lacking.add(rule.text)
+                continue
+            sizes = f"{rule.size}-{(after.size if after else 2**31) - 1}"
+            parts.append(f"{number}:{sizes}@{count}-{2**31 - 1 if last is None else last}")
+        if lacking:
+            lines.append(f"# {collective}: no equivalent of {', '.join(sorted(lacking))}")
+        if parts:
+            lines.append(f"export I_MPI_ADJUST_{collective.upper()}='{';'.join(parts)}'")
+    return "\n".join(lines) + "\n"
+
+
+def library_rules(
+    placement: Placement,
+    catalogue: Catalogue,
+    header: list[str],
+    machine: Machine,
+    counts: dict[str, list[int]],
+    own_default: str = "default",
+) -> str:
+    """COLL_RULES of the collectives library: nodes and ranks per node as the placement puts them; see its README.md.
+
+    *own_default* is the default of a simulation. Process counts that the library cannot distinguish (same nodes, same
+    ranks per node rounded up) share the rules of the first.
+    """
+    cycle = list(catalogue.mappings[placement.mapping]["cycle"])
+    lines = [f"# {text}" for text in header]
+    for collective, table in placement.tables.items():
+        seen = set()
+        for count in counts[collective]:
+            cores = place(machine, cycle, placement.nodes, count, None)
+            nodes = len({core.node for core in cores})
+            scope = (nodes, -(-count // nodes))
+            if scope in seen:
+                continue
+            seen.add(scope)
+            rules = table[max(entry for entry in table if entry <= count)]
+            for rule, after in zip(rules, [*rules[1:], None], strict=True):
+                most = "*" if after is None else after.size - 1
+                name = own_default if rule.algorithm == "default" else _library_name(catalogue, collective, rule)
+                lines.append(f"{collective} {scope[0]} {scope[1]} {most} -> {name} # {count} processes{_gain(rule)}")
+    return "\n".join(lines) + "\n"
+
+
+def in_library(catalogue: Catalogue, placement: Placement) -> Placement:
+    """The placement with the collectives only that the collectives library has, with every algorithm that is used."""
+
+    def known(collective: str, rule: Rule) -> bool:
+        entry = catalogue.algorithms[collective][rule.algorithm]
+        return rule.algorithm == "default" or bool({"simulated", "library"} & set(entry))
+
+    kept = {
+        collective: table
+        for collective, table in placement.tables.items()
+        if collective in LIBRARY and all(known(collective, rule) for rules in table.values() for rule in rules)
+    }
+    return replace(placement, tables=kept)
+
+
+def _library_name(catalogue: Catalogue, collective: str, rule: Rule) -> str:
+    entry = catalogue.algorithms[collective][rule.algorithm]
+    own = entry.get("simulated", entry.get("library"))
+    if own is None:
+        raise StudyError(
+            f"config/algorithms.yaml: {collective} {rule.algorithm} has no entry for the collectives library"
+        )
+    return library_text({**own, **dict(rule.parameters)})

@@ -1,0 +1,271 @@
+/* The collectives that are recorded: each calls its PMPI_ twin between trace_enter() and trace_leave(). */
+#include "calls.h"
+
+#include <stdlib.h>
+
+/* The record of a collective that has just returned. */
+static Record collective(enum operation operation, MPI_Comm comm) {
+    Record record = blank(operation);
+    record.communicator = communicator_id(comm);
+    record.ran = ran_number(comm, operation);
+    return record;
+}
+
+/* Collectives of intercommunicators have two groups, for which the format has no room: they are not recorded. */
+static bool is_inter(MPI_Comm comm) {
+    int inter = 0;
+    PMPI_Comm_test_inter(comm, &inter);
+    return inter != 0;
+}
+
+/* `CALL`, then a record with what `FILL` says of `record`; P ranks, of which this is `me`. REQUEST is 0 for a blocking
+ * one. */
+#define COLLECTIVE(OPERATION, COMM, CALL, FILL, REQUEST, LIST, LISTED)                                                 \
+    if (!trace_is_open() || is_inter(COMM))                                                                            \
+        return CALL;                                                                                                   \
+    Call call = trace_enter();                                                                                         \
+    int code = CALL;                                                                                                   \
+    Record record = {0};                                                                                               \
+    int me, size = 0;                                                                                                  \
+    if (call.recorded) {                                                                                               \
+        record = collective(OPERATION, COMM);                                                                          \
+        size = communicator_size(COMM);                                                                                \
+        PMPI_Comm_rank(COMM, &me);                                                                                     \
+        (void)me, (void)size;                                                                                          \
+        FILL;                                                                                                          \
+        record.request = REQUEST;                                                                                      \
+    }                                                                                                                  \
+    trace_leave(&call, &record, LIST, LISTED);                                                                         \
+    return code
+
+#define STARTED request_started(*request, false, comm)
+
+/* Where the send buffer is MPI_IN_PLACE, the rank's own block of the receive buffer is what it sends. */
+#define FILL_BCAST                                                                                                     \
+    record.root = root;                                                                                                \
+    *(me == root ? &record.sent : &record.received) = bytes_of(count, type)
+#define FILL_REDUCE                                                                                                    \
+    record.root = root;                                                                                                \
+    record.sent = bytes_of(count, type);                                                                               \
+    record.received = me == root ? record.sent : 0
+#define FILL_BOTH record.sent = record.received = bytes_of(count, type)
+#define FILL_GATHER                                                                                                    \
+    record.root = root;                                                                                                \
+    record.received = me == root ? (uint64_t)size * bytes_of(in_count, in_type) : 0;                                   \
+    record.sent = out == MPI_IN_PLACE ? bytes_of(in_count, in_type) : bytes_of(out_count, out_type)
+#define FILL_SCATTER                                                                                                   \
+    record.root = root;                                                                                                \
+    record.sent = me == root ? (uint64_t)size * bytes_of(out_count, out_type) : 0;                                     \
+    record.received = in == MPI_IN_PLACE ? bytes_of(out_count, out_type) : bytes_of(in_count, in_type)
+#define FILL_ALLGATHER                                                                                                 \
+    record.received = (uint64_t)size * bytes_of(in_count, in_type);                                                    \
+    record.sent = out == MPI_IN_PLACE ? bytes_of(in_count, in_type) : bytes_of(out_count, out_type)
+#define FILL_ALLTOALL                                                                                                  \
+    record.received = (uint64_t)size * bytes_of(in_count, in_type);                                                    \
+    record.sent = out == MPI_IN_PLACE ? record.received : (uint64_t)size * bytes_of(out_count, out_type)
+
+#define OUT const void *out, int out_count, MPI_Datatype out_type
+#define IN void *in, int in_count, MPI_Datatype in_type
+#define OUT_IN out, out_count, out_type, in, in_count, in_type
+#define REDUCING const void *out, void *in, int count, MPI_Datatype type, MPI_Op op
+
+#define WITH_REQUEST , MPI_Request *request
+/* The blocking and the non-blocking form of a collective without lists. */
+#define BOTH_FORMS(Name, name, iname, PARAMETERS, ARGUMENTS, FILL)                                                     \
+    EXPORT int MPI_##Name(PARAMETERS, MPI_Comm comm) {                                                                 \
+        COLLECTIVE(OP_##name, comm, PMPI_##Name(ARGUMENTS, comm), FILL, 0, NULL, 0);                                   \
+    }                                                                                                                  \
+    EXPORT int MPI_I##name(PARAMETERS, MPI_Comm comm, MPI_Request *request) {                                          \
+        COLLECTIVE(OP_##iname, comm, PMPI_I##name(ARGUMENTS, comm, request), FILL, STARTED, NULL, 0);                  \
+    }
+#define COMMA ,
+
+BOTH_FORMS(Bcast, bcast, ibcast, void *buffer COMMA int count COMMA MPI_Datatype type COMMA int root,
+           buffer COMMA count COMMA type COMMA root, FILL_BCAST)
+BOTH_FORMS(Reduce, reduce, ireduce, REDUCING COMMA int root, out COMMA in COMMA count COMMA type COMMA op COMMA root,
+           FILL_REDUCE)
+BOTH_FORMS(Allreduce, allreduce, iallreduce, REDUCING, out COMMA in COMMA count COMMA type COMMA op, FILL_BOTH)
+BOTH_FORMS(Gather, gather, igather, OUT COMMA IN COMMA int root, OUT_IN COMMA root, FILL_GATHER)
+BOTH_FORMS(Scatter, scatter, iscatter, OUT COMMA IN COMMA int root, OUT_IN COMMA root, FILL_SCATTER)
+BOTH_FORMS(Allgather, allgather, iallgather, OUT COMMA IN, OUT_IN, FILL_ALLGATHER)
+BOTH_FORMS(Alltoall, alltoall, ialltoall, OUT COMMA IN, OUT_IN, FILL_ALLTOALL)
+
+EXPORT int MPI_Barrier(MPI_Comm comm) {
+    COLLECTIVE(OP_barrier, comm, PMPI_Barrier(comm), , 0, NULL, 0);
+}
+
+EXPORT int MPI_Ibarrier(MPI_Comm comm, MPI_Request *request) {
+    COLLECTIVE(OP_ibarrier, comm, PMPI_Ibarrier(comm, request), , STARTED, NULL, 0);
+}
+
+EXPORT int MPI_Scan(REDUCING, MPI_Comm comm) {
+    COLLECTIVE(OP_scan, comm, PMPI_Scan(out, in, count, type, op, comm), FILL_BOTH, 0, NULL, 0);
+}
+
+EXPORT int MPI_Exscan(REDUCING, MPI_Comm comm) {
+    COLLECTIVE(OP_exscan, comm, PMPI_Exscan(out, in, count, type, op, comm), FILL_BOTH, 0, NULL, 0);
+}
+
+EXPORT int MPI_Reduce_scatter_block(REDUCING, MPI_Comm comm) {
+    COLLECTIVE(OP_reduce_scatter_block, comm, PMPI_Reduce_scatter_block(out, in, count, type, op, comm),
+               record.received = bytes_of(count, type);
+               record.sent = (uint64_t)size * record.received, 0, NULL, 0);
+}
+
+/* Collectives whose blocks differ: the list has the bytes of each block. ------------------------------------------- */
+
+/* Bytes of `size` blocks after `list`; returns their sum. */
+static uint64_t list_blocks(int64_t *list, const int *counts, MPI_Datatype type, int size) {
+    uint64_t sum = 0, each = bytes_of(1, type);
+    for (int i = 0; i < size; i++) {
+        list[i] = counts[i] * (int64_t)each;
+        sum += (uint64_t)list[i];
+    }
+    return sum;
+}
+
+/* Room for the lists of one call: at most `lists` x the size of the communicator. */
+#define WITH_LISTS(LISTS, COMM, CALL)                                                                                  \
+    if (!trace_is_open() || is_inter(COMM))                                                                            \
+        return CALL;                                                                                                   \
+    int me, size = communicator_size(COMM);                                                                            \
+    PMPI_Comm_rank(COMM, &me);                                                                                         \
+    int64_t short_list[256];                                                                                           \
+    size_t wanted = (size_t)(LISTS) * (size_t)size;                                                                    \
+    int64_t *list = wanted <= 256 ? short_list : malloc(wanted * sizeof *list);                                        \
+    if (!list)                                                                                                         \
+        return CALL;                                                                                                   \
+    uint32_t listed = 0;                                                                                               \
+    Call call = trace_enter();                                                                                         \
+    int code = CALL;                                                                                                   \
+    Record record = {0}
+
+#define END_LISTS                                                                                                      \
+    trace_leave(&call, &record, list, listed);                                                                         \
+    if (list != short_list)                                                                                            \
+        free(list);                                                                                                    \
+    return code
+
+EXPORT int MPI_Gatherv(OUT, void *in, const int counts[], const int places[], MPI_Datatype in_type, int root,
+                       MPI_Comm comm) {
+    WITH_LISTS(1, comm, PMPI_Gatherv(out, out_count, out_type, in, counts, places, in_type, root, comm));
+    if (call.recorded) {
+        record = collective(OP_gatherv, comm);
+        record.root = root;
+        if (me == root) {
+            record.received = list_blocks(list, counts, in_type, size);
+            listed = (uint32_t)size;
+        }
+        record.sent = out == MPI_IN_PLACE ? (uint64_t)list[me] : bytes_of(out_count, out_type);
+    }
+    END_LISTS;
+}
+
+EXPORT int MPI_Scatterv(const void *out, const int counts[], const int places[], MPI_Datatype out_type, IN, int root,
+                        MPI_Comm comm) {
+    WITH_LISTS(1, comm, PMPI_Scatterv(out, counts, places, out_type, in, in_count, in_type, root, comm));
+    if (call.recorded) {
+        record = collective(OP_scatterv, comm);
+        record.root = root;
+        if (me == root) {
+            record.sent = list_blocks(list, counts, out_type, size);
+            listed = (uint32_t)size;
+        }
+        record.received = in == MPI_IN_PLACE ? (uint64_t)list[me] : bytes_of(in_count, in_type);
+    }
+    END_LISTS;
+}
+
+static Record all_gathered(enum operation operation, const void *out, uint64_t mine, const int *counts,
+                           MPI_Datatype in_type, int64_t *list, int me, int size, MPI_Comm comm) {
+    Record record = collective(operation, comm);
+    record.received = list_blocks(list, counts, in_type, size);
+    record.sent = out == MPI_IN_PLACE ? (uint64_t)list[me] : mine;
+    return record;
+}
+
+EXPORT int MPI_Allgatherv(OUT, void *in, const int counts[], const int places[], MPI_Datatype in_type, MPI_Comm comm) {
+    WITH_LISTS(1, comm, PMPI_Allgatherv(out, out_count, out_type, in, counts, places, in_type, comm));
+    if (call.recorded) {
+        uint64_t mine = out == MPI_IN_PLACE ? 0 : bytes_of(out_count, out_type);
+        record = all_gathered(OP_allgatherv, out, mine, counts, in_type, list, me, size, comm);
+        listed = (uint32_t)size;
+    }
+    END_LISTS;
+}
+
+EXPORT int MPI_Iallgatherv(OUT, void *in, const int counts[], const int places[], MPI_Datatype in_type, MPI_Comm comm,
+                           MPI_Request *request) {
+    WITH_LISTS(1, comm, PMPI_Iallgatherv(out, out_count, out_type, in, counts, places, in_type, comm, request));
+    if (call.recorded) {
+        uint64_t mine = out == MPI_IN_PLACE ? 0 : bytes_of(out_count, out_type);
+        record = all_gathered(OP_iallgatherv, out, mine, counts, in_type, list, me, size, comm);
+        listed = (uint32_t)size;
+        record.request = STARTED;
+    }
+    END_LISTS;
+}
+
+static Record all_exchanged(enum operation operation, const void *out, const int *out_counts, MPI_Datatype out_type,
+                            const int *in_counts, MPI_Datatype in_type, int64_t *list, int size, MPI_Comm comm) {
+    Record record = collective(operation, comm);
+    record.received = list_blocks(list + size, in_counts, in_type, size);
+    record.sent = out == MPI_IN_PLACE ? list_blocks(list, in_counts, in_type, size)
+                                      : list_blocks(list, out_counts, out_type, size);
+    return record;
+}
+
+/* The list has what goes to each rank, then what comes from each. */
+EXPORT int MPI_Alltoallv(const void *out, const int out_counts[], const int out_places[], MPI_Datatype out_type,
+                         void *in, const int in_counts[], const int in_places[], MPI_Datatype in_type, MPI_Comm comm) {
+    WITH_LISTS(2, comm, PMPI_Alltoallv(out, out_counts, out_places, out_type, in, in_counts, in_places, in_type, comm));
+    if (call.recorded) {
+        record = all_exchanged(OP_alltoallv, out, out_counts, out_type, in_counts, in_type, list, size, comm);
+        listed = 2 * (uint32_t)size;
+    }
+    END_LISTS;
+}
+
+EXPORT int MPI_Ialltoallv(const void *out, const int out_counts[], const int out_places[], MPI_Datatype out_type,
+                          void *in, const int in_counts[], const int in_places[], MPI_Datatype in_type, MPI_Comm comm,
+                          MPI_Request *request) {
+    WITH_LISTS(
+        2, comm,
+        PMPI_Ialltoallv(out, out_counts, out_places, out_type, in, in_counts, in_places, in_type, comm, request));
+    if (call.recorded) {
+        record = all_exchanged(OP_ialltoallv, out, out_counts, out_type, in_counts, in_type, list, size, comm);
+        listed = 2 * (uint32_t)size;
+        record.request = STARTED;
+    }
+    END_LISTS;
+}
+
+EXPORT int MPI_Alltoallw(const void *out, const int out_counts[], const int out_places[],
+                         const MPI_Datatype out_types[], void *in, const int in_counts[], const int in_places[],
+                         const MPI_Datatype in_types[], MPI_Comm comm) {
+    WITH_LISTS(2, comm,
+               PMPI_Alltoallw(out, out_counts, out_places, out_types, in, in_counts, in_places, in_types, comm));
+    if (call.recorded) {
+        record = collective(OP_alltoallw, comm);
+        for (int i = 0; i < size; i++) {
+            list[size + i] = (int64_t)bytes_of(in_counts[i], in_types[i]);
+            list[i] = out == MPI_IN_PLACE ? list[size + i] : (int64_t)bytes_of(out_counts[i], out_types[i]);
+            record.sent += (uint64_t)list[i];
+            record.received += (uint64_t)list[size + i];
+        }
+        listed = 2 * (uint32_t)size;
+    }
+    END_LISTS;
+}
+
+EXPORT int MPI_Reduce_scatter(const void *out, void *in, const int counts[], MPI_Datatype type, MPI_Op op,
+                              MPI_Comm comm) {
+    WITH_LISTS(1, comm, PMPI_Reduce_scatter(out, in, counts, type, op, comm));
+    if (call.recorded) {
+        record = collective(OP_reduce_scatter, comm);
+        record.sent = list_blocks(list, counts, type, size);
+        record.received = (uint64_t)list[me];
+        listed = (uint32_t)size;
+    }
+    END_LISTS;
+}

@@ -1,0 +1,332 @@
+/* Point-to-point calls and the ends of requests: each calls its PMPI_ twin between trace_enter() and trace_leave(). */
+#include "calls.h"
+
+#include <stdlib.h>
+
+static Record sending(enum operation operation, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
+    Record record = blank(operation);
+    record.communicator = communicator_id(comm);
+    record.to = world_rank(comm, to);
+    record.send_tag = tag;
+    record.sent = bytes_of(count, type);
+    return record;
+}
+
+static Record receiving(enum operation operation, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm) {
+    Record record = blank(operation);
+    record.communicator = communicator_id(comm);
+    record.from = world_rank(comm, from);
+    record.receive_tag = tag;
+    record.received = bytes_of(count, type);
+    return record;
+}
+
+#define SEND(NAME, OPERATION)                                                                                          \
+    EXPORT int MPI_##NAME(const void *buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {          \
+        Call call = trace_enter();                                                                                     \
+        int code = PMPI_##NAME(buffer, count, type, to, tag, comm);                                                    \
+        Record record = {0};                                                                                           \
+        if (call.recorded)                                                                                             \
+            record = sending(OPERATION, count, type, to, tag, comm);                                                   \
+        trace_leave(&call, &record, NULL, 0);                                                                          \
+        return code;                                                                                                   \
+    }
+
+SEND(Send, OP_send)
+SEND(Ssend, OP_ssend)
+SEND(Bsend, OP_bsend)
+SEND(Rsend, OP_rsend)
+
+#define ISEND(NAME, OPERATION)                                                                                         \
+    EXPORT int MPI_##NAME(const void *buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,            \
+                          MPI_Request *request) {                                                                      \
+        Call call = trace_enter();                                                                                     \
+        int code = PMPI_##NAME(buffer, count, type, to, tag, comm, request);                                           \
+        Record record = {0};                                                                                           \
+        if (call.recorded) {                                                                                           \
+            record = sending(OPERATION, count, type, to, tag, comm);                                                   \
+            record.request = request_started(*request, false, comm);                                                   \
+        }                                                                                                              \
+        trace_leave(&call, &record, NULL, 0);                                                                          \
+        return code;                                                                                                   \
+    }
+
+ISEND(Isend, OP_isend)
+ISEND(Issend, OP_issend)
+ISEND(Ibsend, OP_ibsend)
+ISEND(Irsend, OP_irsend)
+
+/* From whom and with which tag a message came that might have come from anybody. */
+static void note_source(Record *record, const MPI_Status *status, MPI_Comm comm) {
+    if (record->from == MPI_ANY_SOURCE)
+        record->from = world_rank(comm, status->MPI_SOURCE);
+    if (record->receive_tag == MPI_ANY_TAG)
+        record->receive_tag = status->MPI_TAG;
+}
+
+EXPORT int MPI_Recv(void *buffer, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Status *status) {
+    MPI_Status own;
+    MPI_Status *told = status == MPI_STATUS_IGNORE ? &own : status;
+    Call call = trace_enter();
+    int code = PMPI_Recv(buffer, count, type, from, tag, comm, told);
+    Record record = {0};
+    if (call.recorded) {
+        record = receiving(OP_recv, count, type, from, tag, comm);
+        note_source(&record, told, comm);
+    }
+    trace_leave(&call, &record, NULL, 0);
+    return code;
+}
+
+EXPORT int MPI_Irecv(void *buffer, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
+                     MPI_Request *request) {
+    Call call = trace_enter();
+    int code = PMPI_Irecv(buffer, count, type, from, tag, comm, request);
+    Record record = {0};
+    if (call.recorded) {
+        record = receiving(OP_irecv, count, type, from, tag, comm);
+        record.request = request_started(*request, from == MPI_ANY_SOURCE || tag == MPI_ANY_TAG, comm);
+    }
+    trace_leave(&call, &record, NULL, 0);
+    return code;
+}
+
+EXPORT int MPI_Sendrecv(const void *out, int out_count, MPI_Datatype out_type, int to, int send_tag, void *in,
+                        int in_count, MPI_Datatype in_type, int from, int receive_tag, MPI_Comm comm,
+                        MPI_Status *status) {
+    MPI_Status own;
+    MPI_Status *told = status == MPI_STATUS_IGNORE ? &own : status;
+    Call call = trace_enter();
+    int code =
+        PMPI_Sendrecv(out, out_count, out_type, to, send_tag, in, in_count, in_type, from, receive_tag, comm, told);
+    Record record = {0};
+    if (call.recorded) {
+        record = receiving(OP_sendrecv, in_count, in_type, from, receive_tag, comm);
+        note_source(&record, told, comm);
+        record.to = world_rank(comm, to);
+        record.send_tag = send_tag;
+        record.sent = bytes_of(out_count, out_type);
+    }
+    trace_leave(&call, &record, NULL, 0);
+    return code;
+}
+
+EXPORT int MPI_Sendrecv_replace(void *buffer, int count, MPI_Datatype type, int to, int send_tag, int from,
+                                int receive_tag, MPI_Comm comm, MPI_Status *status) {
+    MPI_Status own;
+    MPI_Status *told = status == MPI_STATUS_IGNORE ? &own : status;
+    Call call = trace_enter();
+    int code = PMPI_Sendrecv_replace(buffer, count, type, to, send_tag, from, receive_tag, comm, told);
+    Record record = {0};
+    if (call.recorded) {
+        record = receiving(OP_sendrecv, count, type, from, receive_tag, comm);
+        note_source(&record, told, comm);
+        record.to = world_rank(comm, to);
+        record.send_tag = send_tag;
+        record.sent = record.received;
+    }
+    trace_leave(&call, &record, NULL, 0);
+    return code;
+}
+
+EXPORT int MPI_Probe(int from, int tag, MPI_Comm comm, MPI_Status *status) {
+    MPI_Status own;
+    MPI_Status *told = status == MPI_STATUS_IGNORE ? &own : status;
+    Call call = trace_enter();
+    int code = PMPI_Probe(from, tag, comm, told);
+    Record record = {0};
+    if (call.recorded) {
+        record = receiving(OP_probe, 0, MPI_DATATYPE_NULL, from, tag, comm);
+        note_source(&record, told, comm);
+    }
+    trace_leave(&call, &record, NULL, 0);
+    return code;
+}
+
+/* Persistent requests: each start is recorded as the call that it stands for. */
+
+#define SEND_INIT(NAME, OPERATION)                                                                                     \
+    EXPORT int MPI_##NAME(const void *buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,            \
+                          MPI_Request *request) {                                                                      \
+        int code = PMPI_##NAME(buffer, count, type, to, tag, comm, request);                                           \
+        Record record = sending(OPERATION, count, type, to, tag, comm);                                                \
+        request_initialised(*request, &record, false, comm);                                                           \
+        return code;                                                                                                   \
+    }
+
+SEND_INIT(Send_init, OP_isend)
+SEND_INIT(Ssend_init, OP_issend)
+SEND_INIT(Bsend_init, OP_ibsend)
+SEND_INIT(Rsend_init, OP_irsend)
+
+EXPORT int MPI_Recv_init(void *buffer, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
+                         MPI_Request *request) {
+    int code = PMPI_Recv_init(buffer, count, type, from, tag, comm, request);
+    Record record = receiving(OP_irecv, count, type, from, tag, comm);
+    request_initialised(*request, &record, from == MPI_ANY_SOURCE || tag == MPI_ANY_TAG, comm);
+    return code;
+}
+
+static void record_start(const Call *call, MPI_Request handle) {
+    Record record = {0};
+    bool any_source;
+    MPI_Comm comm;
+    Call mine = *call;
+    if (call->recorded && request_template(handle, &record, &any_source, &comm))
+        record.request = request_started(handle, any_source, comm);
+    else
+        mine.recorded = false;
+    trace_leave(&mine, &record, NULL, 0);
+}
+
+EXPORT int MPI_Start(MPI_Request *request) {
+    Call call = trace_enter();
+    int code = PMPI_Start(request);
+    record_start(&call, *request);
+    return code;
+}
+
+EXPORT int MPI_Startall(int count, MPI_Request requests[]) {
+    int code = MPI_SUCCESS;
+    for (int i = 0; i < count && code == MPI_SUCCESS; i++)
+        code = MPI_Start(&requests[i]);
+    return code;
+}
+
+EXPORT int MPI_Request_free(MPI_Request *request) {
+    request_freed(*request);
+    return PMPI_Request_free(request);
+}
+
+/* Ends of requests ----------------------------------------------------------------------------------------------- */
+
+/* The requests of a call before it (MPI sets handles to MPI_REQUEST_NULL), and the statuses that it needs. */
+typedef struct Waited {
+    int count;
+    MPI_Request *handles;
+    Pending *pending;
+    MPI_Status *statuses; /* the caller's or our own */
+    MPI_Status *own_statuses;
+    int64_t *list;
+    bool ready;
+    char small[2048];
+} Waited;
+
+static void waited_begin(Waited *waited, int count, const MPI_Request *requests, MPI_Status *statuses) {
+    waited->count = count;
+    waited->statuses = statuses;
+    waited->own_statuses = NULL;
+    size_t each = sizeof(MPI_Request) + sizeof(Pending) + 3 * sizeof(int64_t);
+    char *room = (size_t)count * each <= sizeof waited->small ? waited->small : malloc((size_t)count * each);
+    waited->ready = room != NULL;
+    if (!room)
+        return;
+    waited->list = (int64_t *)(void *)room;
+    waited->pending = (Pending *)(void *)(waited->list + 3 * count);
+    waited->handles = (MPI_Request *)(void *)(waited->pending + count);
+    bool any = false;
+    for (int i = 0; i < count; i++) {
+        waited->handles[i] = requests[i];
+        waited->pending[i] = request_find(requests[i]);
+        any |= waited->pending[i].any_source;
+    }
+    if (any && statuses == MPI_STATUSES_IGNORE) {
+        waited->own_statuses = malloc((size_t)count * sizeof(MPI_Status));
+        if (waited->own_statuses)
+            waited->statuses = waited->own_statuses;
+    }
+}
+
+/* Request `index` has ended, with `status`: three numbers of the list (number, source, tag; the latter two where any
+ * would do). */
+static uint32_t waited_ended(Waited *waited, int index, const MPI_Status *status, uint32_t listed) {
+    Pending pending = waited->pending[index];
+    request_ended(waited->handles[index]);
+    if (pending.number == 0)
+        return listed;
+    bool told = pending.any_source && status != MPI_STATUS_IGNORE;
+    waited->list[listed] = pending.number;
+    waited->list[listed + 1] = told ? world_rank(pending.comm, status->MPI_SOURCE) : NONE;
+    waited->list[listed + 2] = told ? status->MPI_TAG : NONE;
+    return listed + 3;
+}
+
+static void waited_end(Waited *waited, const Call *call, enum operation operation, uint32_t listed) {
+    Record record = blank(operation);
+    Call mine = *call;
+    /* A test that finds nothing is no event, only a way to wait. */
+    if (operation == OP_test && listed == 0)
+        mine.recorded = false;
+    trace_leave(&mine, &record, waited->list, listed);
+    if ((char *)waited->list != waited->small)
+        free(waited->list);
+    free(waited->own_statuses);
+}
+
+/* `CALL` with the statuses in `told`; then `ENDED`, with `listed` counting. */
+#define WAITING(OPERATION, COUNT, REQUESTS, STATUSES, CALL, ENDED)                                                     \
+    Call call = trace_enter();                                                                                         \
+    Waited waited;                                                                                                     \
+    if (call.recorded)                                                                                                 \
+        waited_begin(&waited, COUNT, REQUESTS, STATUSES);                                                              \
+    bool follow = call.recorded && waited.ready;                                                                       \
+    MPI_Status *told = follow ? waited.statuses : STATUSES;                                                            \
+    int code = CALL;                                                                                                   \
+    if (!follow) {                                                                                                     \
+        Record none = {0};                                                                                             \
+        call.recorded = false;                                                                                         \
+        trace_leave(&call, &none, NULL, 0);                                                                            \
+        return code;                                                                                                   \
+    }                                                                                                                  \
+    uint32_t listed = 0;                                                                                               \
+    ENDED;                                                                                                             \
+    waited_end(&waited, &call, OPERATION, listed);                                                                     \
+    return code
+
+#define STATUS_AT(I) (told == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &told[I])
+#define ALL_ENDED                                                                                                      \
+    for (int i = 0; i < waited.count; i++)                                                                             \
+    listed = waited_ended(&waited, i, STATUS_AT(i), listed)
+
+EXPORT int MPI_Wait(MPI_Request *request, MPI_Status *status) {
+    WAITING(OP_wait, 1, request, status, PMPI_Wait(request, told), ALL_ENDED);
+}
+
+EXPORT int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
+    WAITING(OP_wait, count, requests, statuses, PMPI_Waitall(count, requests, told), ALL_ENDED);
+}
+
+EXPORT int MPI_Waitany(int count, MPI_Request requests[], int *index, MPI_Status *status) {
+    MPI_Status own;
+    MPI_Status *one = status == MPI_STATUS_IGNORE ? &own : status;
+    WAITING(OP_wait, count, requests, MPI_STATUSES_IGNORE, ((void)told, PMPI_Waitany(count, requests, index, one)),
+            if (*index != MPI_UNDEFINED) listed = waited_ended(&waited, *index, one, listed));
+}
+
+EXPORT int MPI_Waitsome(int count, MPI_Request requests[], int *ended, int indices[], MPI_Status statuses[]) {
+    WAITING(OP_wait, count, requests, statuses, PMPI_Waitsome(count, requests, ended, indices, told),
+            for (int i = 0; *ended != MPI_UNDEFINED && i < *ended; i++) listed =
+                waited_ended(&waited, indices[i], STATUS_AT(i), listed));
+}
+
+EXPORT int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status) {
+    WAITING(OP_test, 1, request, status, PMPI_Test(request, flag, told), if (*flag) ALL_ENDED);
+}
+
+EXPORT int MPI_Testall(int count, MPI_Request requests[], int *flag, MPI_Status statuses[]) {
+    WAITING(OP_test, count, requests, statuses, PMPI_Testall(count, requests, flag, told), if (*flag) ALL_ENDED);
+}
+
+EXPORT int MPI_Testany(int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status) {
+    MPI_Status own;
+    MPI_Status *one = status == MPI_STATUS_IGNORE ? &own : status;
+    WAITING(OP_test, count, requests, MPI_STATUSES_IGNORE,
+            ((void)told, PMPI_Testany(count, requests, index, flag, one)),
+            if (*flag && *index != MPI_UNDEFINED) listed = waited_ended(&waited, *index, one, listed));
+}
+
+EXPORT int MPI_Testsome(int count, MPI_Request requests[], int *ended, int indices[], MPI_Status statuses[]) {
+    WAITING(OP_test, count, requests, statuses, PMPI_Testsome(count, requests, ended, indices, told),
+            for (int i = 0; *ended != MPI_UNDEFINED && i < *ended; i++) listed =
+                waited_ended(&waited, indices[i], STATUS_AT(i), listed));
+}
