@@ -128,7 +128,12 @@ class BlockRunner:
 
     def _tried_again(self, work: Cell | Run, problem: Exception) -> bool:
         """Whether the next round launches a cell that failed: launchers fail to start now and then, so once after a crash."""
-        if not isinstance(problem, Crashed) or not isinstance(work, Cell) or work.deterministic or work.digest in self._crashed:
+        if (
+            not isinstance(problem, Crashed)
+            or not isinstance(work, Cell)
+            or work.deterministic
+            or work.digest in self._crashed
+        ):
             return False
         self._crashed.add(work.digest)
         self.report(f"{self.block.name}: {work.label}: {problem}; it is launched once more")

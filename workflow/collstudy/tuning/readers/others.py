@@ -7,25 +7,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from collstudy.base.errors import StudyError, allowed
+from collstudy.tuning import nccl
 from collstudy.tuning.readers.known import Known
 from collstudy.tuning.rules import INTEL, TOTAL_BYTES
 from collstudy.tuning.tuningfile import ALL, Fault, FileRule, Span, TuningFile, general_faults
 
-#: The same algorithm in NCCL and in UCC's tl/ucp, where the catalogue has one.
-NCCL = {"allreduce": {"ring": "ring"}, "allgather": {"ring": "ring"}, "reduce_scatter": {"ring": "ring"}}
+#: The same algorithm in UCC's tl/ucp, where the catalogue has one.
 UCC = {
     "allgather": {"ring": "ring", "neighbor_exchange": "neighbor", "bruck": "bruck", "sparbit": "sparbit"},
     "allreduce": {"ring": "ring"},
     "alltoall": {"pairwise": "pairwise", "bruck": "bruck"},
     "bcast": {"knomial": "knomial"},
 }
-#: NCCL's words (plugins/tuner/example/plugin.c); it takes unknown ones for allreduce, ring and simple.
-NCCL_COLLECTIVES = {
-    "broadcast": "bcast", "reduce": "reduce", "allgather": "allgather", "reducescatter": "reduce_scatter",
-    "allreduce": "allreduce",
-}  # fmt: skip
-NCCL_ALGORITHMS = ("tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat")
-NCCL_PROTOCOLS = ("ll", "ll128", "simple")
 #: Collectives of UCC whose sizes count the data of all ranks, as Open MPI's do (ucc_coll_utils.c, ucc_coll_args_msgsize).
 #: Its reduce_scatter counts one rank's part, which no other format does.
 UCC_TOTAL = TOTAL_BYTES
@@ -166,15 +159,15 @@ def read_nccl(path: Path, text: str, known: Known) -> TuningFile:
             faults.append(Fault(line, "a size, number or count is no whole number: NCCL's plugin takes 0"))
             continue
         for i, kinds, taken in (
-            (0, NCCL_COLLECTIVES, "allreduce"),
-            (3, NCCL_ALGORITHMS, "ring"),
-            (4, NCCL_PROTOCOLS, "simple"),
+            (0, nccl.COLLECTIVES, "allreduce"),
+            (3, nccl.ALGORITHMS, "ring"),
+            (4, nccl.PROTOCOLS, "simple"),
         ):
             if fields[i] not in kinds:
                 faults.append(Fault(line, f"{fields[i]!r}: NCCL's plugin takes {taken}{allowed(kinds)}"))
                 fields[i] = taken
-        collective = NCCL_COLLECTIVES[fields[0]]
-        same = next((name for name, its in NCCL.get(collective, {}).items() if its == fields[3]), None)
+        collective = nccl.COLLECTIVES[fields[0]]
+        same = fields[3] if nccl.has(known.catalogue, collective, fields[3], {}) else None
         low, high, channels, nodes, ranks = (int(fields[i]) for i in (1, 2, 5, 6, 7))
         further = [
             f"{name}={value}"
