@@ -351,6 +351,52 @@ def test_the_tune_string_of_ucc(tmp_path, capsys):
     assert "UCC does not understand 'x9!'" in faults(tmp_path, text)[0][1]
 
 
+def ucc_spans(tmp_path: Path, tune: str) -> list[tuple[str, int, int | None]]:
+    found = read(written(tmp_path, f"UCC_TL_UCP_TUNE={tune}\n"), known())
+    assert not found.ignored, found.faults
+    return [(rule.word, *rule.sizes) for rule in found.rules]
+
+
+def test_a_limit_belongs_to_the_higher_score_in_ucc(tmp_path):
+    """As UCC 1.10 ran broadcasts of these sizes among four processes (built from its sources, its messages counted)."""
+    assert ucc_spans(tmp_path, "bcast:1000-1999:@dbt:inf") == [("dbt", 1000, 1999)]
+    assert ucc_spans(tmp_path, "bcast:1000-1999:@dbt:11") == [("dbt", 1000, 1999)]
+    # Without a score, or with UCC's own, the last byte is UCC's own.
+    assert (
+        ucc_spans(tmp_path, "bcast:1000-1999:@dbt")
+        == ucc_spans(tmp_path, "bcast:1000-1999:@2:10")
+        == [("dbt", 1000, 1998)]
+    )
+    assert ucc_spans(tmp_path, "bcast:1000-1999:@dbt:5") == [("dbt", 1001, 1998)]
+    # Of equal scores the later sizes have it.
+    shared = [("dbt", 0, 4095), ("sag_knomial", 4096, None)]
+    assert ucc_spans(tmp_path, "bcast:0-4k:@dbt#bcast:4k-inf:@sag_knomial") == shared
+    assert ucc_spans(tmp_path, "bcast:0-4k:@dbt:inf#bcast:4k-inf:@sag_knomial:inf") == shared
+    assert ucc_spans(tmp_path, "bcast:0-4k:[2-8]:@dbt:inf#bcast:4k-inf:[9-inf]:@1:inf") == [
+        ("dbt", 0, 4096), ("sag_knomial", 4096, None)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("tune", "words"),
+    [
+        ("bcast:0-1023:@nosuch:inf", "UCC has no bcast algorithm 'nosuch', it has 0 knomial, 1 sag_knomial, 2 dbt"),
+        ("bcast:0-1023:@9:inf", "UCC has no bcast algorithm '9'"),
+        ("barrier:@knomial:inf", "barrier has no choice of algorithms"),
+        ("bcast:0-2k:@dbt:inf#bcast:1k-4k:@sag_knomial:inf", "sizes of another token, too"),
+        ("bcast:0-1k:wr0ng:@dbt", "UCC does not understand 'wr0ng'"),
+    ],
+)
+def test_ucc_ignores_the_variable_for_one_token(tmp_path, capsys, tune, words):
+    path = written(tmp_path, f"UCC_TL_UCP_TUNE={tune}\n")
+    assert any(
+        words in text and "ignores the whole variable" in text
+        for _, text in faults(tmp_path, f"UCC_TL_UCP_TUNE={tune}\n")
+    )
+    assert "The library ignores this file" in explained(capsys, path, status=1)
+    assert words in refused(capsys, "convert", path, "--to", "openmpi")
+
+
 NCCL = """# colltype,minbytes,maxbytes,algorithm,protocol,channels,nNodes,nRanks
 allreduce,0,65535,tree,ll,-1,1,-1
 allreduce,65536,1048575,ring,simple,4,-1,16

@@ -15,7 +15,7 @@ from collstudy.launch.mpich import Tree
 from collstudy.tuning import nccl, trees
 from collstudy.tuning.readers.dispatch import read
 from collstudy.tuning.readers.known import FORMATS, Known
-from collstudy.tuning.readers.others import UCC, UCC_TOTAL
+from collstudy.tuning.readers.ucc import UCC, UCC_TOTAL
 from collstudy.tuning.rules import (
     HAN,
     HAN_COMPONENTS,
@@ -62,7 +62,7 @@ def convert(file: TuningFile, to: str, known: Known, own: tuple[Tree, Tree] | No
     Raises StudyError if the library ignores the file, if nothing of it can be said, or if the new file says something else.
     """
     if file.ignored:
-        first = next(fault for fault in file.faults if "ignores the whole file" in fault.text)
+        first = next(fault for fault in file.faults if "ignores the whole" in fault.text)
         raise StudyError(f"{file.path}, line {first.line}: {first.text}; ./study explain lists all faults")
     if to == "openmpi-json":
         known = Known(known.catalogue, "6.0")
@@ -244,7 +244,7 @@ def _other_units(own: list[FileRule], table: Table, to: str) -> list[Fault]:
 
 
 def ucc_tune(placement: Placement, header: list[str]) -> str:
-    """`UCC_TL_UCP_TUNE`: both ends of a span belong to it."""
+    """`UCC_TL_UCP_TUNE`: with the score inf both ends of a span belong to it."""
     tokens = []
     for collective, table in placement.tables.items():
         for count, last, rule, after in entries(table):
@@ -254,7 +254,8 @@ def ucc_tune(placement: Placement, header: list[str]) -> str:
             high = "inf" if after is None else first_byte(collective, after, count) - 1
             ranks = f"[{count}-{'inf' if last is None else last}]"
             tokens.append(f"{collective}:{low}-{high}:{ranks}:@{UCC[collective][rule.algorithm]}:inf")
-    return "\n".join([*(f"# {text}" for text in header), f"export UCC_TL_UCP_TUNE='{'#'.join(tokens)}'"]) + "\n"
+    comments = [f"# {text}" for text in (*header, "For a shell; in a file for UCC_CONFIG_FILE without `export` and quotes.")]
+    return "\n".join([*comments, f"export UCC_TL_UCP_TUNE='{'#'.join(tokens)}'"]) + "\n"
 
 
 def _read_back(text: str, to: str, placement: Placement, known: Known) -> None:
