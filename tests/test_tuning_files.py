@@ -377,6 +377,31 @@ def test_a_limit_belongs_to_the_higher_score_in_ucc(tmp_path):
     ]  # fmt: skip
 
 
+def test_sections_of_uccs_file_are_for_other_teams(tmp_path, capsys):
+    """In the form of UCC's contrib/ucc.conf, whose sections have the same sizes for other processors, ranks and nodes."""
+    text = """UCC_CL_BASIC_TLS=^sharp,nccl
+[vendor=intel model=broadwell team_size=28 ppn=28 nnodes=1]
+UCC_TL_UCP_ALLREDUCE_KN_RADIX=2
+UCC_TL_UCP_TUNE=allreduce:0-4k:@0#allreduce:4k-inf:@1
+[vendor=intel model=broadwell team_size=2 ppn=1 nnodes=2]
+UCC_TL_UCP_TUNE=allreduce:0-128k:@0#allreduce:128k-inf:@4
+[vendor=amd model=rome team_size=2 ppn=1 nnodes=2]
+UCC_TL_UCP_TUNE=allreduce:0-inf:@ring
+"""
+    path = written(tmp_path, text, "ucc.conf")
+    out = explained(capsys, path, "--ranks", "28", "--size", "4KiB", "--nodes", "1")
+    assert (
+        "if vendor=intel and model=broadwell: sra_knomial (line 4: 28 ranks, from 4096 bytes on" in out
+        and "no faults" in out
+    )
+    more = text + "[vendor=amd nnodes=2 model=rome sock=1]\nUCC_TL_UCP_TUNE=allreduce:0-inf:@dbt\n"
+    assert faults(tmp_path, more) == []
+    assert faults(tmp_path, more, notes=True) == [(10, "the section of line 8 holds there, too: UCC takes either")]
+    path = written(tmp_path, text, "ucc.conf")
+    out = explained(capsys, path, "--ranks", "2", "--size", "128KiB", "--nodes", "2")
+    assert "model=broadwell: ring (line 6" in out and "model=rome: ring (line 8" in out and "line 4" not in out
+
+
 @pytest.mark.parametrize(
     ("tune", "words"),
     [

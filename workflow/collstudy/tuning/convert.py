@@ -254,7 +254,9 @@ def ucc_tune(placement: Placement, header: list[str]) -> str:
             high = "inf" if after is None else first_byte(collective, after, count) - 1
             ranks = f"[{count}-{'inf' if last is None else last}]"
             tokens.append(f"{collective}:{low}-{high}:{ranks}:@{UCC[collective][rule.algorithm]}:inf")
-    comments = [f"# {text}" for text in (*header, "For a shell; in a file for UCC_CONFIG_FILE without `export` and quotes.")]
+    comments = [
+        f"# {text}" for text in (*header, "For a shell; in a file for UCC_CONFIG_FILE without `export` and quotes.")
+    ]
     return "\n".join([*comments, f"export UCC_TL_UCP_TUNE='{'#'.join(tokens)}'"]) + "\n"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 
 from collstudy.tuning.readers.known import Known
@@ -40,27 +40,73 @@ IGNORED = "UCC ignores the whole variable"
 
 
 def read_ucc(path: Path, text: str, known: Known) -> TuningFile:
-    """`UCC_TL_UCP_TUNE=<collectives>:<sizes>:[<ranks>]:@<algorithm>:<score>#...`."""
+    """`UCC_TL_UCP_TUNE=<collectives>:<sizes>:[<ranks>]:@<algorithm>:<score>#...`, in a file perhaps below a section.
+
+    A section says for which processors and teams its lines are: `[vendor=amd model=rome team_size=2 ppn=1 nnodes=2]`.
+    """
+    section: dict[str, str] = {}
     scored: list[tuple[FileRule, float]] = []
+    sections = [scored]
     faults: list[Fault] = []
     for line, words in enumerate(text.splitlines(), 1):
+        if head := re.fullmatch(r"\s*\[(.*=.*)\]\s*", words):
+            section = dict(word.split("=", 1) for word in head.group(1).split() if "=" in word)
+            scored = []
+            sections.append(scored)
         found = re.search(r"UCC_\w*TUNE\s*=\s*(.*)", words)
         if not found or words.lstrip().startswith("#"):
             continue
         for token in found.group(1).strip().strip("'\"").split("#"):
-            scored += _token(line, token, known, faults)
-    for (one, _), (other, _) in combinations(scored, 2):
-        if _meet(one, other) and _before(one.sizes.low, other.sizes.high) and _before(other.sizes.low, one.sizes.high):
-            faults.append(Fault(other.line, f"{other.collective} {other.text}: sizes of another token, too: {IGNORED}"))
-    rules = [_with_own_limits(one, score, scored) for one, score in scored]
-    ignored = any(IGNORED in fault.text for fault in faults)
-    return TuningFile(path, "ucc", tuple(rules), (*faults, *general_faults(rules)), ignored)
+            scored += [(_in_section(rule, section), score) for rule, score in _token(line, token, known, faults)]
+    rules = []
+    for own in sections:
+        for (one, _), (other, _) in combinations(own, 2):
+            if (
+                one.conditions == other.conditions and _meet(one, other)
+                and _before(one.sizes.low, other.sizes.high) and _before(other.sizes.low, one.sizes.high)
+            ):  # fmt: skip
+                faults.append(
+                    Fault(other.line, f"{other.collective} {other.text}: sizes of another token, too: {IGNORED}")
+                )
+        limited = [_with_own_limits(one, score, own) for one, score in own]
+        faults += general_faults(limited)
+        rules += limited
+    faults += _both_hold(sections)
+    return TuningFile(path, "ucc", tuple(rules), tuple(faults), any(IGNORED in fault.text for fault in faults))
+
+
+def _both_hold(sections: list[list[tuple[FileRule, float]]]) -> Iterator[Fault]:
+    """Notes of sections that hold for the teams of an earlier one, too: UCC keeps them in a hash table."""
+    seen = set()
+    for before, after in combinations(sections[1:], 2):
+        for (one, _), (other, _) in product(before, after):
+            if {*one.conditions} <= {*other.conditions} and _meet(one, other) and other.line not in seen:
+                seen.add(other.line)
+                text = f"the section of line {one.line} holds there, too: UCC takes either"
+                yield Fault(other.line, text, note=True)
+
+
+def _in_section(rule: FileRule, section: dict[str, str]) -> FileRule:
+    spans = {}
+    for key, name in (("team_size", "ranks"), ("ppn", "ppn"), ("nnodes", "nodes")):
+        if re.fullmatch(r"\d+(-(\d+|inf))?", section.get(key, "")):
+            low, _, high = section[key].partition("-")
+            spans[name] = Span(int(low), _end(high or low))
+    further = [f"{key}={value}" for key, value in section.items() if key not in ("team_size", "ppn", "nnodes")]
+    if "ranks" in spans and rule.ranks != ALL:
+        spans["ranks"] = _both(spans["ranks"], rule.ranks)
+    return replace(rule, **spans, conditions=(*rule.conditions, *further))
+
+
+def _both(one: Span, other: Span) -> Span:
+    highs = [span.high for span in (one, other) if span.high is not None]
+    return Span(max(one.low, other.low), min(highs) if highs else None)
 
 
 def _meet(one: FileRule, other: FileRule) -> bool:
     """Whether some call is for both, but for its size."""
-    ranks = one.ranks.holds(other.ranks.low) or other.ranks.holds(one.ranks.low)
-    return one.collective == other.collective and ranks and one.conditions == other.conditions
+    spans = ((one.ranks, other.ranks), (one.nodes, other.nodes), (one.ppn, other.ppn))
+    return one.collective == other.collective and not any(_both(*pair).empty for pair in spans)
 
 
 def _before(low: int, high: int | None) -> bool:
@@ -73,7 +119,11 @@ def _with_own_limits(rule: FileRule, score: float, scored: list[tuple[FileRule, 
     The neighbour is another token, or what UCC does by itself.
     """
     low, high = rule.sizes
-    near = [(other.sizes, its) for other, its in scored if other is not rule and _meet(rule, other)]
+    near = [
+        (other.sizes, its)
+        for other, its in scored
+        if other is not rule and other.conditions == rule.conditions and _meet(rule, other)
+    ]
     if low and score < max((its for sizes, its in near if sizes.high == low), default=OWN_SCORE):
         low += 1
     if high is not None and score <= max((its for sizes, its in near if sizes.low == high), default=OWN_SCORE):
