@@ -6,8 +6,13 @@ import csv
 from pathlib import Path
 
 import pytest
+from collstudy.base.paths import ROOT
 from collstudy.cli.main import main
+from collstudy.study.config import Configuration
+from collstudy.tuning import nccl
+from collstudy.tuning.rules import placements
 from conftest import Checkout
+from test_tuning import decisions
 
 MACHINE = """
 kind: imported
@@ -164,6 +169,27 @@ def test_from_the_output_to_the_tuners_file(checkout: Checkout, capsys) -> None:
         == 0
     )
     assert "allreduce, 32 ranks on 4 nodes, 1024 bytes a rank: tree (there tree ll)" in capsys.readouterr().out
+
+
+def test_the_same_ranks_on_other_nodes_have_lines_of_their_own() -> None:
+    rows = decisions({8: {1024: "ring:protocol=ll", 4096: "default"}}, "allreduce", nodes=1)
+    rows += decisions({8: {1024: "tree:protocol=ll128", 4096: "tree"}, 16: {1024: "ring"}}, "allreduce", nodes=2)
+    rows += decisions({8: {1024: "ring"}, 16: {1024: "ring"}}, "bcast", nodes=2)
+    measured = {
+        ("allreduce", "core", 1, 8),
+        ("allreduce", "core", 2, 8),
+        ("bcast", "core", 2, 8),
+        ("bcast", "core", 2, 16),
+    }
+    text = nccl.study_csv(placements(rows), measured, Configuration(ROOT / "config").catalogue, ["long " * 80])
+    assert plugins(text, "allreduce", 1024, 1, 8) == ("ring", "ll")
+    assert plugins(text, "allreduce", 4096, 1, 8) is plugins(text, "allreduce", 8192, 2, 8) is None
+    assert plugins(text, "allreduce", 1024, 2, 8) == ("tree", "ll128") and plugins(text, "allreduce", 4096, 2, 8) == (
+        "tree",
+        "simple",
+    )
+    assert plugins(text, "broadcast", 2047, 2, 8) == plugins(text, "broadcast", 0, 2, 16) == ("ring", "simple")
+    assert plugins(text, "broadcast", 2047, 1, 8) is plugins(text, "allreduce", 1024, 2, 16) is None
 
 
 SET = "gpu0:4000:4000 [0] NCCL INFO NCCL_{} set by environment to {}."

@@ -11,6 +11,7 @@ from typing import Any
 from collstudy.base.files import read_csv, write_atomically
 from collstudy.launch import mpich
 from collstudy.launch.rulesfile import rules_arguments
+from collstudy.store.measurements import read_measurements
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.machines import Machine
 from collstudy.study.openmpi_numbers import NUMBERS
@@ -82,7 +83,7 @@ def emit(
     numbers = {**NUMBERS, **(numbers or {})}
     mpi = study["how"]["mpi"]
     if mpi == "nccl":
-        _emit_nccl(study, found, catalogue, folder, set(measured))
+        _emit_nccl(study, found, catalogue, folder)
         return
     for placement in found:
         header = header_of(study, placement)
@@ -125,16 +126,15 @@ def emit(
     write_atomically(folder / "README.md", readme(study, found, catalogue, built, lost(folder)).encode())
 
 
-def _emit_nccl(
-    study: dict[str, Any], found: list[Placement], catalogue: Catalogue, folder: Path,
-    measured: set[tuple[str, int, int, int]],
-) -> None:  # fmt: skip
+def _emit_nccl(study: dict[str, Any], found: list[Placement], catalogue: Catalogue, folder: Path) -> None:
     """One file for each mapping, whose lines tell numbers of nodes and ranks apart, and README.md."""
     lines = [
         f"# Tuning files of study {study['name']}", "",
         f"{study['title']}. For NCCL's example tuner (`plugins/tuner/example` of NCCL's sources), by numbers of nodes and ranks "
         "that were measured; for all others NCCL decides. No NCCL has run with it here.", "", nccl.CHANNELS, "",
     ]  # fmt: skip
+    rows = read_measurements(folder.parent / "measurements.csv")
+    measured = {(row.collective, row.mapping, row.nodes, row.processes) for row in rows}
     for mapping in dict.fromkeys(placement.mapping for placement in found):
         own = [placement for placement in found if placement.mapping == mapping]
         # It is for all numbers of nodes, and imported data have no fresh launches.

@@ -63,25 +63,18 @@ def _text(header: Iterable[str], lines: Iterable[str]) -> str:
 
 
 def study_csv(
-    found: Iterable[Placement], measured: Iterable[tuple[str, int, int, int]], catalogue: Catalogue, header: list[str]
+    found: list[Placement], measured: Iterable[tuple[str, str, int, int]], catalogue: Catalogue, header: list[str]
 ) -> str:
-    """The lines of a study's placements of one mapping: for each number of nodes and ranks that was measured, and no other.
-
-    *measured* has mapping, allocated nodes, ranks, and the nodes that these use.
-    """
+    """The lines of a study's placements of one mapping, for what was measured: collective, mapping, nodes, ranks; no others."""
     lines = []
-    found, measured = list(found), sorted(measured)
-    for placement in found:
-        for collective, table in placement.tables.items():
-            # Else the numbers of ranks tell the numbers of nodes, and one placement has all.
-            apart = sum(collective in one.tables for one in found) > 1
-            for mapping, nodes, ranks, used in measured:
-                if mapping != placement.mapping or (apart and nodes != placement.nodes):
-                    continue
-                rules = selected_rules(table, ranks)
-                for rule, after in zip(rules, [*rules[1:], None], strict=True):
-                    if rule.algorithm != "default":
-                        lines.append(_line(collective, rule, after, ranks, used, ranks, catalogue))
+    for collective, mapping, nodes, ranks in sorted(measured):
+        own = [placement for placement in found if placement.mapping == mapping and collective in placement.tables]
+        # Where the numbers of ranks tell the numbers of nodes, one placement has all.
+        for placement in own if len(own) == 1 else [one for one in own if one.nodes == nodes]:
+            rules = selected_rules(placement.tables[collective], ranks)
+            for rule, after in zip(rules, [*rules[1:], None], strict=True):
+                if rule.algorithm != "default":
+                    lines.append(_line(collective, rule, after, ranks, nodes, ranks, catalogue))
     return _text(header, lines)
 
 
