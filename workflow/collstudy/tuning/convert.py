@@ -77,6 +77,15 @@ def convert(file: TuningFile, to: str, known: Known, own: tuple[Tree, Tree] | No
     text, device = _written(placement, to, known, [f"Converted from {file.path.name}, {FORMATS[file.format]}."], own)
     if to == "nccl":
         losses += nccl.lost(placement)
+    if to == "ucc" and any(
+        rule.algorithm == "ring" for _, _, rule, _ in entries(placement.tables.get("allreduce", {}))
+    ):
+        losses.append(
+            Fault(
+                0,
+                "allreduce ring: UCC's serves counts that are multiples of the number of ranks; for others UCC decides",
+            )
+        )
     _read_back(text, to, placement, known)
     return Converted(text, device, placement, tuple(losses))
 
