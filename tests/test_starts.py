@@ -9,6 +9,7 @@ import pytest
 from collstudy.base.errors import StudyError
 from collstudy.study.config import Configuration
 from conftest import Checkout
+from test_mpi_libraries import installed
 
 STARTS = """title: Starts
 question: How much does the barrier change?
@@ -28,14 +29,29 @@ sweeps:
 """
 
 
-def test_both_ways_are_measured_in_one_block(checkout: Checkout) -> None:
-    checkout.write("config/studies/starts.yaml", STARTS)
+def measured(checkout: Checkout, study: str) -> list[dict[str, str]]:
+    """The rows of *study*, measured on this machine."""
+    checkout.write("config/studies/starts.yaml", study)
     machine = checkout.folder / "config" / "machines" / "this-machine.yaml"
     machine.write_text(machine.read_text() + "\noversubscribe: true\n")
     done = checkout.snakemake("--config", "studies=starts", "--cores", "2", "--", "results/starts/measurements.csv")
     assert done.returncode == 0, done.stdout + done.stderr
     with open(checkout.folder / "results/starts/measurements.csv", newline="", encoding="utf-8") as stream:
-        rows = list(csv.DictReader(stream))
+        return list(csv.DictReader(stream))
+
+
+@pytest.mark.parametrize("name", ["mpich", "impi"])
+def test_windows_with_other_libraries(checkout: Checkout, name: str) -> None:
+    installed(name)
+    rows = measured(checkout, STARTS.replace("[default, linear]", f"[default]\n    mpi: [{name}]"))
+    windows = [row for row in rows if row["suite"] == "collbench-windows"]
+    assert len(rows) == 6 and len(windows) == 3 and {row["mpi"] for row in rows} == {name}
+    assert all(int(row["iterations"]) + int(row["late"]) == 500 and int(row["iterations"]) > 0 for row in windows)
+    assert all(float(row["latency_us"]) > 0 for row in windows)
+
+
+def test_both_ways_are_measured_in_one_block(checkout: Checkout) -> None:
+    rows = measured(checkout, STARTS)
     windows = [row for row in rows if row["suite"] == "collbench-windows"]
     assert len(rows) == 12 and len(windows) == 6
     assert all(int(row["iterations"]) + int(row["late"]) == 500 for row in windows)

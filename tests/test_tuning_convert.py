@@ -123,6 +123,7 @@ def test_ucc_and_nccl_get_rings(tmp_path):
     assert tokens == [
         "allreduce:0-999:[2-inf]:@ring:inf", "allgather:0-inf:[2-4]:@ring:inf", "allgather:1000-inf:[5-inf]:@ring:inf"
     ]  # fmt: skip
+    assert any("multiples of the number of ranks" in loss.text for loss in ucc.losses)
     nccl = converted(tmp_path, text, "nccl")
     rows = [line.split(",") for line in nccl.text.splitlines() if not line.startswith("#")]
     assert all(len(row) == 8 and row[3:7] == ["ring", "simple", "-1", "-1"] for row in rows)

@@ -211,6 +211,31 @@ def test_two_nodes_with_mpich_and_intel_mpi(two, cluster, tmp_path) -> None:
 
 
 @pytest.mark.long
+def test_windows_on_two_nodes_with_each_library(two, cluster, tmp_path) -> None:
+    """Two ranks, one on each node, whose clocks are compared through the network.
+
+    Not beside other tests: where ranks wait for their cores, no call may start on time, and the cell fails.
+    """
+    hosts_only(cluster)
+    study = two(mappings="node", launches=1)
+    use_open_mpi_5(study)
+    libraries = ("openmpi", "mpich", "impi")
+    sweep = f"mpi: [{', '.join(libraries)}], barrier: window, algorithms: [default]"
+    text = study.study.replace("algorithms: [linear, binomial]", sweep).replace("processes: [4]", "processes: [2]")
+    text = text.replace("iterations: 5", "iterations: 500").replace("to: 64", "to: 2")
+    study.checkout.write("config/studies/two.yaml", text)
+    output = tmp_path / "output"
+    script = f"cd {study.folder}; snakemake --cores 2 -- {MEASURED}"
+    number = cluster.submit(script, "-N2", "--exclusive", "--ntasks-per-node=24", f"-o{output}", env=study.environment)
+    assert cluster.wait(number) == "COMPLETED", output.read_text() + study.logs()
+    assert {(row["status"], row["reason"]) for row in study.cells()} == {("measured", "")}
+    rows = read(study.folder / MEASURED)
+    assert {row["mpi"] for row in rows} == set(libraries) and len(rows) == 6
+    assert {(row["suite"], row["nodes"], row["processes"]) for row in rows} == {("collbench-windows", "2", "2")}
+    assert all(int(row["iterations"]) + int(row["late"]) == 500 and int(row["iterations"]) > 0 for row in rows)
+
+
+@pytest.mark.long
 def test_srun_as_launcher_is_marked_where_it_does_not_bind(two, cluster) -> None:
     """The test cluster's Slurm binds nothing, so ranks do not land as asked, and the cells say so."""
     hosts_only(cluster)

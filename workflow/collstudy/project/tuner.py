@@ -49,8 +49,9 @@ class Tuner:
         self.withdrawn: set[tuple] = set()
         self.findings: list[check.Finding] = []
         self.mpi: str = self.document["how"]["mpi"]
-        #: The installed library that the files are for: that of the study, and Open MPI for simulated and imported ones.
-        self.installed = mpis().get(self.mpi if self.mpi in ("mpich", "impi") else "openmpi")
+        #: The installed library that the files are for: that of the study, and Open MPI for simulated and imported ones; none
+        #: for NCCL.
+        self.installed = mpis().get(self.mpi if self.mpi in ("mpich", "impi", "nccl") else "openmpi")
         reader = self.installed if self.installed and self.installed.name != "impi" else None
         numbers = {**NUMBERS, **self.numbers()}
         self.library = check.library(reader, self.catalogue, numbers) if reader else None
@@ -98,7 +99,7 @@ class Tuner:
         *before* was checked already: only entries missing from it are checked; its findings are kept for the others.
         """
         findings: list[check.Finding] = []
-        if self.mpi not in ("mpich", "impi"):
+        if self.mpi not in ("mpich", "impi", "nccl"):
             found, before = (
                 [
                     rules.as_openmpi_reads(one, rules.own_version(one, self.document["how"]["mpi_version"]))

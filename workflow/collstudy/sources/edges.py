@@ -52,7 +52,7 @@ OPENMPI_TREES = {
     "knomial": knomial,
 }
 #: MPI libraries with other trees; imported rows of any other library use Open MPI's names.
-FOREIGN = ("mpich", "impi", "smpi-mpich", "smpi-impi")
+FOREIGN = ("mpich", "impi", "smpi-mpich", "smpi-impi", "nccl")
 #: Stand-in for an algorithm that is not a tree (or of unknown shape) in the hop model.
 STAND_INS = {"default": "linear", "linear": "linear", "pipeline": "pipeline", "chain": "chain", "binary_tree": "binary"}
 

@@ -20,7 +20,7 @@ class Catalogue:
 
     def settings(self, collective: str, algorithm: str, parameters: dict[str, int], mpi: str) -> dict[str, Any] | None:
         """The settings of the MPI library *mpi* for an algorithm with these parameters; None if it does not support them."""
-        entry = self.algorithms[collective][algorithm].get(mpi)
+        entry = self.algorithms[collective].get(algorithm, {}).get(mpi)
         # Open MPI's algorithms accept or ignore segments; for other libraries the catalogue lists the parameters of each.
         if entry is None or not (mpi == "openmpi" or set(parameters) <= set(entry)):
             return None

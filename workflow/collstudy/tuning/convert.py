@@ -1,6 +1,6 @@
 """From a tuning file of one library to that of another; what the other cannot say is listed.
 
-The writers are those of the studies' own files (writers.py, trees.py), and two more for UCC and NCCL.
+The writers are those of the studies' own files (writers.py, trees.py, nccl.py), and one more for UCC.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from pathlib import Path
 
 from collstudy.base.errors import StudyError
 from collstudy.launch.mpich import Tree
-from collstudy.tuning import trees
+from collstudy.tuning import nccl, trees
 from collstudy.tuning.readers.dispatch import read
 from collstudy.tuning.readers.known import FORMATS, Known
-from collstudy.tuning.readers.others import NCCL, NCCL_COLLECTIVES, UCC, UCC_TOTAL
+from collstudy.tuning.readers.ucc import UCC, UCC_TOTAL
 from collstudy.tuning.rules import (
     HAN,
     HAN_COMPONENTS,
@@ -37,8 +37,6 @@ USUAL = (
     "comm_hierarchy=parent", "is_commutative=yes", "is_op_built_in=yes", "is_sendbuf_inplace=no", "is_block_regular=yes",
     "is_node_consecutive=yes", "is_multi_threaded=no",
 )  # fmt: skip
-#: NCCL's tuner knows one number of ranks in a line; a span of more than these is not written out.
-MOST_LINES = 256
 #: The largest power of two of ranks for which a rule for powers of two is written.
 MOST_RANKS = 2**20
 
@@ -59,7 +57,7 @@ def convert(file: TuningFile, to: str, known: Known, own: tuple[Tree, Tree] | No
     Raises StudyError if the library ignores the file, if nothing of it can be said, or if the new file says something else.
     """
     if file.ignored:
-        first = next(fault for fault in file.faults if "ignores the whole file" in fault.text)
+        first = next(fault for fault in file.faults if "ignores the whole" in fault.text)
         raise StudyError(f"{file.path}, line {first.line}: {first.text}; ./study explain lists all faults")
     if to == "openmpi-json":
         known = Known(known.catalogue, "6.0")
@@ -73,7 +71,16 @@ def convert(file: TuningFile, to: str, known: Known, own: tuple[Tree, Tree] | No
         raise StudyError(f"{file.path}: nothing of it can be said in {FORMATS[to]}{why}")
     text, device = _written(placement, to, known, [f"Converted from {file.path.name}, {FORMATS[file.format]}."], own)
     if to == "nccl":
-        losses += _lost_in_nccl(placement)
+        losses += nccl.lost(placement)
+    if to == "ucc" and any(
+        rule.algorithm == "ring" for _, _, rule, _ in entries(placement.tables.get("allreduce", {}))
+    ):
+        losses.append(
+            Fault(
+                0,
+                "allreduce ring: UCC's serves counts that are multiples of the number of ranks; for others UCC decides",
+            )
+        )
     _read_back(text, to, placement, known)
     return Converted(text, device, placement, tuple(losses))
 
@@ -116,7 +123,9 @@ def _written(
         return openmpi_rules(placement, catalogue, header, known.numbers, 2 if to == "openmpi-2" else 1), None
     if to == "intel":
         return intel_variables(placement, catalogue, header), None
-    return {"ucc": ucc_tune, "nccl": nccl_csv}[to](placement, header), None
+    if to == "nccl":
+        return nccl.converted_csv(placement, catalogue, header), None
+    return ucc_tune(placement, header), None
 
 
 def _placement(file: TuningFile, to: str, known: Known, losses: list[Fault]) -> Placement:
@@ -179,8 +188,10 @@ def _has(rule: FileRule, to: str, known: Known) -> bool:
     collective, as_rule = rule.collective, Rule(0, rule.algorithm, rule.parameters)
     if to == "openmpi-han":
         return collective in HAN and rule.algorithm in HAN_COMPONENTS
-    if to in ("ucc", "nccl"):
-        return not rule.parameters and rule.algorithm in {"ucc": UCC, "nccl": NCCL}[to].get(collective, {})
+    if to == "ucc":
+        return not rule.parameters and rule.algorithm in UCC.get(collective, {})
+    if to == "nccl":
+        return nccl.has(known.catalogue, collective, rule.algorithm, dict(rule.parameters))
     if to == "intel":
         return intel_number(known.catalogue, collective, as_rule) is not None
     if to == "openmpi" and "max_requests" in dict(rule.parameters):
@@ -237,7 +248,7 @@ def _other_units(own: list[FileRule], table: Table, to: str) -> list[Fault]:
 
 
 def ucc_tune(placement: Placement, header: list[str]) -> str:
-    """`UCC_TL_UCP_TUNE`: both ends of a span belong to it."""
+    """`UCC_TL_UCP_TUNE`: with the score inf both ends of a span belong to it."""
     tokens = []
     for collective, table in placement.tables.items():
         for count, last, rule, after in entries(table):
@@ -247,51 +258,10 @@ def ucc_tune(placement: Placement, header: list[str]) -> str:
             high = "inf" if after is None else first_byte(collective, after, count) - 1
             ranks = f"[{count}-{'inf' if last is None else last}]"
             tokens.append(f"{collective}:{low}-{high}:{ranks}:@{UCC[collective][rule.algorithm]}:inf")
-    return "\n".join([*(f"# {text}" for text in header), f"export UCC_TL_UCP_TUNE='{'#'.join(tokens)}'"]) + "\n"
-
-
-def nccl_csv(placement: Placement, header: list[str]) -> str:
-    """The CSV of NCCL's example tuner, with the protocol for large messages, channels left to NCCL, and any number of nodes."""
-    names = {ours: theirs for theirs, ours in NCCL_COLLECTIVES.items()}
-    lines = [
-        *(f"# {text}" for text in header),
-        "# colltype,minbytes,maxbytes,algorithm,protocol,channels,nNodes,nRanks",
+    comments = [
+        f"# {text}" for text in (*header, "For a shell; in a file for UCC_CONFIG_FILE without `export` and quotes.")
     ]
-    for collective, table in placement.tables.items():
-        for count, last, rule, after in entries(table):
-            if rule.algorithm == "default":
-                continue
-            word = NCCL[collective][rule.algorithm]
-            for ranks in _nccl_ranks(collective, count, last, rule, after):
-                at = (one and first_byte(collective, one, max(ranks, count)) for one in (rule, after))
-                low, high = next(at), next(at)
-                lines.append(
-                    f"{names[collective]},{low},{2**64 - 1 if high is None else high - 1},{word},simple,-1,-1,{ranks}"
-                )
-    return "\n".join(lines) + "\n"
-
-
-def _nccl_ranks(collective: str, count: int, last: int | None, rule: Rule, after: Rule | None) -> list[int]:
-    """The numbers of ranks of the lines for an entry: -1 means all; none if there would be too many."""
-    by_rank = collective in TOTAL_BYTES and any(one and one.size and one.total is None for one in (rule, after))
-    if last is None and count <= 2 and not by_rank:
-        return [-1]
-    return [] if last is None or last - count >= MOST_LINES else list(range(count, last + 1))
-
-
-def _lost_in_nccl(placement: Placement) -> list[Fault]:
-    lost = [Fault(0, "NCCL's protocols are no part of the old file: `simple` is written, the one for large messages")]
-    for collective, table in placement.tables.items():
-        for count, last, rule, after in entries(table):
-            if rule.algorithm != "default" and not _nccl_ranks(collective, count, last, rule, after):
-                until = "on" if last is None else f"to {last}"
-                lost.append(
-                    Fault(
-                        0,
-                        f"{collective} {rule.text} from {count} ranks {until}: a line of NCCL's tuner has one number of ranks",
-                    )
-                )
-    return lost
+    return "\n".join([*comments, f"export UCC_TL_UCP_TUNE='{'#'.join(tokens)}'"]) + "\n"
 
 
 def _read_back(text: str, to: str, placement: Placement, known: Known) -> None:
@@ -301,8 +271,9 @@ def _read_back(text: str, to: str, placement: Placement, known: Known) -> None:
         path.write_text(text, encoding="utf-8")
         found = read(path, known)
     for collective, table in placement.tables.items():
-        for count, last, one, after in entries(table):
-            if to == "nccl" and not _nccl_ranks(collective, count, last, one, after):
+        for entry in entries(table):
+            count, _, one, _ = entry
+            if to == "nccl" and not nccl.ranks_of(collective, entry):
                 continue
             rule = selected(table, count, one.size)
             usual = {*USUAL, POWER_OF_TWO}

@@ -11,10 +11,11 @@ from typing import Any
 from collstudy.base.files import read_csv, write_atomically
 from collstudy.launch import mpich
 from collstudy.launch.rulesfile import rules_arguments
+from collstudy.store.measurements import read_measurements
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.machines import Machine
 from collstudy.study.openmpi_numbers import NUMBERS
-from collstudy.tuning import trees
+from collstudy.tuning import nccl, trees
 from collstudy.tuning.rules import Placement, han_default, own_version
 from collstudy.tuning.writers import (
     han_rules,
@@ -79,6 +80,9 @@ def emit(
     """
     numbers = {**NUMBERS, **(numbers or {})}
     mpi = study["how"]["mpi"]
+    if mpi == "nccl":
+        _emit_nccl(study, found, catalogue, folder)
+        return
     for placement in found:
         header = header_of(study, placement)
         foreign = [
@@ -118,6 +122,28 @@ def emit(
         write_atomically(folder / LAUNCHER_NAME, LAUNCHER.read_bytes())
         (folder / LAUNCHER_NAME).chmod(0o755)
     write_atomically(folder / "README.md", readme(study, found, catalogue, built, lost(folder)).encode())
+
+
+def _emit_nccl(study: dict[str, Any], found: list[Placement], catalogue: Catalogue, folder: Path) -> None:
+    """One file for each mapping, whose lines tell numbers of nodes and ranks apart, and README.md."""
+    lines = [
+        f"# Tuning files of study {study['name']}", "",
+        f"{study['title']}. For NCCL's example tuner (`plugins/tuner/example` of NCCL's sources), by numbers of nodes and ranks "
+        "that were measured; for all others NCCL decides. No NCCL has run with it here.", "", nccl.CHANNELS, "",
+    ]  # fmt: skip
+    rows = read_measurements(folder.parent / "measurements.csv")
+    measured = {(row.collective, row.mapping, row.nodes, row.processes) for row in rows}
+    for mapping in dict.fromkeys(placement.mapping for placement in found):
+        own = [placement for placement in found if placement.mapping == mapping]
+        # It is for all numbers of nodes, and imported data have no fresh launches.
+        header = [line for line in header_of(study, own[0]) if not line.startswith(("For: ", "Gains "))]
+        path = folder / f"nccl-{mapping}.csv"
+        write_atomically(path, nccl.study_csv(own, measured, catalogue, header).encode())
+        lines += [
+            f"Mapping {mapping}, in this folder:", "",
+            f'    export NCCL_TUNER_CONFIG_FILE="$PWD/{path.name}" NCCL_TUNER_PLUGIN=/path/to/libnccl-tuner-example.so', "",
+        ]  # fmt: skip
+    write_atomically(folder / "README.md", "\n".join(lines).encode())
 
 
 def shapes(

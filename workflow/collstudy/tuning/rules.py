@@ -35,6 +35,10 @@ HAN = ("allgather", "allreduce", "barrier", "bcast", "gather", "reduce", "scatte
 HAN_COMPONENTS = ("self", "basic", "libnbc", "tuned", "sm", "adapt", "han")
 
 
+#: Numbers, and the word of NCCL's protocol.
+Parameters = tuple[tuple[str, int | str], ...]
+
+
 @dataclass(frozen=True)
 class Decision:
     """One row of decisions.csv: the algorithm of a collective at a placement, a number of processes and a message size."""
@@ -45,12 +49,12 @@ class Decision:
     processes: int
     size: int | None
     algorithm: str
-    parameters: tuple[tuple[str, int], ...]
+    parameters: Parameters
     basis: str
     gain_pct: float | None
 
     @property
-    def choice(self) -> tuple[str, tuple[tuple[str, int], ...]]:
+    def choice(self) -> tuple[str, Parameters]:
         """Algorithm and parameters."""
         return self.algorithm, self.parameters
 
@@ -65,7 +69,7 @@ class Rule:
 
     size: int
     algorithm: str
-    parameters: tuple[tuple[str, int], ...] = ()
+    parameters: Parameters = ()
     gain_pct: float | None = None
     beyond: bool = False
     total: int | None = None
@@ -94,10 +98,10 @@ class Placement:
         return f"{self.mapping}-n{self.nodes}"
 
 
-def parse_parameters(text: str) -> tuple[tuple[str, int], ...]:
+def parse_parameters(text: str) -> Parameters:
     """`key=value;...`, as tables have parameters, to pairs in alphabetical order."""
     pairs = [pair.split("=") for pair in text.split(";") if pair]
-    return tuple(sorted((key, int(value)) for key, value in pairs))
+    return tuple(sorted((key, int(value) if value.isdecimal() else value) for key, value in pairs))
 
 
 def read_decisions(path: Path) -> list[Decision]:

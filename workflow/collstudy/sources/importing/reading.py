@@ -17,7 +17,7 @@ from typing import Any
 
 from collstudy.base.errors import StudyError, allowed
 from collstudy.base.lazy import lazy
-from collstudy.sources.importing import compact, csv_files, kept, omb, pico
+from collstudy.sources.importing import compact, csv_files, kept, nccl_tests, omb, pico
 from collstudy.sources.importing.convert import OWN, convert
 from collstudy.sources.importing.files import (
     files_of,
@@ -162,6 +162,8 @@ def _raw_rows(
         found: Iterator = pico.rows(path, entry, problems, catalogue, metadata, version, cache)
     elif kind == "compact":
         found = compact.rows(path)
+    elif kind == "nccl-tests":
+        found = nccl_tests.rows(path, entry, problems, known)
     else:
         found = {"csv": csv_files, "omb": omb}[kind].rows(path, entry, problems)
     rules = entry.get("by_row", {})
@@ -196,6 +198,10 @@ def _check_entry(entry: dict[str, Any], path: Path, study: Study) -> None:
     where = f"config/studies/{study.name}.yaml: import.files: {entry['path']}"
     if collective is None:
         raise StudyError(f"{where}: collective is missing; only the formats {' and '.join(OWN)} contain it")
+    if kind == "nccl-tests":
+        if study.source.mpi != "nccl":
+            raise StudyError(f"{where}: measurements of NCCL need import.mpi: nccl, not {study.source.mpi!r}")
+        return
     given = {*entry.get("columns", {}), *entry.get("constants", {}), *entry.get("by_row", {}), *from_name(path, entry)}
     needed = [] if collective in POINT_TO_POINT else ["processes"]
     if kind == "csv":

@@ -14,7 +14,8 @@ from collstudy.tuning.readers.known import FORMATS, Known
 from collstudy.tuning.readers.located import parse_json
 from collstudy.tuning.readers.mpich import read_mpich, read_subtrees
 from collstudy.tuning.readers.openmpi_json import read_openmpi_json
-from collstudy.tuning.readers.others import read_intel, read_nccl, read_ucc
+from collstudy.tuning.readers.others import read_intel, read_nccl
+from collstudy.tuning.readers.ucc import read_ucc
 from collstudy.tuning.tuningfile import TuningFile
 
 

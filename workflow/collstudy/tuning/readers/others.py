@@ -1,4 +1,4 @@
-"""Intel MPI's variables, UCC's tuning string, NCCL's CSV."""
+"""Intel MPI's variables, NCCL's CSV."""
 
 from __future__ import annotations
 
@@ -7,30 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from collstudy.base.errors import StudyError, allowed
+from collstudy.tuning import nccl
 from collstudy.tuning.readers.known import Known
-from collstudy.tuning.rules import TOTAL_BYTES
 from collstudy.tuning.tuningfile import ALL, Fault, FileRule, Span, TuningFile, general_faults
 from collstudy.tuning.writers import INTEL
-
-#: The same algorithm in NCCL and in UCC's tl/ucp, where the catalogue has one.
-NCCL = {"allreduce": {"ring": "ring"}, "allgather": {"ring": "ring"}, "reduce_scatter": {"ring": "ring"}}
-UCC = {
-    "allgather": {"ring": "ring", "neighbor_exchange": "neighbor", "bruck": "bruck", "sparbit": "sparbit"},
-    "allreduce": {"ring": "ring"},
-    "alltoall": {"pairwise": "pairwise", "bruck": "bruck"},
-    "bcast": {"knomial": "knomial"},
-}
-#: NCCL's words (plugins/tuner/example/plugin.c); it takes unknown ones for allreduce, ring and simple.
-NCCL_COLLECTIVES = {
-    "broadcast": "bcast", "reduce": "reduce", "allgather": "allgather", "reducescatter": "reduce_scatter",
-    "allreduce": "allreduce",
-}  # fmt: skip
-NCCL_ALGORITHMS = ("tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat")
-NCCL_PROTOCOLS = ("ll", "ll128", "simple")
-#: Collectives of UCC whose sizes count the data of all ranks, as Open MPI's do (ucc_coll_utils.c, ucc_coll_args_msgsize).
-#: Its reduce_scatter counts one rank's part, which no other format does.
-UCC_TOTAL = TOTAL_BYTES
-MEMORY = {"": 1, "b": 1, "k": 2**10, "kb": 2**10, "m": 2**20, "mb": 2**20, "g": 2**30, "gb": 2**30}
 
 
 def read_intel(path: Path, text: str, known: Known) -> TuningFile:
@@ -86,72 +66,6 @@ def _intel_name(collective: str, number: str, known: Known) -> str | None:
     return next((name for name, value in same.items() if value == number), None)
 
 
-def read_ucc(path: Path, text: str, known: Known) -> TuningFile:
-    """`UCC_TL_UCP_TUNE=<collectives>:<sizes>:[<ranks>]:@<algorithm>:<score>#...` (src/coll_score/ucc_coll_score.c)."""
-    rules: list[FileRule] = []
-    faults: list[Fault] = []
-    for line, words in enumerate(text.splitlines(), 1):
-        found = re.search(r"UCC_\w*TUNE\s*=\s*(.*)", words)
-        if not found or words.lstrip().startswith("#"):
-            continue
-        for token in found.group(1).strip().strip("'\"").split("#"):
-            rules += _ucc_token(line, token, known, faults)
-    return TuningFile(path, "ucc", tuple(rules), (*faults, *general_faults(rules)))
-
-
-def _ucc_token(line: int, token: str, known: Known, faults: list[Fault]) -> Iterator[FileRule]:
-    collectives, sizes, ranks, word = [], [ALL], [ALL], ""
-    conditions = []
-    for field in token.split(":"):
-        bounds = [one.split("-") for one in field.strip("[]").split(",")]
-        if field.startswith("@"):
-            word = field[1:]
-        elif field.lower() == "inf" or field.isdecimal():
-            if field == "0":
-                conditions.append("score 0")
-        elif field.lower().split(",")[0] in ("host", "cuda", "cuda_managed", "rocm", "rocm_managed"):
-            conditions.append(f"memory {field}")
-        elif field.startswith("[") and field.endswith("]") and all(_is_bounds(one) for one in bounds):
-            ranks = [Span(int(one[0]), _end(one[-1])) for one in bounds]
-        elif all(len(one) == 2 and _memory(one[0]) is not None and _memory(one[1]) is not None for one in bounds):
-            sizes = [
-                Span(int(_memory(a) or 0), None if b.lower() == "inf" else int(_memory(b) or 0)) for a, b in bounds
-            ]
-        elif all(re.fullmatch(r"[a-z_]+", name) for name in field.lower().split(",")):
-            collectives = field.lower().split(",")
-        else:
-            faults.append(Fault(line, f"{token!r}: UCC does not understand {field!r} and ignores the variable"))
-            return
-    for collective in collectives:
-        if collective not in known.catalogue.algorithms:
-            faults.append(Fault(line, f"{token!r}: {collective} is no collective that is known here"))
-            continue
-        same = next((name for name, its in UCC.get(collective, {}).items() if its == word), None)
-        if not word:
-            same, word = "default", "scored"
-        if collective == "reduce_scatter":
-            conditions.append("sizes are one rank's part")
-        for size in sizes:
-            for span in ranks:
-                yield FileRule(
-                    line, collective, word, same, (), span, size, collective in UCC_TOTAL, conditions=tuple(conditions)
-                )
-
-
-def _is_bounds(one: list[str]) -> bool:
-    return len(one) <= 2 and one[0].isdecimal() and (one[-1].isdecimal() or one[-1].lower() == "inf")
-
-
-def _end(text: str) -> int | None:
-    return None if text.lower() == "inf" else int(text)
-
-
-def _memory(text: str) -> float | None:
-    """UCC's sizes: 4k, 1m, inf; None for something else."""
-    found = re.fullmatch(r"(\d+)([kmgb]{0,2})", text.lower())
-    return float("inf") if text.lower() == "inf" else int(found[1]) * MEMORY.get(found[2], 1) if found else None
-
-
 def read_nccl(path: Path, text: str, known: Known) -> TuningFile:
     """`colltype,minbytes,maxbytes,algorithm,protocol,channels,nNodes,nRanks[,numPipeOps[,regBuff]]`."""
     rules: list[FileRule] = []
@@ -167,15 +81,15 @@ def read_nccl(path: Path, text: str, known: Known) -> TuningFile:
             faults.append(Fault(line, "a size, number or count is no whole number: NCCL's plugin takes 0"))
             continue
         for i, kinds, taken in (
-            (0, NCCL_COLLECTIVES, "allreduce"),
-            (3, NCCL_ALGORITHMS, "ring"),
-            (4, NCCL_PROTOCOLS, "simple"),
+            (0, nccl.COLLECTIVES, "allreduce"),
+            (3, nccl.ALGORITHMS, "ring"),
+            (4, nccl.PROTOCOLS, "simple"),
         ):
             if fields[i] not in kinds:
                 faults.append(Fault(line, f"{fields[i]!r}: NCCL's plugin takes {taken}{allowed(kinds)}"))
                 fields[i] = taken
-        collective = NCCL_COLLECTIVES[fields[0]]
-        same = next((name for name, its in NCCL.get(collective, {}).items() if its == fields[3]), None)
+        collective = nccl.COLLECTIVES[fields[0]]
+        same = fields[3] if nccl.has(known.catalogue, collective, fields[3], {}) else None
         low, high, channels, nodes, ranks = (int(fields[i]) for i in (1, 2, 5, 6, 7))
         further = [
             f"{name}={value}"

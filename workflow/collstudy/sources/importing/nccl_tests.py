@@ -1,0 +1,141 @@
+"""Standard output of nccl-tests (all_reduce_perf, ...), with NCCL's own lines in it where NCCL_DEBUG was set."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from collstudy.base.errors import StudyError, allowed
+from collstudy.sources.importing.omb import CRASHED
+from collstudy.sources.importing.strict import Problems, read_text
+from collstudy.tuning.nccl import ALGORITHMS, PROTOCOLS
+from collstudy.tuning.rules import TOTAL_BYTES
+
+#: The program of a collective, whose name recent versions print.
+PROGRAMS = {
+    "all_reduce": "allreduce", "all_gather": "allgather", "reduce_scatter": "reduce_scatter", "broadcast": "bcast",
+    "reduce": "reduce", "alltoall": "alltoall", "gather": "gather", "scatter": "scatter",
+}  # fmt: skip
+_CRASHED = re.compile(CRASHED.pattern + r"|Test (?:NCCL|CUDA) failure")
+#: HOST:PID:THREAD [GPU] NCCL INFO ...; it may begin within a line of the table, which then goes on below.
+_DEBUG = re.compile(r"[A-Za-z][\w.-]*:\d+:\d+ \[\d+\] NCCL [A-Z]+ ")
+_SET = re.compile(r"(NCCL_ALGO|NCCL_PROTO) set by environment to (\S+)")
+_RAN = re.compile(r"(\d+) Bytes -> Algo (\w+) proto (\w+)")
+_RANK = re.compile(r"#\s+Rank\s+(\d+)\s+(?:Group\s+(\d+)\s+)?Pid\s+\d+ on\s+(\S+)\s+device")
+_ROW = re.compile(r"\s*\d+\s+\d+\s+[a-z]\w*\s")
+
+
+def rows(
+    path: Path, entry: dict[str, Any], problems: Problems, known: dict[str, Any]
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Line and fields of each message size: the calls that are not in place.
+
+    *known* are the fields of the file's name and the constants. The printed size is the larger of what a rank sends and receives.
+    Raises StudyError for unfinished and crashed runs, and where it is not clear what ran.
+    """
+    lines = read_text(path).splitlines()
+    for number, line in enumerate(lines, 1):
+        if found := _CRASHED.search(line):
+            raise StudyError(f"{path}: line {number}: the run ended abnormally ({found.group(0)!r})")
+    collective = entry["collective"]
+    ranks, shape = _shape(path, lines)
+    told = _told(path, entry, known, lines)
+    ran: dict[int, set[tuple[str, str]]] = {}
+    names: list[str] = []
+    iterations, begun, finished, types = "", "", False, set()
+    for number, line in enumerate(lines, 1):
+        if debug := _DEBUG.search(line):
+            begun += line[: debug.start()]
+            for size, algorithm, protocol in _RAN.findall(line):
+                ran.setdefault(int(size), set()).add((_word(algorithm, ALGORITHMS), _word(protocol, PROTOCOLS)))
+            continue
+        line, begun = begun + line, ""
+        if line.startswith("#"):
+            names = line[1:].split() if {"size", "count", "type"} <= set(line.split()) else names
+            finished |= "Avg bus bandwidth" in line
+            if program := re.search(r"Collective test starting: (?:.*/)?(\w+?)_perf", line):
+                _same(path, number, "collective", collective, PROGRAMS.get(program.group(1), program.group(1)))
+            if count := re.search(r"warmup iters: \d+ iters: (\d+)", line):
+                iterations = count.group(1)
+        elif _ROW.match(line):
+            if "time" not in names:
+                raise StudyError(
+                    f"{path}: line {number}: no header above names the column time (-C prints that of the CPU)"
+                )
+            row = dict(zip(names[: names.index("time") + 4], line.split(), strict=False))
+            types.add((row["type"], row.get("redop")))
+            if len(types) > 1:
+                raise StudyError(f"{path}: line {number}: several types or operations; give each a file of its own")
+            place = f"{path.name}, line {number}"
+            if row.get("#wrong", "N/A") not in ("0", "N/A"):
+                problems.note("rows whose results were wrong", place)
+                continue
+            size = int(row["size"])
+            if told["algorithm"] != "default" and ran.get(size, {tuple(told.values())}) != {tuple(told.values())}:
+                problems.note("rows of another algorithm or protocol than was asked for, as NCCL printed", place)
+                continue
+            part = size // ranks if collective in TOTAL_BYTES else size
+            yield number, {
+                "algorithm": told["algorithm"], "parameters": f"protocol={told['protocol']}" if len(told) > 1 else "",
+                "size_bytes": str(part), "latency_us": row.get("time", ""), "iterations": iterations, **shape,
+            }  # fmt: skip
+    if not finished:
+        raise StudyError(f"{path}: line {len(lines)}: the run is not finished: no line has the average bandwidth")
+
+
+def _shape(path: Path, lines: list[str]) -> tuple[int, dict[str, str]]:
+    """The number of ranks, and the fields that say where they were; the mapping only if each host has successive ranks."""
+    found = [match.groups() for line in lines if (match := _RANK.match(line))]
+    numbers = [int(rank) for rank, _, _ in found]
+    if numbers != list(range(len(numbers))) or not numbers:
+        raise StudyError(
+            f"{path}: the lines `# Rank` do not list each rank once"
+            + (": programs that were built without MPI=1 run beside each other" if numbers.count(0) > 1 else "")
+        )
+    if len({group for _, group, _ in found}) > 1:
+        raise StudyError(f"{path}: several groups of ranks ran at once (NCCL_TESTS_SPLIT)")
+    hosts = [host for _, _, host in found]
+    changes = sum(one != other for one, other in zip(hosts, hosts[1:], strict=False))
+    shape = {"processes": str(len(hosts)), "nodes": str(len(set(hosts)))}
+    return len(hosts), shape | ({"mapping": "core"} if changes == len(set(hosts)) - 1 else {})
+
+
+def _told(path: Path, entry: dict[str, Any], known: dict[str, Any], lines: list[str]) -> dict[str, str]:
+    """Algorithm and protocol that the run was told, by name, constants or NCCL's lines; without any the algorithm is default."""
+    logged = {}
+    for number, line in enumerate(lines, 1):
+        for name, value in _SET.findall(line):
+            logged["algorithm" if name == "NCCL_ALGO" else "protocol"] = (number, value.rstrip("."))
+    told = {}
+    for field, words in (("algorithm", ALGORITHMS), ("protocol", PROTOCOLS)):
+        said = str(known.get(field, ""))
+        said = _word(entry.get("algorithms", {}).get(said, said) if field == "algorithm" else said, words)
+        if field in logged:
+            number, value = logged[field]
+            if _word(value, words) not in words:
+                raise StudyError(f"{path}: line {number}: {value!r} is not one {field} of NCCL{allowed(words)}")
+            _same(path, number, field, said or _word(value, words), _word(value, words))
+            said = _word(value, words)
+        if said and said != "default":
+            told[field] = said
+    if len(told) == 1:
+        lacking = "protocol" if "algorithm" in told else "algorithm"
+        raise StudyError(
+            f"{path}: {next(iter(told))} is {next(iter(told.values()))}, and no {lacking} is known, which NCCL then chose; set "
+            f"both (NCCL_ALGO and NCCL_PROTO, or `constants`) or neither"
+        )
+    return told or {"algorithm": "default"}
+
+
+def _same(path: Path, line: int, field: str, said: str, printed: str) -> None:
+    if said != printed:
+        raise StudyError(f"{path}: line {line}: {field} is {printed}, the study says {said}")
+
+
+def _word(text: str, words: tuple[str, ...]) -> str:
+    """NCCL's name or number of an algorithm or protocol as its tuner's word; others as they are."""
+    if text.isdecimal() and int(text) < len(words):
+        return words[int(text)]
+    return {word.replace("_", ""): word for word in words}.get(text.lower().replace("_", ""), text)

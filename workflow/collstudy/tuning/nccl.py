@@ -1,0 +1,119 @@
+"""The CSV of NCCL's example tuner (plugins/tuner/example of its sources): a line has one number of ranks and one of nodes.
+
+Bytes are the larger of what a rank sends and receives (ncclFuncMaxSendRecvCount).
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable
+
+from collstudy.study.catalogue import Catalogue
+from collstudy.tuning.rules import (
+    TOTAL_BYTES,
+    Entry,
+    Placement,
+    Rule,
+    entries,
+    first_byte,
+    selected_rules,
+)
+from collstudy.tuning.tuningfile import Fault
+from collstudy.tuning.writers import settings_of
+
+#: NCCL's words and ours (plugins/tuner/example/plugin.c); it takes unknown ones for allreduce, ring and simple.
+COLLECTIVES = {
+    "broadcast": "bcast", "reduce": "reduce", "allgather": "allgather", "reducescatter": "reduce_scatter",
+    "allreduce": "allreduce",
+}  # fmt: skip
+#: In the order of NCCL's numbers. The catalogue's names are the same.
+ALGORITHMS = ("tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat")
+PROTOCOLS = ("ll", "ll128", "simple")
+#: A span of more numbers of ranks is not written out.
+MOST_LINES = 256
+#: The plugin reads lines of at most 255 bytes; the rest of a longer comment would be a line of its own.
+WIDTH = 120
+CHANNELS = (
+    "Channels are -1: NCCL's choice by the plugin's documentation. The plugin as published says 1 there (also to calls without "
+    "a line); set `*nChannels = 0` in pluginGetCollInfo before building it."
+)
+
+
+def has(catalogue: Catalogue, collective: str, algorithm: str, parameters: dict) -> bool:
+    """Whether NCCL's tuner can choose the algorithm with these parameters."""
+    known = collective in COLLECTIVES.values()
+    return known and catalogue.settings(collective, algorithm, parameters, "nccl") is not None
+
+
+def _line(
+    collective: str, rule: Rule, after: Rule | None, count: int, nodes: int, ranks: int, catalogue: Catalogue
+) -> str:
+    """A rule up to the one after it, with limits for *count* ranks; -1 nodes or ranks are any."""
+    word = next(theirs for theirs, ours in COLLECTIVES.items() if ours == collective)
+    settings = settings_of(catalogue, collective, rule, "nccl")
+    high = 2**64 if after is None else first_byte(collective, after, count)
+    said = (word, first_byte(collective, rule, count), high - 1, settings["algorithm"], settings["protocol"])
+    return ",".join(map(str, (*said, -1, nodes, ranks)))
+
+
+def _text(header: Iterable[str], lines: Iterable[str]) -> str:
+    comments = [line for text in (*header, CHANNELS) for line in textwrap.wrap(text, WIDTH)]
+    names = "colltype,minbytes,maxbytes,algorithm,protocol,channels,nNodes,nRanks"
+    return "".join(f"{line}\n" for line in (*(f"# {text}" for text in (*comments, names)), *lines))
+
+
+def study_csv(
+    found: list[Placement], measured: Iterable[tuple[str, str, int, int]], catalogue: Catalogue, header: list[str]
+) -> str:
+    """The lines of a study's placements of one mapping, for what was measured: collective, mapping, nodes, ranks; no others."""
+    lines = []
+    for collective, mapping, nodes, ranks in sorted(measured):
+        own = [placement for placement in found if placement.mapping == mapping and collective in placement.tables]
+        # Where the numbers of ranks tell the numbers of nodes, one placement has all.
+        for placement in own if len(own) == 1 else [one for one in own if one.nodes == nodes]:
+            rules = selected_rules(placement.tables[collective], ranks)
+            for rule, after in zip(rules, [*rules[1:], None], strict=True):
+                if rule.algorithm != "default":
+                    lines.append(_line(collective, rule, after, ranks, nodes, ranks, catalogue))
+    return _text(header, lines)
+
+
+def converted_csv(placement: Placement, catalogue: Catalogue, header: list[str]) -> str:
+    """A converted file, for any number of nodes; without a protocol the catalogue's, that for large messages."""
+    lines = []
+    for collective, table in placement.tables.items():
+        for entry in entries(table):
+            count, _, rule, after = entry
+            if rule.algorithm != "default":
+                for ranks in ranks_of(collective, entry):
+                    lines.append(_line(collective, rule, after, max(ranks, count), -1, ranks, catalogue))
+    return _text(header, lines)
+
+
+def ranks_of(collective: str, entry: Entry) -> list[int]:
+    """The numbers of ranks of the lines for an entry: -1 means all; none if there would be too many."""
+    count, last, rule, after = entry
+    by_rank = collective in TOTAL_BYTES and any(one and one.size and one.total is None for one in (rule, after))
+    if last is None and count <= 2 and not by_rank:
+        return [-1]
+    return [] if last is None or last - count >= MOST_LINES else list(range(count, last + 1))
+
+
+def lost(placement: Placement) -> list[Fault]:
+    """What a converted file does not say."""
+    found = [
+        Fault(0, "NCCL's protocols are no part of the old file: `simple` is written, the one for large messages"),
+        Fault(0, CHANNELS),
+    ]
+    for collective, table in placement.tables.items():
+        for entry in entries(table):
+            count, last, rule, _ = entry
+            if rule.algorithm != "default" and not ranks_of(collective, entry):
+                until = "on" if last is None else f"to {last}"
+                found.append(
+                    Fault(
+                        0,
+                        f"{collective} {rule.text} from {count} ranks {until}: a line of NCCL's tuner has one number of ranks",
+                    )
+                )
+    return found

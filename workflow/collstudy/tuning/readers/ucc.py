@@ -1,0 +1,203 @@
+"""UCC's tuning string, as src/coll_score of UCC 1.10 (August 2026) reads it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import combinations, product
+from pathlib import Path
+
+from collstudy.tuning.readers.known import Known
+from collstudy.tuning.rules import TOTAL_BYTES
+from collstudy.tuning.tuningfile import ALL, Fault, FileRule, Span, TuningFile, general_faults
+
+#: The same algorithm in UCC's tl/ucp, where the catalogue has one.
+UCC = {
+    "allgather": {"ring": "ring", "neighbor_exchange": "neighbor", "bruck": "bruck", "sparbit": "sparbit"},
+    "allreduce": {"ring": "ring"},
+    "alltoall": {"pairwise": "pairwise", "bruck": "bruck"},
+    "bcast": {"knomial": "knomial"},
+}
+#: Collectives of UCC whose sizes count the data of all ranks, as Open MPI's do (ucc_coll_utils.c, ucc_coll_args_msgsize).
+#: Its reduce_scatter counts one rank's part, which no other format does.
+UCC_TOTAL = TOTAL_BYTES
+MEMORY = {"": 1, "b": 1, "k": 2**10, "kb": 2**10, "m": 2**20, "mb": 2**20, "g": 2**30, "gb": 2**30}
+#: The algorithms of tl/ucp, in the order of their numbers (`ucc_info -A`); of other collectives none can be chosen.
+ALGORITHMS = {
+    "allgather": ("knomial", "ring", "neighbor", "bruck", "sparbit", "linear", "batched"),
+    "allgatherv": ("ring", "knomial"),
+    "allreduce": ("knomial", "sra_knomial", "sliding_window", "dbt", "ring"),
+    "alltoall": ("pairwise", "bruck", "onesided"),
+    "alltoallv": ("pairwise", "hybrid", "onesided"),
+    "bcast": ("knomial", "sag_knomial", "dbt"),
+    "reduce": ("knomial", "dbt", "srg"),
+    "reduce_scatter": ("ring", "knomial"),
+}
+#: The score of what tl/ucp does by itself, and of tokens without one.
+OWN_SCORE = 10
+IGNORED = "UCC ignores the whole variable"
+
+
+def read_ucc(path: Path, text: str, known: Known) -> TuningFile:
+    """`UCC_TL_UCP_TUNE=<collectives>:<sizes>:[<ranks>]:@<algorithm>:<score>#...`, in a file perhaps below a section.
+
+    A section says for which processors and teams its lines are: `[vendor=amd model=rome team_size=2 ppn=1 nnodes=2]`.
+    """
+    section: dict[str, str] = {}
+    scored: list[tuple[FileRule, float]] = []
+    sections = [scored]
+    faults: list[Fault] = []
+    for line, words in enumerate(text.splitlines(), 1):
+        if head := re.fullmatch(r"\s*\[(.*=.*)\]\s*", words):
+            section = dict(word.split("=", 1) for word in head.group(1).split() if "=" in word)
+            scored = []
+            sections.append(scored)
+        found = re.search(r"UCC_\w*TUNE\s*=\s*(.*)", words)
+        if not found or words.lstrip().startswith("#"):
+            continue
+        for token in found.group(1).strip().strip("'\"").split("#"):
+            scored += [(_in_section(rule, section), score) for rule, score in _token(line, token, known, faults)]
+    rules = []
+    for own in sections:
+        for (one, _), (other, _) in combinations(own, 2):
+            if (
+                one.conditions == other.conditions and _meet(one, other)
+                and _before(one.sizes.low, other.sizes.high) and _before(other.sizes.low, one.sizes.high)
+            ):  # fmt: skip
+                faults.append(
+                    Fault(other.line, f"{other.collective} {other.text}: sizes of another token, too: {IGNORED}")
+                )
+        limited = [_with_own_limits(one, score, own) for one, score in own]
+        faults += general_faults(limited)
+        rules += limited
+    faults += _both_hold(sections)
+    return TuningFile(path, "ucc", tuple(rules), tuple(faults), any(IGNORED in fault.text for fault in faults))
+
+
+def _both_hold(sections: list[list[tuple[FileRule, float]]]) -> Iterator[Fault]:
+    """Notes of sections that hold for the teams of an earlier one, too: UCC keeps them in a hash table."""
+    seen = set()
+    for before, after in combinations(sections[1:], 2):
+        for (one, _), (other, _) in product(before, after):
+            if {*one.conditions} <= {*other.conditions} and _meet(one, other) and other.line not in seen:
+                seen.add(other.line)
+                text = f"the section of line {one.line} holds there, too: UCC takes either"
+                yield Fault(other.line, text, note=True)
+
+
+def _in_section(rule: FileRule, section: dict[str, str]) -> FileRule:
+    spans = {}
+    for key, name in (("team_size", "ranks"), ("ppn", "ppn"), ("nnodes", "nodes")):
+        if re.fullmatch(r"\d+(-(\d+|inf))?", section.get(key, "")):
+            low, _, high = section[key].partition("-")
+            spans[name] = Span(int(low), _end(high or low))
+    further = [f"{key}={value}" for key, value in section.items() if key not in ("team_size", "ppn", "nnodes")]
+    if "ranks" in spans and rule.ranks != ALL:
+        spans["ranks"] = _both(spans["ranks"], rule.ranks)
+    return replace(rule, **spans, conditions=(*rule.conditions, *further))
+
+
+def _both(one: Span, other: Span) -> Span:
+    highs = [span.high for span in (one, other) if span.high is not None]
+    return Span(max(one.low, other.low), min(highs) if highs else None)
+
+
+def _meet(one: FileRule, other: FileRule) -> bool:
+    """Whether some call is for both, but for its size."""
+    spans = ((one.ranks, other.ranks), (one.nodes, other.nodes), (one.ppn, other.ppn))
+    return one.collective == other.collective and not any(_both(*pair).empty for pair in spans)
+
+
+def _before(low: int, high: int | None) -> bool:
+    return high is None or low < high
+
+
+def _with_own_limits(rule: FileRule, score: float, scored: list[tuple[FileRule, float]]) -> FileRule:
+    """The sizes that are its own: a limit shared with a neighbour belongs to the higher score, of equal ones to the later sizes.
+
+    The neighbour is another token, or what UCC does by itself.
+    """
+    low, high = rule.sizes
+    near = [
+        (other.sizes, its)
+        for other, its in scored
+        if other is not rule and other.conditions == rule.conditions and _meet(rule, other)
+    ]
+    if low and score < max((its for sizes, its in near if sizes.high == low), default=OWN_SCORE):
+        low += 1
+    if high is not None and score <= max((its for sizes, its in near if sizes.low == high), default=OWN_SCORE):
+        high -= 1
+    return replace(rule, sizes=Span(low, high))
+
+
+def _token(line: int, token: str, known: Known, faults: list[Fault]) -> Iterator[tuple[FileRule, float]]:
+    collectives, sizes, ranks, word = [], [ALL], [ALL], ""
+    conditions = []
+    score: float = OWN_SCORE
+    for field in token.split(":"):
+        bounds = [one.split("-") for one in field.strip("[]").split(",")]
+        if field.startswith("@"):
+            word = field[1:]
+        elif field.lower() == "inf" or field.isdecimal():
+            score = float(field)
+            if score == 0:
+                conditions.append("score 0")
+        elif field.lower().split(",")[0] in ("host", "cuda", "cuda_managed", "rocm", "rocm_managed"):
+            conditions.append(f"memory {field}")
+        elif field.startswith("[") and field.endswith("]") and all(_is_bounds(one) for one in bounds):
+            ranks = [Span(int(one[0]), _end(one[-1])) for one in bounds]
+        elif all(len(one) == 2 and _memory(one[0]) is not None and _memory(one[1]) is not None for one in bounds):
+            sizes = [
+                Span(int(_memory(a) or 0), None if b.lower() == "inf" else int(_memory(b) or 0)) for a, b in bounds
+            ]
+        elif all(re.fullmatch(r"[a-z_]+", name) for name in field.lower().split(",")):
+            collectives = field.lower().split(",")
+        else:
+            faults.append(Fault(line, f"{token!r}: UCC does not understand {field!r}: {IGNORED}"))
+            return
+    for collective in collectives:
+        if collective not in known.catalogue.algorithms:
+            faults.append(Fault(line, f"{token!r}: {collective} is no collective that is known here"))
+            continue
+        names = ALGORITHMS.get(collective, ())
+        name = names[int(word)] if word.isdecimal() and int(word) < len(names) else word.lower()
+        if word and not names:
+            faults.append(Fault(line, f"{token!r}: {collective} has no choice of algorithms: {IGNORED}"))
+        elif word and name not in names:
+            has = ", ".join(f"{i} {one}" for i, one in enumerate(names))
+            faults.append(
+                Fault(line, f"{token!r}: UCC has no {collective} algorithm {word!r}, it has {has}: {IGNORED}")
+            )
+        same = next((ours for ours, its in UCC.get(collective, {}).items() if its == name), None)
+        if not word:
+            same, name = "default", "scored"
+        part = ["sizes are one rank's part"] if collective == "reduce_scatter" else []
+        for size in sizes:
+            for span in ranks:
+                rule = FileRule(
+                    line,
+                    collective,
+                    name,
+                    same,
+                    (),
+                    span,
+                    size,
+                    collective in UCC_TOTAL,
+                    conditions=(*conditions, *part),
+                )
+                yield rule, score
+
+
+def _is_bounds(one: list[str]) -> bool:
+    return len(one) <= 2 and one[0].isdecimal() and (one[-1].isdecimal() or one[-1].lower() == "inf")
+
+
+def _end(text: str) -> int | None:
+    return None if text.lower() == "inf" else int(text)
+
+
+def _memory(text: str) -> float | None:
+    """UCC's sizes: 4k, 1m, inf; None for something else."""
+    found = re.fullmatch(r"(\d+)([kmgb]{0,2})", text.lower())
+    return float("inf") if text.lower() == "inf" else int(found[1]) * MEMORY.get(found[2], 1) if found else None
