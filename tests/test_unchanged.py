@@ -136,16 +136,17 @@ def asked(checkout: Checkout) -> bool:
 
 
 def answered(checkout: Checkout) -> bool:
-    """Whether a run is answered without Snakemake after one in which nothing changed.
+    """Whether a run is answered without Snakemake after one in which nothing changed, and not before.
 
     What changed a moment ago may change again within the same tick of the file system's clock; set-up and PATH are shared with
     other tests, so several runs may be needed.
     """
+    time.sleep(2.5)
+    assert asked(checkout)
     for _ in range(6):
-        time.sleep(2.5)
-        assert asked(checkout)
         if not asked(checkout):
             return True
+        time.sleep(2.5)
     return False
 
 
