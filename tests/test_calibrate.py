@@ -317,6 +317,7 @@ def test_a_machine_that_cannot_be_calibrated_is_said_before_anything_runs(
         calibrate.calibrate(Configuration(checkout.folder / "config"), name, checkout.folder / "results")
 
 
+@pytest.mark.long
 def test_calibrating_collects_the_study_that_it_takes(checkout: Checkout) -> None:
     machine = checkout.folder / "config/machines/thin.yaml"
     fit = checkout.folder / "config/machines/thin.fitted.yaml"

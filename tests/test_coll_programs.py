@@ -72,7 +72,7 @@ def test_communicators_that_are_not_freed_do_not_hinder_the_end(launch: Run, pro
 
 
 def test_communicators_come_and_go(launch: Run, programs: Path, tmp_path: Path) -> None:
-    agrees(launch(3, LEVELS | place(tmp_path, "uneven", 3), programs, "churn", 300))
+    agrees(launch(3, LEVELS | place(tmp_path, "uneven", 3), programs, "churn", 60))
 
 
 @pytest.mark.long

@@ -129,6 +129,7 @@ def test_tuning_files_changed_by_hand_are_made_again(tuned: Checkout) -> None:
     assert (tuned.folder / "results/tiny/tuning/check.csv.damaged-1/mine.txt").read_text() == "kept"
 
 
+@pytest.mark.long
 def test_one_tuning_file_makes_its_rule_alone_run_again(tuned: Checkout) -> None:
     damage(tuned.folder / "results/tiny/tuning/openmpi-core-n2.rules", "was changed")
     planned = tuned.snakemake("-n")

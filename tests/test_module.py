@@ -6,6 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
 from conftest import ROOT, TINY, Checkout
 
 MODULE = """
@@ -61,6 +62,7 @@ def test_the_catalogues_folder_and_snakemakes_report(tmp_path: Path) -> None:
     assert done.returncode == 0 and (folder / "report.html").stat().st_size > 10000, done.stdout + done.stderr
 
 
+@pytest.mark.long
 def test_an_executor_of_another_queue_measures_it(checkout: Checkout) -> None:
     """As on a cluster whose queue has a submit command and no plugin of its own."""
     submit = checkout.write("submit.sh", '#!/bin/sh\necho "$1" >> jobs.txt\nsh "$1" > /dev/null 2>&1 &\necho $!\n')

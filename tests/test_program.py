@@ -187,7 +187,7 @@ def test_a_program_that_hardly_communicates_gets_that_answer(user: Checkout, fol
             marks=pytest.mark.long,
         ),
         ("silent", ["./ran", "silent"], (), "the program does not use MPI, or another MPI library than the launcher's"),
-        ("threads", ["./tuned", "threads", "8", "3"], (), ""),
+        pytest.param("threads", ["./tuned", "threads", "8", "3"], (), "", marks=pytest.mark.long),
     ],
 )
 def test_programs_that_cannot_be_followed_are_one_sentence(

@@ -56,6 +56,7 @@ def test_info_prints_one_key_a_line(checkout: Checkout) -> None:
     assert (Path(values["suite_dir_simulated"]) / "collbench_bcast").exists()
 
 
+@pytest.mark.long
 def test_set_up_is_looked_at_again_only_where_something_changed(checkout: Checkout) -> None:
     def looks() -> bool:
         command = ["bash", "-x", checkout.folder / "study", "run", "tiny", "--", "--dry-run"]
@@ -262,6 +263,7 @@ def test_a_path_that_cannot_work_is_refused_before_anything_is_done(tmp_path: Pa
         )
 
 
+@pytest.mark.long
 def test_an_odd_path_works(tmp_path: Path) -> None:
     folder = tmp_path / "a+b, c=d@e~f - 1.2 é ü 計"
     folder.mkdir()
@@ -334,6 +336,7 @@ sweeps:
 """
 
 
+@pytest.mark.long
 def test_omb_is_used_where_it_is_installed(checkout: Checkout, tmp_path: Path) -> None:
     """A stand-in with OMB's name, place and `-v`; the cells say which suite measured them."""
     ours = dict(line.split("=", 1) for line in checkout.collstudy("info").stdout.splitlines())
@@ -393,6 +396,7 @@ chmod +x "$made/bin/quarto"
 """
 
 
+@pytest.mark.long
 def test_quarto_is_used_where_it_works_and_stays_when_the_environment_is_new(tmp_path: Path) -> None:
     folder = tmp_path / "checkout"
     folder.mkdir()

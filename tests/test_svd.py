@@ -155,6 +155,7 @@ def errors(matrices, launchers, tmp_path_factory):
     return {folders[row["folder"]]: row for row in rows}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", CASES)
 def test_agrees_with_r_for_any_number_of_processes(errors, case):
     checked = {who: row for (name, who), row in errors.items() if name == case}

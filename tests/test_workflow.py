@@ -69,6 +69,7 @@ def test_measure_rerun_change(checkout: Checkout) -> None:
     assert (checkout.folder / MEASURED).read_bytes() == first
 
 
+@pytest.mark.long
 def test_the_scheduler_does_not_look_again_each_second(checkout: Checkout) -> None:
     """Timers of Snakemake's rate limit multiply with the jobs that have ended."""
     script = (
@@ -142,9 +143,9 @@ def faulty(checkout: Checkout) -> Checkout:
     ("fault", "reason"),
     [
         ("crash", "crash: smpirun ended with exit status 139"),
-        ("hang", "time limit: not finished after 4 s"),
+        pytest.param("hang", "time limit: not finished after 4 s", marks=pytest.mark.long),
         ("garbage", "output: the output is not complete"),
-        ("truncated", "output: the output is not complete"),
+        pytest.param("truncated", "output: the output is not complete", marks=pytest.mark.long),
     ],
 )
 def test_a_launch_that_fails_fails_its_cell_alone(faulty: Checkout, fault: str, reason: str) -> None:
@@ -320,6 +321,7 @@ def test_a_forced_algorithm_that_another_component_ran_is_marked(checkout: Check
     assert {row["proved"] for row in rows(checkout, "results/local/measurements.csv")} == {"FALSE"}
 
 
+@pytest.mark.long
 def test_after_an_aligned_barrier_all_ranks_start_together(checkout: Checkout) -> None:
     """No rank then has its message before one message time (0.19 us); after a tree barrier late ranks find theirs waiting."""
 
