@@ -23,7 +23,7 @@ show_front_table <- function(front) {
   table$study <- NULL
   headers <- c(
     "Machine, chapter", "Collective", "Cells", "Default more than 5 % slower (% of cells)",
-    "Default (%)", "Best single other algorithm", "It (%)"
+    "Default's slow-down (%)", "Best single other algorithm", "Its slow-down (%)"
   )
   emit_table("tbl-answer", table, paste0(
     "Slow-down against the fastest measured algorithm of each cell (%, geometric mean): of the library's default, and of ",
