@@ -13,7 +13,7 @@ import pytest
 from collstudy.project import made
 from collstudy.project.status import run_summary
 from collstudy.project.studies import Project
-from conftest import TINY, Checkout
+from conftest import IMPORTED, TINY, Checkout
 
 MEASURED = "results/tiny/measurements.csv"
 
@@ -267,6 +267,14 @@ def test_the_run_summary_counts_from_the_store(checkout: Checkout) -> None:
     assert run_summary([project.source("tiny")], succeeded=False)[0] == "tiny: 4 measured"
     next((checkout.folder / "results" / "cells").rglob("*.json")).unlink()
     assert run_summary([project.source("tiny")], succeeded=False)[0] == "tiny: 3 measured, 1 missing"
+
+
+def test_the_run_summary_of_imported_data(checkout: Checkout) -> None:
+    checkout.write("config/studies/imported.yaml", IMPORTED)
+    checkout.write("results/imported/cells.csv", "cell,status\n1,measured\n2,missing\n3,measured\n")
+    project = Project(checkout.folder / "config", checkout.folder / "results")
+    summary = "imported: 2 imported, 1 not in the imported data"
+    assert run_summary([project.source("imported")], succeeded=True) == [summary]
 
 
 def test_the_run_summary_of_a_study_that_gathers_others(checkout: Checkout) -> None:

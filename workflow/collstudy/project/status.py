@@ -22,7 +22,7 @@ from collstudy.project.studies import StudyState
 from collstudy.sources import source_of
 from collstudy.sources.source import Source
 from collstudy.store.records import Store
-from collstudy.study.config import Tuned
+from collstudy.study.config import Imported, Tuned
 
 #: Seconds between two reads of the store during a run.
 EVERY_S = float(os.environ.get("STUDY_PROGRESS_SECONDS", "20"))
@@ -186,8 +186,10 @@ def run_summary(sources: Iterable[Source], succeeded: bool) -> list[str]:
         status = [have.status for have, _ in source.context.store.summaries(work)]
         # Imported data are not in the store.
         count = Counter(status if work else [row["status"] for row in read_csv(source.folder / "cells.csv")])
-        known = ("measured", "unproved", "failed", "missing")
-        text = ", ".join(f"{count[what]} {what}" for what in known if count[what])
+        words = {what: what for what in ("measured", "unproved", "failed", "missing")}
+        if isinstance(source.study.source, Imported):
+            words |= {"measured": "imported", "missing": "not in the imported data"}
+        text = ", ".join(f"{count[what]} {word}" for what, word in words.items() if count[what])
         collected = (source.folder / "measurements.csv").exists()
         # A study that gathers those of others has no cells of its own.
         lines.append(f"{source.study.name}: {text or ('collected' if collected else 'not collected')}")
