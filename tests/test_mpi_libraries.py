@@ -16,12 +16,13 @@ import pytest
 from collstudy.base.errors import StudyError
 from collstudy.launch import hydra, mpich
 from collstudy.launch.proof import messages
-from collstudy.launch.toolchain import mpis
+from collstudy.launch.toolchain import Mpi, mpis
 from collstudy.study.cells import Cell, Versions, cell_from, expand
 from collstudy.study.config import Configuration
 from collstudy.study.selection import Default, Rules, Switch
 from collstudy.tuning import check
-from collstudy.tuning.rules import Placement, placements
+from collstudy.tuning.rules import Placement, Rule, placements
+from collstudy.tuning.writers import INTEL, intel_variables
 from conftest import ROOT, Checkout
 from test_tuning import decisions
 
@@ -343,3 +344,29 @@ def test_an_mpi_without_headers_is_passed_over(tmp_path: Path) -> None:
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert Path(done.stdout.strip()) == ROOT / ".study" / "openmpi" / "bin"
+
+
+def startup(mpi: Mpi, variables: dict[str, str]) -> str:
+    """What Intel MPI says of its variables as it starts."""
+    done = subprocess.run(
+        [mpi.mpirun, "-n", "2", mpi.build / "bench" / "collbench_barrier", "-i", "1", "-x", "0"],
+        env=mpi.environment() | variables | {"I_MPI_DEBUG": "30"}, capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    return done.stdout
+
+
+def test_intel_mpi_understands_the_variables_that_are_written() -> None:
+    installed("impi")
+    mpi = mpis()["impi"]
+    tables = {}
+    for collective, (first, second) in INTEL.items():
+        sized = (Rule(0, first),) if collective == "barrier" else (Rule(0, first), Rule(1024, second))
+        tables[collective] = {2: sized, 24: (Rule(0, second),)}
+    text = intel_variables(Placement("core", 1, tables), Configuration(ROOT / "config").catalogue, [])
+    variables = dict(re.findall(r"^export (I_MPI_ADJUST_\w+)='(.*)'$", text, re.MULTILINE))
+    assert set(variables) == {f"I_MPI_ADJUST_{collective.upper()}" for collective in INTEL}
+    said = startup(mpi, variables)
+    assert "Incorrect" not in said and all(f"{name}={value}" in said for name, value in variables.items())
+    # It names what it does not understand.
+    assert "Incorrect algorithm: BCAST=99" in startup(mpi, {"I_MPI_ADJUST_BCAST": "99:0-1023@2-8"})
+    assert "Incorrect adjust value: BCAST=1:0-x" in startup(mpi, {"I_MPI_ADJUST_BCAST": "1:0-x"})
