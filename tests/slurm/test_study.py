@@ -153,6 +153,22 @@ def test_the_collectives_library_on_two_nodes(two, cluster) -> None:
     assert all(float(row["setup_us"]) > 0 and float(row["left_pct"]) == 0 for row in rows)
 
 
+@pytest.mark.long
+def test_components_on_two_nodes(two, cluster) -> None:
+    """The component that a cell asks for runs there, as its communicator's table proves; what is not installed is left out."""
+    hosts_only(cluster)
+    study = two(mappings="node", launches=1)
+    use_open_mpi_5(study)
+    text = study.study.replace("[linear, binomial]", "[default, tuned, basic, han, hcoll]")
+    study.checkout.write("config/studies/two.yaml", text)
+    study.run()
+    status = {row["algorithm"]: row["status"] for row in read(study.folder / "results" / "two" / "cells.csv")}
+    assert {name: status[name] for name in ("default", "tuned", "basic", "han")} == dict.fromkeys(
+        ("default", "tuned", "basic", "han"), "measured"
+    )
+    assert status.get("hcoll", "left out") not in ("measured", "failed")
+
+
 def test_tuning_files_of_several_nodes_act_on_two_nodes(two, cluster, tmp_path) -> None:
     """The command of tuning/README.md in a job: below 1 KiB a pipeline, which coll/han would not do; from there on coll/han."""
     hosts_only(cluster)
