@@ -50,7 +50,7 @@ def test_the_draft_of_named_algorithms(tmp_path: Path) -> None:
 
 def test_a_folder_without_results(tmp_path: Path) -> None:
     with pytest.raises(
-        StudyError, match="contains no CSV file, no output of OSU Micro-Benchmarks and no archive of PICO"
+        StudyError, match="contains no CSV file, no output of OSU Micro-Benchmarks or nccl-tests and no archive of PICO"
     ):
         draft(tmp_path, "theirs", None, CONFIGURATION)
 

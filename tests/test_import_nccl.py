@@ -28,9 +28,9 @@ import:
   mpi: nccl
   mpi_version: 2.27.3
   files:
-    - &told {path: "FOLDER/allreduce_{algorithm}_{protocol}_n{nodes}_*.txt", format: nccl-tests, collective: allreduce}
+    - &chosen {path: "FOLDER/allreduce_{algorithm}_{protocol}_n{nodes}_*.txt", format: nccl-tests, collective: allreduce}
     - &default {path: "FOLDER/allreduce_default_*.txt", format: nccl-tests, collective: allreduce}
-    - {<<: *told, path: "FOLDER/allgather_{algorithm}_{protocol}_n{nodes}_*.txt", collective: allgather}
+    - {<<: *chosen, path: "FOLDER/allgather_{algorithm}_{protocol}_n{nodes}_*.txt", collective: allgather}
     - {<<: *default, path: "FOLDER/allgather_default_*.txt", collective: allgather}
 """
 PROGRAMS = {"allreduce": "all_reduce", "allgather": "all_gather"}
@@ -44,9 +44,15 @@ SIZES = [4**i for i in range(5, 13)]
 
 
 def printed(
-    collective: str, nodes: int, times: dict[int, float], gpus: int = 8, wrong: str = "0", told: str = "", ran: str = ""
+    collective: str,
+    nodes: int,
+    times: dict[int, float],
+    gpus: int = 8,
+    wrong: str = "0",
+    chosen: str = "",
+    ran: str = "",
 ) -> str:
-    """What nccl-tests prints (src/util.cu, version 2.17): *told* are NCCL's lines at the start, *ran* one within each row."""
+    """What nccl-tests prints (src/util.cu, version 2.17): *chosen* are NCCL's lines at the start, *ran* one within each row."""
     lines = [
         "# nccl-tests version 2.17.6 nccl-headers=22703 nccl-library=22703",
         f"# Collective test starting: {PROGRAMS[collective]}_perf",
@@ -60,7 +66,7 @@ def printed(
             f"#  Rank {rank:2} Group  0 Pid {4000 + rank:6} on {f'gpu{rank // gpus}':>10} device {rank % gpus:2} "
             f"[0000:{rank % gpus:02x}:00] Some GPU"
         )
-    lines += [told] if told else []
+    lines += [chosen] if chosen else []
     lines += [
         "#",
         "#                                                              out-of-place                       in-place          ",
@@ -193,7 +199,7 @@ def test_the_same_ranks_on_other_nodes_have_lines_of_their_own() -> None:
 
 
 SET = "gpu0:4000:4000 [0] NCCL INFO NCCL_{} set by environment to {}."
-TOLD = f"{SET.format('PROTO', 'LL128')}\n{SET.format('ALGO', '{}')}"
+CHOSEN = f"{SET.format('PROTO', 'LL128')}\n{SET.format('ALGO', '{}')}"
 TIMES = modelled("Ring_LL128", 8, 1)
 
 
@@ -202,33 +208,33 @@ def collected(checkout: Checkout, text: str, mpi: str = "nccl") -> tuple[int, st
     lines = [
         line
         for line in STUDY.replace("mpi: nccl", f"mpi: {mpi}").splitlines()
-        if "- &told" not in line and "<<" not in line
+        if "- &chosen" not in line and "<<" not in line
     ]
     study(checkout, {"allreduce_default_1.txt": text}, "\n".join(lines) + "\n")
     done = checkout.collstudy("--results", "results", "collect", "gpus")
     return done.returncode, done.stderr
 
 
-def test_nccls_own_lines_say_what_was_asked_for_and_what_ran(checkout: Checkout) -> None:
-    told = TOLD.format("Ring")
+def test_nccls_own_lines_say_what_was_set_and_what_ran(checkout: Checkout) -> None:
+    chosen = CHOSEN.format("Ring")
     status, error = collected(
-        checkout, printed("allreduce", 1, TIMES, told=told, ran="Algo RING proto LL128 channel{Lo..Hi}={0..7}")
+        checkout, printed("allreduce", 1, TIMES, chosen=chosen, ran="Algo RING proto LL128 channel{Lo..Hi}={0..7}")
     )
     assert status == 0, error
     rows = table(checkout.folder / "results/gpus/measurements.csv")
     assert {(row["algorithm"], row["parameters"]) for row in rows} == {("ring", "protocol=ll128")}
     assert [float(row["latency_us"]) for row in rows] == [round(us, 2) for us in TIMES.values()]
     # Older versions print numbers; a row of another protocol is not used.
-    status, error = collected(checkout, printed("allreduce", 1, TIMES, told=told, ran="Algo 1 proto 2 time 3.5"))
-    assert status == 2 and f"{len(TIMES)} rows of another algorithm or protocol than was asked for" in error
+    status, error = collected(checkout, printed("allreduce", 1, TIMES, chosen=chosen, ran="Algo 1 proto 2 time 3.5"))
+    assert status == 2 and f"{len(TIMES)} rows of another algorithm or protocol than was set" in error
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (printed("allreduce", 1, TIMES, told=TOLD.format("Ring,Tree")), "line 15: 'Ring,Tree' is not one algorithm of NCCL"),
-        (printed("allreduce", 1, TIMES, told=TOLD.format("Ring").splitlines()[1]), "algorithm is ring, and no protocol is known"),
-        (printed("allreduce", 1, TIMES, told=TOLD.format("NVLSTree")).replace("all_reduce_perf", "all_gather_perf"),
+        (printed("allreduce", 1, TIMES, chosen=CHOSEN.format("Ring,Tree")), "line 15: 'Ring,Tree' is not one algorithm of NCCL"),
+        (printed("allreduce", 1, TIMES, chosen=CHOSEN.format("Ring").splitlines()[1]), "algorithm is ring, and no protocol is known"),
+        (printed("allreduce", 1, TIMES, chosen=CHOSEN.format("NVLSTree")).replace("all_reduce_perf", "all_gather_perf"),
          "line 2: collective is allgather, the study says allreduce"),
         (printed("allreduce", 1, TIMES).rpartition("# Avg")[0], "the run is not finished"),
         (printed("allreduce", 1, TIMES).replace("    time ", " cputime "), "no header above names the column time"),
@@ -244,13 +250,40 @@ def test_what_cannot_be_used_is_one_message(checkout: Checkout, text: str, messa
     assert status == 2 and message in error and "Traceback" not in error
 
 
+def test_the_draft_of_a_folder_imports_the_same_rows(checkout: Checkout) -> None:
+    files = {
+        f"nccl/{collective}_{choice}_n{nodes}_1.txt": printed(collective, nodes, modelled(choice, 8 * nodes, 1))
+        for collective, choices in CHOICES.items()
+        for choice in choices
+        for nodes in (1, 2)
+    }
+    study(checkout, files, STUDY.replace("FOLDER", "FOLDER/nccl"))
+    done = checkout.collstudy(
+        "import", str(checkout.folder / "data" / "nccl"), "--machine", "gpus", "--name", "drafted"
+    )
+    assert done.returncode == 0, done.stderr
+    drafted = checkout.folder / "config" / "studies" / "drafted.yaml"
+    names = {line.split("/")[-1] for line in drafted.read_text().splitlines() if "path:" in line}
+    assert names == {
+        f"{name}_{rest}" for name in CHOICES for rest in ("{algorithm}_{protocol}_n*_*.txt", "default_n*_*.txt")
+    }
+    drafted.write_text(drafted.read_text().replace("mpi: nccl", "mpi: nccl\n  mpi_version: 2.27.3"))
+    rows = {}
+    for name in ("gpus", "drafted"):
+        done = checkout.collstudy("--results", "results", "collect", name)
+        assert done.returncode == 0, done.stderr
+        found = table(checkout.folder / "results" / name / "measurements.csv")
+        rows[name] = sorted(tuple({**row, "study": ""}.items()) for row in found)
+    assert rows["drafted"] == rows["gpus"] != []
+
+
 def test_the_study_names_nccl(checkout: Checkout) -> None:
     status, error = collected(checkout, printed("allreduce", 1, TIMES), "Open MPI")
     assert status == 2 and "measurements of NCCL need import.mpi: nccl, not 'Open MPI'" in error
 
 
 def test_name_and_log_agree(checkout: Checkout) -> None:
-    study(checkout, {"allreduce_Tree_LL128_n1_1.txt": printed("allreduce", 1, TIMES, told=TOLD.format("Ring"))})
+    study(checkout, {"allreduce_Tree_LL128_n1_1.txt": printed("allreduce", 1, TIMES, chosen=CHOSEN.format("Ring"))})
     study_file = checkout.folder / "config/studies/gpus.yaml"
     study_file.write_text(
         "\n".join(line for line in study_file.read_text().splitlines() if "default" not in line and "<<" not in line)

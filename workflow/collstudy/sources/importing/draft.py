@@ -10,6 +10,7 @@ from typing import Any
 
 from collstudy.base.errors import StudyError, allowed
 from collstudy.base.lazy import lazy
+from collstudy.sources.importing import nccl_tests
 from collstudy.sources.importing.strict import read_text
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.config import Configuration
@@ -56,11 +57,18 @@ def draft(folder: Path, name: str, machine: str | None, configuration: Configura
         questions.append("machine: the machine of the measurements; a file of kind imported" + allowed(imported))
     entries = [*_pico(folder), *_grouped(folder, configuration.catalogue, questions)]
     if not entries:
-        raise StudyError(f"{folder}: contains no CSV file, no output of OSU Micro-Benchmarks and no archive of PICO")
+        raise StudyError(
+            f"{folder}: contains no CSV file, no output of OSU Micro-Benchmarks or nccl-tests and no archive of PICO"
+        )
+    software = {"suite": "OSU Micro-Benchmarks", "mpi": "Open MPI"}
+    formats = {entry.get("format") for entry in entries}
+    if "nccl-tests" in formats:
+        software = {"suite": "nccl-tests", "mpi": "nccl"}
+        if len(formats) > 1:
+            questions.append("files: output of nccl-tests and other files; give each a study of its own")
     questions.append("mpi, mpi_version, suite_version: the software of the measurements")
     document = {
-        "title": f"Measurements of {name}", "question": "?", "machine": machine,
-        "import": {"suite": "OSU Micro-Benchmarks", "mpi": "Open MPI", "files": entries},
+        "title": f"Measurements of {name}", "question": "?", "machine": machine, "import": {**software, "files": entries},
     }  # fmt: skip
     head = [f"# Drafted by ./study import from {folder}. Check every line; not determined:"]
     head += [f"# - {question}" for question in questions]
@@ -105,6 +113,8 @@ def _grouped(folder: Path, catalogue: Catalogue, questions: list[str]) -> list[d
             continue
         if "# OSU MPI" in text:
             groups[("omb", (), _pattern(path, catalogue))].append(path)
+        elif collective := nccl_tests.collective_of(text):
+            groups[("nccl-tests", (collective,), _nccl_pattern(path))].append(path)
         elif path.suffix.lower() == ".csv" and text.strip():
             header = tuple(next(csv.reader(text.splitlines())))
             groups[("csv", tuple(name.strip() for name in header), _pattern(path, catalogue))].append(path)
@@ -134,6 +144,19 @@ def _pattern(path: Path, catalogue: Catalogue) -> str:
     return str(path.parent / ("".join(parts) + path.suffix))
 
 
+def _nccl_pattern(path: Path) -> str:
+    """The file's path with {algorithm} and {protocol} if its name contains words of NCCL's; ranks and nodes are in the file."""
+    parts = []
+    for part in re.split(r"([_\-.])", path.stem):
+        for field, words in (("{algorithm}", nccl_tests.ALGORITHMS), ("{protocol}", nccl_tests.PROTOCOLS)):
+            if not part.isdecimal() and nccl_tests.word(part, words) in words and field not in parts:
+                parts.append(field)
+                break
+        else:
+            parts.append(re.sub(r"\d+", "*", part))
+    return str(path.parent / ("".join(parts) + path.suffix))
+
+
 def _collective(text: str, catalogue: Catalogue) -> str | None:
     """The collective that a name begins with or holds; the longest one."""
     found = [name for name in catalogue.algorithms if re.search(rf"(^|[^a-z]){name}([^a-z]|$)", text.lower())]
@@ -144,6 +167,8 @@ def _entry(
     kind: str, header: tuple[str, ...], pattern: str, paths: list[Path], catalogue: Catalogue, questions: list[str]
 ) -> dict[str, Any]:
     entry: dict[str, Any] = {"path": pattern}
+    if kind == "nccl-tests":
+        return entry | {"format": kind, "collective": header[0]}
     collective = _collective(Path(pattern).stem.replace("{algorithm}", "_"), catalogue)
     entry["collective"] = collective or "?"
     where = f"{pattern} ({len(paths)} file{'s' * (len(paths) > 1)})"

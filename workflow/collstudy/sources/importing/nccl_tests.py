@@ -24,7 +24,14 @@ _DEBUG = re.compile(r"[A-Za-z][\w.-]*:\d+:\d+ \[\d+\] NCCL [A-Z]+ ")
 _SET = re.compile(r"(NCCL_ALGO|NCCL_PROTO) set by environment to (\S+)")
 _RAN = re.compile(r"(\d+) Bytes -> Algo (\w+) proto (\w+)")
 _RANK = re.compile(r"#\s+Rank\s+(\d+)\s+(?:Group\s+(\d+)\s+)?Pid\s+\d+ on\s+(\S+)\s+device")
+_STARTING = re.compile(r"Collective test starting: (?:.*/)?(\w+?)_perf")
 _ROW = re.compile(r"\s*\d+\s+\d+\s+[a-z]\w*\s")
+
+
+def collective_of(text: str) -> str | None:
+    """The collective of a text that is output of nccl-tests, which recent versions print; None for other texts."""
+    found = _STARTING.search(text)
+    return PROGRAMS.get(found.group(1)) if found else None
 
 
 def rows(
@@ -41,7 +48,7 @@ def rows(
             raise StudyError(f"{path}: line {number}: the run ended abnormally ({found.group(0)!r})")
     collective = entry["collective"]
     ranks, shape = _shape(path, lines)
-    told = _told(path, entry, known, lines)
+    chosen = _chosen(path, entry, known, lines)
     ran: dict[int, set[tuple[str, str]]] = {}
     names: list[str] = []
     iterations, begun, finished, types = "", "", False, set()
@@ -49,13 +56,13 @@ def rows(
         if debug := _DEBUG.search(line):
             begun += line[: debug.start()]
             for size, algorithm, protocol in _RAN.findall(line):
-                ran.setdefault(int(size), set()).add((_word(algorithm, ALGORITHMS), _word(protocol, PROTOCOLS)))
+                ran.setdefault(int(size), set()).add((word(algorithm, ALGORITHMS), word(protocol, PROTOCOLS)))
             continue
         line, begun = begun + line, ""
         if line.startswith("#"):
             names = line[1:].split() if {"size", "count", "type"} <= set(line.split()) else names
             finished |= "Avg bus bandwidth" in line
-            if program := re.search(r"Collective test starting: (?:.*/)?(\w+?)_perf", line):
+            if program := _STARTING.search(line):
                 _same(path, number, "collective", collective, PROGRAMS.get(program.group(1), program.group(1)))
             if count := re.search(r"warmup iters: \d+ iters: (\d+)", line):
                 iterations = count.group(1)
@@ -73,12 +80,12 @@ def rows(
                 problems.note("rows whose results were wrong", place)
                 continue
             size = int(row["size"])
-            if told["algorithm"] != "default" and ran.get(size, {tuple(told.values())}) != {tuple(told.values())}:
-                problems.note("rows of another algorithm or protocol than was asked for, as NCCL printed", place)
+            if chosen["algorithm"] != "default" and ran.get(size, {tuple(chosen.values())}) != {tuple(chosen.values())}:
+                problems.note("rows of another algorithm or protocol than was set, as NCCL printed", place)
                 continue
             part = size // ranks if collective in TOTAL_BYTES else size
             yield number, {
-                "algorithm": told["algorithm"], "parameters": f"protocol={told['protocol']}" if len(told) > 1 else "",
+                "algorithm": chosen["algorithm"], "parameters": f"protocol={chosen['protocol']}" if len(chosen) > 1 else "",
                 "size_bytes": str(part), "latency_us": row.get("time", ""), "iterations": iterations, **shape,
             }  # fmt: skip
     if not finished:
@@ -102,31 +109,31 @@ def _shape(path: Path, lines: list[str]) -> tuple[int, dict[str, str]]:
     return len(hosts), shape | ({"mapping": "core"} if changes == len(set(hosts)) - 1 else {})
 
 
-def _told(path: Path, entry: dict[str, Any], known: dict[str, Any], lines: list[str]) -> dict[str, str]:
-    """Algorithm and protocol that the run was told, by name, constants or NCCL's lines; without any the algorithm is default."""
+def _chosen(path: Path, entry: dict[str, Any], known: dict[str, Any], lines: list[str]) -> dict[str, str]:
+    """Algorithm and protocol that the run was started with, from its file's name, constants or NCCL's lines; by default NCCL chose."""
     logged = {}
     for number, line in enumerate(lines, 1):
         for name, value in _SET.findall(line):
             logged["algorithm" if name == "NCCL_ALGO" else "protocol"] = (number, value.rstrip("."))
-    told = {}
+    chosen = {}
     for field, words in (("algorithm", ALGORITHMS), ("protocol", PROTOCOLS)):
         said = str(known.get(field, ""))
-        said = _word(entry.get("algorithms", {}).get(said, said) if field == "algorithm" else said, words)
+        said = word(entry.get("algorithms", {}).get(said, said) if field == "algorithm" else said, words)
         if field in logged:
             number, value = logged[field]
-            if _word(value, words) not in words:
+            if word(value, words) not in words:
                 raise StudyError(f"{path}: line {number}: {value!r} is not one {field} of NCCL{allowed(words)}")
-            _same(path, number, field, said or _word(value, words), _word(value, words))
-            said = _word(value, words)
+            _same(path, number, field, said or word(value, words), word(value, words))
+            said = word(value, words)
         if said and said != "default":
-            told[field] = said
-    if len(told) == 1:
-        lacking = "protocol" if "algorithm" in told else "algorithm"
+            chosen[field] = said
+    if len(chosen) == 1:
+        lacking = "protocol" if "algorithm" in chosen else "algorithm"
         raise StudyError(
-            f"{path}: {next(iter(told))} is {next(iter(told.values()))}, and no {lacking} is known, which NCCL then chose; set "
+            f"{path}: {next(iter(chosen))} is {next(iter(chosen.values()))}, and no {lacking} is known, which NCCL then chose; set "
             f"both (NCCL_ALGO and NCCL_PROTO, or `constants`) or neither"
         )
-    return told or {"algorithm": "default"}
+    return chosen or {"algorithm": "default"}
 
 
 def _same(path: Path, line: int, field: str, said: str, printed: str) -> None:
@@ -134,7 +141,7 @@ def _same(path: Path, line: int, field: str, said: str, printed: str) -> None:
         raise StudyError(f"{path}: line {line}: {field} is {printed}, the study says {said}")
 
 
-def _word(text: str, words: tuple[str, ...]) -> str:
+def word(text: str, words: tuple[str, ...]) -> str:
     """NCCL's name or number of an algorithm or protocol as its tuner's word; others as they are."""
     if text.isdecimal() and int(text) < len(words):
         return words[int(text)]
