@@ -39,7 +39,7 @@ guideline_place <- c("machine", "simulated", "study", "source", "mpi", "mapping"
 #'   has it) and slowest_us (NA where only the mean over ranks is known).
 #' @noRd
 default_cells <- function(results) {
-  rows <- results$rows
+  rows <- label_machines(results$rows, results$study$machine_labels)
   rows <- rows[rows$algorithm == "default" & !rows$collective %in% c(point_to_point, applications), ]
   rows <- bind_rows(rows[0, ], map(unname(split(rows, rows$machine)), rows_in_place))
   rows |>
@@ -144,10 +144,10 @@ describe_guidelines <- function(results) {
   violated <- filter(found, .data$violated_pct > 0)
   c(
     if (nrow(violated) > 0) paste0(
-      violated$machine, ifelse(violated$simulated %in% TRUE, " (simulated)", ""), ", ",
+      machine_name(violated$machine, violated$simulated), ", ",
       collective_word(violated$collective), ": the default violates \u201c", violated$guideline, "\u201d in ",
-      format_pct(violated$violated_pct), " of ", format_number(violated$cells), " cells, there by ",
-      format_pct(violated$slower_pct), " (geometric mean), at worst by ", format_pct(violated$worst_pct), "."
+      format_pct(violated$violated_pct), " of ", format_number(violated$cells), " cells (geometric mean of the excess there ",
+      format_pct(violated$slower_pct), ", largest ", format_pct(violated$worst_pct), ")."
     ) else if (nrow(found) > 0) "No guideline that could be judged is violated by more than 5 %.",
     if (length(unjudged) > 0) paste0(
       "Not judged on any machine, because no study measured all parts with the same mapping and ranks and the time of",
