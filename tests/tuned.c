@@ -33,6 +33,9 @@ int main(int argc, char **argv) {
     if (strcmp(argv[1], "quiet") == 0 || threads ||
         (strcmp(argv[1], "slower") == 0 && getenv("OMPI_MCA_coll_tuned_dynamic_rules_filename")))
         usleep(WAIT_US);
+    /* A rank that loses its processor on a busy machine must still be little beside this. */
+    for (int i = 0; i < 3 && strcmp(argv[1], "quiet") == 0; i++)
+        usleep(WAIT_US);
     for (int i = 0; i < calls; i++)
         MPI_Bcast(data, bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
     MPI_Finalize();
