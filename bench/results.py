@@ -162,7 +162,8 @@ def analysis_shape(folder: Path) -> Iterator[Row]:
     made = ("study.json", "measurements.csv", "cells.csv", "ranks.csv", "edges.csv", "exchanges.csv")
     own = {"PYTHONPATH": str(checkout / "workflow")}
     targets = [f"results/{study}/{name}" for study in ("shape", "orfeo-epyc-ladder") for name in made]
-    run([sys.executable, "-m", "collstudy", "run", "--studies", "shape", "--", *targets], checkout, own)
+    ask = [sys.executable, "-m", "collstudy", "run", "--studies", "shape", "--"]
+    run([*ask, *targets], checkout, own)
     study = checkout / "results" / "shape"
     _, cpu, _ = run(["Rscript", "workflow/scripts/analyse.R", str(study)], checkout)
     plain = (
@@ -174,6 +175,20 @@ def analysis_shape(folder: Path) -> Iterator[Row]:
     yield Row(
         f"analysis of {rows} generated rows, {MOST_PROCESSES - 1} process counts (processor time)", cpu,
         "`readr` and one `group_by`", base, "20 s",
+    )  # fmt: skip
+    (checkout / "config" / "studies" / "shape.yaml").write_text(SHAPE + "analysis: {tuning: {}}\n")
+    targets = [f"results/shape/tuning/{name}" for name in ("decisions.csv", "check-emitted.csv")]
+    run([*ask, targets[0]], checkout, own)
+    checked, _, _ = run([*ask, targets[1]], checkout, own)
+    with open(checkout / targets[1]) as stream:
+        entries = sum(1 for _ in stream) - 1
+    launch = ["mpirun", "--oversubscribe", "-n", "8", "true"]
+    openmpi = {"PATH": f"{ROOT / '.study/openmpi/bin'}:{os.environ['PATH']}"} | {
+        f"{prefix}_ALLOW_RUN_AS_ROOT{suffix}": "1" for prefix in ("OMPI", "PRTE") for suffix in ("", "_CONFIRM")
+    }
+    yield Row(
+        f"tuning files of these, {entries} boundaries checked with the library's reader", checked,
+        "one start of 8 ranks", min(run(launch, checkout, openmpi)[0] for _ in range(3)), "",
     )  # fmt: skip
 
 
@@ -212,7 +227,7 @@ def pipeline(_: Path) -> Iterator[Row]:
     number = {key: float(value) for key, value in re.findall(r"^(.*?): ([\d.]+) s", said, re.MULTILINE)}
     of = {
         part: value
-        for part in ("shell loop", "./study run", "no-op", "asking no-op", "stored no-op")
+        for part in ("shell loop", "./study run", "no-op", "asking no-op", "10000 files more", "100000 files more")
         for key, value in number.items()
         if key.startswith(part)
     }
@@ -226,9 +241,9 @@ def pipeline(_: Path) -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as name:
         empty = empty_workflow(Path(name) / "empty")
     yield Row("`./study run thin` with nothing to do", of["no-op"], "`snakemake -n`, empty workflow", empty, "1.5 s")
-    yield Row(
-        "the same with 10 000 stored files more", of["stored no-op"], "`snakemake -n`, empty workflow", empty, "3 s"
-    )
+    for files, target in (("10 000", "3 s"), ("100 000", "10 s")):
+        took = of[f"{files.replace(' ', '')} files more"]
+        yield Row(f"the same with {files} stored files more", took, "`snakemake -n`, empty workflow", empty, target)
     yield Row("the same, where Snakemake is asked", of["asking no-op"], "`snakemake -n`, empty workflow", empty, "")
 
 

@@ -27,10 +27,9 @@ count_hops <- function(study, collective, algorithm, mapping, processes) {
     trees <- map(processes, function(count) sending_tree(study, mpi, collective, variant, count, own = FALSE))
     unknown <- map_lgl(placed, is.null) | (map_lgl(trees, is.null) & processes > 1)
     if (any(unknown)) return(NULL)
-    sync <- map(processes, function(count) {
-      remember(study, paste("sync", collective, mapping, count, sep = "\r"), function() {
-        sync_counts(study, mpi, place_ranks(study, collective, mapping, count))
-      })
+    # Collectives that run in the same places have the same barriers.
+    sync <- map(placed, function(place) {
+      remember(study, paste("sync", mpi, rlang::hash(place), sep = "\r"), function() sync_counts(study, mpi, place))
     })
     if (any(map_lgl(sync, is.null))) return(NULL)
     rows <- vector("list", length(processes))
@@ -97,15 +96,19 @@ crowding <- function(place, parent, level, depth, l) {
 #' @noRd
 sync_counts <- function(study, mpi, place) {
   processes <- nrow(place)
-  count <- matrix(0, processes, ncol(place))
+  levels <- ncol(place)
   steps <- exchange_of(study, mpi, "barrier", plain("recursive_doubling"), processes)
-  if (is.null(steps) && processes > 1) return(NULL)
-  for (i in seq_len(NROW(steps))) {
-    ends <- ends_of(steps[i, ], processes)
-    level <- pair_level(place, ends$from, ends$to)
-    at <- unique(rbind(cbind(ends$from + 1, level), cbind(ends$to + 1, level)))
-    count[at] <- count[at] + 1
-  }
-  burden <- count %*% 4^(rev(seq_len(ncol(place))) - 1)
-  count[which.max(burden), ]
+  if (is.null(steps)) return(if (processes == 1) numeric(levels))
+  # A row of a list is read much faster than that of a tibble.
+  columns <- as.list(steps[c("partner", "distance", "first", "last", "every", "stays", "pairs")])
+  ends <- map(seq_len(nrow(steps)), function(i) ends_of(lapply(columns, `[[`, i), processes))
+  from <- unlist(map(ends, "from"))
+  to <- unlist(map(ends, "to"))
+  step <- rep(seq_along(ends), lengths(map(ends, "from")))
+  level <- pair_level(place, from, to)
+  # A rank that sends and receives across a level in one step is burdened once.
+  met <- unique(((c(step, step) - 1) * processes + c(from, to)) * levels + c(level, level) - 1)
+  count <- matrix(tabulate(met %% (processes * levels) + 1, processes * levels), levels)
+  burden <- 4^(rev(seq_len(levels)) - 1) %*% count
+  as.numeric(count[, which.max(burden)])
 }

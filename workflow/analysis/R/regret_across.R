@@ -5,7 +5,7 @@
 #'
 #' Two sources or more that measured the default: decided on each one and judged on each other one, among the algorithms
 #' that both measured. One source: each process count but the first and the last of a collective and mapping is judged
-#' by what all other counts decide.
+#' by what all other counts decide; of more than 64 (`most_left_out`), 64 of them evenly spread.
 #'
 #' @param results List from [read_results()].
 #' @return Tibble: decided_on, judged_on, collective, mapping (and processes a node, where these vary; `all`: every
@@ -80,12 +80,14 @@ across_sources <- function(rows, study, collective, decided_on, judged_on) {
     collective = collective)
 }
 
+most_left_out <- 64
+
 across_counts <- function(rows, study, collective) {
   rows <- rows[rows$collective == collective, ]
   bind_rows(map(unique(rows$mapping), function(mapping) {
     medians <- summarise_launches(rows[rows$mapping == mapping, ])
     counts <- tuning_counts(medians, collective)
-    between <- counts[-c(1, length(counts))]
+    between <- spread_out(counts[-c(1, length(counts))], most_left_out)
     if (length(between) == 0) return(NULL)
     known <- with_slowdown(medians, collective, counts)
     single <- map_chr(between, function(count) best_single(known, known$processes != count))
@@ -105,7 +107,8 @@ tables_across <- function(results) {
   list(listed("regret-across", NULL, across, paste(
     "Decisions judged on data that were not used to decide. tuned: the rules of this study's method; best-single: the",
     "algorithm",
-    "other than the default that is best on the deciding data.", slowdown_note
+    "other than the default that is best on the deciding data. Of one source at most", most_left_out,
+    "process counts between are judged, evenly spread.", slowdown_note
   )))
 }
 
