@@ -236,7 +236,7 @@ def test_page_loads_nothing(made):
 
 
 def pages_of(made) -> dict[str, str]:
-    """The pages of the folder by name; one page alone is Quarto's."""
+    """The pages of the folder by name."""
     folder = made["results"] / "report"
     return {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.html") if path.name != "report.html"}
 
@@ -249,8 +249,6 @@ def loaded(page: str) -> list[str]:
 
 
 def test_each_chapter_is_a_page_that_leads_to_the_next(made):
-    if made["renderer"] == "quarto":
-        pytest.skip("Quarto makes one page")
     pages = pages_of(made)
     order = ["index", "sec-measured-one", "sec-simulated-one", "sec-two-ranks", "sec-not-yet", "sec-appendix"]
     assert set(pages) == {f"{name}.html" for name in order}
@@ -261,8 +259,6 @@ def test_each_chapter_is_a_page_that_leads_to_the_next(made):
 
 
 def test_pages_load_only_what_is_beside_them_and_links_lead_somewhere(made):
-    if made["renderer"] == "quarto":
-        pytest.skip("Quarto makes one page")
     pages, folder = pages_of(made), made["results"] / "report"
     identifiers = {name: set(re.findall(r'\bid="([^"]+)"', page)) for name, page in pages.items()}
     for name, page in pages.items():
@@ -277,16 +273,12 @@ def test_pages_load_only_what_is_beside_them_and_links_lead_somewhere(made):
 
 
 def test_front_page_is_small(made):
-    if made["renderer"] == "quarto":
-        pytest.skip("Quarto makes one page")
     folder = made["results"] / "report"
     front = pages_of(made)["index.html"]
     assert len(front.encode()) + sum((folder / address).stat().st_size for address in loaded(front)) < 300_000
 
 
 def test_search_finds_the_chapters(made):
-    if made["renderer"] == "quarto":
-        pytest.skip("Quarto has a search of its own")
     text = (made["results"] / "report" / "search.js").read_text(encoding="utf-8")
     entries = json.loads(text.removeprefix("window.reportSearch = ").rstrip().removesuffix(";"))
     pages = pages_of(made)
@@ -334,15 +326,14 @@ def test_what_an_own_text_asks_for_in_vain_is_said(made):
     lack = "config/studies/measured-one.qmd: no figure bcast-nowhere; there are bcast-decision-map, bcast-latency"
     assert made["text"].count(lack) == 2, "where it should stand, and in the appendix"
     assert "table answer-collectives has 0 rows with collective = reduce and not one" in made["text"]
-    if made["renderer"] == "fallback":
-        assert lack in made["log"]
+    assert lack in made["log"]
 
 
 def test_two_ranks_are_a_line(made):
     chapter = made["page"].split('id="sec-two-ranks"', 1)[1].split('id="sec-not-yet"', 1)[0]
     assert "two ranks cannot tell algorithms apart" in plain(chapter)
     assert (
-        "<figure" not in chapter.replace('<figure class="float float-tbl">', "")
+        "<figure" not in chapter.replace('<figure class="quarto-float quarto-float-tbl">', "")
         and "tbl-two-ranks-bcast" not in chapter
     )
     assert "two ranks cannot tell algorithms apart" in front_page(made).lower()

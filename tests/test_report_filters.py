@@ -58,19 +58,19 @@ See @fig-a, @fig-b, [@tbl-a], @sec-two, @sec-inner and number -@fig-b; [see @fig
 def test_references_are_numbered_links():
     done = pandoc(FLOATS)
     assert done.returncode == 0, done.stderr
-    said = "See Figure 1, Figure 2, Table 1, Section 2, Section 1.1 and number 2; see Figure 1, Table 1."
+    said = "See Figure 2.1, Figure 2.2, Table 2.1, Chapter 2, Section 1.1 and number 2.2; see Figure 2.1, Table 2.1."
     assert said in plain(done.stdout)
     for target in ("fig-a", "fig-b", "tbl-a", "sec-two", "sec-inner"):
         assert f'href="#{target}"' in done.stdout
         assert len(re.findall(rf'\bid="{target}"', done.stdout)) == 1
-    assert "Figure 1: Caption a." in plain(done.stdout)
-    assert "Table 1: Caption t." in plain(done.stdout)
+    assert "Figure 2.1: Caption a." in plain(done.stdout)
+    assert "Table 2.1: Caption t." in plain(done.stdout)
 
 
 def test_typst_has_the_same_numbers():
     done = pandoc(FLOATS, "typst")
     assert done.returncode == 0, done.stderr
-    for target, text in {"fig-b": "Figure\u00a02", "tbl-a": "Table\u00a01", "sec-inner": "Section\u00a01.1"}.items():
+    for target, text in {"fig-b": "Figure\u00a02.2", "tbl-a": "Table\u00a02.1", "sec-inner": "Section\u00a01.1"}.items():
         assert f"#link(<{target}>)[{text}]" in done.stdout
         assert f"<{target}>" in done.stdout.replace(f"link(<{target}>)", "")
 
@@ -101,7 +101,7 @@ CALLOUT = '::: {.callout-warning title="Mind & see" collapse="true"}\nBody @sec-
 def test_callouts():
     html = pandoc(CALLOUT).stdout
     assert '<details class="callout callout-warning">' in html
-    assert "Mind &amp; see" in html and "Body Section 1." in plain(html)
+    assert "Mind &amp; see" in html and "Body Chapter 1." in plain(html)
     assert '<div class="callout callout-note">' in pandoc("::: {.callout-note}\n## Title\nBody\n:::\n").stdout
     typst = pandoc(CALLOUT, "typst").stdout
     assert "#callout(icon_color: callout-colours.warning, title: [" in typst
@@ -113,7 +113,7 @@ TABSET = "::: {.panel-tabset}\n## By *core*\none\n\n## By node\ntwo\n:::\n\n# Af
 def test_tabsets_have_tabs_in_html_and_all_panels_in_pdf():
     html = pandoc(TABSET).stdout
     assert html.count('role="tab"') == 2 and html.count('role="tabpanel"') == 2
-    assert "Section 1" in plain(html), "a tab's title must not count as a section"
+    assert "Chapter 1" in plain(html), "a tab's title must not count as a section"
     typst = pandoc(TABSET, "typst").stdout
     assert "one" in typst and "two" in typst and "#strong[By" in typst
 

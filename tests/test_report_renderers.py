@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -15,7 +16,8 @@ from conftest import ROOT
 def fake_quarto(folder: Path, log: str, version: str = "1.9.38", targets: str = "html typst") -> Path:
     """
     A program that answers as Quarto does where render.py listens: the version of typst on its error stream, and the
-    exit status 0 even where it made nothing, as PyPI's quarto-cli has it. It makes what *targets* names.
+    exit status 0 even where it made nothing, as PyPI's quarto-cli has it. It makes what *targets* names. What Quarto really
+    makes of the pages is seen in test_report.py alone, where a Quarto is on PATH.
     """
     folder.mkdir()
     script = folder / "quarto"
@@ -29,10 +31,11 @@ esac
 echo "$@" >> calls.txt
 echo "{log}" >&2
 mkdir -p _output
-case "{targets}" in *"$4"*) ;; *) exit 0;; esac
-case "$4" in
-  html) echo page > _output/index.html;;
-  typst) echo "%PDF-" > _output/index.pdf;;
+case "{targets}" in *"$3"*) ;; *) exit 0;; esac
+case "$3 $5" in
+  "html pages,chapters") for name in $(grep -o '[a-z-]*[.]md' _quarto-chapters.yml); do echo "<h1>page</h1>" > _output/${{name%.md}}.html; done;;
+  "html ") echo page > _output/report.html;;
+  "typst ") echo "%PDF-" > _output/report.pdf;;
 esac
 """,
         encoding="utf-8",
@@ -48,7 +51,12 @@ def test_quarto_is_used_where_it_is(tmp_path, monkeypatch, capsys):
     assert main(["--results", str(tmp_path / "results"), "render", "--studies", "a"]) == 0
     assert (tmp_path / "results" / "report" / "report.pdf").read_text() == "%PDF-\n"
     calls = (tmp_path / "results" / "report-build" / "calls.txt").read_text()
-    assert "render index.qmd --to html" in calls and "render index.qmd --to typst" in calls
+    assert calls.splitlines() == ["render --to html --profile pages,chapters", "render --to typst"]
+    book = json.loads((tmp_path / "results" / "report-build" / "_quarto-chapters.yml").read_text())
+    assert book["book"]["chapters"] == ["index.md", "sec-a.md", "sec-appendix.md"]
+    assert {path.name for path in (tmp_path / "results" / "report").glob("*.html")} == {
+        "index.html", "sec-a.html", "sec-appendix.html"
+    }  # fmt: skip
     assert "Quarto 1.9.38, pandoc 3.8.3, typst 0.14.2" in capsys.readouterr().out
 
 
@@ -58,7 +66,7 @@ def test_quarto_that_fails_with_exit_status_0_is_an_error_with_its_words(tmp_pat
     (tmp_path / "results").mkdir()
     assert main(["--results", str(tmp_path / "results"), "render", "--studies", "a"]) == 1
     said = capsys.readouterr().out
-    assert "quarto typst failed (no index.pdf)" in said and "ERROR: Typst compilation failed" in said
+    assert "quarto typst failed (no report.pdf)" in said and "ERROR: Typst compilation failed" in said
     assert not (tmp_path / "results" / "report").exists()
 
 

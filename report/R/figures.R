@@ -73,7 +73,7 @@ paper_width <- function(row) {
 }
 
 #' The widget goes beside its static picture, which stays for print, for the PDF and for browsers without WebGL.
-#' One copy of plotly.js serves all of them (emit_widget_scripts(), at the end of the report).
+#' One copy of plotly.js serves all of them (stage_widget_library(); workflow/collstudy/publish/pages.py loads it where needed).
 emit_widget <- function(study, file) {
   path <- file.path(study$folder, file)
   if (!file.exists(path)) return(invisible(NULL))
@@ -81,13 +81,12 @@ emit_widget <- function(study, file) {
   emit(html_only(paste0("<div class=\"surface\"><script type=\"application/json\">", json, "</script></div>")))
 }
 
-emit_widget_scripts <- function(report) {
+stage_widget_library <- function(report) {
   widgets <- unlist(lapply(report$studies, function(study) study$figures$interactive))
   if (all(is.na(widgets)) || !requireNamespace("plotly", quietly = TRUE)) return(invisible(NULL))
   folder <- system.file("htmlwidgets", "lib", "plotlyjs", package = "plotly")
   library <- list.files(folder, "^plotly.*[.]js$", full.names = TRUE)
   file.copy(library[1], file.path(report$build, "theme", "plotly.js"), overwrite = TRUE)
-  emit(html_only("<script src=\"theme/plotly.js\"></script>\n<script src=\"theme/surface.js\"></script>"))
 }
 
 html_only <- function(text) paste0("```{=html}\n", text, "\n```")

@@ -1,5 +1,5 @@
--- What Quarto does to these .qmd files, for plain pandoc: numbers and resolves @fig-, @tbl-, @sec-; callouts; tabsets;
--- content-visible / content-hidden; citations. Quarto itself must not load this filter.
+-- What Quarto does to these .qmd files, for plain pandoc: numbers and resolves @fig-, @tbl-, @sec-; content-visible and
+-- content-hidden; citations. Runs after common.lua; Quarto itself must not load this filter.
 --
 -- A reference that does not resolve, or an identifier used twice, is an error that names it: a report with "??" in it
 -- must never look like a finished one.
@@ -7,7 +7,6 @@
 local stringify = pandoc.utils.stringify
 
 local names = { fig = "Figure", tbl = "Table", sec = "Section" }
-local callout_titles = { note = "Note", tip = "Tip", warning = "Warning", caution = "Caution", important = "Important" }
 local is_html = FORMAT:match("html") ~= nil
 local is_typst = FORMAT == "typst"
 
@@ -15,11 +14,12 @@ local targets = {} -- identifier -> { kind, number }
 local problems = pandoc.List()
 
 -- A report in pages is made page by page, with `paged` (metadata) the file for what this page has in order: headings and
--- floats. Then what other pages decide is a mark in the text: a chapter's number, and what number a reference names.
--- workflow/collstudy/publish/pages.py puts the numbers there.
+-- floats. Then what other pages decide is a mark in the text: a chapter's number, what number a reference names, and what
+-- it calls it. workflow/collstudy/publish/pages.py puts the numbers there.
 local paged, listed = false, pandoc.List()
 local function chapter_mark(count) return "\u{E000}" .. count .. "\u{E002}" end
 local function number_mark(identifier) return "\u{E001}" .. identifier .. "\u{E002}" end
+local function name_mark(identifier) return "\u{E003}" .. identifier .. "\u{E002}" end
 
 local function kind_of(identifier)
   local kind = (identifier or ""):match("^(%a+)%-.")
@@ -29,10 +29,6 @@ end
 local function html(text) return pandoc.RawBlock("html", text) end
 local function typst(text) return pandoc.RawBlock("typst", text) end
 local function nbsp(text) return (text:gsub(" ", "\u{a0}")) end
-
-local function escape_html(text)
-  return (text:gsub("&", "&amp;"):gsub("<", "&lt;"):gsub(">", "&gt;"):gsub('"', "&quot;"))
-end
 
 -- Visible or hidden by format ---------------------------------------------------------------------------------------
 
@@ -55,58 +51,11 @@ end
 
 visibility.Div, visibility.Span = keep_or_drop, keep_or_drop
 
--- Tabsets -------------------------------------------------------------------------------------------------------------
-
-local tabset_count = 0
-
-local function split_tabs(blocks)
-  local tabs, level = pandoc.List(), nil
-  for _, block in ipairs(blocks) do
-    if block.t == "Header" and (level == nil or block.level == level) then
-      level = block.level
-      tabs:insert({ title = block.content, blocks = pandoc.Blocks({}) })
-    elseif #tabs > 0 then
-      tabs[#tabs].blocks:insert(block)
-    end
-  end
-  return tabs
-end
-
-local function tabset(el)
-  if not el.classes:includes("panel-tabset") then return nil end
-  local tabs, out = split_tabs(el.content), pandoc.Blocks({})
-  if not is_html then
-    for _, tab in ipairs(tabs) do
-      out:insert(pandoc.Para({ pandoc.Strong(tab.title) }))
-      out:extend(tab.blocks)
-    end
-    return out
-  end
-  tabset_count = tabset_count + 1
-  local base = "tabset-" .. tabset_count
-  out:insert(html('<div class="tabset"><div class="tabs" role="tablist">'))
-  for i, tab in ipairs(tabs) do
-    out:insert(html(string.format(
-      '<button type="button" role="tab" id="%s-tab-%d" aria-controls="%s-%d" aria-selected="%s" tabindex="%d">%s</button>',
-      base, i, base, i, i == 1 and "true" or "false", i == 1 and 0 or -1, escape_html(stringify(tab.title)))))
-  end
-  out:insert(html("</div>"))
-  for i, tab in ipairs(tabs) do
-    out:insert(html(string.format(
-      '<div class="tab-panel%s" role="tabpanel" id="%s-%d" aria-labelledby="%s-tab-%d"><p class="tab-title">%s</p>',
-      i == 1 and " active" or "", base, i, base, i, escape_html(stringify(tab.title)))))
-    out:extend(tab.blocks)
-    out:insert(html("</div>"))
-  end
-  out:insert(html("</div>"))
-  return out
-end
-
 -- Numbers -------------------------------------------------------------------------------------------------------------
 
-local function define(identifier, kind, number)
+local function define(identifier, kind, number, name)
   if targets[identifier] then problems:insert("identifier used twice: " .. identifier) end
-  targets[identifier] = { kind = kind, number = number }
+  targets[identifier] = { kind = kind, number = number, name = name or names[kind] }
 end
 
 local section_counter, float_counter = {}, { fig = 0, tbl = 0 }
@@ -127,7 +76,8 @@ local function number_header(el)
   for level = 1, el.level do parts:insert(tostring(section_counter[level] or 0)) end
   if paged then parts[1] = chapter_mark(parts[1]) end
   local number = table.concat(parts, ".")
-  if kind_of(el.identifier) == "sec" then define(el.identifier, "sec", number) end
+  if kind_of(el.identifier) == "sec" then define(el.identifier, "sec", number, el.level == 1 and "Chapter" or "Section") end
+  if el.level == 1 then float_counter = { fig = 0, tbl = 0 } end
   list_header(el, number)
   if paged and is_html then
     el.attributes.number = number
@@ -139,7 +89,8 @@ local function number_float(el)
   local kind = kind_of(el.identifier)
   if kind ~= "fig" and kind ~= "tbl" then return nil end
   float_counter[kind] = float_counter[kind] + 1
-  define(el.identifier, kind, paged and number_mark(el.identifier) or tostring(float_counter[kind]))
+  local chapter = section_counter[1] and section_counter[1] .. "." or ""
+  define(el.identifier, kind, paged and number_mark(el.identifier) or chapter .. float_counter[kind])
   listed:insert({ id = el.identifier, kind = kind })
 end
 
@@ -155,7 +106,7 @@ end
 
 local function numbered_caption(identifier, inlines)
   local target = targets[identifier]
-  local label = nbsp(names[target.kind] .. " " .. target.number)
+  local label = nbsp(target.name .. " " .. target.number)
   local out = pandoc.Inlines({ pandoc.Strong({ pandoc.Str(label .. (#inlines > 0 and ":" or "")) }) })
   if #inlines > 0 then out:insert(pandoc.Space()) end
   out:extend(inlines)
@@ -167,7 +118,7 @@ local function build_float(identifier, content, caption)
   local inlines = numbered_caption(identifier, caption)
   if is_html then
     local figcaption = pandoc.Blocks({ html("<figcaption>"), pandoc.Plain(inlines), html("</figcaption>") })
-    out:insert(html(string.format('<figure class="float float-%s">', kind)))
+    out:insert(html(string.format('<figure class="quarto-float quarto-float-%s">', kind)))
     if kind == "tbl" then out:extend(figcaption) end
     out:extend(content)
     if kind == "fig" then out:extend(figcaption) end
@@ -207,46 +158,11 @@ local function float_table(el)
   return build_float(identifier, pandoc.Blocks({ el }), caption)
 end
 
--- Callouts ------------------------------------------------------------------------------------------------------------
-
-local function callout(el)
-  local kind
-  for _, class in ipairs(el.classes) do kind = kind or class:match("^callout%-(%a+)$") end
-  if not kind or not callout_titles[kind] then return nil end
-  local title, body = pandoc.Inlines({ pandoc.Str(callout_titles[kind]) }), el.content
-  if el.attributes.title then
-    title = pandoc.utils.blocks_to_inlines(pandoc.read(el.attributes.title, "markdown").blocks)
-  elseif body[1] and body[1].t == "Header" then
-    title = body[1].content
-    body = pandoc.Blocks({ table.unpack(body, 2) })
-  end
-  local out = pandoc.Blocks({})
-  if is_html then
-    local folded = el.attributes.collapse == "true"
-    local tag, head = folded and "details" or "div", folded and "summary" or "div"
-    out:insert(html(string.format('<%s class="callout callout-%s"><%s class="callout-title">', tag, kind, head)))
-    out:insert(pandoc.Plain(title))
-    out:insert(html(string.format('</%s><div class="callout-body">', head)))
-    out:extend(body)
-    out:insert(html(string.format("</div></%s>", tag)))
-  elseif is_typst then
-    out:insert(typst(string.format("#callout(icon_color: callout-colours.%s, title: [", kind)))
-    out:insert(pandoc.Plain(title))
-    out:insert(typst("], body: ["))
-    out:extend(body)
-    out:insert(typst("])"))
-  else
-    out:insert(pandoc.Para({ pandoc.Strong(title) }))
-    out:extend(body)
-  end
-  return out
-end
-
 -- References ----------------------------------------------------------------------------------------------------------
 
 local function link_to(citation)
   local target = targets[citation.id]
-  if paged then target = { kind = kind_of(citation.id), number = number_mark(citation.id) } end
+  if paged then target = { number = number_mark(citation.id) } end
   if not target then
     problems:insert("unresolved reference @" .. citation.id)
     return pandoc.Str("?@" .. citation.id)
@@ -255,7 +171,7 @@ local function link_to(citation)
   if target.number == nil then
     problems:insert("reference to an unnumbered section @" .. citation.id)
   elseif citation.mode ~= "SuppressAuthor" then
-    text = nbsp(names[target.kind] .. " " .. text)
+    text = paged and name_mark(citation.id) or nbsp(target.name .. " " .. text)
   end
   if is_typst then
     return pandoc.RawInline("typst", string.format("#link(<%s>)[%s]", citation.id, text))
@@ -323,11 +239,9 @@ end
 function Pandoc(doc)
   paged = doc.meta.paged ~= nil
   doc = doc:walk(visibility)
-  doc = doc:walk({ Div = tabset })
   doc = doc:walk({ traverse = "topdown", Header = number_header, Div = number_float, Figure = number_float,
     Table = number_float })
   doc = doc:walk({ Div = float_div, Figure = float_figure, Table = float_table })
-  doc = doc:walk({ Div = callout })
   doc = doc:walk({ Cite = resolve })
   doc = doc:walk({ Div = front_page })
   if paged then describe_page(doc.meta) end

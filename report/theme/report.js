@@ -1,4 +1,4 @@
-// Behaviour of the fallback's pages: contents that follow the scroll, tabs, anchors, search, large figures, light and dark.
+// Behaviour of the pages: contents that follow the scroll, tabs, anchors, search, large figures, light and dark.
 // Everything can be read without it.
 (function () {
   "use strict";
@@ -99,7 +99,7 @@
   // A figure opens large on a click.
   var large = document.getElementById("large");
   if (large.showModal) {
-    all("figure.float-fig img").forEach(function (image) {
+    all(".quarto-float-fig img").forEach(function (image) {
       image.classList.add("opens");
       image.addEventListener("click", function () {
         var shown = large.querySelector("img");

@@ -1,4 +1,4 @@
-// Tables of the fallback's pages and of Quarto's: sort by a click on a header, filter rows, download as CSV.
+// Tables: sort by a click on a header, filter rows, download as CSV.
 (function () {
   "use strict";
   var FILTER_FROM = 8;

@@ -1,7 +1,7 @@
-"""The report in pages: what pandoc made of each page alone gets its numbers, references, contents and search index.
+"""The report in pages: what Quarto or pandoc made gets its contents, links to the pages beside it, and search index.
 
-A page is made of its own markdown only, so that it is made again only when that changes. Where the text depends on other
-pages, the filter (report/filters/crossref.lua) leaves marks.
+Quarto numbers the pages and their references itself. The fallback makes a page of its own markdown only, so that it is made
+again only when that changes. Where the text depends on other pages, its filter (report/filters/crossref.lua) leaves marks.
 """
 
 from __future__ import annotations
@@ -19,9 +19,17 @@ from collstudy.base.errors import StudyError
 
 #: Where a page begins in the markdown (report/R/chapter.R).
 PAGE_BREAK = "<!-- page -->"
-#: Marks of the filter: the chapter, counted from the first one of the page, and the number of what an identifier names.
-CHAPTER, NUMBER = re.compile("\ue000(.*?)\ue002"), re.compile("\ue001(.*?)\ue002")
-#: Where the template has the table of contents (report/theme/fallback.html).
+#: Marks of the filter: the chapter, counted from the first one of the page; the number of what an identifier names; its name.
+CHAPTER, NUMBER, NAME = (re.compile(f"{mark}(.*?)\ue002") for mark in "\ue000\ue001\ue003")
+#: What a reference calls its target, by its kind.
+WORDS = {"fig": "Figure", "tbl": "Table", "sec": "Section"}
+#: Quarto's title of a chapter: identifier, number and text.
+QUARTO_TITLE = re.compile(
+    r'<h1[^>]*><span id="([^"]+)"[^>]*><span class="chapter-number">(.*?)</span>(?:&nbsp;|\s)*'
+    r'<span class="chapter-title">(.*?)</span></span></h1>',
+    re.DOTALL,
+)
+#: Where the template has the table of contents (report/theme/page.html).
 CONTENTS_MARK = "<!--contents-->"
 #: Where the template has links to the pages before and behind.
 PAGER_MARK = "<!--pager-->"
@@ -39,7 +47,10 @@ LEFT_OUT = re.compile(r"<(script|style|svg|button)\b.*?</\1>", re.DOTALL)
 
 @dataclass(frozen=True)
 class Page:
-    """A page as pandoc made it: `listed` has its headings and floats in order (report/filters/crossref.lua)."""
+    """A page as Quarto or pandoc made it.
+
+    `listed` has its headings in order, and what the fallback numbers: its floats (report/filters/crossref.lua).
+    """
 
     text: str
     listed: list[dict[str, Any]]
@@ -54,6 +65,27 @@ class Page:
     def headings(self) -> list[dict[str, Any]]:
         """What the contents name of it; those of the front page are no sections."""
         return [e for e in self.listed if e.get("level", 9) <= 3] if self.name != "index.html" else []
+
+
+def page_of_quarto(text: str) -> Page:
+    """A page that Quarto made, with the heading of its chapter and its title as pandoc has them."""
+    text = QUARTO_TITLE.sub(r'<h1 data-number="\2" id="\1"><span class="header-section-number">\2</span> \3</h1>', text)
+    listed = []
+    for level, attributes, heading in re.findall(r"<h([1-4])\b([^>]*)>(.*?)</h\1>", text, re.DOTALL):
+        identifier, number = (re.search(rf'\b{name}="([^"]+)"', attributes) for name in ("id", "data-number"))
+        title = re.sub(r'<span class="header-section-number">.*?</span>|<[^>]*>', "", heading)
+        if identifier:
+            listed.append(
+                {
+                    "id": identifier[1], "kind": "sec", "level": int(level), "number": number[1] if number else "",
+                    "title": html.unescape(" ".join(title.split())),
+                }
+            )  # fmt: skip
+    page = Page(text, listed)
+    if page.name == "index.html":
+        return page
+    title = f"<title>{html.escape(listed[0]['title'])}</title>"
+    return Page(re.sub(r"<title>.*?</title>", lambda _: title, text, flags=re.DOTALL), listed)
 
 
 def contents(pages: list[Page], here: str) -> str:
@@ -122,24 +154,29 @@ def split_pages(text: str) -> list[str]:
 def resolve(pages: list[Page]) -> list[Page]:
     """Put numbers where the pages have marks. Raises StudyError where a reference names nothing, or two things."""
     numbers: dict[str, str] = {}
-    count = {"chapter": 0, "fig": 0, "tbl": 0}
+    names: dict[str, str] = {}
+    chapters = 0
     found = []
     for page in pages:
 
-        def chapter(mark: re.Match[str], before: int = count["chapter"]) -> str:
+        def chapter(mark: re.Match[str], before: int = chapters) -> str:
             return str(before + int(mark[1]))
 
         listed = []
+        count = {"fig": 0, "tbl": 0}
         for entry in page.listed:
-            if entry["kind"] == "sec":
+            kind, top = entry["kind"], entry.get("level") == 1
+            if kind == "sec":
                 number = CHAPTER.sub(chapter, entry["number"])
-                count["chapter"] += entry["level"] == 1 and number != ""
+                if top and number:
+                    chapters, count = chapters + 1, {"fig": 0, "tbl": 0}
             else:
-                count[entry["kind"]] += 1
-                number = str(count[entry["kind"]])
-            if entry["id"] in numbers and entry["id"].startswith(f"{entry['kind']}-"):
+                count[kind] += 1
+                number = f"{chapters}.{count[kind]}" if chapters else str(count[kind])
+            if entry["id"] in numbers and entry["id"].startswith(f"{kind}-"):
                 raise StudyError(f"report: identifier used twice: {entry['id']}")
             numbers[entry["id"]] = number
+            names[entry["id"]] = "Chapter" if top else WORDS[kind]
             listed.append({**entry, "number": number})
         found.append(Page(CHAPTER.sub(chapter, page.text), listed))
 
@@ -149,7 +186,10 @@ def resolve(pages: list[Page]) -> list[Page]:
             raise StudyError(f"report: {what} @{mark[1]}")
         return numbers[mark[1]]
 
-    return [Page(NUMBER.sub(number_of, page.text), page.listed) for page in found]
+    def name_of(mark: re.Match[str]) -> str:
+        return f"{names.get(mark[1])}\u00a0{number_of(mark)}"
+
+    return [Page(NAME.sub(name_of, NUMBER.sub(number_of, page.text)), page.listed) for page in found]
 
 
 def lead_to_pages(pages: dict[str, Page]) -> dict[str, str]:
@@ -167,6 +207,16 @@ def lead_to_pages(pages: dict[str, Page]) -> dict[str, str]:
             yield name, re.sub(r'\bhref="#([^"]+)"', target, page.text)
 
     return dict(texts())
+
+
+def refuse_twice(pages: list[Page]) -> None:
+    """Raise StudyError where two pages have the same figure, table or section: a reference could mean either."""
+    seen: set[str] = set()
+    for page in pages:
+        own = set(re.findall(r'\bid="((?:fig|tbl|sec)-[^"]+)"', page.text))
+        if own & seen:
+            raise StudyError("report: identifier used twice: " + ", ".join(sorted(own & seen)))
+        seen |= own
 
 
 def pager(word: str, page: Page | None) -> str:

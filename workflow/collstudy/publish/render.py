@@ -20,15 +20,29 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import yaml
+
 from collstudy.base.errors import StudyError
 from collstudy.base.files import write_atomically
 from collstudy.base.paths import ROOT
-from collstudy.publish.pages import Page, resolve, split_pages, without_hidden, write_pages
+from collstudy.publish.pages import (
+    Page,
+    page_of_quarto,
+    refuse_twice,
+    resolve,
+    split_pages,
+    without_hidden,
+    write_pages,
+)
 from collstudy.publish.renderers import Renderer, choose_renderer
 
 REPORT_SOURCE = ROOT / "report"
 #: The whole report in one file, beside the folder of pages.
 SINGLE_FILE = "report.html"
+#: What knitr makes of index.qmd (report/R/knit.R).
+KNITTED = "report.md"
+#: The library of interactive surfaces, there where a figure has one (report/R/figures.R).
+SURFACES = "theme/plotly.js"
 #: Chapters and pages as they were made of the same content, in the results folder.
 PAGES = ".pages"
 
@@ -151,30 +165,101 @@ def publish(job: Job, pages: Path, files: dict[str, Path]) -> None:
         say(f"{os.path.relpath(job.output / name)} ({(job.output / name).stat().st_size / 1e6:.2f} MB)")
 
 
+# Both renderers -----------------------------------------------------------------------------------------------------
+
+
+def knit(job: Job) -> str:
+    """Run the R code of index.qmd and its chapters, once for all formats, and return the markdown.
+
+    Chapters are knitted again only where what they are made of changed (`results/.pages`, where nothing stays that was not
+    used for a month).
+    """
+    rscript = shutil.which("Rscript")
+    if not rscript:
+        raise StudyError("report: no Rscript on PATH; install R")
+    kept = job.results / PAGES
+    kept.mkdir(exist_ok=True)
+    for path in kept.iterdir():
+        if time.time() - path.stat().st_mtime > 30 * 24 * 3600:
+            path.unlink()
+    timed("knitr", lambda: tell_missing(run([rscript, "--no-save", "R/knit.R"], job.build, "knitr")))
+    return (job.build / KNITTED).read_text(encoding="utf-8")
+
+
+def tell_missing(log: str) -> None:
+    """Say what texts of people ask for and no study has; the pages say it as well."""
+    for line in log.splitlines():
+        if line.startswith("report: config/studies/"):
+            print(line, flush=True)
+
+
+def complete_pages(job: Job, made: list[Page]) -> Path:
+    """Write the folder of pages with what they load."""
+    pages = job.build / "pages"
+    shutil.copytree(job.build / "theme", pages / "theme",
+                    ignore=lambda _, names: [name for name in names if not name.endswith((".css", ".js"))])  # fmt: skip
+    write_pages(made, pages)
+    for file in {file for page in made for file in re.findall(r'\bsrc="(figures/[^"]+)"', page.text)}:
+        (pages / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(job.build / file, pages / file)
+    return pages
+
+
 # Quarto -------------------------------------------------------------------------------------------------------------
+
+#: A chapter's heading, of which the identifier is the name of its page.
+CHAPTER_HEADING = re.compile(r"^# .*\{#([\w.-]+)\}$", re.MULTILINE)
 
 
 def render_quarto(job: Job, renderer: Renderer) -> tuple[Path, dict[str, Path]]:
-    """Render both formats with Quarto; what it only warns of (a reference that does not resolve) is an error.
+    """Render all formats with Quarto: a book of pages, and the PDF and by option report.html as one document each."""
+    text = knit(job)
+    pages = complete_pages(job, render_book(job, renderer, text))
+    files = {"report.pdf": run_quarto(job, renderer, "typst", "report.pdf")}
+    if job.single_file:
+        surfaces = ["--metadata", "surfaces:true"] if (job.build / SURFACES).is_file() else []
+        files[SINGLE_FILE] = run_quarto(job, renderer, "html", SINGLE_FILE, *surfaces)
+    return pages, files
 
-    Quarto's HTML is one self-contained page; it is both index.html of the folder and, by option, report.html.
-    """
-    pages = job.build / "pages"
-    pages.mkdir()
-    made = {"html": pages / "index.html", "typst": job.build / "report.pdf"}
-    for target, file in (("html", "index.html"), ("typst", "index.pdf")):
-        command = [renderer.executable, "render", "index.qmd", "--to", target, "--execute-dir", str(job.build)]
-        start = time.monotonic()
-        log = run(command, job.build, f"quarto {target}")
-        # PyPI's quarto-cli drops the exit status of Quarto: only the output file shows success.
-        if not (job.build / "_output" / file).is_file():
-            raise failure(f"quarto {target}", f"no {file}", log)
-        # Set aside at once: rendering the other format may clean the output folder.
-        os.replace(job.build / "_output" / file, made[target])
-        refuse_bad_references(log, made[target])
-        say(f"quarto {target} ({time.monotonic() - start:.1f} s)")
-    single = {SINGLE_FILE: made["html"]} if job.single_file else {}
-    return pages, {"report.pdf": made["typst"], **single}
+
+def render_book(job: Job, renderer: Renderer, text: str) -> list[Page]:
+    """The pages of the report in order, by Quarto's numbers and references."""
+    header, *chapters = (page.split("---\n", 2) for page in split_pages(text))
+    about = yaml.safe_load(header[1])
+    (job.build / "index.md").write_text(header[2], encoding="utf-8")
+    names = ["index"]
+    for _, _, chapter in chapters:
+        heading = CHAPTER_HEADING.search(chapter)
+        if not heading:
+            raise StudyError("report: a chapter has no heading with an identifier")
+        names.append(heading[1])
+        (job.build / f"{heading[1]}.md").write_text(f"---\nchapter: true\n---\n{chapter}", encoding="utf-8")
+    title = {key: str(about[key]) for key in ("title", "subtitle", "date") if key in about}
+    book = {"book": {**title, "chapters": [f"{name}.md" for name in names]}, "report-title": about["report-title"]}
+    (job.build / "_quarto-chapters.yml").write_text(json.dumps(book), encoding="utf-8")
+    run_quarto(job, renderer, "html", "index.html", "--profile", "pages,chapters")
+    made = [page_of_quarto((job.build / "_output" / f"{name}.html").read_text(encoding="utf-8")) for name in names]
+    refuse_twice(made)
+    return made
+
+
+def run_quarto(job: Job, renderer: Renderer, target: str, file: str, *arguments: str) -> Path:
+    """Make *file* of the output folder; what Quarto only warns of (a reference that does not resolve) is an error."""
+    command = [renderer.executable, "render", "--to", target, *arguments]
+    output = job.build / "_output"
+    # Rendering the formats one after the other may leave a file of the one before.
+    shutil.rmtree(output, ignore_errors=True)
+    start = time.monotonic()
+    log = run(command, job.build, f"quarto {target}")
+    # PyPI's quarto-cli drops the exit status of Quarto: only the output file shows success.
+    if not (output / file).is_file():
+        raise failure(f"quarto {target}", f"no {file}", log)
+    for page in output.glob("*.html") if target == "html" else [output / file]:
+        refuse_bad_references(log, page)
+    say(f"quarto {file} ({time.monotonic() - start:.1f} s)")
+    # Set aside at once: the next format clears the output folder.
+    made = job.build / f"made-{target}-{file}"
+    return Path(shutil.copyfile(output / file, made))
 
 
 def refuse_bad_references(log: str, page: Path) -> None:
@@ -197,7 +282,7 @@ PAGE, SINGLE, PAPER_PAGE, PAPER = "page", "single", "paper-page", "paper"
 #: Divisions of one medium (report/R/parts.R). The filter drops them as well; most time goes into reading them.
 SCREEN_ONLY, PAPER_ONLY = '::: {.content-visible when-format="html"}', '::: {.content-hidden when-format="html"}'
 #: What a page is made of beside its markdown.
-PAGE_SOURCES = ("filters/common.lua", "filters/crossref.lua", "theme/fallback.html", "references.bib")
+PAGE_SOURCES = ("filters/common.lua", "filters/crossref.lua", "theme/page.html", "references.bib")
 
 
 def pandoc_command(renderer: Renderer, target: str, source: str, output: str) -> list[str]:
@@ -217,7 +302,7 @@ def pandoc_command(renderer: Renderer, target: str, source: str, output: str) ->
     if target == PAPER_PAGE:
         return [*filtered, *listed, "--to", "typst"]
     page = [
-        *filtered, "--standalone", "--template", "theme/fallback.html", "--mathml", "--css", "theme/layout.css",
+        *filtered, "--standalone", "--template", "theme/page.html", "--mathml", "--css", "theme/layout.css",
         "--css", "theme/report.css", "--to", "html5",
     ]  # fmt: skip
     if target == PAGE:
@@ -252,7 +337,7 @@ def render_texts(job: Job, renderer: Renderer, target: str, texts: Sequence[str]
 
 def read_pages(job: Job, hidden: str) -> list[str]:
     """The markdown of each page without what is *hidden*; all of them know which works the others cite."""
-    text = without_hidden((job.build / "index.md").read_text(encoding="utf-8"), hidden)
+    text = without_hidden((job.build / KNITTED).read_text(encoding="utf-8"), hidden)
     known = re.findall(r"^@\w+\{([^,]+),", (job.build / "references.bib").read_text(encoding="utf-8"), re.MULTILINE)
     cited = sorted(set(known) & set(re.findall(r"(?<![\\\w])@([\w-]+)", text)))
     nocite = "nocite: '" + ", ".join(f"@{key}" for key in cited) + "'"
@@ -260,24 +345,20 @@ def read_pages(job: Job, hidden: str) -> list[str]:
 
 
 def render_pages(job: Job, renderer: Renderer) -> None:
-    """index.md to a folder with a page for each chapter."""
-    pages = job.build / "pages"
-    shutil.copytree(job.build / "theme", pages / "theme",
-                    ignore=lambda _, names: [name for name in names if not name.endswith((".css", ".js"))])  # fmt: skip
-    made = render_texts(job, renderer, PAGE, read_pages(job, PAPER_ONLY))
-    write_pages(made, pages)
-    for file in {file for page in made for file in re.findall(r'\bsrc="(figures/[^"]+)"', page.text)}:
-        (pages / file).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(job.build / file, pages / file)
+    """The folder with a page for each chapter."""
+    complete_pages(job, render_texts(job, renderer, PAGE, read_pages(job, PAPER_ONLY)))
 
 
 def render_single(job: Job, renderer: Renderer) -> None:
-    """index.md to one self-contained page."""
-    run(pandoc_command(renderer, SINGLE, "index.md", SINGLE_FILE), job.build, "pandoc to one HTML file")
+    """One self-contained page."""
+    command = pandoc_command(renderer, SINGLE, KNITTED, SINGLE_FILE)
+    if (job.build / SURFACES).is_file():
+        command += ["--variable", "surfaces=true"]
+    run(command, job.build, "pandoc to one HTML file")
 
 
 def render_pdf(job: Job, renderer: Renderer) -> None:
-    """index.md to PDF through typst."""
+    """The PDF, through typst."""
     texts = read_pages(job, SCREEN_ONLY)
     body = "\n\n".join(page.text for page in render_texts(job, renderer, PAPER_PAGE, texts))
     header = texts[0].split("---\n")[1]
@@ -289,28 +370,13 @@ def render_pdf(job: Job, renderer: Renderer) -> None:
     run([sys.executable, "-c", program, "report.typ", "report.pdf", "."], job.build, "typst to PDF")
 
 
-def tell_missing(log: str) -> None:
-    """Say what texts of people ask for and no study has; the pages say it as well."""
-    for line in log.splitlines():
-        if line.startswith("report: config/studies/"):
-            print(line, flush=True)
-
-
 def render_fallback(job: Job, renderer: Renderer) -> tuple[Path, dict[str, Path]]:
     """Knitr once, then all formats at the same time. Returns the folder of pages and the single files.
 
-    Chapters and pages are made again only where what they are made of changed (`results/.pages`, where nothing stays that
-    was not used for a month).
+    Pages are made again only where what they are made of changed (`results/.pages`).
     """
-    rscript = shutil.which("Rscript")
-    if not rscript:
-        raise StudyError("report: no Rscript on PATH; install R")
-    for folder in (job.results / PAGES, job.build / PAGES):
-        folder.mkdir(exist_ok=True)
-    for path in (job.results / PAGES).iterdir():
-        if time.time() - path.stat().st_mtime > 30 * 24 * 3600:
-            path.unlink()
-    timed("knitr", lambda: tell_missing(run([rscript, "--no-save", "R/knit.R"], job.build, "knitr")))
+    knit(job)
+    (job.build / PAGES).mkdir(exist_ok=True)
     steps = {"HTML": render_pages, "PDF": render_pdf}
     files = {"report.pdf": job.build / "report.pdf"}
     if job.single_file:
