@@ -70,7 +70,11 @@ def test_references_are_numbered_links():
 def test_typst_has_the_same_numbers():
     done = pandoc(FLOATS, "typst")
     assert done.returncode == 0, done.stderr
-    for target, text in {"fig-b": "Figure\u00a02.2", "tbl-a": "Table\u00a02.1", "sec-inner": "Section\u00a01.1"}.items():
+    for target, text in {
+        "fig-b": "Figure\u00a02.2",
+        "tbl-a": "Table\u00a02.1",
+        "sec-inner": "Section\u00a01.1",
+    }.items():
         assert f"#link(<{target}>)[{text}]" in done.stdout
         assert f"<{target}>" in done.stdout.replace(f"link(<{target}>)", "")
 

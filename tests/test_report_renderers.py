@@ -33,7 +33,8 @@ echo "{log}" >&2
 mkdir -p _output
 case "{targets}" in *"$3"*) ;; *) exit 0;; esac
 case "$3 $5" in
-  "html pages,chapters") for name in $(grep -o '[a-z-]*[.]md' _quarto-chapters.yml); do echo "<h1>page</h1>" > _output/${{name%.md}}.html; done;;
+  "html pages,chapters")
+    for name in $(grep -o '[a-z-]*[.]md' _quarto-chapters.yml); do echo "<h1>page</h1>" > _output/${{name%.md}}.html; done;;
   "html ") echo page > _output/report.html;;
   "typst ") echo "%PDF-" > _output/report.pdf;;
 esac

@@ -69,6 +69,8 @@ class Page:
 
 def page_of_quarto(text: str) -> Page:
     """A page that Quarto made, with the heading of its chapter and its title as pandoc has them."""
+    # What Quarto keeps for titles that its own template would have there.
+    text = re.sub(r'<header id="title-block-header".*?</header>', "", text, flags=re.DOTALL)
     text = QUARTO_TITLE.sub(r'<h1 data-number="\2" id="\1"><span class="header-section-number">\2</span> \3</h1>', text)
     listed = []
     for level, attributes, heading in re.findall(r"<h([1-4])\b([^>]*)>(.*?)</h\1>", text, re.DOTALL):

@@ -41,6 +41,8 @@ REPORT_SOURCE = ROOT / "report"
 SINGLE_FILE = "report.html"
 #: What knitr makes of index.qmd (report/R/knit.R).
 KNITTED = "report.md"
+#: Divisions of one medium (report/R/parts.R). Quarto and the filter drop them as well; most time goes into reading them.
+SCREEN_ONLY, PAPER_ONLY = '::: {.content-visible when-format="html"}', '::: {.content-hidden when-format="html"}'
 #: The library of interactive surfaces, there where a figure has one (report/R/figures.R).
 SURFACES = "theme/plotly.js"
 #: Chapters and pages as they were made of the same content, in the results folder.
@@ -214,12 +216,21 @@ CHAPTER_HEADING = re.compile(r"^# .*\{#([\w.-]+)\}$", re.MULTILINE)
 def render_quarto(job: Job, renderer: Renderer) -> tuple[Path, dict[str, Path]]:
     """Render all formats with Quarto: a book of pages, and the PDF and by option report.html as one document each."""
     text = knit(job)
-    pages = complete_pages(job, render_book(job, renderer, text))
-    files = {"report.pdf": run_quarto(job, renderer, "typst", "report.pdf")}
+    pages = complete_pages(job, render_book(job, renderer, without_hidden(text, PAPER_ONLY)))
+    files = {"report.pdf": render_document(job, renderer, "typst", "report.pdf", without_hidden(text, SCREEN_ONLY))}
     if job.single_file:
         surfaces = ["--metadata", "surfaces:true"] if (job.build / SURFACES).is_file() else []
-        files[SINGLE_FILE] = run_quarto(job, renderer, "html", SINGLE_FILE, *surfaces)
+        shown = without_hidden(text, PAPER_ONLY)
+        files[SINGLE_FILE] = render_document(job, renderer, "html", SINGLE_FILE, shown, *surfaces)
     return pages, files
+
+
+def render_document(job: Job, renderer: Renderer, target: str, file: str, text: str, *arguments: str) -> Path:
+    """One file of the whole report."""
+    (job.build / KNITTED).write_text(text, encoding="utf-8")
+    output = run_quarto(job, renderer, target, file, *arguments)
+    # Set aside at once: the next format clears the output folder.
+    return Path(shutil.copyfile(output / file, job.build / f"made-{file}"))
 
 
 def render_book(job: Job, renderer: Renderer, text: str) -> list[Page]:
@@ -237,17 +248,19 @@ def render_book(job: Job, renderer: Renderer, text: str) -> list[Page]:
     title = {key: str(about[key]) for key in ("title", "subtitle", "date") if key in about}
     book = {"book": {**title, "chapters": [f"{name}.md" for name in names]}, "report-title": about["report-title"]}
     (job.build / "_quarto-chapters.yml").write_text(json.dumps(book), encoding="utf-8")
-    run_quarto(job, renderer, "html", "index.html", "--profile", "pages,chapters")
-    made = [page_of_quarto((job.build / "_output" / f"{name}.html").read_text(encoding="utf-8")) for name in names]
+    output = run_quarto(job, renderer, "html", "index.html", "--profile", "pages,chapters")
+    made = [page_of_quarto((output / f"{name}.html").read_text(encoding="utf-8")) for name in names]
     refuse_twice(made)
     return made
 
 
 def run_quarto(job: Job, renderer: Renderer, target: str, file: str, *arguments: str) -> Path:
-    """Make *file* of the output folder; what Quarto only warns of (a reference that does not resolve) is an error."""
+    """Run Quarto and return its output folder, which must have *file*.
+
+    What Quarto only warns of (a reference that does not resolve) is an error.
+    """
     command = [renderer.executable, "render", "--to", target, *arguments]
     output = job.build / "_output"
-    # Rendering the formats one after the other may leave a file of the one before.
     shutil.rmtree(output, ignore_errors=True)
     start = time.monotonic()
     log = run(command, job.build, f"quarto {target}")
@@ -257,9 +270,7 @@ def run_quarto(job: Job, renderer: Renderer, target: str, file: str, *arguments:
     for page in output.glob("*.html") if target == "html" else [output / file]:
         refuse_bad_references(log, page)
     say(f"quarto {file} ({time.monotonic() - start:.1f} s)")
-    # Set aside at once: the next format clears the output folder.
-    made = job.build / f"made-{target}-{file}"
-    return Path(shutil.copyfile(output / file, made))
+    return output
 
 
 def refuse_bad_references(log: str, page: Path) -> None:
@@ -279,8 +290,6 @@ def refuse_bad_references(log: str, page: Path) -> None:
 
 #: Formats of pandoc_command: a page of HTML, one self-contained page, a page as typst, typst for the PDF.
 PAGE, SINGLE, PAPER_PAGE, PAPER = "page", "single", "paper-page", "paper"
-#: Divisions of one medium (report/R/parts.R). The filter drops them as well; most time goes into reading them.
-SCREEN_ONLY, PAPER_ONLY = '::: {.content-visible when-format="html"}', '::: {.content-hidden when-format="html"}'
 #: What a page is made of beside its markdown.
 PAGE_SOURCES = ("filters/common.lua", "filters/crossref.lua", "theme/page.html", "references.bib")
 
