@@ -210,7 +210,7 @@ def made(request, tmp_path_factory) -> dict:
                "--studies", "two-ranks", "simulated-one", "not-yet", "measured-one", *output]  # fmt: skip
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "workflow")}
     done = subprocess.run(
-        command, check=False, capture_output=True, text=True, env=environment, timeout=120, cwd=results.parent
+        command, check=False, capture_output=True, text=True, env=environment, timeout=900, cwd=results.parent
     )
     assert done.returncode == 0, done.stdout + done.stderr
     page = (results / "report" / "report.html").read_text(encoding="utf-8")

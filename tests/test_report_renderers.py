@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 from collstudy.cli.main import main
-from collstudy.publish import render, renderers
+from collstudy.publish import pages, render, renderers
 from conftest import ROOT
 
 
@@ -34,7 +35,9 @@ mkdir -p _output
 case "{targets}" in *"$3"*) ;; *) exit 0;; esac
 case "$3 $5" in
   "html pages,chapters")
-    for name in $(grep -o '[a-z-]*[.]md' _quarto-chapters.yml); do echo "<h1>page</h1>" > _output/${{name%.md}}.html; done;;
+    for name in $(grep -o '[a-z-]*[.]md' _quarto-chapters.yml); do
+      printf '<h1 data-number="1" id="%s">page</h1>' "${{name%.md}}" > _output/${{name%.md}}.html
+    done;;
   "html ") echo page > _output/report.html;;
   "typst ") echo "%PDF-" > _output/report.pdf;;
 esac
@@ -59,6 +62,38 @@ def test_quarto_is_used_where_it_is(tmp_path, monkeypatch, capsys):
         "index.html", "sec-a.html", "sec-appendix.html"
     }  # fmt: skip
     assert "Quarto 1.9.38, pandoc 3.8.3, typst 0.14.2" in capsys.readouterr().out
+
+
+#: As Quarto 1.9.38 wrote them: the front page, which has no numbers, and a chapter.
+FRONT = """<title>Report</title><main id="content"><h2 class="unnumbered" id="sec-answer">The answer</h2>
+<p><a href="sec-a.html" class="quarto-xref"><span>1&nbsp; A &amp; <b>b</b></span></a>,
+<a href="sec-a.html#sec-a-how" class="quarto-xref"><span>How it was measured</span></a>,
+<a href="sec-a.html#fig-a" class="quarto-xref">Figure&nbsp;<span>1.1</span></a></p></main>"""
+CHAPTER = """<title></title><main id="content"><header id="title-block-header" class="quarto-title-block"></header>
+<h1><span id="sec-a" class="quarto-section-identifier"><span class="chapter-number">1</span>&nbsp; \
+<span class="chapter-title">A &amp; <code>b</code></span></span></h1>
+<h2 data-number="1.1" id="sec-a-how"><span class="header-section-number">1.1</span> How it was measured</h2></main>"""
+
+
+def test_pages_of_quarto_get_titles_and_names_of_chapters():
+    front, chapter = pages.name_sections([pages.page_of_quarto(text) for text in (FRONT, CHAPTER)])
+    assert (front.name, chapter.name) == ("index.html", "sec-a.html")
+    assert [(entry["id"], entry["number"], entry["title"]) for entry in chapter.headings] == [
+        ("sec-a", "1", "A & b"), ("sec-a-how", "1.1", "How it was measured")
+    ]  # fmt: skip
+    assert "<title>A &amp; b</title>" in chapter.text and "<header" not in chapter.text
+    assert (
+        '<h1 data-number="1" id="sec-a"><span class="header-section-number">1</span> A &amp; <code>b</code></h1>'
+        in chapter.text
+    )
+    shown = [words.replace("&nbsp;", " ") for words in re.findall(r"<a [^>]*>(.*?)</a>", front.text, re.DOTALL)]
+    assert shown == ["<span>Chapter 1</span>", "<span>Section 1.1</span>", "Figure <span>1.1</span>"]
+
+
+def test_figure_of_two_pages_is_an_error():
+    twice = pages.Page('<div id="fig-a">', [])
+    with pytest.raises(render.StudyError, match="identifier used twice: fig-a"):
+        pages.refuse_twice([twice, twice])
 
 
 def test_quarto_that_fails_with_exit_status_0_is_an_error_with_its_words(tmp_path, monkeypatch, capsys):

@@ -29,6 +29,10 @@ QUARTO_TITLE = re.compile(
     r'<span class="chapter-title">(.*?)</span></span></h1>',
     re.DOTALL,
 )
+#: A reference of Quarto to a chapter or section.
+QUARTO_REFERENCE = re.compile(
+    r'<a href="([\w.-]*)(?:#([^"]+))?" class="quarto-xref"><span>(?:(?!</a>).)*</span></a>', re.DOTALL
+)
 #: Where the template has the table of contents (report/theme/page.html).
 CONTENTS_MARK = "<!--contents-->"
 #: Where the template has links to the pages before and behind.
@@ -69,8 +73,8 @@ class Page:
 
 def page_of_quarto(text: str) -> Page:
     """A page that Quarto made, with the heading of its chapter and its title as pandoc has them."""
-    # What Quarto keeps for titles that its own template would have there.
-    text = re.sub(r'<header id="title-block-header".*?</header>', "", text, flags=re.DOTALL)
+    # What Quarto adds where it does not find its own template's title.
+    text = re.sub(r'<header id="title-block-header"[^>]*></header>', "", text)
     text = QUARTO_TITLE.sub(r'<h1 data-number="\2" id="\1"><span class="header-section-number">\2</span> \3</h1>', text)
     listed = []
     for level, attributes, heading in re.findall(r"<h([1-4])\b([^>]*)>(.*?)</h\1>", text, re.DOTALL):
@@ -209,6 +213,22 @@ def lead_to_pages(pages: dict[str, Page]) -> dict[str, str]:
             yield name, re.sub(r'\bhref="#([^"]+)"', target, page.text)
 
     return dict(texts())
+
+
+def name_sections(pages: list[Page]) -> list[Page]:
+    """The pages with "Chapter 2" where Quarto has the title: on a page without numbers, which the front page is."""
+    names = {
+        entry["id"]: f"{'Chapter' if entry['level'] == 1 else 'Section'}&nbsp;{entry['number']}"
+        for page in pages
+        for entry in page.listed
+        if entry["number"]
+    }
+
+    def named(reference: re.Match[str]) -> str:
+        name = names.get(reference[2] or reference[1].removesuffix(".html"))
+        return reference[0].replace(reference[0].partition("<span>")[2], f"{name}</span></a>") if name else reference[0]
+
+    return [Page(QUARTO_REFERENCE.sub(named, page.text), page.listed) for page in pages]
 
 
 def refuse_twice(pages: list[Page]) -> None:

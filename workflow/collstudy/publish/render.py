@@ -27,6 +27,7 @@ from collstudy.base.files import write_atomically
 from collstudy.base.paths import ROOT
 from collstudy.publish.pages import (
     Page,
+    name_sections,
     page_of_quarto,
     refuse_twice,
     resolve,
@@ -251,7 +252,7 @@ def render_book(job: Job, renderer: Renderer, text: str) -> list[Page]:
     output = run_quarto(job, renderer, "html", "index.html", "--profile", "pages,chapters")
     made = [page_of_quarto((output / f"{name}.html").read_text(encoding="utf-8")) for name in names]
     refuse_twice(made)
-    return made
+    return name_sections(made)
 
 
 def run_quarto(job: Job, renderer: Renderer, target: str, file: str, *arguments: str) -> Path:
