@@ -90,7 +90,18 @@ def make_study(results: Path, name: str, simulated: bool, title: str) -> Path:
     (folder / "figures" / "bcast-shapes.svg").write_text(SVG + f"<!--{'x' * 500_000}-->", encoding="utf-8")
     (folder / "figures" / "bcast-shapes.png").write_bytes(PNG)
     ids = ["bcast-latency", "bcast-decision-map", "bcast-shapes", "other"]
-    rows = [{"id": i, "section": SECTIONS.get(i, "bcast"), "file": f"figures/{i}.svg", **figure} for i in ids]
+    turned = {"bcast-shapes": "figures/bcast-shapes.json"}
+    (folder / "figures" / "bcast-shapes.json").write_text('{"data": [], "layout": {}}', encoding="utf-8")
+    rows = [
+        {
+            "id": i,
+            "section": SECTIONS.get(i, "bcast"),
+            "file": f"figures/{i}.svg",
+            **figure,
+            "interactive": turned.get(i),
+        }
+        for i in ids
+    ]
     write_csv(folder / "figures" / "index.csv", rows)
     values = [
         {"algorithm": "binary_tree", "mapping": "core", "mean_difference_us": -1.234567, "note": f"{NASTY} @wisner-svd"}
@@ -276,6 +287,19 @@ def test_front_page_is_small(made):
     folder = made["results"] / "report"
     front = pages_of(made)["index.html"]
     assert len(front.encode()) + sum((folder / address).stat().st_size for address in loaded(front)) < 300_000
+
+
+def test_library_of_surfaces_is_loaded_where_there_is_one(made):
+    pages = pages_of(made)
+    library = made["results"] / "report" / "theme" / "plotly.js"
+    if not library.is_file():
+        pytest.skip("R has no package plotly")
+    # A pair of ranks is a line, without figures.
+    assert {name for name, page in pages.items() if "theme/plotly.js" in loaded(page)} == {
+        "sec-measured-one.html", "sec-simulated-one.html"
+    }  # fmt: skip
+    assert len(made["page"]) > library.stat().st_size
+    assert "[1] TRUE" not in made["text"]
 
 
 def test_search_finds_the_chapters(made):

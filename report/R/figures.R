@@ -86,7 +86,7 @@ stage_widget_library <- function(report) {
   if (all(is.na(widgets)) || !requireNamespace("plotly", quietly = TRUE)) return(invisible(NULL))
   folder <- system.file("htmlwidgets", "lib", "plotlyjs", package = "plotly")
   library <- list.files(folder, "^plotly.*[.]js$", full.names = TRUE)
-  file.copy(library[1], file.path(report$build, "theme", "plotly.js"), overwrite = TRUE)
+  invisible(file.copy(library[1], file.path(report$build, "theme", "plotly.js"), overwrite = TRUE))
 }
 
 html_only <- function(text) paste0("```{=html}\n", text, "\n```")
