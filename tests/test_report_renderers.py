@@ -71,7 +71,10 @@ FRONT = """<title>Report</title><main id="content"><h2 class="unnumbered" id="se
 <a href="sec-a.html#fig-a" class="quarto-xref">Figure&nbsp;<span>1.1</span></a></p></main>"""
 CHAPTER = """<title></title><main id="content"><header id="title-block-header" class="quarto-title-block"></header>
 <h1><span id="sec-a" class="quarto-section-identifier"><span class="chapter-number">1</span>&nbsp; \
-<span class="chapter-title">A &amp; <code>b</code></span></span></h1>
+<span class="chapter-title">sec-a</span></span></h1>
+<div class="chapter-heading">
+<p>A &amp; <code>b</code></p>
+</div>
 <h2 data-number="1.1" id="sec-a-how"><span class="header-section-number">1.1</span> How it was measured</h2></main>"""
 
 

@@ -23,12 +23,13 @@ PAGE_BREAK = "<!-- page -->"
 CHAPTER, NUMBER, NAME = (re.compile(f"{mark}(.*?)\ue002") for mark in "\ue000\ue001\ue003")
 #: What a reference calls its target, by its kind.
 WORDS = {"fig": "Figure", "tbl": "Table", "sec": "Section"}
-#: Quarto's title of a chapter: identifier, number and text.
+#: Quarto's title of a chapter, with identifier and number.
 QUARTO_TITLE = re.compile(
-    r'<h1[^>]*><span id="([^"]+)"[^>]*><span class="chapter-number">(.*?)</span>(?:&nbsp;|\s)*'
-    r'<span class="chapter-title">(.*?)</span></span></h1>',
-    re.DOTALL,
+    r'<h1[^>]*><span id="([^"]+)"[^>]*><span class="chapter-number">(.*?)</span>.*?</h1>', re.DOTALL
 )
+#: The title itself. Quarto reads titles twice, the second time without what kept `$` and `{{<` from being markup.
+HEADING_DIV = "chapter-heading"
+HEADING_TEXT = re.compile(rf'<div class="{HEADING_DIV}">\s*<p>(.*?)</p>\s*</div>', re.DOTALL)
 #: A reference of Quarto to a chapter or section.
 QUARTO_REFERENCE = re.compile(
     r'<a href="([\w.-]*)(?:#([^"]+))?" class="quarto-xref"><span>(?:(?!</a>).)*</span></a>', re.DOTALL
@@ -75,7 +76,13 @@ def page_of_quarto(text: str) -> Page:
     """A page that Quarto made, with the heading of its chapter and its title as pandoc has them."""
     # What Quarto adds where it does not find its own template's title.
     text = re.sub(r'<header id="title-block-header"[^>]*></header>', "", text)
-    text = QUARTO_TITLE.sub(r'<h1 data-number="\2" id="\1"><span class="header-section-number">\2</span> \3</h1>', text)
+    if heading := HEADING_TEXT.search(text):
+
+        def numbered(title: re.Match[str], words: str = heading[1]) -> str:
+            number = f'<span class="header-section-number">{title[2]}</span>'
+            return f'<h1 data-number="{title[2]}" id="{title[1]}">{number} {words}</h1>'
+
+        text = QUARTO_TITLE.sub(numbered, HEADING_TEXT.sub("", text))
     listed = []
     for level, attributes, heading in re.findall(r"<h([1-4])\b([^>]*)>(.*?)</h\1>", text, re.DOTALL):
         identifier, number = (re.search(rf'\b{name}="([^"]+)"', attributes) for name in ("id", "data-number"))

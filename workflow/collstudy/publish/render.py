@@ -26,6 +26,7 @@ from collstudy.base.errors import StudyError
 from collstudy.base.files import write_atomically
 from collstudy.base.paths import ROOT
 from collstudy.publish.pages import (
+    HEADING_DIV,
     Page,
     name_sections,
     page_of_quarto,
@@ -210,8 +211,8 @@ def complete_pages(job: Job, made: list[Page]) -> Path:
 
 # Quarto -------------------------------------------------------------------------------------------------------------
 
-#: A chapter's heading, of which the identifier is the name of its page.
-CHAPTER_HEADING = re.compile(r"^# .*\{#([\w.-]+)\}$", re.MULTILINE)
+#: A chapter's heading: its text, and its identifier, which is the name of its page.
+CHAPTER_HEADING = re.compile(r"^# (.*) \{#([\w.-]+)\}$", re.MULTILINE)
 
 
 def render_quarto(job: Job, renderer: Renderer) -> tuple[Path, dict[str, Path]]:
@@ -244,10 +245,13 @@ def render_book(job: Job, renderer: Renderer, text: str) -> list[Page]:
         heading = CHAPTER_HEADING.search(chapter)
         if not heading:
             raise StudyError("report: a chapter has no heading with an identifier")
-        names.append(heading[1])
-        (job.build / f"{heading[1]}.md").write_text(f"---\nchapter: true\n---\n{chapter}", encoding="utf-8")
-    title = {key: str(about[key]) for key in ("title", "subtitle", "date") if key in about}
-    book = {"book": {**title, "chapters": [f"{name}.md" for name in names]}, "report-title": about["report-title"]}
+        title, name = heading.groups()
+        names.append(name)
+        marked = f"# {name} {{#{name}}}\n\n::: {{.{HEADING_DIV}}}\n{title}\n:::"
+        page = f"---\nchapter: true\n---\n{chapter.replace(heading[0], marked, 1)}"
+        (job.build / f"{name}.md").write_text(page, encoding="utf-8")
+    words = {key: str(about[key]) for key in ("title", "subtitle", "date") if key in about}
+    book = {"book": {**words, "chapters": [f"{name}.md" for name in names]}, "report-title": about["report-title"]}
     (job.build / "_quarto-chapters.yml").write_text(json.dumps(book), encoding="utf-8")
     output = run_quarto(job, renderer, "html", "index.html", "--profile", "pages,chapters")
     made = [page_of_quarto((output / f"{name}.html").read_text(encoding="utf-8")) for name in names]
