@@ -283,9 +283,11 @@ def test_pages_load_only_what_is_beside_them_and_links_lead_somewhere(made):
         assert links
 
 
-def test_front_page_is_small(made):
+def test_front_page_leads_to_the_chapters_and_is_small(made):
     folder = made["results"] / "report"
     front = pages_of(made)["index.html"]
+    assert "<h1>MPI collective communication</h1>" in front
+    assert re.findall(r"\(Chapter \d;", plain(front)) == [f"(Chapter {number};" for number in (1, 2, 3, 4)]
     assert len(front.encode()) + sum((folder / address).stat().st_size for address in loaded(front)) < 300_000
 
 
@@ -533,7 +535,17 @@ def test_reference_of_a_page_that_leads_nowhere_is_an_error(made, tmp_path, caps
     shutil.copytree(made["results"] / "two-ranks", tmp_path / "results" / "two-ranks")
     (tmp_path / "texts").mkdir()
     (tmp_path / "texts" / "two-ranks.qmd").write_text(f"---\ngenerated: none\n---\n{text}\n", encoding="utf-8")
-    arguments = ["--results", str(tmp_path / "results"), "render", "--studies", "two-ranks", "--renderer", "fallback"]
+    if made["renderer"] == "quarto" and "unnumbered" in text:
+        pytest.skip("Quarto calls an unnumbered section by its title")
+    arguments = [
+        "--results",
+        str(tmp_path / "results"),
+        "render",
+        "--studies",
+        "two-ranks",
+        "--renderer",
+        made["renderer"],
+    ]
     assert main([*arguments, "--texts", str(tmp_path / "texts")]) == 1
     assert error in capsys.readouterr().out
     assert not (tmp_path / "results" / "report").exists()
