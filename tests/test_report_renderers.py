@@ -14,11 +14,11 @@ from collstudy.publish import pages, render, renderers
 from conftest import ROOT
 
 
-def fake_quarto(folder: Path, log: str, version: str = "1.9.38", targets: str = "html typst") -> Path:
+def fake_quarto(folder: Path, log: str, version: str = "1.9.38", targets: str = "html typst", lacks: str = "") -> Path:
     """
     A program that answers as Quarto does where render.py listens: the version of typst on its error stream, and the
-    exit status 0 even where it made nothing, as PyPI's quarto-cli has it. It makes what *targets* names. What Quarto really
-    makes of the pages is seen in test_report.py alone, where a Quarto is on PATH.
+    exit status 0 even where it made nothing, as PyPI's quarto-cli has it. It makes what *targets* names, but not the page
+    *lacks*. What Quarto really makes of the pages is seen in test_report.py alone, where a Quarto is on PATH.
     """
     folder.mkdir()
     script = folder / "quarto"
@@ -36,7 +36,7 @@ case "{targets}" in *"$3"*) ;; *) exit 0;; esac
 case "$3 $5" in
   "html pages,chapters")
     for name in $(grep -o '[a-z-]*[.]md' _quarto-chapters.yml); do
-      printf '<h1 data-number="1" id="%s">page</h1>' "${{name%.md}}" > _output/${{name%.md}}.html
+      [ "$name" = "{lacks}.md" ] || printf '<h1 data-number="1" id="%s">page</h1>' "${{name%.md}}" > "_output/${{name%.md}}.html"
     done;;
   "html ") echo page > _output/report.html;;
   "typst ") echo "%PDF-" > _output/report.pdf;;
@@ -89,8 +89,8 @@ def test_pages_of_quarto_get_titles_and_names_of_chapters():
         '<h1 data-number="1" id="sec-a"><span class="header-section-number">1</span> A &amp; <code>b</code></h1>'
         in chapter.text
     )
-    shown = [words.replace("&nbsp;", " ") for words in re.findall(r"<a [^>]*>(.*?)</a>", front.text, re.DOTALL)]
-    assert shown == ["<span>Chapter 1</span>", "<span>Section 1.1</span>", "Figure <span>1.1</span>"]
+    shown = [words.replace("&nbsp;", "\u00a0") for words in re.findall(r"<a [^>]*>(.*?)</a>", front.text, re.DOTALL)]
+    assert shown == ["<span>Chapter\u00a01</span>", "<span>Section\u00a01.1</span>", "Figure\u00a0<span>1.1</span>"]
 
 
 def test_figure_of_two_pages_is_an_error():
@@ -107,6 +107,15 @@ def test_quarto_that_fails_with_exit_status_0_is_an_error_with_its_words(tmp_pat
     said = capsys.readouterr().out
     assert "quarto typst failed (no report.pdf)" in said and "ERROR: Typst compilation failed" in said
     assert not (tmp_path / "results" / "report").exists()
+
+
+def test_page_that_quarto_does_not_make_is_an_error_with_its_words(tmp_path, monkeypatch, capsys):
+    quarto = fake_quarto(tmp_path / "bin", "ERROR: no memory", lacks="sec-appendix")
+    monkeypatch.setenv("PATH", f"{quarto.parent}{os.pathsep}{os.environ['PATH']}")
+    (tmp_path / "results").mkdir()
+    assert main(["--results", str(tmp_path / "results"), "render", "--studies", "a"]) == 1
+    said = capsys.readouterr().out
+    assert "quarto html failed (no sec-appendix.html)" in said and "ERROR: no memory" in said
 
 
 def test_quarto_that_is_too_old_is_not_used(tmp_path, monkeypatch, capsys):

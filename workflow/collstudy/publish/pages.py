@@ -225,7 +225,7 @@ def lead_to_pages(pages: dict[str, Page]) -> dict[str, str]:
 def name_sections(pages: list[Page]) -> list[Page]:
     """The pages with "Chapter 2" where Quarto has the title: on a page without numbers, which the front page is."""
     names = {
-        entry["id"]: f"{'Chapter' if entry['level'] == 1 else 'Section'}&nbsp;{entry['number']}"
+        entry["id"]: f"{'Chapter' if entry['level'] == 1 else 'Section'}\u00a0{entry['number']}"
         for page in pages
         for entry in page.listed
         if entry["number"]

@@ -230,7 +230,7 @@ def render_quarto(job: Job, renderer: Renderer) -> tuple[Path, dict[str, Path]]:
 def render_document(job: Job, renderer: Renderer, target: str, file: str, text: str, *arguments: str) -> Path:
     """One file of the whole report."""
     (job.build / KNITTED).write_text(text, encoding="utf-8")
-    output = run_quarto(job, renderer, target, file, *arguments)
+    output = run_quarto(job, renderer, target, [file], *arguments)
     # Set aside at once: the next format clears the output folder.
     return Path(shutil.copyfile(output / file, job.build / f"made-{file}"))
 
@@ -253,14 +253,15 @@ def render_book(job: Job, renderer: Renderer, text: str) -> list[Page]:
     words = {key: str(about[key]) for key in ("title", "subtitle", "date") if key in about}
     book = {"book": {**words, "chapters": [f"{name}.md" for name in names]}, "report-title": about["report-title"]}
     (job.build / "_quarto-chapters.yml").write_text(json.dumps(book), encoding="utf-8")
-    output = run_quarto(job, renderer, "html", "index.html", "--profile", "pages,chapters")
-    made = [page_of_quarto((output / f"{name}.html").read_text(encoding="utf-8")) for name in names]
+    files = [f"{name}.html" for name in names]
+    output = run_quarto(job, renderer, "html", files, "--profile", "pages,chapters")
+    made = [page_of_quarto((output / file).read_text(encoding="utf-8")) for file in files]
     refuse_twice(made)
     return name_sections(made)
 
 
-def run_quarto(job: Job, renderer: Renderer, target: str, file: str, *arguments: str) -> Path:
-    """Run Quarto and return its output folder, which must have *file*.
+def run_quarto(job: Job, renderer: Renderer, target: str, files: Sequence[str], *arguments: str) -> Path:
+    """Run Quarto and return its output folder, which must have *files*.
 
     What Quarto only warns of (a reference that does not resolve) is an error.
     """
@@ -269,12 +270,13 @@ def run_quarto(job: Job, renderer: Renderer, target: str, file: str, *arguments:
     shutil.rmtree(output, ignore_errors=True)
     start = time.monotonic()
     log = run(command, job.build, f"quarto {target}")
-    # PyPI's quarto-cli drops the exit status of Quarto: only the output file shows success.
-    if not (output / file).is_file():
-        raise failure(f"quarto {target}", f"no {file}", log)
-    for page in output.glob("*.html") if target == "html" else [output / file]:
-        refuse_bad_references(log, page)
-    say(f"quarto {file} ({time.monotonic() - start:.1f} s)")
+    # PyPI's quarto-cli drops the exit status of Quarto: only the output files show success.
+    missing = [file for file in files if not (output / file).is_file()]
+    if missing:
+        raise failure(f"quarto {target}", f"no {missing[0]}", log)
+    for file in files:
+        refuse_bad_references(log, output / file)
+    say(f"quarto {files[0]} ({time.monotonic() - start:.1f} s)")
     return output
 
 
