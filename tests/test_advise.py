@@ -21,7 +21,7 @@ def folder(tmp_path):
         "name": "toy",
         "simulated": False,
         "machine": {"label": "Toy"},
-        "how": {"mpi": "mpich"},
+        "provenance": {"mpi": "mpich"},
         "collectives": {"bcast": {"algorithms": [{"name": "default"}, {"name": "chain"}]}},
     }
     (tmp_path / "study.json").write_text(json.dumps(document))

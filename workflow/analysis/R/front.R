@@ -347,7 +347,7 @@ front_trust <- function(studies, rows) {
 #' @noRd
 front_libraries <- function(studies) {
   found <- map_dfr(studies, function(study) {
-    how <- study$about$how
+    how <- study$about$provenance
     if (length(how$mpi_version) != 1 || how$mpi_version %in% c("", "unknown")) return(NULL)
     tibble(library = paste(mpi_label(how$mpi), how$mpi_version), machine = within_text(front_machine(study)))
   })

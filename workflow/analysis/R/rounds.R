@@ -29,7 +29,7 @@ read_sampled <- function(study, rounds = study$sampling$rounds,
   header <- strsplit(readLines(path, n = 1), ",", fixed = TRUE)[[1]]
   weighted <- "weight" %in% header
   grid$weight <- if (weighted) readr::read_csv(path, col_types = readr::cols_only(weight = "d"))$weight else 1
-  repeats <- study$how$launches$min %||% 1
+  repeats <- study$provenance$launches$min %||% 1
   points <- name_rows(grid) |>
     mutate(calls = (.data$iterations + .data$warmup) * repeats, asked = NA_real_)
   for (round in rev(seq_len(rounds))) {

@@ -48,7 +48,7 @@ class Tuner:
         self.tie_pct = float(self.study.analysis.get("tie_pct", 2))
         self.withdrawn: set[tuple] = set()
         self.findings: list[check.Finding] = []
-        self.mpi: str = self.document["how"]["mpi"]
+        self.mpi: str = self.document["provenance"]["mpi"]
         #: The installed library that the files are for: that of the study, and Open MPI for simulated and imported ones; none
         #: for NCCL.
         self.installed = mpis().get(self.mpi if self.mpi in ("mpich", "impi", "nccl") else "openmpi")
@@ -102,7 +102,7 @@ class Tuner:
         if self.mpi not in ("mpich", "impi", "nccl"):
             found, before = (
                 [
-                    rules.as_openmpi_reads(one, rules.own_version(one, self.document["how"]["mpi_version"]))
+                    rules.as_openmpi_reads(one, rules.own_version(one, self.document["provenance"]["mpi_version"]))
                     for one in many or []
                 ]
                 for many in (found, before)

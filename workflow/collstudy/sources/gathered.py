@@ -38,7 +38,7 @@ class GatheredSource(Source):
         return {
             "collectives": {},
             "decisions": {},
-            "how": {"suite": "", "suite_version": "", "mpi": "", "mpi_version": "", "simulator": "", "simulator_version": ""},
+            "provenance": {"suite": "", "suite_version": "", "mpi": "", "mpi_version": "", "simulator": "", "simulator_version": ""},
             "cells": hashlib.sha256(canonical(self.members())).hexdigest(),
             "gathered": self.members(),
             "machine_labels": {study.machine.name: study.machine.label for study in self._studies()},

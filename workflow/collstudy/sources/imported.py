@@ -56,7 +56,7 @@ class ImportedSource(Source):
         return {
             "collectives": account["collectives"],
             "decisions": {},
-            "how": how | {"simulator": "", "simulator_version": ""},
+            "provenance": how | {"simulator": "", "simulator_version": ""},
             "cells": hashlib.sha256(canonical([])).hexdigest(),
             "import": account,
         }

@@ -188,7 +188,7 @@ class ProgramSource(SampledSource):
     def describe(self) -> dict[str, Any]:
         """The grid, if there is anything to measure, and the program."""
         rules = {key: value for key, value in asdict(self.sampling).items() if value is not None}
-        found = {"collectives": {}, "decisions": {}, "how": self._how([]), "cells": self.trace.digest}
+        found = {"collectives": {}, "decisions": {}, "provenance": self._how([]), "cells": self.trace.digest}
         if self.grid:
             found = super().describe()
         program = {key: getattr(self.program, key) for key in ("name", "label", "command", "folder", "ranks")}

@@ -130,7 +130,7 @@ class Source(ABC):
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """Its part of study.json: `collectives`, `decisions`, `how`, `cells` (a digest), and keys of its own."""
+        """Its part of study.json: `collectives`, `decisions`, `provenance`, `cells` (a digest), and keys of its own."""
 
     def study_json(self) -> bytes:
         """study.json. It changes if and only if the question, the set of cells or the imported files change."""
@@ -155,7 +155,7 @@ class Source(ABC):
                 for name, entry in self.context.catalogue.mappings.items()
             },
             "analysis": study.analysis,
-            "how": own.pop("how"),
+            "provenance": own.pop("provenance"),
             "cells": own.pop("cells"),
         }
         document |= {"import": own.pop("import")} if "import" in own else {}

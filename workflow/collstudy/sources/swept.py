@@ -82,7 +82,7 @@ class SweptSource(Source):
         return {
             "collectives": _collectives(self.gridded, self.context.catalogue),
             "decisions": _decisions(self.gridded, self.context.catalogue),
-            "how": self._how(self.grid),
+            "provenance": self._how(self.grid),
             **({"lacking": list(self.lacking)} if self.lacking else {}),
             "cells": hashlib.sha256(canonical([cell.digest for cell in self.grid])).hexdigest(),
         }

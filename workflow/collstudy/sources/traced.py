@@ -67,7 +67,7 @@ class TracedSource(Source):
         )
         return {
             "collectives": {}, "decisions": {},
-            "how": {
+            "provenance": {
                 "suite": "applications", "suite_version": "", "mpi": "openmpi", "mpi_version": library().version,
                 "simulator": "SimGrid SMPI" if plan else "", "simulator_version": (simulator_version() or "") if plan else "",
                 "oversubscribed": self.study.machine.oversubscribe,

@@ -124,10 +124,10 @@ class VerifyingSource(SweptSource):
         super().__init__(study, context)
         self.policy = Policy(self.policy.minimum, self.policy.minimum, self.policy.ci_width_pct)
         self.document: dict[str, Any] = json.loads((self.folder / "study.json").read_text(encoding="utf-8"))
-        self.mpi: str = self.document["how"]["mpi"]
+        self.mpi: str = self.document["provenance"]["mpi"]
         self.placements = placements
         if self.mpi == "openmpi":
-            version = self.document["how"]["mpi_version"]
+            version = self.document["provenance"]["mpi_version"]
             self.placements = [rules.as_openmpi_reads(one, rules.own_version(one, version)) for one in placements]
 
     def cells(self) -> list[Cell]:
@@ -191,7 +191,7 @@ class VerifyingSource(SweptSource):
 
 def texts_of(document: dict[str, Any], placement: Placement, folder: Path) -> dict[str, str]:
     """The contents of the tuning files of a placement in *folder*: those of the study's own library, and of coll/han."""
-    mpi = document["how"]["mpi"]
+    mpi = document["provenance"]["mpi"]
     own = emission.rules_path(folder, mpi, placement)
     if mpi == "mpich":
         trees = [json.loads(path.read_text(encoding="utf-8")) for path in (own, mpich.device_file(own))]

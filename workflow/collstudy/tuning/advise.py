@@ -72,7 +72,7 @@ def answer(folder: Path, question: Question) -> tuple[bool, list[str]]:
     if document["simulated"]:
         lines.append(f"  {_typical_error(folder.parent, document['machine']['name'], question)}")
     if row["algorithm"] != "default":
-        file = rules_path(folder / "tuning", document["how"]["mpi"], Placement(question.mapping, question.nodes, {}))
+        file = rules_path(folder / "tuning", document["provenance"]["mpi"], Placement(question.mapping, question.nodes, {}))
         lines.append(f"  rules file: {file} (usage: README.md beside it)")
     return True, lines
 

@@ -6,7 +6,7 @@ sampled_study <- function(rows, sampling = list(), simulated = TRUE, iterations 
   study$sampling <- utils::modifyList(
     list(rounds = 3, first_pct = 10, round_pct = 10, target_regret_pct = 0.5, startup_s = 1, seed = 1), sampling
   )
-  study$how <- list(mpi = "smpi-openmpi", launches = list(min = 1, max = 1))
+  study$provenance <- list(mpi = "smpi-openmpi", launches = list(min = 1, max = 1))
   jsonlite::write_json(study, path, auto_unbox = TRUE)
   dir.create(file.path(folder, "sampling"))
   grid <- dplyr::mutate(rows, mpi = "smpi-openmpi", iterations = iterations, warmup = 1, weight = 1)
