@@ -299,7 +299,7 @@ def last_round(study):
 
 def round_blocks(study, number):
     """The blocks of a round of a sampled study, known when it has asked: what this run found lacking, or what it asked for."""
-    asked = checkpoints.ask_points.get(study=study, round=number)
+    asked = checkpoints.select_points.get(study=study, round=number)
     now = PLAN.markers.get(study, {}).get(int(number))
     if now:
         return [asked.output.pending, RESULTS / study / "pending.txt", *now]
@@ -411,7 +411,7 @@ def sampled_until(study, number):
     """The grid of a sampled study and what its rounds until one asked for."""
     folder = RESULTS / study / "sampling"
     rounds = range(1, int(number) + 1)
-    return [folder / "grid.csv"] + [folder / f"round-{n}" / "asked.csv" for n in rounds]
+    return [folder / "grid.csv"] + [folder / f"round-{n}" / "selected.csv" for n in rounds]
 
 
 def stage_sources(part, parts):

@@ -7,7 +7,6 @@ both, withdraws rules that turned out slower and writes the files again.
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Any
 
@@ -21,6 +20,7 @@ from collstudy.project.studies import Project
 from collstudy.sources.program import ProgramSource, TrialSource
 from collstudy.sources.swept import SweptSource
 from collstudy.sources.verifying import WITHDRAWN_COLUMNS, Verified, VerifyingSource
+from collstudy.store.described import read_study
 from collstudy.store.measurements import read_measurements
 from collstudy.study.config import Study, Swept
 from collstudy.study.openmpi_numbers import NUMBERS
@@ -42,7 +42,7 @@ class Tuner:
         self.source = project.source(name)
         self.study: Study = self.source.study
         self.folder = project.folder(name)
-        self.document: dict[str, Any] = json.loads((self.folder / "study.json").read_text(encoding="utf-8"))
+        self.document: dict[str, Any] = read_study(self.folder)
         self.catalogue = project.configuration.catalogue
         self.decisions = rules.read_decisions(self.folder / "tuning" / "decisions.csv")
         self.tie_pct = float(self.study.analysis.get("tie_pct", 2))

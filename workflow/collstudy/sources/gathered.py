@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 from pathlib import Path
 from typing import Any
 
 from collstudy.sources.source import Rows, Source
+from collstudy.store.measurements import read_rows
 from collstudy.study.config import Gathered, Study
 from collstudy.study.work import Work, canonical
 
@@ -52,9 +52,12 @@ class GatheredSource(Source):
         """All rows of collectives with a latency; they keep the names of their study and machine."""
         rows = Rows()
         for path in self.inputs():
-            with open(path, newline="", encoding="utf-8") as stream:
-                rows.measurements += [row for row in csv.DictReader(stream) if row["latency_us"]]
+            rows.measurements += [row for row in read_rows(path) if row["latency_us"]]
         return rows
+
+    def observed(self) -> list[dict[str, Any]]:
+        """None: each of the studies has its own."""
+        return []
 
     def absent(self) -> str:
         """Unavailable if no gathered study is available."""

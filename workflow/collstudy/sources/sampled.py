@@ -63,7 +63,7 @@ class SampledSource(SweptSource):
 
     def selected(self, number: int) -> list[Cell]:
         """The cells of a round; empty before its selection. Points that are no longer in the sweeps are left out."""
-        rows = read_csv(self.folder_of(number) / "asked.csv")
+        rows = read_csv(self.folder_of(number) / "selected.csv")
         if not rows:
             return []
         places: dict[tuple[str, ...], tuple[Cell, int]] = {}
@@ -80,7 +80,7 @@ class SampledSource(SweptSource):
 
     def node_hours_ahead(self) -> float:
         """The budget of future rounds, until the last one has selected its points; infinite without a budget."""
-        if self.study.machine.kind != "slurm" or (self.folder_of(self.sampling.rounds) / "asked.csv").exists():
+        if self.study.machine.kind != "slurm" or (self.folder_of(self.sampling.rounds) / "selected.csv").exists():
             return 0.0
         budget = self.sampling.budget_node_minutes
         return math.inf if budget is None else budget / 60

@@ -14,6 +14,7 @@ from collstudy.launch import mpich
 from collstudy.launch.rulesfile import is_parameter
 from collstudy.sources.source import Context, Rows
 from collstudy.sources.swept import SweptSource
+from collstudy.store.described import read_study
 from collstudy.study.cells import Cell
 from collstudy.study.config import Policy, Study
 from collstudy.study.selection import Library, Rules
@@ -123,7 +124,7 @@ class VerifyingSource(SweptSource):
     def __init__(self, study: Study, context: Context, placements: list[Placement]):
         super().__init__(study, context)
         self.policy = Policy(self.policy.minimum, self.policy.minimum, self.policy.ci_width_pct)
-        self.document: dict[str, Any] = json.loads((self.folder / "study.json").read_text(encoding="utf-8"))
+        self.document: dict[str, Any] = read_study(self.folder)
         self.mpi: str = self.document["provenance"]["mpi"]
         self.placements = placements
         if self.mpi == "openmpi":
