@@ -10,7 +10,10 @@ from collstudy.tuning import advise
 from collstudy.tuning.advise import Measured, Question, Shape, answer, atlas_answer, likeness, parse_size, shape_of
 from conftest import Checkout
 
-HEADER = "collective,mapping,nodes,processes,size_bytes,algorithm,parameters,reason,basis,expected_us,default_us,gain_pct,noise_pct,noise_from\n"
+HEADER = (
+    "collective,mapping,nodes,processes,size_bytes,algorithm,parameters,reason,basis,expected_us,default_us,gain_pct,"
+    "noise_pct,noise_from\n"
+)
 
 
 @pytest.fixture

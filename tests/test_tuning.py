@@ -194,7 +194,11 @@ def run_pasted(tmp_path, mpi, word, *more):
 
 def test_a_study_of_intel_mpi_gets_what_intel_mpi_reads_and_nothing_else(tmp_path):
     found = placements(decisions({4: {1: "preset_2", 8: "default"}}, collective="iallreduce"))
-    study = {**STUDY, "collectives": {"iallreduce": {"processes": [4]}}, "provenance": {**STUDY["provenance"], "mpi": "impi"}}
+    study = {
+        **STUDY,
+        "collectives": {"iallreduce": {"processes": [4]}},
+        "provenance": {**STUDY["provenance"], "mpi": "impi"},
+    }
     emission.emit(study, found, CATALOGUE, CONFIG.machine("thin"), tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"README.md", "intel-core-n2.sh"}
     assert pasted(tmp_path, "mpirun") == ['export TUNING="$PWD"', '. "$TUNING/intel-core-n2.sh" && mpirun ./program']

@@ -34,7 +34,6 @@ from collstudy.project.status import (
     note_start,
 )
 from collstudy.project.studies import Project, opened, split_names
-from collstudy.sources.program import ProgramSource
 from collstudy.store.records import Store
 from collstudy.study.document import read_yaml
 
@@ -216,9 +215,9 @@ except OSError as error:
         f"{error}: measurements so far are stored; run again when the results folder is writable"
     )
 STUDIES = list(PLAN.sources)
-# Studies of programs.
-PROGRAMS = [
-    name for name, source in PLAN.sources.items() if isinstance(source, ProgramSource)
+# Studies whose cells are known only after a trace: those of programs.
+TRACED_FIRST = [
+    name for name, source in PLAN.sources.items() if source.known_after_trace
 ]
 
 
@@ -272,7 +271,7 @@ def get_changed(part):
 
 def get_stored(wildcards):
     """What measurements.csv of a study is made of: the blocks of this run, and the newest cell that is stored already; of
-    a study that asks in rounds, also the last one.
+    a study with rounds, also the last one.
     """
     study = wildcards.study
     now = PLAN.of_study(study)
@@ -287,23 +286,23 @@ def get_stored(wildcards):
 
 
 def last_round(study):
-    """The number of a study's last round; 0 for one that does not ask in rounds, and for a program that uses nothing that is
+    """The number of a study's last round; 0 for one without rounds, and for a program that uses nothing that is
     worth measuring, which is known after its trace.
     """
-    if study in PROGRAMS:
+    if study in TRACED_FIRST:
         account = checkpoints.account_program.get(study=study)
         if not read_csv(Path(account.output.cells)):
             return 0
-    return max(PLAN.sources[study].rounds())
+    return PLAN.sources[study].last_round
 
 
 def round_blocks(study, number):
-    """The blocks of a round of a sampled study, known when it has asked: what this run found lacking, or what it asked for."""
-    asked = checkpoints.select_points.get(study=study, round=number)
+    """The blocks of a round of a sampled study, known when it has selected them: what this run found lacking, or what was selected."""
+    selected = checkpoints.select_points.get(study=study, round=number)
     now = PLAN.markers.get(study, {}).get(int(number))
     if now:
-        return [asked.output.pending, RESULTS / study / "pending.txt", *now]
-    return [asked.output.pending, *read_pending(Path(asked.output.pending))]
+        return [selected.output.pending, RESULTS / study / "pending.txt", *now]
+    return [selected.output.pending, *read_pending(Path(selected.output.pending))]
 
 
 def get_round(wildcards):
@@ -314,8 +313,9 @@ def get_round(wildcards):
 def get_round_before(wildcards):
     """What was measured before a round asks; nothing before the first."""
     before = int(wildcards.round) - 1
-    folder = RESULTS / wildcards.study / "sampling" / f"round-{before}"
-    return [folder / "measurements.csv"] if before else []
+    if not before:
+        return []
+    return [PLAN.sources[wildcards.study].folder_of(before) / "measurements.csv"]
 
 
 def get_calibration(wildcards):
@@ -402,16 +402,15 @@ def compared_with(wildcards):
 
 
 def get_sampled(wildcards):
-    """What the rounds of a sampled study asked for; nothing for other studies."""
+    """What the rounds of a sampled study have selected; nothing for other studies."""
     last = last_round(wildcards.study)
-    return sampled_until(wildcards.study, last) if last else []
+    return PLAN.sources[wildcards.study].selected_until(last) if last else []
 
 
-def sampled_until(study, number):
-    """The grid of a sampled study and what its rounds until one asked for."""
-    folder = RESULTS / study / "sampling"
-    rounds = range(1, int(number) + 1)
-    return [folder / "grid.csv"] + [folder / f"round-{n}" / "selected.csv" for n in rounds]
+def get_selected_before(wildcards):
+    """The grid of a sampled study and what the rounds before one have selected."""
+    source = PLAN.sources[wildcards.study]
+    return source.selected_until(int(wildcards.round) - 1)
 
 
 def stage_sources(part, parts):

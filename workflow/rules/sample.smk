@@ -6,7 +6,7 @@ checkpoint select_points:
     input:
         script=BASE / "workflow" / "scripts" / "tune.R",
         study=RESULTS / "{study}" / "study.json",
-        selected=lambda wildcards: sampled_until(wildcards.study, int(wildcards.round) - 1),
+        selected=get_selected_before,
         measured=get_round_before,
     output:
         selected=RESULTS / "{study}" / "sampling" / "round-{round}" / "selected.csv",

@@ -142,7 +142,7 @@ class Project:
                 mine[number] = pack((state.source.machine_of(task.work), task) for task in rest)
         return blocks
 
-    def ask(self, source: Source, number: int, pending: Path) -> None:
+    def request(self, source: Source, number: int, pending: Path) -> None:
         """Write blocks of a round's missing work, and the list of their markers to *pending*."""
         blocks = self.blocks([self.state(source)])[source.study.name][number]
         write_pending(pending, write_blocks(blocks, self.results / "blocks"))

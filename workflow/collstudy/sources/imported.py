@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from collstudy.base.errors import StudyError
 from collstudy.sources.edges import Launched, of_rows
@@ -13,7 +13,7 @@ from collstudy.sources.imported_rows import grid_of, rows_of_import
 from collstudy.sources.importing import checks, copies, labels
 from collstudy.sources.importing.compact import read_nodes
 from collstudy.sources.importing.convert import OWN
-from collstudy.sources.importing.files import files_of, from_name, missing_files, resolve
+from collstudy.sources.importing.files import files_of, folders_of, from_name, missing_files, resolve
 from collstudy.sources.importing.findings import rows_of
 from collstudy.sources.importing.reading import read_all, read_firsts, used_of
 from collstudy.sources.importing.series import Firsts, most_cells
@@ -27,6 +27,7 @@ class ImportedSource(Source):
     """Rows of imported files, without work to be done."""
 
     described_by = Imported
+    words: ClassVar[dict[str, str]] = Source.words | {"measured": "imported", "missing": "not in the imported data"}
 
     @functools.cached_property
     def every(self) -> tuple[list[dict[str, Any]], dict[str, Any]]:
@@ -65,6 +66,11 @@ class ImportedSource(Source):
         """Those of the files."""
         return rows_of_import(self.study, self.every[0], self.found[1])
 
+    def observed(self) -> list[dict[str, Any]]:
+        """The rows of the files, unless a publication's names hide what ran."""
+        assert isinstance(self.study.source, Imported)
+        return [] if self.study.source.printed or self.absent() else super().observed() or self.rows().measurements
+
     def absent(self) -> str:
         """A pattern that matches no file."""
         missing = missing_files(self.study)
@@ -77,6 +83,10 @@ class ImportedSource(Source):
     def inputs(self) -> list[Path]:
         """The files, and those of the imports that they are compared with."""
         return [*self.data(), *self._allocations(), *(path for study in self.others() for _, path in files_of(study))]
+
+    def folders(self) -> list[str]:
+        """Those of the files."""
+        return folders_of(self.study)
 
     def data(self) -> list[Path]:
         """The files that the study names."""

@@ -19,6 +19,7 @@ from collstudy.study.config import Study, Swept
 from collstudy.study.names import APPLICATIONS
 from collstudy.study.sweeps import Choice, component_of
 from collstudy.study.work import Work, canonical
+from collstudy.tuning.rules import Placement
 
 
 class SweptSource(Source):
@@ -104,6 +105,19 @@ class SweptSource(Source):
             "launches": {"min": 1, "max": 1} if simulated else {"min": policy.minimum, "max": policy.maximum},
             "ci_width_pct": None if simulated else policy.ci_width_pct,
         }
+
+    def shapes(self) -> set[tuple[str, int, int, int]]:
+        """Those of its cells."""
+        machine = self.study.machine
+        cells = {(c.mapping, c.nodes, c.processes, c.per_node): c for c in self.cells()}.values()
+        return {(c.mapping, c.nodes, c.processes, len({core.node for core in c.place(machine)})) for c in cells}
+
+    def verifying(self, placements: list[Placement]) -> Source | None:
+        """Cells with the files and with the default."""
+        # Imported here: it is a kind of swept source.
+        from collstudy.sources.verifying import VerifyingSource
+
+        return VerifyingSource(self.study, self.context, placements)
 
     def launched(self) -> list[Launched]:
         """Every cell of the grid."""

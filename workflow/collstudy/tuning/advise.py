@@ -72,7 +72,9 @@ def answer(folder: Path, question: Question) -> tuple[bool, list[str]]:
     if document["simulated"]:
         lines.append(f"  {_typical_error(folder.parent, document['machine']['name'], question)}")
     if row["algorithm"] != "default":
-        file = rules_path(folder / "tuning", document["provenance"]["mpi"], Placement(question.mapping, question.nodes, {}))
+        file = rules_path(
+            folder / "tuning", document["provenance"]["mpi"], Placement(question.mapping, question.nodes, {})
+        )
         lines.append(f"  rules file: {file} (usage: README.md beside it)")
     return True, lines
 
@@ -99,7 +101,12 @@ def _after_verification(folder: Path, row: dict[str, str]) -> dict[str, str]:
     for gone in read_csv(folder / "tables" / "tuning-withdrawn.csv"):
         keys = ("collective", "mapping", "nodes", "processes", "size_bytes")
         if all(whole(gone[k]) == whole(row[k]) if k not in keys[:2] else gone[k] == row[k] for k in keys):
-            return {**row, "algorithm": "default", "parameters": "", "reason": f"{gone['rule']} was slower on fresh launches"}
+            return {
+                **row,
+                "algorithm": "default",
+                "parameters": "",
+                "reason": f"{gone['rule']} was slower on fresh launches",
+            }
     return row
 
 
