@@ -58,7 +58,7 @@ def test_only_sources_ask_what_kind_a_study_is_of() -> None:
         "isinstance(a.b.source, X)"
     )
     # The description of a study (Study.sweeps) is where its kind is said.
-    known = {PACKAGE / "study" / "config.py"}
+    known = {PACKAGE / "study" / "description.py"}
     for path in {*PACKAGE.rglob("*.py"), *(ROOT / "workflow" / "rules").iterdir()} - known:
         if path.parent.name != "sources":
             assert not KIND.search(path.read_text(encoding="utf-8")), path

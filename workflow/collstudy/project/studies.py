@@ -14,7 +14,8 @@ from collstudy.project import needs
 from collstudy.sources import source_of
 from collstudy.sources.source import Context, Source
 from collstudy.store.records import Store
-from collstudy.study.config import Configuration, Study
+from collstudy.study.config import Configuration
+from collstudy.study.description import Study
 from collstudy.study.document import read_yaml
 from collstudy.study.work import Work
 

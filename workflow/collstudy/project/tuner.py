@@ -20,7 +20,7 @@ from collstudy.project.studies import Project
 from collstudy.sources.verifying import WITHDRAWN_COLUMNS, Verified
 from collstudy.store.described import read_study
 from collstudy.store.measurements import read_measurements
-from collstudy.study.config import Study
+from collstudy.study.description import Study
 from collstudy.study.openmpi_numbers import NUMBERS
 from collstudy.tuning import check, emission, rules, writers
 from collstudy.tuning.rules import Placement, selected

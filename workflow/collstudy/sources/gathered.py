@@ -8,7 +8,7 @@ from typing import Any
 
 from collstudy.sources.source import Rows, Source
 from collstudy.store.measurements import read_rows
-from collstudy.study.config import Gathered, Study
+from collstudy.study.description import Gathered, Study
 from collstudy.study.work import Work, canonical
 
 

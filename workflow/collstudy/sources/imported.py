@@ -18,7 +18,7 @@ from collstudy.sources.importing.findings import rows_of
 from collstudy.sources.importing.reading import read_all, read_firsts, used_of
 from collstudy.sources.importing.series import Firsts, most_cells
 from collstudy.sources.source import Rows, Source
-from collstudy.study.config import Imported, Study
+from collstudy.study.description import Imported, Study
 from collstudy.study.names import POINT_TO_POINT
 from collstudy.study.work import Work, canonical
 

@@ -28,7 +28,7 @@ from collstudy.sources.verifying import ratio_of_pairs
 from collstudy.store.records import Record
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.cells import machine_identity
-from collstudy.study.config import Policy, Study, Tuned
+from collstudy.study.description import Policy, Study, Tuned
 from collstudy.study.document import Place
 from collstudy.study.names import IMPORTED_ONLY
 from collstudy.study.sweeps import Sweep, read_sweep

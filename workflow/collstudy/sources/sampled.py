@@ -17,7 +17,7 @@ from collstudy.base.files import read_csv, to_csv
 from collstudy.sources.source import Context, Rows
 from collstudy.sources.swept import SweptSource
 from collstudy.study.cells import Cell
-from collstudy.study.config import Sampled, Study
+from collstudy.study.description import Sampled, Study
 from collstudy.study.sweeps import Choice
 from collstudy.study.work import Work
 

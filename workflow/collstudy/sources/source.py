@@ -18,7 +18,8 @@ from collstudy.store.measurements import read_measurements, read_rows
 from collstudy.store.records import Damaged, Record, Store
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.cells import Versions
-from collstudy.study.config import Configuration, Policy, Study
+from collstudy.study.config import Configuration
+from collstudy.study.description import Policy, Study
 from collstudy.study.machines import Machine
 from collstudy.study.placement import place
 from collstudy.study.work import Work

@@ -15,7 +15,7 @@ from collstudy.sources.source import Context, Rows, Source
 from collstudy.store.records import Record
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.cells import Cell, expand, swept
-from collstudy.study.config import Study, Swept
+from collstudy.study.description import Study, Swept
 from collstudy.study.names import APPLICATIONS
 from collstudy.study.sweeps import Choice, component_of
 from collstudy.study.work import Work, canonical

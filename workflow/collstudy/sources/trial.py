@@ -13,7 +13,7 @@ from collstudy.sources.program import ProgramSource, seconds
 from collstudy.sources.source import Context
 from collstudy.sources.verifying import texts_of
 from collstudy.store.described import read_study
-from collstudy.study.config import Study
+from collstudy.study.description import Study
 from collstudy.study.selection import digest_of
 from collstudy.study.work import Work
 from collstudy.tuning.rules import Placement

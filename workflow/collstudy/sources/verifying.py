@@ -16,7 +16,7 @@ from collstudy.sources.source import Context, Rows
 from collstudy.sources.swept import SweptSource
 from collstudy.store.described import read_study
 from collstudy.study.cells import Cell
-from collstudy.study.config import Policy, Study
+from collstudy.study.description import Policy, Study
 from collstudy.study.selection import Library, Rules
 from collstudy.tuning import emission, rules, writers
 from collstudy.tuning.rules import Placement, Rule, selected

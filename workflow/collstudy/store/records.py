@@ -21,7 +21,7 @@ from collstudy.base.digests import file_digest
 from collstudy.base.files import locked, write_atomically
 from collstudy.base.statistics import interval_width_pct
 from collstudy.study.cells import Cell
-from collstudy.study.config import Policy
+from collstudy.study.description import Policy
 from collstudy.study.traces import Replay, Run
 from collstudy.study.work import Work, canonical
 
