@@ -32,7 +32,7 @@ describe_front <- function(folders) {
     judged = nrow(front_gains(studies, rows)), trust = front_trust(studies, rows),
     silent = purrr::compact(setNames(map(studies, describe_two_ranks), map_chr(studies, "name"))),
     findings = purrr::compact(setNames(map(studies, front_finding), map_chr(studies, "name"))),
-    order = front_order(studies, rows)
+    order = front_order(studies)
   )
 }
 
@@ -387,7 +387,7 @@ front_finding <- function(study) {
 #' Studies in the order in which they tell most: all machines together, then measured before simulated ones, each by its
 #' number of compared cells; last those that can tell nothing
 #' @noRd
-front_order <- function(studies, rows) {
+front_order <- function(studies) {
   if (length(studies) == 0) return(character())
   compared <- map_dbl(studies, function(study) sum(study$by_collective$cells))
   together <- map_lgl(studies, function(study) identical(study$about$chapter, "atlas"))

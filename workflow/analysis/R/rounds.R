@@ -1,6 +1,7 @@
-# A study that measures only what is needed, round by round: select_points() (sampling.R) decides, collstudy/sources/sampled.py
-# turns points into cells. Files: `sampling/grid.csv` (every point of the grid), `sampling/round-<n>/selected.csv` (its
-# points that a round selected) and `sampling/round-<n>/measurements.csv` (what was measured until its end).
+# A study that measures only what is needed, round by round: select_points() (sampling.R) decides,
+# collstudy/sources/sampled.py turns points into cells. Files: `sampling/grid.csv` (every point of the grid),
+# `sampling/round-<n>/selected.csv` (its points that a round selected) and `sampling/round-<n>/measurements.csv` (what
+# was measured until its end).
 
 grid_columns <- list(
   collective = "c", algorithm = "c", parameters = "c", mpi = "c", mapping = "c", nodes = "d", processes = "d",
@@ -30,7 +31,8 @@ read_sampled <- function(study, rounds = study$sampling$rounds,
   for (round in rev(seq_len(rounds))) {
     path <- file.path(folder, paste0("round-", round), "selected.csv")
     if (file.exists(path)) {
-      selected <- readr::read_csv(path, col_types = do.call(readr::cols_only, grid_columns[point_keys]), progress = FALSE)
+      keys <- do.call(readr::cols_only, grid_columns[point_keys])
+      selected <- readr::read_csv(path, col_types = keys, progress = FALSE)
       at <- vctrs::vec_match(selected[point_keys], grid[point_keys])
       points$selected[at[!is.na(at)]] <- round
     }
