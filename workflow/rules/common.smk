@@ -393,12 +393,11 @@ def get_judged(wildcards):
     return [RESULTS / wildcards.study / path for path in source.judged()]
 
 
-def compared_with(wildcards):
-    """Description and measurements of the study that `analysis.compare` names, where that study is part of this run."""
+def get_beside(wildcards):
+    """Results of other studies of this run that the analysis of a study reads."""
     source = PLAN.sources.get(wildcards.study)
-    name = source.study.analysis.get("compare", {}).get("study") if source else None
-    files = ("study.json", "measurements.csv")
-    return [RESULTS / name / file for file in files] if name in STUDIES else []
+    paths = source.beside() if source else []
+    return [path for path in paths if path.parent.name in STUDIES]
 
 
 def get_sampled(wildcards):

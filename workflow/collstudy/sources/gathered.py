@@ -48,6 +48,10 @@ class GatheredSource(Source):
         """The measurements of the studies."""
         return [self.context.results / name / "measurements.csv" for name in self.members()]
 
+    def beside(self) -> list[Path]:
+        """Includes what was found by the checks of imported ones."""
+        return [*super().beside(), *(path.with_name("import-checks.csv") for path in self.inputs())]
+
     def rows(self) -> Rows:
         """All rows of collectives with a latency; they keep the names of their study and machine."""
         rows = Rows()

@@ -240,6 +240,11 @@ class Source(ABC):
         """Input files of its rows and checks that are not made by a run."""
         return []
 
+    def beside(self) -> list[Path]:
+        """Results of other studies that its analysis reads: those of the study that it is compared with."""
+        name = self.study.analysis.get("compare", {}).get("study")
+        return [self.context.results / name / file for file in ("study.json", "measurements.csv")] if name else []
+
     def folders(self) -> list[str]:
         """The folders, some of which may not exist, in which a further input file would be found."""
         return []
