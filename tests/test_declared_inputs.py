@@ -111,6 +111,9 @@ def test_a_rule_reads_nothing_but_what_it_names(complete: Checkout, tmp_path: Pa
             shutil.copy2(source, target)
     again = alone.snakemake("--allowed-rules", rule, "--rerun-triggers", "mtime", "--", *sorted(outputs))
     assert again.returncode == 0, again.stdout + again.stderr
+    assert jobs(alone.folder).keys() == {(rule, folder)}, (
+        "an input was made again: the rule that made it names less than it reads"
+    )
     for name in outputs:
         first, second = complete.folder / name, alone.folder / name
         assert second.exists(), name

@@ -103,7 +103,7 @@ def _zone(
     lines += _links(levels, depth, name, children, inside, core_gb_s, bounds)
     lines += [_pair_link(levels, depth, pair, inside) for pair in pairs]
     for child in children:
-        lines += _routes(level, name, child, innermost, inside, core_gb_s, bounds)
+        lines += _routes(level, name, child, innermost, inside, core_gb_s)
     for pair in pairs:
         lines += _pair_routes(level, name, pair, innermost, inside, core_gb_s)
     lines.append(f"{indent}</zone>")
@@ -137,7 +137,7 @@ def _pair_routes(
 
 
 def _routes(
-    level: Level, name: str, child: str, innermost: bool, indent: str, core_gb_s: float | None, bounds: str
+    level: Level, name: str, child: str, innermost: bool, indent: str, core_gb_s: float | None
 ) -> Iterator[str]:
     """The route between a child and the router of its zone; with *core_gb_s* one for each direction."""
     for direction in ("u", "d") if core_gb_s else ("",):
