@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from collstudy.base.files import write_atomically
 from collstudy.base.statistics import interval_width_pct, median, median_interval
-from collstudy.store.records import Damaged, Record, Store
+from collstudy.store.records import Damaged, Record
+from collstudy.store.store import Store
 from collstudy.study.cells import Cell
 from collstudy.study.description import Policy
 from conftest import Checkout

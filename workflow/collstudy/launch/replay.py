@@ -20,7 +20,7 @@ from collstudy.launch.actions import write_actions
 from collstudy.launch.execute import LaunchFailed, execute
 from collstudy.launch.platforms import platform
 from collstudy.launch.toolchain import SIMULATED
-from collstudy.store.records import Store
+from collstudy.store.store import Store
 from collstudy.study.placement import place
 from collstudy.study.traces import Replay
 

@@ -12,7 +12,8 @@ from typing import Any
 
 from collstudy.base.files import write_atomically, write_if_changed
 from collstudy.plan.estimates import MARGIN, estimate_launch_s
-from collstudy.store.records import Store, Summary
+from collstudy.store.records import Summary
+from collstudy.store.store import Store
 from collstudy.study.cells import cell_from
 from collstudy.study.description import Policy
 from collstudy.study.machines import Machine

@@ -21,7 +21,7 @@ from collstudy.plan.blocks import Block, left, read_block, read_pending, still_l
 from collstudy.project.studies import StudyState
 from collstudy.sources import source_of
 from collstudy.sources.source import Source
-from collstudy.store.records import Store
+from collstudy.store.store import Store
 
 #: Seconds between two reads of the store during a run.
 EVERY_S = float(os.environ.get("STUDY_PROGRESS_SECONDS", "20"))

@@ -13,7 +13,7 @@ from collstudy.plan.blocks import Block, Task, lacking, pack, write_blocks, writ
 from collstudy.project import needs
 from collstudy.sources import source_of
 from collstudy.sources.source import Context, Source
-from collstudy.store.records import Store
+from collstudy.store.store import Store
 from collstudy.study.config import Configuration
 from collstudy.study.description import Study
 from collstudy.study.document import read_yaml

@@ -15,7 +15,8 @@ from collstudy.launch import toolchain
 from collstudy.sources import edges
 from collstudy.sources.edges import Launched
 from collstudy.store.measurements import read_measurements, read_rows
-from collstudy.store.records import Damaged, Record, Store
+from collstudy.store.records import Damaged, Record
+from collstudy.store.store import Store
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.cells import Versions
 from collstudy.study.config import Configuration
