@@ -39,7 +39,7 @@ describe_front <- function(folders) {
 #' What the front page needs of a study
 #' @noRd
 read_front_study <- function(folder) {
-  about <- jsonlite::read_json(file.path(folder, "study.json"))
+  about <- read_study(folder)
   read <- function(file) {
     path <- file.path(folder, file)
     if (!file.exists(path) || file.size(path) == 0) return(NULL)
