@@ -10,7 +10,10 @@ from collstudy.tuning import advise
 from collstudy.tuning.advise import Measured, Question, Shape, answer, atlas_answer, likeness, parse_size, shape_of
 from conftest import Checkout
 
-HEADER = "collective,mapping,nodes,processes,size_bytes,algorithm,reason,basis,expected_us,default_us,gain_pct,noise_pct,noise_from\n"
+HEADER = (
+    "collective,mapping,nodes,processes,size_bytes,algorithm,parameters,reason,basis,expected_us,default_us,gain_pct,"
+    "noise_pct,noise_from\n"
+)
 
 
 @pytest.fixture
@@ -21,15 +24,15 @@ def folder(tmp_path):
         "name": "toy",
         "simulated": False,
         "machine": {"label": "Toy"},
-        "how": {"mpi": "mpich"},
+        "provenance": {"mpi": "mpich"},
         "collectives": {"bcast": {"algorithms": [{"name": "default"}, {"name": "chain"}]}},
     }
     (tmp_path / "study.json").write_text(json.dumps(document))
     (tmp_path / "tuning" / "decisions.csv").write_text(
         HEADER
-        + "bcast,core,2,8,1,default,within noise,measured,1,1,0,2,launches\n"
-        + "bcast,core,2,8,1024,chain,better,measured,10,12,20,2,launches\n"
-        + "bcast,core,2,9,1024,chain,better,interpolated,11,13,18,2,launches\n"
+        + "bcast,core,2,8,1,default,,within noise,measured,1,1,0,2,launches\n"
+        + "bcast,core,2,8,1024,chain,,better,measured,10,12,20,2,launches\n"
+        + "bcast,core,2,9,1024,chain,,better,interpolated,11,13,18,2,launches\n"
     )
     rows = ["collective,algorithm,parameters,mapping,nodes,processes,size_bytes,launch,latency_us"]
     rows += [f"bcast,chain,,core,2,8,1024,{n},{9 + n / 2}" for n in range(1, 4)]
@@ -53,6 +56,17 @@ def test_a_measured_cell(folder):
     assert "not verified" in text and "tuning/mpich-core-n2.json" in text
 
 
+def test_an_algorithm_with_parameters(folder):
+    for name in ("measurements.csv", "tuning/decisions.csv"):
+        text = (folder / name).read_text()
+        (folder / name).write_text(text.replace(",chain,,", ",chain,fanout=2,"))
+    known, lines = answer(folder, Question("bcast", "core", 2, 8, 1024))
+    text = "\n".join(lines)
+    assert known and "use: chain [fanout=2]" in text
+    assert "10 us, [9.5, 10.5] us over 3 launches" in text
+    assert "rests on: chain fanout=2 and 1 other algorithms, measured, at 8 processes" in text
+
+
 def simulate(folder):
     """Make the study a simulated one of machine `toy`."""
     document = json.loads((folder / "study.json").read_text())
@@ -70,7 +84,7 @@ def test_a_simulated_study_says_how_far_it_is_off(tmp_path, folder):
     assert "no study compares the machine with a real one" in "\n".join(answer(study, question)[1])
     compared = tmp_path / "judge"
     (compared / "tables").mkdir(parents=True)
-    (compared / "study.json").write_text(json.dumps({"name": "judge", "machine": {"name": "toy"}}))
+    (compared / "study.json").write_text(json.dumps({"name": "judge", "machine": {"name": "toy"}, "provenance": {}}))
     (compared / "tables" / "accuracy.csv").write_text(
         "collective,algorithm,mapping,held_out,cells,median_abs_error_pct,p90_abs_error_pct\n"
         "bcast,all,all,TRUE,90,11.2,29\nbcast,chain,core,FALSE,9,1,2\nbcast,all,core,TRUE,30,8.4,24.6\n"
@@ -91,7 +105,7 @@ def test_a_sampled_study_rests_on_its_model(folder):
     document = json.loads((folder / "study.json").read_text())
     (folder / "study.json").write_text(json.dumps({**document, "sampling": {"rounds": 2}}))
     with open(folder / "tuning" / "decisions.csv", "a") as stream:
-        stream.write("bcast,core,2,11,1024,default,no default arm,interpolated,,,,,unknown\n")
+        stream.write("bcast,core,2,11,1024,default,,no default arm,interpolated,,,,,unknown\n")
     text = "\n".join(answer(folder, Question("bcast", "core", 2, 9, 1024))[1])
     assert "11 us, interpolated\n" in text and "rests on: a model of 3 points measured in rounds" in text
     text = "\n".join(answer(folder, Question("bcast", "core", 2, 11, 1024))[1])

@@ -17,7 +17,7 @@ from collstudy.calibration.costs import LONG, SHORT, fitted_machine
 from collstudy.calibration.fitting import NOT_IN_A_LADDER, Request, Simulator, fit_study, misfit, requests_for, search
 from collstudy.calibration.measured import Data, Key, ladder_of, ladder_of_study
 from collstudy.calibration.writing import write_fit
-from collstudy.launch.simulator import line
+from collstudy.launch.platforms import line
 from collstudy.sources.source import MEASUREMENT_COLUMNS
 from collstudy.study.cells import machine_identity
 from collstudy.study.config import Configuration

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from collstudy.launch.simulator import line
+from collstudy.launch.platforms import line
 from conftest import ROOT
 
 #: Points (bytes, cost), a size, and the cost there.

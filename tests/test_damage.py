@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from collstudy.base.errors import StudyError
 from collstudy.project.status import stale_lock
-from collstudy.store.records import Damaged, Record, Store, Summary
+from collstudy.store.records import Damaged, Record, Summary
+from collstudy.store.store import Store
 from collstudy.study.cells import Cell
 from conftest import Checkout
 from test_cells import cells_of

@@ -26,46 +26,76 @@ sweeps:
 analysis:
   tuning: {}
 """
+#: Imported, so that checks have something to say, and gathered with the other one.
+THEIRS = """
+title: Theirs
+question: Which broadcast?
+machine: orfeo-thin
+import:
+  files:
+    - path: {folder}/bcast_*.csv
+      collective: bcast
+      columns: {{algorithm: A, mapping: M, processes: P, size_bytes: S, latency_us: L}}
+"""
+ALL = "title: All\nquestion: Where?\nmachine: all-measured\nchapter: atlas\ngather: [theirs]\n"
+ROWS = [
+    f"{a},core,{p},{s},{p * s / 7 + len(a)}"
+    for a in ("linear", "chain", "default")
+    for p in (2, 4, 8)
+    for s in (1, 8, 64)
+]
 #: Not inputs but kept beside them: the store, which has a file for each cell (their digests are in study.json and in the blocks'
 #: markers), and what several rules add to (`python -m collstudy made` and the plan).
 SHARED = ("cells", "blocks")
 
 
-def jobs(folder: Path) -> dict[str, tuple[set[str], set[str]]]:
-    """Inputs and outputs of each rule's job, as Snakemake keeps them."""
-    found: dict[str, tuple[set[str], set[str]]] = {}
+def jobs(folder: Path) -> dict[tuple[str, str], tuple[set[str], set[str]]]:
+    """Inputs and outputs of each job, as Snakemake keeps them, by its rule and its folder in the results."""
+    found: dict[tuple[str, str], tuple[set[str], set[str]]] = {}
     for path in (folder / ".snakemake" / "metadata").rglob("*"):
         if path.is_file():
             output = base64.b64decode(path.name).decode()
             record = json.loads(path.read_text())
-            inputs, outputs = found.setdefault(record["rule"], (set(), set()))
+            inputs, outputs = found.setdefault((record["rule"], Path(output).parts[1]), (set(), set()))
             inputs.update(record["input"])
             outputs.add(output)
     return found
 
 
 RULES = (
-    "collect_measurements", "analyse_study", "decide_tuning", "emit_tuning", "keep_tuning", "tell_tuning", "render_report", "give_verdict",
+    "collect_measurements", "analyse_study", "decide_tuning", "emit_tuning", "keep_tuning", "tell_tuning",
 )  # fmt: skip
+JOBS = [
+    *((rule, "tiny") for rule in RULES), ("analyse_study", "theirs"), ("analyse_study", "all"), ("decide_tuning", "theirs"),
+    ("render_report", "report"), ("give_verdict", "complete.txt"),
+]  # fmt: skip
+WRITTEN = ("config/studies/tiny.yaml", "config/studies/theirs.yaml", "config/studies/all.yaml", "config/config.yaml")
 
 
 @pytest.fixture(scope="module")
 def complete(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     """A checkout in which everything was made."""
     made = Checkout(_made(tmp_path_factory.mktemp("complete") / "checkout"))
-    made.write("config/studies/tiny.yaml", STUDY)
-    made.write("config/config.yaml", "studies: [tiny]\nresults: results\n")
+    made.write("theirs/bcast_all.csv", "\n".join(["A,M,P,S,L", *ROWS, ""]))
+    texts = (
+        STUDY,
+        THEIRS.format(folder=made.folder / "theirs"),
+        ALL,
+        "studies: [tiny, theirs, all]\nresults: results\n",
+    )
+    for name, text in zip(WRITTEN, texts, strict=True):
+        made.write(name, text)
     done = made.snakemake()
     assert done.returncode == 0, done.stdout + done.stderr
     return made
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("rule", RULES)
-def test_a_rule_reads_nothing_but_what_it_names(complete: Checkout, tmp_path: Path, rule: str) -> None:
-    inputs, outputs = jobs(complete.folder)[rule]
+@pytest.mark.parametrize(("rule", "folder"), JOBS)
+def test_a_rule_reads_nothing_but_what_it_names(complete: Checkout, tmp_path: Path, rule: str, folder: str) -> None:
+    inputs, outputs = jobs(complete.folder)[rule, folder]
     alone = Checkout(_made(tmp_path / rule))
-    for name in ("config/studies/tiny.yaml", "config/config.yaml"):
+    for name in WRITTEN:
         alone.write(name, (complete.folder / name).read_text())
     for name in SHARED:
         shutil.copytree(complete.folder / "results" / name, alone.folder / "results" / name)
@@ -81,6 +111,9 @@ def test_a_rule_reads_nothing_but_what_it_names(complete: Checkout, tmp_path: Pa
             shutil.copy2(source, target)
     again = alone.snakemake("--allowed-rules", rule, "--rerun-triggers", "mtime", "--", *sorted(outputs))
     assert again.returncode == 0, again.stdout + again.stderr
+    assert jobs(alone.folder).keys() == {(rule, folder)}, (
+        "an input was made again: the rule that made it names less than it reads"
+    )
     for name in outputs:
         first, second = complete.folder / name, alone.folder / name
         assert second.exists(), name

@@ -171,7 +171,7 @@ def test_files_are_converted_to_named_subtrees_and_back(tmp_path: Path) -> None:
 
 
 def test_a_study_of_mpich_gets_named_subtrees_beside_its_trees(tmp_path: Path) -> None:
-    study = {**STUDY, "how": {**STUDY["how"], "mpi": "mpich", "mpi_version": "5.0.2"}}
+    study = {**STUDY, "provenance": {**STUDY["provenance"], "mpi": "mpich", "mpi_version": "5.0.2"}}
     found = placements(decisions({4: {1: "binomial", 1024: "default"}}))
     emission.emit(study, found, CATALOGUE, CONFIG.machine("thin"), tmp_path, write_trees=lambda *_: None)
     text = (tmp_path / "mpich-5.1-core-n2.json").read_text()

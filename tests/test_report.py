@@ -62,7 +62,7 @@ def make_study(results: Path, name: str, simulated: bool, title: str) -> Path:
            "warmup": [2], "launches": {"min": 1, "max": 5}, "simulator": "SimGrid SMPI" if simulated else "",
            "simulator_version": "3.32" if simulated else ""}  # fmt: skip
     study = {
-        "name": name, "title": title, "question": f"Which is faster? {NASTY}", "simulated": simulated, "how": how,
+        "name": name, "title": title, "question": f"Which is faster? {NASTY}", "simulated": simulated, "provenance": how,
         "machine": {"name": "m", "kind": "simulated" if simulated else "local", "label": "A machine",
                     "levels": [{"name": "node", "count": 2}, {"name": "core", "count": 4}]},
         "collectives": {

@@ -47,7 +47,7 @@ def test_neighbouring_sizes_are_one_cell(checkout: Checkout, tmp_path: Path) -> 
     cells = source.grid
     asked = [("linear", 4, 1), ("linear", 4, 2), ("linear", 4, 8), ("linear", 8, 16), ("chain", 8, 32), ("gone", 8, 1)]
     lines = [f"bcast,{name},,core,2,{count},{size}" for name, count, size in asked]
-    path = source.folder_of(1) / "asked.csv"
+    path = source.folder_of(1) / "selected.csv"
     path.parent.mkdir(parents=True)
     path.write_text("\n".join([",".join(POINT), *lines]) + "\n")
     found = source.selected(1)
@@ -80,7 +80,7 @@ def test_rounds_killed_and_started_again(sampled: Checkout) -> None:
     run(sampled, tuned, judged)
     assert kept.items() <= cell_files(sampled).items()
     # What was measured is what the rounds asked for, each point once; a part of the grid.
-    asked = [point for n in (1, 2) for point in points(sampled, f"results/tiny/sampling/round-{n}/asked.csv")]
+    asked = [point for n in (1, 2) for point in points(sampled, f"results/tiny/sampling/round-{n}/selected.csv")]
     grid = points(sampled, "results/tiny/sampling/grid.csv")
     assert set(asked) < set(grid)
     assert {row["status"] for row in rows(sampled, "results/tiny/cells.csv")} == {"measured"}

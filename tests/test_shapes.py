@@ -26,7 +26,7 @@ HOW = {
     "simulator_version": "",
 }
 STUDY = {
-    "name": "toy", "title": "Toy", "simulated": False, "machine": {"label": "M"}, "how": HOW,
+    "name": "toy", "title": "Toy", "simulated": False, "machine": {"label": "M"}, "provenance": HOW,
     "collectives": {"bcast": {"processes": [4, 8]}},
 }  # fmt: skip
 #: Two nodes of four cores by core, and by node: (mapping, nodes) -> algorithm.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from collstudy.base.paths import SETUP
-from collstudy.launch.simulator import platform_xml
+from collstudy.launch.platforms import platform_xml
 from collstudy.study.machines import Level
 
 LEVELS = (

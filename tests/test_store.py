@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from collstudy.base.files import write_atomically
 from collstudy.base.statistics import interval_width_pct, median, median_interval
-from collstudy.store.records import Damaged, Record, Store
+from collstudy.store.records import Damaged, Record
+from collstudy.store.store import Store
 from collstudy.study.cells import Cell
-from collstudy.study.config import Policy
+from collstudy.study.description import Policy
 from conftest import Checkout
 from test_cells import cells_of
 

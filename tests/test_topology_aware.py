@@ -12,7 +12,7 @@ import pytest
 from collstudy.launch.runner import run_block
 from collstudy.plan.blocks import Block, Task
 from collstudy.project.studies import Project
-from collstudy.study.config import Policy
+from collstudy.study.description import Policy
 from collstudy.study.selection import Rules
 from conftest import Checkout
 

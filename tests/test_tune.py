@@ -11,7 +11,8 @@ from collstudy.launch import openmpi
 from collstudy.project import tuner
 from collstudy.sources import verifying
 from collstudy.study.cells import expand
-from collstudy.study.config import Configuration, Study
+from collstudy.study.config import Configuration
+from collstudy.study.description import Study
 from collstudy.study.selection import Default
 from collstudy.tuning import rules
 from collstudy.tuning.rules import Rule

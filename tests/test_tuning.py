@@ -150,7 +150,7 @@ def test_json_has_only_what_differs_from_the_default():
 STUDY = {
     "name": "few", "title": "Few", "simulated": False, "machine": {"label": "A machine"},
     "collectives": {"bcast": {"processes": [4]}},
-    "how": {
+    "provenance": {
         "suite": "collbench", "suite_version": "1", "mpi": "openmpi", "mpi_version": "5.0.11", "simulator": "",
         "simulator_version": "",
     },
@@ -160,11 +160,11 @@ STUDY = {
 def emitted(folder, nodes, mpi=None):
     """Write the tuning files of a study that measured an installed MPI library; returns the placement."""
     mpi = mpi or mpis()["openmpi"]
-    how = {**STUDY["how"], "mpi": mpi.name, "mpi_version": mpi.version}
+    how = {**STUDY["provenance"], "mpi": mpi.name, "mpi_version": mpi.version}
     (found,) = placements(decisions({4: {1: "pipeline", 1024: "default"}}, nodes=nodes))
     library = check.library(mpi, CATALOGUE, NUMBERS)
     emission.emit(
-        {**STUDY, "how": how}, [found], CATALOGUE, CONFIG.machine("thin"), folder, None, library.write, mpi.build
+        {**STUDY, "provenance": how}, [found], CATALOGUE, CONFIG.machine("thin"), folder, None, library.write, mpi.build
     )
     return found
 
@@ -194,7 +194,11 @@ def run_pasted(tmp_path, mpi, word, *more):
 
 def test_a_study_of_intel_mpi_gets_what_intel_mpi_reads_and_nothing_else(tmp_path):
     found = placements(decisions({4: {1: "preset_2", 8: "default"}}, collective="iallreduce"))
-    study = {**STUDY, "collectives": {"iallreduce": {"processes": [4]}}, "how": {**STUDY["how"], "mpi": "impi"}}
+    study = {
+        **STUDY,
+        "collectives": {"iallreduce": {"processes": [4]}},
+        "provenance": {**STUDY["provenance"], "mpi": "impi"},
+    }
     emission.emit(study, found, CATALOGUE, CONFIG.machine("thin"), tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"README.md", "intel-core-n2.sh"}
     assert pasted(tmp_path, "mpirun") == ['export TUNING="$PWD"', '. "$TUNING/intel-core-n2.sh" && mpirun ./program']
@@ -243,8 +247,8 @@ def test_han_rules_by_hand():
 
 def test_han_is_the_default_of_an_open_mpi_5_on_several_nodes_only():
     one, two = (placements(decisions({4: {1: "linear"}}, nodes=nodes))[0] for nodes in (1, 2))
-    old = {"how": {**STUDY["how"], "mpi_version": "4.1.4"}}
-    simulated = {"how": {**STUDY["how"], "mpi": "smpi-openmpi", "mpi_version": "SimGrid 3.32"}}
+    old = {"provenance": {**STUDY["provenance"], "mpi_version": "4.1.4"}}
+    simulated = {"provenance": {**STUDY["provenance"], "mpi": "smpi-openmpi", "mpi_version": "SimGrid 3.32"}}
     assert [rules.han_default(STUDY, place) for place in (one, two)] == [None, "han"]
     assert [rules.han_default(study, two) for study in (old, simulated)] == ["tuned", "tuned"]
 

@@ -15,7 +15,7 @@ show_provenance <- function(report) {
   made <- data.frame(part = names(facts), version = unname(facts))
   emit_table("tbl-provenance", made, "What made this report, and where.")
   rows <- do.call(rbind, lapply(Filter(has_results, report$studies), function(study) {
-    how <- study$about$how
+    how <- study$about$provenance
     data.frame(
       study = study$name, machine = study$about$machine$label %||% "", kind = study$about$machine$kind %||% "",
       suite = with_version(how$suite, how$suite_version), mpi = with_version(how$mpi, how$mpi_version),

@@ -3,7 +3,7 @@
 #' What was traced where, what each application is, and what is not here.
 show_applications <- function(study) {
   about <- study$about
-  how <- about$how
+  how <- about$provenance
   emit("## How it was measured {#sec-", study$id, "-how}")
   sentences <- c(
     paste0(
@@ -41,9 +41,9 @@ show_program <- function(study) {
   emit("## How it was measured {#sec-", study$id, "-how}")
   paragraph(
     "The program ran unmodified on ", md(machine_text(about$machine)), " with ",
-    md(with_version(about$how$mpi, about$how$mpi_version)), ", as ", code(about$program$command), ": once with this ",
+    md(with_version(about$provenance$mpi, about$provenance$mpi_version)), ", as ", code(about$program$command), ": once with this ",
     "project's trace library, and ", about$program$runs, " times each with and without it. The cells that it uses were ",
-    "then measured with ", md(with_version(about$how$suite %||% "no benchmark", about$how$suite_version)),
+    "then measured with ", md(with_version(about$provenance$suite %||% "no benchmark", about$provenance$suite_version)),
     ", by rounds, weighted by their share of the run time."
   )
   show_status(study)

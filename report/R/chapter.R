@@ -95,7 +95,7 @@ show_study_question <- function(study) {
 }
 
 simulated_note <- function(study) {
-  how <- study$about$how
+  how <- study$about$provenance
   callout("important", "Simulated numbers", paste0(
     "Every number of this study was computed by ", md(with_version(how$simulator, how$simulator_version)),
     " from a description of the machine; none was measured. Measurements that they are compared with are named as such."
@@ -147,7 +147,7 @@ show_how_measured <- function(study) {
 }
 
 measured_sentences <- function(study) {
-  how <- study$about$how
+  how <- study$about$provenance
   suite <- md(with_version(how$suite, how$suite_version))
   mpi <- md(with_version(how$mpi, how$mpi_version))
   machine <- machine_text(study$about$machine)
@@ -170,7 +170,7 @@ machine_text <- function(machine) {
 }
 
 repeat_sentence <- function(study) {
-  how <- study$about$how
+  how <- study$about$provenance
   if (is.null(how$iterations)) return(NULL)
   loop <- paste0(
     "the mean over the ranks of each rank's mean over ", range_words(how$iterations), " iterations, after ",
@@ -205,7 +205,7 @@ range_words <- function(values) {
 #' Which rule ended the launches of the cells.
 stop_sentence <- function(study) {
   stops <- table(study$cells$stop)
-  width <- study$about$how$ci_width_pct
+  width <- study$about$provenance$ci_width_pct
   if (length(stops) == 0 || is.null(width)) return("")
   words <- c(
     narrow = paste0("because the 95\\ % interval of the median was narrower than ", width, "\\ %"),

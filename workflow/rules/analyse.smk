@@ -16,7 +16,9 @@ rule analyse_study:
         edges=RESULTS / "{study}" / "edges.csv",
         exchanges=RESULTS / "{study}" / "exchanges.csv",
         sampled=get_sampled,
-        compared=compared_with,
+        checks=RESULTS / "{study}" / "import-checks.csv",
+        agreement=RESULTS / "{study}" / "agreement.csv",
+        beside=get_beside,
         changed=get_changed("analyse"),
     output:
         tables=RESULTS / "{study}" / "tables" / "index.csv",

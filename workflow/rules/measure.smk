@@ -15,8 +15,8 @@ rule describe_study:
         "cp {input.staged:q} {output:q} 2> {log:q}"
 
 
-# What a program's cells are is known after its trace.
-if PROGRAMS:
+# The cells of a program are known after its trace.
+if TRACED_FIRST:
 
     ruleorder: account_program > describe_study
 
@@ -32,7 +32,7 @@ if PROGRAMS:
         log:
             "logs/account/{study}.log",
         wildcard_constraints:
-            study="|".join(map(re.escape, PROGRAMS)),
+            study="|".join(map(re.escape, TRACED_FIRST)),
         localrule: True
         params:
             results=RESULTS,

@@ -2,14 +2,14 @@
 # store contains what is measured already. A round without new points has no blocks.
 
 
-checkpoint ask_points:
+checkpoint select_points:
     input:
         script=BASE / "workflow" / "scripts" / "tune.R",
         study=RESULTS / "{study}" / "study.json",
-        asked=lambda wildcards: sampled_until(wildcards.study, int(wildcards.round) - 1),
+        selected=get_selected_before,
         measured=get_round_before,
     output:
-        asked=RESULTS / "{study}" / "sampling" / "round-{round}" / "asked.csv",
+        selected=RESULTS / "{study}" / "sampling" / "round-{round}" / "selected.csv",
         pending=RESULTS / "{study}" / "sampling" / "round-{round}" / "pending.txt",
     log:
         "logs/sample/{study}-{round}.log",
@@ -19,8 +19,8 @@ checkpoint ask_points:
         results=RESULTS,
         folder=lambda wildcards: RESULTS / wildcards.study,
     shell:
-        "{{ Rscript {input.script:q} ask {params.folder:q} {wildcards.round}"
-        " && python -m collstudy --results {params.results:q} ask {wildcards.study:q} {wildcards.round}; }} > {log:q} 2>&1"
+        "{{ Rscript {input.script:q} select {params.folder:q} {wildcards.round}"
+        " && python -m collstudy --results {params.results:q} request {wildcards.study:q} {wildcards.round}; }} > {log:q} 2>&1"
 
 
 rule collect_round:

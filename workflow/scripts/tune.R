@@ -2,7 +2,7 @@
 # Rscript tune.R sample results/<study>: tables/sampling.csv and a figure, by a replay on complete data
 # Rscript tune.R say results/<study>: tuning/sentences.csv and tables/tuning-verified.csv
 # Rscript tune.R account results/<study>: sampling/cells.csv, the cells that a program uses
-# Rscript tune.R ask results/<study> ROUND: what a round of a sampled study asks for, sampling/round-<ROUND>/asked.csv
+# Rscript tune.R select results/<study> ROUND: the points that a round of a sampled study measures, sampling/round-<ROUND>/selected.csv
 suppressPackageStartupMessages(library(collanalysis))
 
 stages <- list(
@@ -10,11 +10,11 @@ stages <- list(
   sample = function(folder) write_sampling(read_results(folder)),
   say = write_tuning_sentences,
   account = write_account,
-  ask = function(folder, round) write_asked(folder, as.integer(round))
+  select = function(folder, round) write_selected(folder, as.integer(round))
 )
 arguments <- commandArgs(trailingOnly = TRUE)
 if (!arguments[1] %in% names(stages) || length(arguments) != 1 + length(formals(stages[[arguments[1]]]))) {
-  message("usage: Rscript tune.R {decide|sample|say|account} results/<study>, or ask results/<study> ROUND")
+  message("usage: Rscript tune.R {decide|sample|say|account} results/<study>, or select results/<study> ROUND")
   quit(status = 2)
 }
 invisible(do.call(stages[[arguments[1]]], as.list(arguments[-1])))

@@ -21,7 +21,7 @@ DOES = {
     "measure_here": "measuring {block}",
     "trace_block": "tracing {block}",
     "collect_measurements": "collecting the measurements of {study}",
-    "ask_points": "choosing what to measure next in {study}, round {round}",
+    "select_points": "choosing what to measure next in {study}, round {round}",
     "analyse_study": "tables, models and figures of {study}",
     "decide_tuning": "deciding for {study}",
     "replay_sampling": "judging sampling on {study}",

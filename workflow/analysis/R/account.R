@@ -85,7 +85,7 @@ most_gain_pct <- function(trace) {
 #' Accounts of all applications; NULL where ranks shared cores, because then times are not those of the collectives
 #' @noRd
 accounts <- function(results) {
-  if (isTRUE(results$study$how$oversubscribed)) return(NULL)
+  if (isTRUE(results$study$provenance$oversubscribed)) return(NULL)
   found <- map_dfr(results$applications, function(application) {
     rows <- if (!is.null(application$trace)) account_of(application$trace)
     if (NROW(rows) > 0) bind_cols(application = application$label, rows)
@@ -168,7 +168,7 @@ plot_account <- function(found) {
 #' @return Character vector, a sentence for each application with a complete trace; none where ranks shared cores.
 #' @noRd
 describe_accounts <- function(results) {
-  if (isTRUE(results$study$how$oversubscribed)) return(character())
+  if (isTRUE(results$study$provenance$oversubscribed)) return(character())
   unlist(map(unname(results$applications), function(application) {
     trace <- application$trace
     if (is.null(trace) || !isTRUE(trace$about$trace$complete)) return(NULL)

@@ -115,11 +115,12 @@ describe_accuracy <- function(results, measured = read_compared(results)) {
   compared <- compare_studies(results, measured)
   if (nrow(compared) == 0) return("Without results of the measured study nothing can be compared.")
   unlist(map(unique(compared$collective), function(name) {
-    c(accuracy_sentences(filter(compared, .data$collective == name)), noise_sentences(results, compared, name))
+    rows <- filter(compared, .data$collective == name)
+    c(accuracy_sentences(rows, results$study), noise_sentences(results, compared, name))
   }))
 }
 
-accuracy_sentences <- function(rows) {
+accuracy_sentences <- function(rows, study) {
   collective <- rows$collective[1]
   all <- filter(summarise_accuracy(rows), .data$algorithm == "all", .data$mapping == "all")
   c(
@@ -133,7 +134,7 @@ accuracy_sentences <- function(rows) {
         " of the cells, with a regret of ", format_pct(all$geometric_mean_regret_pct), " (geometric mean)."
       )
     ),
-    trust_sentence(rows), extreme_sentence(rows), mistake_sentence(rows)
+    trust_sentence(rows), extreme_sentence(rows, study), mistake_sentence(rows, study)
   )
 }
 
@@ -160,7 +161,7 @@ trust_sentence <- function(rows) {
 
 #' The best and the worst of mapping x size class, of the rows that `all` means
 #' @noRd
-extreme_sentence <- function(rows) {
+extreme_sentence <- function(rows, study) {
   rows <- whole(rows)
   parts <- rows |>
     mutate(size = size_class(.data$size_bytes)) |>
@@ -170,7 +171,7 @@ extreme_sentence <- function(rows) {
   if (nrow(parts) < 2) return(NULL)
   say <- function(part) {
     paste0(
-      gsub("_", " ", part$algorithm), " mapped ", label_mapping(part$mapping),
+      gsub("_", " ", part$algorithm), " mapped ", label_mapping(part$mapping, study),
       if (!is.na(part$size)) paste0(", messages ", part$size), " (median error ", format_pct(part$error),
       ", simulated / measured ", format_number(part$bias, 2), ")"
     )
@@ -235,7 +236,7 @@ plot_ratio <- function(compared, study) {
     ratio_scale() +
     geom_ribbon(alpha = 0.2, fill = mapping_colours[1]) +
     geom_line(colour = mapping_colours[1]) +
-    facet_grid(vars(label_algorithm(.data$algorithm, study, "bcast")), vars(label_mapping(.data$mapping))) +
+    facet_grid(vars(label_algorithm(.data$algorithm, study, "bcast")), vars(label_mapping(.data$mapping, study))) +
     scale_x_continuous(trans = "log2", breaks = 2^c(0, 5, 10, 15, 20), labels = label_bytes) +
     labs(title = "Simulated / measured latency by message size", x = "Message size", y = "Simulated / measured")
 }
@@ -254,7 +255,7 @@ plot_ratio_processes <- function(compared, study) {
   ggplot(rows, aes(.data$processes, .data$middle, colour = factor(.data$class, classes$label))) +
     ratio_scale() +
     geom_line() +
-    facet_grid(vars(label_algorithm(.data$algorithm, study, "bcast")), vars(label_mapping(.data$mapping))) +
+    facet_grid(vars(label_algorithm(.data$algorithm, study, "bcast")), vars(label_mapping(.data$mapping, study))) +
     scale_colour_manual(values = mapping_colours) +
     labs(title = "Simulated / measured latency by processes", x = "Processes", y = "Simulated / measured")
 }
@@ -269,7 +270,7 @@ plot_rank_correlation <- function(compared, study) {
     filter(!is.na(.data$rank_correlation)) |>
     group_by(.data$mapping, .data$size_bytes) |>
     summarise(middle = median(.data$rank_correlation), .groups = "drop")
-  ggplot(rows, aes(.data$size_bytes, .data$middle, colour = label_mapping(.data$mapping))) +
+  ggplot(rows, aes(.data$size_bytes, .data$middle, colour = label_mapping(.data$mapping, study))) +
     geom_hline(yintercept = 0, linewidth = 0.3) +
     geom_line() +
     geom_point() +

@@ -128,7 +128,7 @@ tables_of_choice <- function(results, compared) {
 
 #' The wrong choices that cost most, in a sentence
 #' @noRd
-mistake_sentence <- function(rows) {
+mistake_sentence <- function(rows, study) {
   mistakes <- summarise_mistakes(rows)
   if (nrow(mistakes) == 0) return(NULL)
   said <- function(name) gsub("_", " ", name)
@@ -137,7 +137,7 @@ mistake_sentence <- function(rows) {
   share <- map_dbl(names, function(name) sum(mistakes$share_pct[mistakes$chosen == name | mistakes$fastest == name]))
   paste0(
     "The wrong choice that costs most is ", said(first$chosen), " in place of ", said(first$fastest), ", mapped ",
-    label_mapping(first$mapping), ": ", count_cells_word(first$cells), " with ", format_pct(first$share_pct),
+    label_mapping(first$mapping, study), ": ", count_cells_word(first$cells), " with ", format_pct(first$share_pct),
     " of all regret; wrong choices of or against ", said(names[which.max(share)]), " have ", format_pct(max(share)), "."
   )
 }

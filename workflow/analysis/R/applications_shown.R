@@ -49,7 +49,7 @@ replay_columns <- function() {
 }
 
 oversubscribed_note <- function(study) {
-  if (!isTRUE(study$how$oversubscribed)) return("")
+  if (!isTRUE(study$provenance$oversubscribed)) return("")
   "The ranks shared cores during tracing, so elapsed time includes waiting for a core."
 }
 

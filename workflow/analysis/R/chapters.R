@@ -92,12 +92,7 @@ geometric_mean <- function(x) exp(mean(log(x)))
 
 format_times <- function(ratio) paste(format_number(ratio), "times")
 
-mapping_label <- function(study, mapping) {
-  labels <- map_chr(as.character(mapping), function(name) study$mappings[[name]]$label %||% label_mapping(name))
-  unname(labels)
-}
-
 mapping_label_factor <- function(study, mapping) {
   order <- unique(unlist(map(study$collectives, "mappings")))
-  factor(mapping_label(study, mapping), unique(mapping_label(study, order)))
+  factor(label_mapping(mapping, study), unique(label_mapping(order, study)))
 }

@@ -109,7 +109,7 @@ plot_components <- function(results, rows, collective) {
   place <- function(data) {
     mutate(data, place = paste0(
       count_words(.data$processes, "rank"), " on ", count_words(.data$nodes, "node"), ", ",
-      mapping_label(results$study, .data$mapping)
+      label_mapping(.data$mapping, results$study)
     ))
   }
   ggplot(place(rows), aes(.data$size_bytes, .data$latency_us)) +

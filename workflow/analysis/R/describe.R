@@ -112,7 +112,7 @@ describe_answer <- function(results) {
     paste0(
       study_name(results), ", ", collective_word(rows$collective[1]),
       ": the default is the fastest or tied with it in ",
-      per_mapping(rows, format_pct(rows$default_best_pct)), " of the cells",
+      per_mapping(rows, format_pct(rows$default_best_pct), results$study), " of the cells",
       slower_words(results, rows$collective[1]), "."
     )
   }, "", USE.NAMES = FALSE)
@@ -150,9 +150,9 @@ study_name <- function(results) {
   paste0(title, if (!grepl("simulated", title, ignore.case = TRUE)) simulated_note(results$study))
 }
 
-per_mapping <- function(rows, text) {
+per_mapping <- function(rows, text, study) {
   if (nrow(rows) == 1) return(text)
-  and_list(paste0(text, " (", label_mapping(rows$mapping), ")"))
+  and_list(paste0(text, " (", label_mapping(rows$mapping, study), ")"))
 }
 
 range_words <- function(values) {
@@ -183,16 +183,16 @@ describe_default_vs_best <- function(results, collective) {
     paste0(
       "On average over a class it is faster than the best other algorithm in ", better, " of ", nrow(table), " classes",
       if (worst$mean_difference_us > 0) paste0(
-        "; its largest loss is ", class_words(worst), ", where it is ", format_us(worst$mean_difference_us),
-        " slower on average"
+        "; its largest loss is ", class_words(worst, results$study), ", where it is ",
+        format_us(worst$mean_difference_us), " slower on average"
       ), "."
     )
   )
 }
 
-class_words <- function(row) {
+class_words <- function(row, study) {
   paste0(
-    label_mapping(row$mapping), " with ", tolower(row$size_class), " messages and ", tolower(row$process_class),
+    label_mapping(row$mapping, study), " with ", tolower(row$size_class), " messages and ", tolower(row$process_class),
     " processes"
   )
 }
@@ -202,7 +202,7 @@ describe_optimal <- function(results, collective) {
   slower <- paste0(table$not_optimal, " of ", table$optimal + table$not_optimal + table$zero_difference)
   differences <- summarise_differences(results$medians, collective, results$study$analysis$best_excludes)
   paste0(
-    "The default is slower than the best of the others at ", per_mapping(table, slower),
+    "The default is slower than the best of the others at ", per_mapping(table, slower, results$study),
     " process counts; the largest loss is ", format_us(max(differences$difference_us, 0)), "."
   )
 }
@@ -229,7 +229,7 @@ describe_decision <- function(results, collective) {
     paste0(
       "Best single algorithm (mean slow-down): ",
       and_list(paste0(
-        answer$best_single, " when mapped ", label_mapping(answer$mapping), " (",
+        answer$best_single, " when mapped ", label_mapping(answer$mapping, results$study), " (",
         format_pct(answer$best_single_geometric_mean_pct), ")"
       )), "; geometric mean of the slow-down against the fastest."
     )
@@ -338,17 +338,17 @@ describe_latency <- function(results, collective) {
   say <- function(row) {
     paste0(
       format_us(row$latency_us), " (", label_algorithm(as.character(row$algorithm), results$study, collective), ", ",
-      label_mapping(row$mapping), ", ", row$processes, " processes, ", label_bytes(row$size_bytes), ")"
+      label_mapping(row$mapping, results$study), ", ", row$processes, " processes, ", label_bytes(row$size_bytes), ")"
     )
   }
   c(
     paste0("Latencies", simulated_note(results$study), " reach from ", say(low), " to ", say(high), "."),
-    describe_mappings(results, collective, rows),
+    describe_mappings(results, rows),
     describe_claims(results, collective)
   )
 }
 
-describe_mappings <- function(results, collective, rows) {
+describe_mappings <- function(results, rows) {
   most <- max(common_counts(rows, results$study$analysis$best_excludes))
   full <- filter(rows, .data$processes == most, .data$algorithm != "default")
   if (n_distinct(full$mapping) < 2) return(NULL)
@@ -358,7 +358,7 @@ describe_mappings <- function(results, collective, rows) {
   counts <- sort(table(as.character(best$mapping)), decreasing = TRUE)
   paste0(
     "With ", most, " processes the fastest forced algorithm is mapped ",
-    and_list(paste0(label_mapping(names(counts)), " at ", counts, " of ", nrow(best), " sizes")), "."
+    and_list(paste0(label_mapping(names(counts), results$study), " at ", counts, " of ", nrow(best), " sizes")), "."
   )
 }
 
@@ -378,7 +378,8 @@ describe_barrier <- function(results, collective = "barrier") {
     fit_barriers(results, collective), .data$model == "linear", .data$term == "processes", .data$algorithm == "linear"
   )
   name <- function(row) {
-    paste(label_algorithm(as.character(row$algorithm), results$study, collective), label_mapping(row$mapping))
+    algorithm <- label_algorithm(as.character(row$algorithm), results$study, collective)
+    paste(algorithm, label_mapping(row$mapping, results$study))
   }
   c(
     paste0(
@@ -387,7 +388,8 @@ describe_barrier <- function(results, collective = "barrier") {
       if (nrow(last) > 1) paste0(", the slowest ", name(final), " at ", format_us(final$latency_us)), "."
     ),
     if (nrow(slopes) > 0) paste0(
-      "Each further process adds ", per_mapping(slopes, format_us(slopes$estimate)), " to the linear algorithm."
+      "Each further process adds ", per_mapping(slopes, format_us(slopes$estimate), results$study),
+      " to the linear algorithm."
     )
   )
 }

@@ -271,7 +271,7 @@ figures_fits <- function(results, collective) {
     figure(
       collective, paste0("fit-", slug(algorithm)), plot_fit(results, collective, algorithm, model), paste0(
         "Measured latency (\u00b5s) and the fit with the 95 % interval of its mean. Mean error on the fitted cells: ",
-        and_list(paste(format_pct(here$mape_pct), label_mapping(here$mapping))), ".",
+        and_list(paste(format_pct(here$mape_pct), label_mapping(here$mapping, results$study))), ".",
         drawn_note(filter(rows_to_fit(results, collective), .data$algorithm == .env$algorithm))
       ),
       published_number(collective, unname(c(linear = 9, tree = 10, recursive_doubling = 11)[algorithm])), 9, 3.7,

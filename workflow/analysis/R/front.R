@@ -32,14 +32,14 @@ describe_front <- function(folders) {
     judged = nrow(front_gains(studies, rows)), trust = front_trust(studies, rows),
     silent = purrr::compact(setNames(map(studies, describe_two_ranks), map_chr(studies, "name"))),
     findings = purrr::compact(setNames(map(studies, front_finding), map_chr(studies, "name"))),
-    order = front_order(studies, rows)
+    order = front_order(studies)
   )
 }
 
 #' What the front page needs of a study
 #' @noRd
 read_front_study <- function(folder) {
-  about <- jsonlite::read_json(file.path(folder, "study.json"))
+  about <- read_study(folder)
   read <- function(file) {
     path <- file.path(folder, file)
     if (!file.exists(path) || file.size(path) == 0) return(NULL)
@@ -347,7 +347,7 @@ front_trust <- function(studies, rows) {
 #' @noRd
 front_libraries <- function(studies) {
   found <- map_dfr(studies, function(study) {
-    how <- study$about$how
+    how <- study$about$provenance
     if (length(how$mpi_version) != 1 || how$mpi_version %in% c("", "unknown")) return(NULL)
     tibble(library = paste(mpi_label(how$mpi), how$mpi_version), machine = within_text(front_machine(study)))
   })
@@ -387,7 +387,7 @@ front_finding <- function(study) {
 #' Studies in the order in which they tell most: all machines together, then measured before simulated ones, each by its
 #' number of compared cells; last those that can tell nothing
 #' @noRd
-front_order <- function(studies, rows) {
+front_order <- function(studies) {
   if (length(studies) == 0) return(character())
   compared <- map_dbl(studies, function(study) sum(study$by_collective$cells))
   together <- map_lgl(studies, function(study) identical(study$about$chapter, "atlas"))

@@ -99,7 +99,7 @@ with_median <- function(rows, by, column) {
 #' @return A ggplot: a tile for each number of processes and size, coloured by the difference.
 #' @noRd
 plot_agreement <- function(results, agreement) {
-  mapping <- function(name) mapping_label(results$study, name)
+  mapping <- function(name) label_mapping(name, results$study)
   agreement <- mutate(agreement,
     panel = paste0(capitalised(collective_word(.data$collective)), ", ", mapping(.data$mapping)),
     shown = cut(.data$difference_pct, c(-Inf, 2, 5, 10, 20, 50, Inf), c(

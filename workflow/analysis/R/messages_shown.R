@@ -175,7 +175,8 @@ plot_models <- function(results, collective, rows, along, costs) {
     (if (along == "processes") scale_x_continuous("Processes", trans = "log2", breaks = 2^(1:16)) else scale_x_size()) +
     scale_y_latency_log() +
     labs(title = paste0(
-      capitalised(collective_word(collective)), ", mapped ", label_mapping(mapping), ": models and measurements"
+      capitalised(collective_word(collective)), ", mapped ", label_mapping(mapping, results$study),
+      ": models and measurements"
     )) +
     tag_simulated(results$study) + theme_study()
 }

@@ -8,9 +8,9 @@
 #' @import dplyr
 #' @import ggplot2
 #' @importFrom tibble tibble as_tibble
-#' @importFrom tidyr pivot_wider pivot_longer complete nesting
+#' @importFrom tidyr pivot_wider pivot_longer complete
 #' @importFrom purrr map map2 map2_chr map_dbl map_chr map_lgl map_dfr pmap imap
-#' @importFrom stats coef lm predict median setNames qbinom quantile optimize residuals fitted approx lm.fit
+#' @importFrom stats coef lm predict median setNames qbinom quantile fitted approx
 #' @importFrom rlang .data .env
 #' @importFrom utils head tail
 "_PACKAGE"

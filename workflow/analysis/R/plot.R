@@ -18,7 +18,7 @@ plot_processes <- function(results, collective, mapping) {
     scale_algorithm(results, collective, rows$algorithm) +
     scale_x_processes() +
     scale_y_latency_log() +
-    labs(title = paste0(capitalised(collective_word(collective)), ", mapped ", label_mapping(mapping))) +
+    labs(title = paste0(capitalised(collective_word(collective)), ", mapped ", label_mapping(mapping, results$study))) +
     tag_simulated(results$study) + theme_study()
 }
 
@@ -53,7 +53,7 @@ plot_mappings <- function(results, collective) {
     (if (sized) facet_wrap(vars(.data$panel, .data$size), scales = "free_y", ncol = n_distinct(rows$size),
       labeller = one_line)
      else facet_wrap(vars(.data$panel), ncol = 2)) +
-    scale_mapping(rows$mapping) +
+    scale_mapping(results$study, rows$mapping) +
     scale_x_processes() +
     (if (sized) scale_y_latency_log() else scale_y_continuous("Latency (\u00b5s)", limits = c(0, NA))) +
     labs(title = paste0(capitalised(collective_word(collective)), ": each algorithm under each mapping")) +
@@ -76,7 +76,7 @@ plot_processes_unsized <- function(results, collective) {
   ggplot(rows, aes(.data$processes, .data$latency_us, colour = .data$algorithm, shape = .data$algorithm)) +
     layer_boundaries(results, rows, collective) +
     layer_points(rows) +
-    facet_wrap(vars(.data$mapping), labeller = labeller(.default = label_mapping)) +
+    facet_wrap(vars(.data$mapping), labeller = labeller(.default = mapping_labels(results$study))) +
     scale_algorithm(results, collective, rows$algorithm) +
     scale_x_processes() +
     (if (apart) scale_y_latency_log() else scale_y_continuous("Latency (\u00b5s)", limits = c(0, NA))) +
@@ -100,7 +100,7 @@ plot_difference <- function(results, collective) {
     geom_hline(yintercept = 0, linewidth = 0.4) +
     geom_segment(aes(xend = .data$processes, yend = 0), colour = "grey60", linewidth = 0.3) +
     geom_point(aes(colour = .data$best, shape = .data$best), size = 1.7) +
-    facet_wrap(vars(.data$mapping), labeller = labeller(.default = label_mapping)) +
+    facet_wrap(vars(.data$mapping), labeller = labeller(.default = mapping_labels(results$study))) +
     scale_algorithm(results, collective, rows$best) +
     scale_x_processes() +
     scale_y_continuous("Default \u2212 best of the others (\u00b5s)") +
@@ -135,7 +135,7 @@ plot_fit <- function(results, collective, algorithm, form) {
     geom_ribbon(aes(ymin = .data$low, ymax = .data$high), lines, alpha = 0.18, fill = colour) +
     geom_line(data = lines, colour = colour, linewidth = 0.8) +
     layer_points(rows, line = FALSE) +
-    facet_wrap(vars(.data$mapping), labeller = labeller(.default = label_mapping)) +
+    facet_wrap(vars(.data$mapping), labeller = labeller(.default = mapping_labels(results$study))) +
     scale_x_processes() +
     scale_y_continuous("Latency (\u00b5s)") +
     labs(title = paste0(
@@ -166,7 +166,7 @@ plot_sizes <- function(results, collective, counts = NULL) {
   ggplot(rows, aes(.data$size_bytes, .data$latency_us, colour = .data$algorithm, shape = .data$algorithm)) +
     layer_points(rows) +
     facet_grid(vars(.data$processes), vars(.data$mapping), scales = "free_y",
-               labeller = labeller(processes = label_processes, mapping = label_mapping)) +
+               labeller = labeller(processes = label_processes, mapping = mapping_labels(results$study))) +
     scale_algorithm(results, collective, rows$algorithm) +
     scale_x_size() +
     scale_y_latency_log() +
@@ -200,7 +200,7 @@ plot_default_map <- function(results, collective) {
   limit <- max(10, min(100, ceiling(quantile(abs(rows$pct), 0.98, names = FALSE) / 10) * 10))
   ggplot(rows, aes(cell_axis(.data$processes), cell_axis(.data$size_bytes), fill = .data$pct)) +
     geom_tile() +
-    facet_wrap(vars(.data$mapping), labeller = labeller(.default = label_mapping)) +
+    facet_wrap(vars(.data$mapping), labeller = labeller(.default = mapping_labels(results$study))) +
     scale_fill_gradient2(
       "Default against the best of the others", low = "#0072B2", mid = "#F7F7F7", high = "#D55E00",
       limits = c(-limit, limit),
@@ -250,12 +250,14 @@ plot_decision <- function(results, collective) {
     geom_point(
       aes(colour = .data$mate), function(data) mutate_mate(data, levels(rows$winner)), size = if (sized) 0.75 else 2.2
     ) +
-    (if (sized) facet_wrap(vars(.data$mapping), labeller = labeller(.default = label_mapping))) +
+    (if (sized) facet_wrap(vars(.data$mapping), labeller = labeller(.default = mapping_labels(results$study)))) +
     scale_algorithm(results, collective, rows$winner, c("fill", "colour")) +
     scale_alpha_manual(values = c("FALSE" = 1, "TRUE" = 0.42), guide = "none") +
     guides(colour = "none") +
     scale_x_discrete("Processes", breaks = thinned(if (sized) 8 else 24), expand = c(0, 0)) +
-    (if (sized) scale_cells()[[2]] else scale_y_discrete(NULL, labels = label_mapping, expand = c(0, 0))) +
+    (if (sized) scale_cells()[[2]] else scale_y_discrete(
+      NULL, labels = mapping_labels(results$study), expand = c(0, 0)
+    )) +
     labs(
       title = paste0(capitalised(collective_word(collective)), ": fastest algorithm"),
       subtitle = "Pale with a dot: tied; the dot shows with which (the default first)"
@@ -320,7 +322,7 @@ plot_model_errors <- function(results, collective, errors) {
   ggplot(rows, aes(.data$mape, .data$algorithm, colour = .data$model, shape = .data$model)) +
     geom_point(data = best, shape = 1, size = 4, colour = "black", stroke = 0.4) +
     geom_point(size = 1.8) +
-    facet_grid(vars(.data$kind), vars(.data$mapping), labeller = labeller(mapping = label_mapping)) +
+    facet_grid(vars(.data$kind), vars(.data$mapping), labeller = labeller(mapping = mapping_labels(results$study))) +
     scale_colour_manual(values = colours, labels = model_words) +
     scale_shape_manual(
       values = setNames(c(3, 3, 4, 8, 15, 16, 18, 2, 17, 6), names(model_words)), labels = model_words

@@ -1,6 +1,7 @@
-# A study that measures only what is needed, round by round: ask_points() (sampling.R) decides, collstudy/sampling.py
-# turns points into cells. Files: `sampling/grid.csv` (every point of the grid), `sampling/round-<n>/asked.csv` (its
-# points that a round asked for) and `sampling/round-<n>/measurements.csv` (what was measured until its end).
+# A study that measures only what is needed, round by round: select_points() (sampling.R) decides,
+# collstudy/sources/sampled.py turns points into cells. Files: `sampling/grid.csv` (every point of the grid),
+# `sampling/round-<n>/selected.csv` (its points that a round selected) and `sampling/round-<n>/measurements.csv` (what
+# was measured until its end).
 
 grid_columns <- list(
   collective = "c", algorithm = "c", parameters = "c", mpi = "c", mapping = "c", nodes = "d", processes = "d",
@@ -11,33 +12,29 @@ point_keys <- c("collective", "algorithm", "parameters", "mapping", "nodes", "pr
 #' The grid of a sampled study with what is measured of it
 #'
 #' @param study Study from [read_study()].
-#' @param rounds So many rounds have asked.
+#' @param rounds So many rounds have selected points.
 #' @param measurements Path of the measurements; a file that is not there has none.
 #' @return List: `points` (tibble, one row per row of grid.csv: collective, algorithm, mapping as in
-#'   [name_rows()], nodes, processes, size_bytes, weight, calls (of all launches that a cell gets), asked (the first
-#'   round that asked for it, or NA), latency_us, low_us, high_us, launches, usable (FALSE: asked for, and not
+#'   [name_rows()], nodes, processes, size_bytes, weight, calls (of all launches that a cell gets), selected (the first
+#'   round that selected it, or NA), latency_us, low_us, high_us, launches, usable (FALSE: selected, and not
 #'   measured)), `launches` (tibble: collective, mapping, round, node_s), `startup_s` (of all launches that a cell gets:
 #'   from the launches where they tell, as `sampling.startup_s` says elsewhere).
 #' @noRd
 read_sampled <- function(study, rounds = study$sampling$rounds,
                          measurements = file.path(study$folder, "measurements.csv")) {
   folder <- file.path(study$folder, "sampling")
-  types <- do.call(readr::cols_only, grid_columns[names(grid_columns) != "weight"])
-  path <- file.path(folder, "grid.csv")
-  grid <- readr::read_csv(path, col_types = types, lazy = FALSE, progress = FALSE)
-  # Results of earlier versions have no weights.
-  header <- strsplit(readLines(path, n = 1), ",", fixed = TRUE)[[1]]
-  weighted <- "weight" %in% header
-  grid$weight <- if (weighted) readr::read_csv(path, col_types = readr::cols_only(weight = "d"))$weight else 1
-  repeats <- study$how$launches$min %||% 1
+  types <- do.call(readr::cols_only, grid_columns)
+  grid <- readr::read_csv(file.path(folder, "grid.csv"), col_types = types, lazy = FALSE, progress = FALSE)
+  repeats <- study$provenance$launches$min %||% 1
   points <- name_rows(grid) |>
-    mutate(calls = (.data$iterations + .data$warmup) * repeats, asked = NA_real_)
+    mutate(calls = (.data$iterations + .data$warmup) * repeats, selected = NA_real_)
   for (round in rev(seq_len(rounds))) {
-    path <- file.path(folder, paste0("round-", round), "asked.csv")
+    path <- file.path(folder, paste0("round-", round), "selected.csv")
     if (file.exists(path)) {
-      asked <- readr::read_csv(path, col_types = do.call(readr::cols_only, grid_columns[point_keys]), progress = FALSE)
-      at <- vctrs::vec_match(asked[point_keys], grid[point_keys])
-      points$asked[at[!is.na(at)]] <- round
+      keys <- do.call(readr::cols_only, grid_columns[point_keys])
+      selected <- readr::read_csv(path, col_types = keys, progress = FALSE)
+      at <- vctrs::vec_match(selected[point_keys], grid[point_keys])
+      points$selected[at[!is.na(at)]] <- round
     }
   }
   rows <- if (file.exists(measurements)) filter(read_rows(measurements), !is.na(.data$latency_us)) else mutate(
@@ -50,9 +47,9 @@ read_sampled <- function(study, rounds = study$sampling$rounds,
   launched <- bind_cols(points[at, cell_keys], rows[c("launch", "latency_us", "min_latency_us", "max_latency_us")])
   medians <- select(summarise_launches(launched), all_of(cell_keys), "launches", "latency_us", "low_us", "high_us")
   points <- left_join(points, medians, by = cell_keys) |>
-    mutate(usable = is.na(.data$asked) | !is.na(.data$latency_us))
+    mutate(usable = is.na(.data$selected) | !is.na(.data$latency_us))
   launches <- summarise_cost(bind_cols(
-    points[at, c("collective", "mapping", "nodes", "asked", "calls")],
+    points[at, c("collective", "mapping", "nodes", "selected", "calls")],
     rows[c("cell", "launch", "latency_us", "seconds")]
   ), repeats)
   startup <- median(launches$startup_s, na.rm = TRUE)
@@ -67,7 +64,7 @@ summarise_cost <- function(rows, repeats) {
   rows |>
     group_by(.data$collective, .data$mapping, .data$nodes, .data$cell, .data$launch) |>
     summarise(
-      round = max(0, .data$asked), loops_s = sum(.data$calls / repeats * .data$latency_us) * 1e-6,
+      round = max(0, .data$selected), loops_s = sum(.data$calls / repeats * .data$latency_us) * 1e-6,
       seconds = .data$seconds[1], .groups = "drop"
     ) |>
     mutate(startup_s = pmax(0, .data$seconds - .data$loops_s))
@@ -77,7 +74,7 @@ summarise_cost <- function(rows, repeats) {
 #' @noRd
 parts_after <- function(sampled, round = Inf) {
   points <- sampled$points
-  late <- is.na(points$asked) | points$asked > round
+  late <- is.na(points$selected) | points$selected > round
   points[late, c("latency_us", "low_us", "high_us", "launches")] <- NA
   points$usable <- points$usable | late
   points$row <- seq_len(nrow(points))
@@ -96,9 +93,9 @@ sampling_rules <- function(sampling, startup_s) {
   )
 }
 
-#' Write what a round of a sampled study asks for: `sampling/round-<round>/asked.csv`
+#' Write what a round of a sampled study selects: `sampling/round-<round>/selected.csv`
 #'
-#' Collectives and mappings in which nothing can be decided (no default, or no other algorithm) are not asked for.
+#' Collectives and mappings in which nothing can be decided (no default, or no other algorithm) have no selected points.
 #'
 #' @param folder Folder `results/<study>` with `study.json` and `sampling/`.
 #' @param round Number of the round; its predecessor is measured.
@@ -115,21 +112,22 @@ sampling_rules <- function(sampling, startup_s) {
 #' grid <- read.csv(file.path(example, "measurements.csv"))
 #' grid$iterations <- 100
 #' grid$warmup <- 10
+#' grid$weight <- 1
 #' write.csv(grid, file.path(folder, "sampling", "grid.csv"), row.names = FALSE, na = "")
-#' read.csv(write_asked(folder, 1))
+#' read.csv(write_selected(folder, 1))
 #' @export
-write_asked <- function(folder, round) {
+write_selected <- function(folder, round) {
   study <- read_study(folder)
   where <- function(round, file) file.path(folder, "sampling", paste0("round-", round), file)
   sampled <- read_sampled(study, round - 1, where(round - 1, "measurements.csv"))
   parts <- Filter(function(part) is.null(cannot_decide(part$grid)), parts_after(sampled))
   set.seed(study$sampling$seed)
-  asked <- ask_points(parts, round, sampling_rules(study$sampling, sampled$startup_s), study)
-  rows <- unlist(map(seq_along(parts), function(i) parts[[i]]$row[asked[[i]]]))
+  selected <- select_points(parts, round, sampling_rules(study$sampling, sampled$startup_s), study)
+  rows <- unlist(map(seq_along(parts), function(i) parts[[i]]$row[selected[[i]]]))
   # As text: what Python wrote is what it reads again (100000, not 1e5).
   text <- readr::cols(.default = "c")
   grid <- readr::read_csv(file.path(folder, "sampling", "grid.csv"), col_types = text, progress = FALSE)
-  write_table(grid[rows, point_keys], where(round, "asked.csv"))
+  write_table(grid[rows, point_keys], where(round, "selected.csv"))
 }
 
 #' Decisions of a sampled study: those of decide_tuning(), with the model's predictions where nothing was measured
@@ -155,10 +153,10 @@ decide_sampled <- function(results) {
   }))
 }
 
-#' What each round asked for, what it cost, and how good the choice was after it
+#' What each round selected, what it cost, and how good the choice was after it
 #'
 #' @param results List from [read_results()] of a sampled study.
-#' @return Tibble, one row per round that asked for something: round, points (algorithm x processes x size, in this
+#' @return Tibble, one row per round that selected something: round, points (algorithm x processes x size, in this
 #'   round), launches, node_minutes, and until its end: points_pct (of the grid), share_of_time_pct (of what the whole
 #'   grid would cost), expected_regret_pct (by the model), and over all cells of the complete study that
 #'   `analysis.compare` names (NA without one): geometric_mean_regret_pct, mean_regret_pct,
@@ -174,7 +172,7 @@ summarise_rounds <- function(results) {
     geometric_mean_regret_pct = numeric(), mean_regret_pct = numeric(), max_regret_pct = numeric(),
     default_geometric_mean_regret_pct = numeric()
   )
-  rounds <- sort(unique(sampled$points$asked))
+  rounds <- sort(unique(sampled$points$selected))
   bind_rows(none, map(rounds, function(round) {
     parts <- Filter(function(part) is.null(cannot_decide(part$grid)), parts_after(sampled, round))
     parts <- map(parts, model_part, study = study)
@@ -189,7 +187,7 @@ summarise_rounds <- function(results) {
     judged <- judge_round(parts, truths, costs, study)
     mine <- filter(sampled$launches, .data$round == .env$round)
     transmute(judged,
-      round = round, points = sum(sampled$points$asked %in% round), launches = nrow(mine),
+      round = round, points = sum(sampled$points$selected %in% round), launches = nrow(mine),
       node_minutes = sum(mine$node_s) / 60, points_pct = .data$cells_pct, .data$share_of_time_pct,
       .data$expected_regret_pct, .data$geometric_mean_regret_pct, .data$mean_regret_pct, .data$max_regret_pct,
       default_geometric_mean_regret_pct = geometric_regret(unlist(map(truths, function(truth) {

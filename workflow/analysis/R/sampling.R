@@ -3,12 +3,12 @@
 #' A point is an algorithm on a number of processes at a message size. For each collective and mapping the first round
 #' draws process counts and, at each, a few sizes, with all algorithms. Then a Gaussian process over log latency (a part
 #' that all algorithms share, and a part of each algorithm, over log2(P x depth of its tree) and log2(size)) predicts
-#' every point with its uncertainty; the points that are asked for are those with the largest expected change of a
-#' decision, here and at correlated neighbours, for what measuring them costs. Nothing is asked for when the expected
+#' every point with its uncertainty; the selected points are those with the largest expected change of a
+#' decision, here and at correlated neighbours, for what measuring them costs. Nothing is selected when the expected
 #' regret is below the target or the budget is spent.
 #'
 #' Measuring costs node-seconds: calls (timed and untimed) x latency, as far as it is known or predicted, and a start-up
-#' for each launch. A launch sweeps neighbouring sizes, so sizes between two that are asked for are measured as well
+#' for each launch. A launch sweeps neighbouring sizes, so sizes between two selected ones are measured as well
 #' where that costs less than another launch.
 #'
 #' @param parts List of [sampling_part()]s, one for each collective and mapping.
@@ -19,7 +19,7 @@
 #' @param study Study from [read_study()].
 #' @return List of matrices (algorithm, count, size: indices into the part's grid), one for each part.
 #' @noRd
-ask_points <- function(parts, round, rules, study) {
+select_points <- function(parts, round, rules, study) {
   parts <- map(parts, model_part, study = study)
   costs <- map(parts, point_cost, startup_s = rules$startup_s)
   totals <- map_dbl(costs, "total")
@@ -125,7 +125,7 @@ pick_points <- function(part, limit, cost) {
     picked <- rbind(picked, cell)
     open[best] <- FALSE
     a <- cell[1]
-    # What this point tells about its neighbours need not be asked for again.
+    # What this point tells about its neighbours need not be selected again.
     gain[a, , ] <- gain[a, , ] * (1 - 0.9 * outer(near_p[[a]][, cell[2]], near_s[, cell[3]]))
     value[a, , ] <- worth(a)
   }

@@ -32,9 +32,9 @@ replay_sampling <- function(results, collective, seed, rounds = 5, first_pct = 1
   costs <- pmap(list(truths, parts), price)
   found <- list()
   for (round in seq_len(rounds)) {
-    asked <- ask_points(parts, round, rules, results$study)
-    if (sum(map_dbl(asked, nrow)) == 0) break
-    parts <- pmap(list(parts, asked, truths, costs), measure_points)
+    selected <- select_points(parts, round, rules, results$study)
+    if (sum(map_dbl(selected, nrow)) == 0) break
+    parts <- pmap(list(parts, selected, truths, costs), measure_points)
     parts <- map(parts, model_part, study = results$study)
     found[[round]] <- judge_round(parts, truths, costs, results$study)
   }

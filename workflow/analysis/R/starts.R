@@ -61,7 +61,7 @@ figures_starts <- function(results) {
 plot_starts <- function(results, rows, collective) {
   rows <- mutate(rows, place = paste0(
     count_words(.data$processes, "rank"), " on ", count_words(.data$nodes, "node"), ", ",
-    mapping_label(results$study, .data$mapping)
+    label_mapping(.data$mapping, results$study)
   ))
   ggplot(rows, aes(.data$size_bytes, .data$barrier_us / .data$window_us)) +
     geom_hline(yintercept = 1, colour = "grey40") +

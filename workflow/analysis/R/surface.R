@@ -112,7 +112,7 @@ plot_surface <- function(results, collective, mapping) {
   labels <- setNames(label_algorithm(levels(rows$algorithm), results$study, collective), levels(rows$algorithm))
   draw_surface(quads, surface_frame(ranges)) +
     facet_wrap(vars(.data$algorithm), ncol = 2, labeller = as_labeller(labels)) +
-    labs(title = paste0(capitalised(collective_word(collective)), ", mapped ", label_mapping(mapping))) +
+    labs(title = paste0(capitalised(collective_word(collective)), ", mapped ", label_mapping(mapping, results$study))) +
     tag_simulated(results$study)
 }
 
@@ -150,7 +150,7 @@ plot_plane <- function(results, collective, algorithm, mapping) {
     labs(title = paste0(
       capitalised(collective_word(collective)), ", ", label_algorithm(algorithm, results$study, collective),
       ", mapped ",
-      label_mapping(mapping), ": the surface and its plane"
+      label_mapping(mapping, results$study), ": the surface and its plane"
     )) +
     tag_simulated(results$study)
 }

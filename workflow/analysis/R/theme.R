@@ -62,13 +62,13 @@ scale_algorithm <- function(results, collective, algorithms, aesthetics = c("col
   scales[aesthetics]
 }
 
-scale_mapping <- function(mappings) {
+scale_mapping <- function(study, mappings) {
   mappings <- levels(mappings)
   values <- setNames(mapping_colours[(seq_along(mappings) - 1) %% 8 + 1], mappings)
   shapes <- setNames(point_shapes[(seq_along(mappings) - 1) %% 15 + 1], mappings)
   list(
-    scale_colour_manual(values = values, breaks = mappings, labels = label_mapping),
-    scale_shape_manual(values = shapes, breaks = mappings, labels = label_mapping)
+    scale_colour_manual(values = values, breaks = mappings, labels = mapping_labels(study)),
+    scale_shape_manual(values = shapes, breaks = mappings, labels = mapping_labels(study))
   )
 }
 

@@ -147,7 +147,7 @@ plot_topology_speedup <- function(results, collective, hosts = "shuffled") {
     scale_x_size() +
     scale_y_log10("Speed-up over the default", labels = format_number, breaks = scales::breaks_log(6)) +
     labs(title = paste0(
-      capitalised(collective_word(collective)), ": speed-up over the default, ", mapping_label(results$study, hosts)
+      capitalised(collective_word(collective)), ": speed-up over the default, ", label_mapping(hosts, results$study)
     )) +
     tag_simulated(results$study) + theme_study() + theme(axis.text.x = element_text(angle = 45, hjust = 1))
 }
@@ -206,7 +206,7 @@ plot_policies <- function(results) {
       panel = factor(.data$collective, topology_collectives, capitalised(collective_word(topology_collectives))),
       policy = factor(.data$policy, rev(unique(c(unname(policy_words), sort(.data$policy)))))
     )
-  ggplot(rows, aes(.data$geometric_mean_regret_pct, .data$policy, colour = grepl("^Always", .data$policy))) +
+  ggplot(rows, aes(.data$geometric_mean_regret_pct, .data$policy, colour = !.data$policy %in% policy_words)) +
     geom_segment(aes(xend = 0, yend = .data$policy), linewidth = 0.4) +
     geom_point(size = 2) +
     facet_wrap(vars(.data$panel), scales = "free_x", ncol = 2) +
@@ -265,7 +265,7 @@ describe_large <- function(results, collectives = topology_collectives) {
       labels[algorithm], " ", collective_word(collective), " of ", label_bytes(min(rows$size_bytes)), " and more is ",
       and_list(paste0(
         format_times(by_hosts$mean), " (", format_number(by_hosts$least), " to ", format_number(by_hosts$most), ")"
-      )), " as fast as the default (host file: ", and_list(mapping_label(results$study, by_hosts$mapping)),
+      )), " as fast as the default (host file: ", and_list(label_mapping(by_hosts$mapping, results$study)),
       "; mean, least and most over nodes and processes a node)."
     )
   })
@@ -291,7 +291,7 @@ describe_hosts <- function(results) {
     here <- filter(lost, .data$mapping == .env$mapping)
     here <- here[order(match(here$collective, topology_collectives)), ]
     words <- c(shuffled = "shuffled lines", random = "all slots in random order")
-    host_order <- coalesce(unname(words[mapping]), mapping_label(results$study, mapping))
+    host_order <- coalesce(unname(words[mapping]), label_mapping(mapping, results$study))
     paste0(
       "Host file with ", host_order, ": the default takes ",
       and_list(paste0(format_times(here$default), " (", collective_word(here$collective), ")")),

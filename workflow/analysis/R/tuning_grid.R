@@ -211,7 +211,7 @@ along_depth <- function(variant, counts, values, at, bounds) {
 #' Communicator sizes at which the default may change: Open MPI's own tables, 4.1 to 5.0, change at powers of two
 #' @noRd
 default_bounds <- function(study) {
-  mpi <- tolower(as.character(study$how$mpi %||% "Open MPI"))
+  mpi <- tolower(as.character(study$provenance$mpi %||% "Open MPI"))
   if (any(grepl("open ?mpi", mpi))) 2^(2:20) else numeric()
 }
 

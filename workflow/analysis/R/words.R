@@ -21,10 +21,16 @@ label_algorithm <- function(algorithm, study, collective) {
   coalesce(label, capitalised(gsub("_", " ", algorithm)))
 }
 
-label_mapping <- function(mapping) {
+#' What a reader should see for a mapping: its label in the catalogue, with what [name_rows()] added to its name
+#' @noRd
+label_mapping <- function(mapping, study) {
   mapping <- as.character(mapping)
-  ifelse(grepl("^(core|socket|node)", mapping), paste("by", mapping), mapping)
+  place <- coalesce(study$places$place[match(mapping, study$places$mapping)], mapping)
+  label <- map_chr(place, function(name) study$mappings[[name]]$label %||% name)
+  paste0(label, substring(mapping, nchar(place) + 1))
 }
+
+mapping_labels <- function(study) function(mapping) label_mapping(mapping, study)
 
 #' Sizes in B, KiB, MiB
 #'

@@ -7,11 +7,11 @@ from typing import Any
 
 from collstudy.base.errors import StudyError
 from collstudy.calibration.measured import Data
-from collstudy.launch.simulator import line
+from collstudy.launch.platforms import line
 from collstudy.study.machines import REPLACED_BY_FIT, Level, Machine
 
 #: Starting values, those of `KINDS` by kind of level. send_1, send_eager (us): a sender's own time for 1 byte and for the largest
-#: eager message; receive (us); poll (us): see `simulator.py`; busy, turn, share: parts of a message's time; slower: how much
+#: eager message; receive (us); poll (us): see `platforms.py`; busy, turn, share: parts of a message's time; slower: how much
 #: more slowly a just received message is forwarded; shared (GB/s): of the units of a level.
 SHORT = {
     "send_1": 0.035, "send_eager": 0.35, "receive": 0.03, "poll": 0.005,

@@ -20,7 +20,8 @@ from collstudy.launch import output
 from collstudy.launch.simulator import DEFAULTS, prepare
 from collstudy.launch.toolchain import versions
 from collstudy.study.cells import Cell, expand
-from collstudy.study.config import Configuration, Policy, Study, Swept
+from collstudy.study.config import Configuration
+from collstudy.study.description import Policy, Study, Swept
 from collstudy.study.document import shown
 from collstudy.study.machines import Machine
 from collstudy.study.names import POINT_TO_POINT

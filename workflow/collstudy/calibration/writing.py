@@ -70,7 +70,7 @@ def write_fit(path: Path, plain: Machine, fitted: Machine, about: dict[str, Any]
     """Write the file with the costs of *fitted* that differ from the machine's own file (*plain*)."""
     lines = [
         f"# Written by `./study calibrate {fitted.name}`, for {fitted.name}.yaml, which names this file; the next calibration replaces it.",
-        "# workflow/collstudy/launch/simulator.py explains the costs.",
+        "# workflow/collstudy/launch/platforms.py explains the costs.",
         "about:",
         *(f"  {key}: {_flow(value)}" for key, value in about.items()),
         "levels:",

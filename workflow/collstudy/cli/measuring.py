@@ -1,4 +1,4 @@
-"""Commands called by the rules: measure, describe, ask, collect, made."""
+"""Commands called by the rules: measure, describe, request, collect, made."""
 
 from __future__ import annotations
 
@@ -8,15 +8,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from collstudy.base.errors import StudyError
 from collstudy.base.files import write_atomically
 from collstudy.cli.commands import add
 from collstudy.launch.runner import run_block
 from collstudy.plan.blocks import read_block
 from collstudy.project import made, needs
 from collstudy.project.studies import Project
-from collstudy.sources.program import ProgramSource
-from collstudy.sources.sampled import SampledSource
 
 
 def add_commands(commands: Any) -> None:
@@ -24,9 +21,9 @@ def add_commands(commands: Any) -> None:
     block = add(commands, "measure", measure, "run one block")
     block.add_argument("block", type=Path, help="the block's file")
     block.add_argument("--log", type=Path, required=True, help="file for the output of the launches")
-    asking = add(commands, "ask", ask, "write the blocks of one round of a sampled study")
-    asking.add_argument("study")
-    asking.add_argument("round", type=int)
+    requesting = add(commands, "request", request, "write the blocks of one round of a sampled study")
+    requesting.add_argument("study")
+    requesting.add_argument("round", type=int)
     add(commands, "describe", describe, "write what is known of a program's cells after its trace").add_argument(
         "study"
     )
@@ -55,24 +52,16 @@ def measure(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _sampled(project: Project, name: str) -> SampledSource:
-    source = project.source(name)
-    if not isinstance(source, SampledSource):
-        raise StudyError(f"study {name} is not sampled and has no rounds")
-    return source
-
-
-def ask(arguments: argparse.Namespace) -> None:
-    """Write the blocks of the points that a round of a sampled study selects."""
+def request(arguments: argparse.Namespace) -> None:
+    """Write the blocks of the points that a round of a sampled study has selected."""
     project = Project(results=arguments.results)
-    source = _sampled(project, arguments.study)
-    project.ask(source, arguments.round, source.folder_of(arguments.round) / "pending.txt")
+    source = project.source(arguments.study)
+    project.request(source, arguments.round, source.folder_of(arguments.round) / "pending.txt")
 
 
 def describe(arguments: argparse.Namespace) -> None:
     """Write study.json and the points of a program's cells, once its account is there."""
     source = Project(results=arguments.results).source(arguments.study)
-    assert isinstance(source, ProgramSource)
     for file, content in source.described().items():
         write_atomically(source.folder / file, content)
 
@@ -81,7 +70,7 @@ def collect(arguments: argparse.Namespace) -> None:
     """Write cells.csv and measurements.csv of a study (of a sampled one, up to the end of a round)."""
     project = Project(results=arguments.results)
     if arguments.round:
-        source = _sampled(project, arguments.study)
+        source = project.source(arguments.study)
         source.rows_until(arguments.round).write(source.folder_of(arguments.round))
     else:
         project.source(arguments.study).collect()

@@ -20,9 +20,7 @@ from collstudy.cli.commands import add
 from collstudy.cli.studies import check_studies, unlock
 from collstudy.project import needs
 from collstudy.project.studies import Project, opened
-from collstudy.sources.importing.files import data_folder, folders_of
-from collstudy.sources.program import ProgramSource
-from collstudy.study.config import Imported
+from collstudy.sources.importing.files import data_folder
 
 #: Snakemake's default limit: jobs, in so many seconds. With any limit its scheduler (9.27) looks at the waiting jobs again after
 #: that time once more for each job that has ended, which takes a tenth of a core after fifty jobs.
@@ -80,15 +78,14 @@ def _note_nothing_to_do(project: Project, names: str, left_out: list[str]) -> No
 
     sources = project.named(names)[0]
     # What a program of the user consists of is not known, nor, without R here, whether an image has it.
-    unknown = not needs.has_r() or any(isinstance(source, ProgramSource) for source in sources)
+    unknown = not needs.has_r() or any(source.known_after_trace for source in sources)
     if unknown or not logger.NOTHING_TO_DO.is_set():
         return
     others = [data_folder()]
     for name in project.configuration.imported_names():
         # The mistakes of studies that are not run are no matter of this run.
         with contextlib.suppress(StudyError):
-            study = project.study(name)
-            others += folders_of(study) if isinstance(study.source, Imported) else []
+            others += project.source(name).folders()
     unchanged.note(sys.argv[1:], project.results, others, left_out)
 
 

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError
-from collstudy.base.files import read_csv, write_atomically
+from collstudy.base.files import write_atomically
 from collstudy.calibration.calibrate import calibrate as fit
 from collstudy.cli.commands import add, typed_path
 from collstudy.launch.mpich import device_file
 from collstudy.launch.toolchain import installed, mpis
 from collstudy.project import made, tuner
 from collstudy.project.studies import Project
-from collstudy.study.config import Gathered, Imported
 from collstudy.tuning import check, trees
 from collstudy.tuning.advise import Measured, Question, parse_size
 from collstudy.tuning.advise import advise as answers
@@ -91,22 +90,15 @@ def _atlas(project: Project, collective: str) -> list[Measured]:
     found = []
     for name in project.configuration.study_names():
         try:
-            study = project.study(name)
-            file = project.folder(name) / "measurements.csv"
-            imported = isinstance(study.source, Imported)
-            if (
-                study.machine.kind == "simulated"
-                or isinstance(study.source, Gathered)
-                or not (imported or file.exists())
-            ):
-                continue
-            if imported and (study.source.printed or project.source(name).absent()):
-                continue
-            rows = read_csv(file) if file.exists() else project.source(name).rows().measurements
+            source = project.source(name)
+            rows = source.observed()
         except StudyError:
             continue  # what is wrong with it is said when it is selected itself
-        levels = [(level.name, level.count) for level in study.machine.levels]
-        found.append(Measured.of(name, study.machine.label, levels, collective, rows))
+        if not rows:
+            continue
+        machine = source.study.machine
+        levels = [(level.name, level.count) for level in machine.levels]
+        found.append(Measured.of(name, machine.label, levels, collective, rows))
     return found
 
 

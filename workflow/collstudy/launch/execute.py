@@ -69,7 +69,7 @@ def allocation(machine: Machine, nodes: int) -> Allocation:
     hosts = list(job.nodes[:nodes])
     environment = mpi_environment(launcher_environment(os.environ, job))
     slurm = {"job": job.id, "partition": job.partition, "cpus": list(job.cpus[:nodes])}
-    described = describe_nodes(job, hosts, environment) or state
+    described = describe_nodes(hosts, environment) or state
     return Allocation(hosts, environment, {"slurm": slurm, "nodes": described})
 
 

@@ -18,8 +18,9 @@ from collstudy.base.paths import SETUP
 from collstudy.launch import simulator
 from collstudy.launch.actions import write_actions
 from collstudy.launch.execute import LaunchFailed, execute
+from collstudy.launch.platforms import platform
 from collstudy.launch.toolchain import SIMULATED
-from collstudy.store.records import Store
+from collstudy.store.store import Store
 from collstudy.study.placement import place
 from collstudy.study.traces import Replay
 
@@ -70,7 +71,7 @@ def replay_command(
     hosts = work / "hosts.txt"
     placement = place(machine, list(replay.cycle), machine.nodes, replay.processes, None)
     write_atomically(hosts, "".join(core.name + "\n" for core in placement).encode())
-    described, variables = simulator.platform(machine, hosts, work)
+    described, variables = platform(machine, hosts, work)
     # The library with the log's functions: the name by which smpirun loads it must not contain blanks.
     (work / "platform.so").symlink_to(described.resolve())
     variables |= {"COLLSTUDY_TRAFFIC": "traffic", "COLLSTUDY_PLATFORM_LIBRARY": "./platform.so"}

@@ -30,7 +30,8 @@ from collstudy.launch.slurm_env import why_ending
 from collstudy.launch.toolchain import installed, spack_lock
 from collstudy.launch.trace import trace
 from collstudy.plan.blocks import Block, Task, left
-from collstudy.store.records import Damaged, Record, Store, check_record
+from collstudy.store.records import Damaged, Record, check_record
+from collstudy.store.store import Store
 from collstudy.study.cells import Cell, variable
 from collstudy.study.names import APPLICATIONS, POINT_TO_POINT
 from collstudy.study.selection import Rules

@@ -1,47 +1,20 @@
-"""Run a cell in SimGrid SMPI: platform and host file from the machine's levels, and the command.
-
-Model. Levels form nested zones; a message between two cores crosses the outermost level at which they differ and takes
-that level's latency (half of the difference to the level inside of it on each side, so that the sum is the level's value)
-and bandwidth. `shared_gb_s` is a link that every message crossing a unit shares, in both directions together unless the
-level is `full_duplex`.
-
-A calibrated machine (`simulation.delay_us`, written by `calibrate.py`) costs by size and level instead. A message between two
-cores takes `alone` = send + delay + size / rate (+ receive, if it is eager) of the outermost level at which they differ:
-- The sender is busy for `send_us`, and for `turn` x alone more if the receiver's last message came from another rank of its
-  node: both write to the receiver's queue, whose cache lines are then in another core. Of several such senders the next starts
-  after half of that time. A core can start its next message `busy` x alone after this one. A long message costs its sender what
-  the short message that announces it costs.
-- Then the message takes `delay_us`, and its bytes flow. A rank polls for messages of every rank on its node, which adds `poll_us`
-  for each rank beyond the pair. Then the receiver of an eager message is busy for `receive_us`.
-- Long messages (from `eager_limit_bytes` on) share their sender's core: each takes `share` of it, so one that flows at the
-  level's `bandwidth_gb_s` alone and has a share of 1 leaves nothing for another. Data just received are forwarded at no
-  more than `forward_gb_s`, with `share_forward` times the share: the bytes are in another core's cache.
-- All messages share the `shared_gb_s` of the units that they leave and enter, in each direction: network interfaces of nodes, and
-  within a node the link of a die.
-- A send that waits (MPI_Send) is eager up to `waited_limit_bytes`, one that does not (MPI_Isend) up to `eager_limit_bytes`; in
-  between the first takes `waited_us` and its bytes. UCX, under Open MPI, has these two limits.
-Point-to-point tests send other bytes than they receive, so nothing is forwarded there, and a message has its core for itself.
-`workflow/native/simulator/levels.cpp` is the platform: SimGrid has no option for any of it.
-
-A fat tree (`simulation.fat_tree`) is not made of zones: `workflow/native/fattree/fattree.cpp` makes its switches, links and
-routes. Every link has the same bandwidth in each direction and the same latency.
-"""
+"""Run a cell in SimGrid SMPI: its platform (`platforms.py`), the host file, and the command."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from collstudy.base.files import write_atomically, write_if_changed
+from collstudy.base.files import write_atomically
 from collstudy.base.paths import SETUP
 from collstudy.launch import programs
+from collstudy.launch.platforms import calibrated, platform
 from collstudy.launch.toolchain import SIMULATED, SIMULATED_WITH_LIBRARY, suite
 from collstudy.study.cells import Cell, variable
-from collstudy.study.machines import Level, Machine
-from collstudy.study.names import APPLICATIONS, POINT_TO_POINT
-from collstudy.study.placement import Core, cores_in_order
+from collstudy.study.machines import Machine
+from collstudy.study.names import APPLICATIONS
+from collstudy.study.placement import Core
 
 #: SimGrid's names for the decision logic of each library.
 SELECTORS = {"smpi-openmpi": "ompi", "smpi-mpich": "mpich", "smpi-impi": "impi"}
@@ -54,153 +27,6 @@ DEFAULTS: dict[str, Any] = {
     "latency_factor": "0:1",
     "bandwidth_factor": "0:1",
 }
-
-
-#: GB/s of a link without effect on the rate.
-UNLIMITED = 1e6
-
-
-def platform_xml(
-    levels: tuple[Level, ...],
-    core_gb_s: float | None = None,
-    bounds: Literal["crossed", "level"] = "crossed",
-) -> str:
-    """Platform description for SimGrid 3.32: one host per core, one zone per unit of each level above the core.
-
-    With *core_gb_s*, `bandwidth_gb_s` limits each message, `core_gb_s` and `shared_gb_s` all messages together, in each
-    direction. *bounds* selects the limit of a message: the slowest level that it crosses, or its own level, even if an inner one
-    is slower (two cores of a node exchange less than its network carries); the units of a level are then joined pairwise.
-    """
-    lines = [
-        "<?xml version='1.0'?>",
-        '<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">',
-        '<platform version="4.1">',
-    ]
-    lines += _zone(levels, 0, (), "  ", core_gb_s, bounds)
-    return "\n".join(lines + ["</platform>", ""])
-
-
-def _carries_all(level: Level, inner: Level) -> bool:
-    return bool(inner.shared_gb_s and (level.shared_gb_s or UNLIMITED) >= inner.count * inner.shared_gb_s)
-
-
-def _link(identifier: str, bandwidth_gb_s: float, latency_us: float, indent: str, policy: str = "") -> str:
-    sharing = f' sharing_policy="{policy}"' if policy else ""
-    speed = f'bandwidth="{bandwidth_gb_s * 1e9:.6g}Bps" latency="{max(latency_us, 0) * 1e-6:.6g}s"'
-    from xml.sax.saxutils import quoteattr  # loads an HTTP client, for which every job would wait
-
-    return f"{indent}<link id={quoteattr(identifier)} {speed}{sharing}/>"
-
-
-def _zone(
-    levels: tuple[Level, ...], depth: int, at: tuple[int, ...], indent: str, core_gb_s: float | None, bounds: str
-) -> list[str]:
-    """The zone of unit *at*: its children at *depth* (cores, or zones) hang on its router like the rays of a star.
-
-    A route between zones must end in a zone, so the router of a zone of zones sits in a zone of its own (zr...).
-    """
-    level = levels[depth]
-    name = "-".join(map(str, at))
-    innermost = depth == len(levels) - 1
-    counts = [level.count for level in levels[len(at) : depth + 1]]
-    units = [(*at, *more) for more in itertools.product(*map(range, counts))]
-    children = ["-".join(map(str, unit)) for unit in units]
-    inside = indent + "  "
-    lines = [f'{indent}<zone id="z{name}" routing="Floyd">']
-    for unit, child in zip(units, children, strict=True):
-        if innermost:
-            lines.append(f'{inside}<host id="c-{child}" speed="1Gf"/>')
-        else:
-            lines += _zone(levels, depth + 1, unit, inside, core_gb_s, bounds)
-    router = f'<router id="r{name}"/>'
-    lines.append(inside + (router if innermost else f'<zone id="zr{name}" routing="None">{router}</zone>'))
-    pairs = list(itertools.combinations(children, 2)) if bounds == "level" and depth > 0 else []
-    lines += _links(levels, depth, name, children, inside, core_gb_s, bounds)
-    lines += [_pair_link(levels, depth, pair, inside) for pair in pairs]
-    for child in children:
-        lines += _routes(level, name, child, innermost, inside, core_gb_s, bounds)
-    for pair in pairs:
-        lines += _pair_routes(level, name, pair, innermost, inside, core_gb_s)
-    lines.append(f"{indent}</zone>")
-    return lines
-
-
-def _pair_link(levels: tuple[Level, ...], depth: int, pair: tuple[str, str], indent: str) -> str:
-    """Cost of a message between two units of a level; other messages are routed through the router."""
-    inner = 0.0 if depth == len(levels) - 1 else levels[depth + 1].latency_us
-    return _link(
-        "p" + "_".join(pair), levels[depth].bandwidth_gb_s, levels[depth].latency_us - inner, indent, "FATPIPE"
-    )
-
-
-def _pair_routes(
-    level: Level, name: str, pair: tuple[str, str], innermost: bool, indent: str, core_gb_s: float | None
-) -> Iterator[str]:
-    """The routes between two units: with fewer links than through the router, so that SimGrid prefers them."""
-    for one, other in (pair, pair[::-1]) if core_gb_s else (pair,):
-        crossed = ["p" + "_".join(pair)]
-        for child, direction in ((one, "u"), (other, "d")):
-            if core_gb_s and innermost:
-                crossed.append(f"{direction}{child}")
-            if level.shared_gb_s:
-                crossed.append(f"s{name}" if innermost else f"s{direction if core_gb_s else ''}{child}")
-        kind, prefix = ("route", "c-") if innermost else ("zoneRoute", "z")
-        gateways = "" if innermost else f' gw_src="r{one}" gw_dst="r{other}"'
-        one_way = ' symmetrical="NO"' if core_gb_s else ""
-        links = "".join(f'<link_ctn id="{link}"/>' for link in crossed)
-        yield f'{indent}<{kind} src="{prefix}{one}" dst="{prefix}{other}"{gateways}{one_way}>{links}</{kind}>'
-
-
-def _routes(
-    level: Level, name: str, child: str, innermost: bool, indent: str, core_gb_s: float | None, bounds: str
-) -> Iterator[str]:
-    """The route between a child and the router of its zone; with *core_gb_s* one for each direction."""
-    for direction in ("u", "d") if core_gb_s else ("",):
-        crossed = [f"l{child}"]
-        if core_gb_s and innermost:
-            crossed.append(f"{direction}{child}")
-        if level.shared_gb_s:
-            crossed.append(f"s{name}" if innermost else f"s{direction}{child}")
-        ends = [f"c-{child}", f"r{name}"] if innermost else [f"z{child}", f"zr{name}"]
-        gateways = [] if innermost else [f"r{child}", f"r{name}"]
-        if direction == "d":
-            ends, gateways = ends[::-1], gateways[::-1]
-        kind = "route" if innermost else "zoneRoute"
-        where = f'src="{ends[0]}" dst="{ends[1]}"' + "".join(
-            f' {key}="{value}"' for key, value in zip(("gw_src", "gw_dst"), gateways, strict=False)
-        )
-        one_way = ' symmetrical="NO"' if direction else ""
-        # From the child outwards; SimGrid reverses it for the other direction.
-        way = ' direction="UP"' if level.full_duplex and not core_gb_s else ""
-        links = "".join(f'<link_ctn id="{link}"{way}/>' for link in crossed)
-        yield f"{indent}<{kind} {where}{one_way}>{links}</{kind}>"
-
-
-def _links(
-    levels: tuple[Level, ...],
-    depth: int,
-    name: str,
-    children: list[str],
-    indent: str,
-    core_gb_s: float | None,
-    bounds: str,
-) -> list[str]:
-    """Links of a zone: one per child, and the shared ones. They must precede the zone's first route."""
-    level = levels[depth]
-    innermost = depth == len(levels) - 1
-    latency = (level.latency_us - (0.0 if innermost else levels[depth + 1].latency_us)) / 2
-    duplex = "SPLITDUPLEX" if level.full_duplex and not core_gb_s else ""
-    policy = "FATPIPE" if core_gb_s else duplex
-    # An outgoing message has the bandwidth of the level that it crosses.
-    speed = max(outer.bandwidth_gb_s for outer in levels[: depth + 1]) if bounds == "level" else level.bandwidth_gb_s
-    lines = [_link(f"l{child}", speed, latency, indent, policy) for child in children]
-    if core_gb_s and innermost:
-        lines += [_link(f"{way}{child}", core_gb_s, 0, indent) for child in children for way in "ud"]
-    if level.shared_gb_s:
-        ways = "ud" if core_gb_s else ("",)
-        units = [name] if innermost else [way + child for child in children for way in ways]
-        lines += [_link(f"s{unit}", level.shared_gb_s, 0, indent, duplex) for unit in units]
-    return lines
 
 
 def about_nodes(machine: Machine, cell: Cell, placement: list[Core], folder: Path) -> dict[str, str]:
@@ -223,108 +49,6 @@ def environment(
     """The environment of a launch; the collectives library is linked in and identifies cores by name."""
     own = chosen | about_nodes(machine, cell, cell.place(machine), folder) if chosen else {}
     return {**base, **own}
-
-
-#: Values that an uncalibrated level (switches around the calibrated nodes) takes from the level inside of it.
-BY_LEVEL = {"busy": "busy", "turn": "turn", "share": "share", "forward": "forward_gb_s"}
-
-
-def machine_text(machine: Machine, collective: str = "") -> str:
-    """A calibrated machine as workflow/native/simulator/levels.cpp reads it: seconds and bytes per second."""
-    values, levels = machine.simulation, machine.levels
-    lines = []
-    for level, inner in zip(levels, [*levels[1:], None], strict=True):
-        # Unlimited links are omitted: they would couple independent messages in one system of equations.
-        shared = 0.0 if inner is None or _carries_all(level, inner) else level.shared_gb_s or 0.0
-        lines.append(f"level {level.name} {level.count} {shared * 1e9:.9g}")
-    node = 1 + max((depth for depth, level in enumerate(levels) if level.name in ("group", "node")), default=-1)
-    lines.append(f"nodes {node}")
-    lines.append(f"limits {waited_limit(machine)} {values['eager_limit_bytes']}")
-    for key, word in (("send_us", "send"), ("receive_us", "receive")):
-        lines += [f"{word} {size} {us * 1e-6:.9g}" for size, us in values[key]]
-    for depth, level in enumerate(levels):
-        for word, key in (("delay", "delay_us"), ("waited", "waited_us")):
-            lines += [f"{word} {depth} {size} {us * 1e-6:.9g}" for size, us in by_size(machine, depth, key)]
-        lines.append(f"rate {depth} {level.bandwidth_gb_s * 1e9:.9g}")
-        for word, key in BY_LEVEL.items():
-            value = next(
-                (values.get(key, {})[of.name] for of in levels[depth:] if of.name in values.get(key, {})), None
-            )
-            if value is not None and not (word in ("forward", "share") and collective in POINT_TO_POINT):
-                lines.append(f"{word} {depth} {value * (1e9 if word == 'forward' else 1):.9g}")
-    if collective not in POINT_TO_POINT:
-        lines.append(f"share_forward {values.get('share_forward', 1)}")
-    lines.append(f"poll {values.get('poll_us', 0) * 1e-6:.9g}")
-    return "\n".join([*lines, ""])
-
-
-def waited_limit(machine: Machine) -> int:
-    """Eager limit (bytes) of a blocking send."""
-    return machine.simulation.get("waited_limit_bytes", machine.simulation["eager_limit_bytes"])
-
-
-def line(points: Sequence[Sequence[float]], size: float) -> float:
-    """The value of a cost curve, *points* (size, value) in ascending order of sizes: linear between them.
-
-    Below the first point its value; beyond the last the slope of the last two, but never less than 0. The simulator has the
-    same rule (workflow/native/simulator/curve.hpp).
-    """
-    if len(points) == 1 or size <= points[0][0]:
-        return points[0][1]
-    # The segment that contains the size, or the last one.
-    low, high = next((pair for pair in itertools.pairwise(points) if size < pair[1][0]), points[-2:])
-    return max(0.0, low[1] + (size - low[0]) / (high[0] - low[0]) * (high[1] - low[1]))
-
-
-def by_size(machine: Machine, depth: int, key: str) -> list[tuple[int, float]]:
-    """Microseconds that a message takes at a level, by size: of `delay_us`, or of `waited_us`, which need not be there.
-
-    A level that was not calibrated (switches around the calibrated nodes) takes longer than the level inside of it by the
-    difference of their `latency_us`.
-    """
-    level = machine.levels[depth]
-    known = machine.simulation.get(key, {})
-    if level.name in known:
-        return [(size, us) for size, us in known[level.name]]
-    if not any(of.name in known for of in machine.levels[depth:]):
-        return []
-    inner = machine.levels[depth + 1]
-    return [(size, us + level.latency_us - inner.latency_us) for size, us in by_size(machine, depth + 1, key)]
-
-
-def calibrated(machine: Machine) -> bool:
-    """Whether the machine file has costs by size for each level, which only `levels.so` can simulate."""
-    return "delay_us" in machine.simulation
-
-
-def fat_tree_text(machine: Machine) -> str:
-    """The tree in the format of fattree.cpp; hosts are named as their one core in placement.py."""
-    tree = machine.simulation["fat_tree"]
-    lines = [f"{key} {tree[key]}" for key in ("arity", "stages", "link_gb_s", "link_us", "routing")]
-    return "\n".join([*lines, *(f"host {core.name}" for core in cores_in_order(machine.levels, [])), ""])
-
-
-def platform(machine: Machine, hosts: Path, folder: Path, collective: str = "") -> tuple[Path, dict[str, str]]:
-    """Write the platform to *folder*: the file that smpirun loads, and variables that it needs.
-
-    The variables name files relative to their folder, in which the simulator runs: smpirun splits arguments at blanks.
-    """
-    built = SETUP / "build" / SIMULATED
-    if "fat_tree" in machine.simulation:
-        tree = folder / "fat-tree.txt"
-        write_if_changed(tree, fat_tree_text(machine).encode())
-        return built / "fattree" / "fattree.so", {"COLLSTUDY_FATTREE": tree.name, "COLLSTUDY_HOSTS": hosts.name}
-    if calibrated(machine):
-        described = folder / (f"machine-{collective}.txt" if collective in POINT_TO_POINT else "machine.txt")
-        write_if_changed(described, machine_text(machine, collective).encode())
-        return built / "simulator" / "levels.so", {"COLLSTUDY_PLATFORM": described.name, "COLLSTUDY_HOSTS": hosts.name}
-    described = folder / "platform.xml"
-    if not described.exists():
-        by_level = "level" if machine.simulation.get("bandwidth_by_level") else "crossed"
-        write_atomically(
-            described, platform_xml(machine.levels, machine.simulation.get("core_gb_s"), by_level).encode()
-        )
-    return described, {}
 
 
 def wrapper(variables: dict[str, str]) -> list[str]:

@@ -193,7 +193,7 @@ DESCRIBE = (
 )
 
 
-def describe_nodes(job: Job, hosts: list[str], environment: Mapping[str, str]) -> dict[str, dict[str, str]]:
+def describe_nodes(hosts: list[str], environment: Mapping[str, str]) -> dict[str, dict[str, str]]:
     """Governor, SMT state, kernel and processor of each host, as far as readable; by srun, once per block."""
     command = ["srun", f"-N{len(hosts)}", f"-w{','.join(hosts)}", "--ntasks-per-node=1", f"-n{len(hosts)}"]
     try:

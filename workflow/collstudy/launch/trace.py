@@ -17,7 +17,7 @@ from collstudy.launch.execute import KEPT_ENVIRONMENT, Allocation, LaunchFailed,
 from collstudy.launch.openmpi import library
 from collstudy.launch.ran import launcher_of, preloading, ranks_in, users_own, with_variables
 from collstudy.launch.toolchain import installed
-from collstudy.study.config import Application
+from collstudy.study.description import Application
 from collstudy.study.traces import Trace
 
 

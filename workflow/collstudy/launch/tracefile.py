@@ -32,7 +32,6 @@ HEADER = struct.Struct("=8sIIiiq64s512s")
 HEADER_BYTES = 4096
 RECORD = struct.Struct("=HHIQiiiiiIQQqqqq")
 NUMBERS_PER_SLOT = (RECORD.size - 8) // 8
-LIST = 0xFFFF
 
 COLUMNS = (
     "rank", "operation", "start_us", "end_us", "cpu_us", "compute_us", "communicator", "root", "to", "from", "send_tag",

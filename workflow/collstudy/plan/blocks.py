@@ -12,9 +12,10 @@ from typing import Any
 
 from collstudy.base.files import write_atomically, write_if_changed
 from collstudy.plan.estimates import MARGIN, estimate_launch_s
-from collstudy.store.records import Store, Summary
+from collstudy.store.records import Summary
+from collstudy.store.store import Store
 from collstudy.study.cells import cell_from
-from collstudy.study.config import Policy
+from collstudy.study.description import Policy
 from collstudy.study.machines import Machine
 from collstudy.study.traces import machine_from, replay_from, run_from, trace_from
 from collstudy.study.work import Work, canonical

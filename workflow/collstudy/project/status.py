@@ -21,8 +21,7 @@ from collstudy.plan.blocks import Block, left, read_block, read_pending, still_l
 from collstudy.project.studies import StudyState
 from collstudy.sources import source_of
 from collstudy.sources.source import Source
-from collstudy.store.records import Store
-from collstudy.study.config import Imported, Tuned
+from collstudy.store.store import Store
 
 #: Seconds between two reads of the store during a run.
 EVERY_S = float(os.environ.get("STUDY_PROGRESS_SECONDS", "20"))
@@ -181,15 +180,12 @@ def run_summary(sources: Iterable[Source], succeeded: bool) -> list[str]:
     failed = missing = 0
     for source in sources:
         # What a program uses is known only after its trace.
-        anew = source_of(source.study, source.context) if isinstance(source.study.source, Tuned) else source
+        anew = source_of(source.study, source.context) if source.known_after_trace else source
         work = anew.work()
         status = [have.status for have, _ in source.context.store.summaries(work)]
         # Imported data are not in the store.
         count = Counter(status if work else [row["status"] for row in read_csv(source.folder / "cells.csv")])
-        words = {what: what for what in ("measured", "unproved", "failed", "missing")}
-        if isinstance(source.study.source, Imported):
-            words |= {"measured": "imported", "missing": "not in the imported data"}
-        text = ", ".join(f"{count[what]} {word}" for what, word in words.items() if count[what])
+        text = ", ".join(f"{count[what]} {word}" for what, word in source.words.items() if count[what])
         collected = (source.folder / "measurements.csv").exists()
         # A study that gathers those of others has no cells of its own.
         lines.append(f"{source.study.name}: {text or ('collected' if collected else 'not collected')}")

@@ -13,8 +13,9 @@ from collstudy.plan.blocks import Block, Task, lacking, pack, write_blocks, writ
 from collstudy.project import needs
 from collstudy.sources import source_of
 from collstudy.sources.source import Context, Source
-from collstudy.store.records import Store
-from collstudy.study.config import Configuration, Study
+from collstudy.store.store import Store
+from collstudy.study.config import Configuration
+from collstudy.study.description import Study
 from collstudy.study.document import read_yaml
 from collstudy.study.work import Work
 
@@ -142,7 +143,7 @@ class Project:
                 mine[number] = pack((state.source.machine_of(task.work), task) for task in rest)
         return blocks
 
-    def ask(self, source: Source, number: int, pending: Path) -> None:
+    def request(self, source: Source, number: int, pending: Path) -> None:
         """Write blocks of a round's missing work, and the list of their markers to *pending*."""
         blocks = self.blocks([self.state(source)])[source.study.name][number]
         write_pending(pending, write_blocks(blocks, self.results / "blocks"))

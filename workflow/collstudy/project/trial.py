@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from collstudy.base.files import to_csv, write_atomically
-from collstudy.launch import mpich, ran
-from collstudy.launch.rulesfile import exported, rules_arguments, rules_file
-from collstudy.sources.program import ProgramSource, TrialSource
-from collstudy.sources.verifying import WITHDRAWN_COLUMNS, ratio_of_pairs, texts_of, verdict_of
+from collstudy.launch import ran
+from collstudy.sources.trial import TrialSource, variables
+from collstudy.sources.verifying import WITHDRAWN_COLUMNS, ratio_of_pairs, verdict_of
 from collstudy.tuning import check, emission
 from collstudy.tuning.rules import Placement
 
@@ -22,35 +19,6 @@ if TYPE_CHECKING:
 PAIR_COLUMNS = ["pair", "part", "default_s", "tuned_s", "speedup"]
 JUDGED_COLUMNS = ["part", "speedup", "low", "high", "pairs", "confidence_pct", "verdict"]
 RAN_COLUMNS = ["file", *ran.COLUMNS]
-
-
-def variables(mpi: str, placement: Placement, own: Path, han: Path | None = None) -> dict[str, str]:
-    """The environment variables that make an MPI library use the tuning file *own* of a placement, and *han*, that of coll/han."""
-    if mpi == "mpich":
-        return mpich.environment(own)
-    if mpi == "impi":
-        return exported(own.read_text(encoding="utf-8"))
-    words = rules_arguments(own, han=han)
-    # An algorithm that the user's environment forces takes precedence over the file; 0 forces none.
-    forced = [f"OMPI_MCA_coll_tuned_{collective}_algorithm" for collective in placement.tables]
-    found = {name: "0" for name in forced if name in os.environ}
-    return found | {f"OMPI_MCA_{name}": value for name, value in zip(words[1::3], words[2::3], strict=True)}
-
-
-def of(tuner: Tuner, source: ProgramSource, placement: Placement) -> TrialSource:
-    """The runs that judge the files of a placement."""
-    texts = texts_of(tuner.document, placement, tuner.folder / "tuning")
-    files = {name: rules_file(text) for name, text in texts.items()}
-    environment = (
-        mpich.environment_of_both(files["own"])
-        if tuner.mpi == "mpich"
-        else variables(tuner.mpi, placement, files["own"], files.get("han"))
-    )
-    # The other variables change what runs as well; paths do not.
-    others = {name: value for name, value in environment.items() if "/" not in value}
-    return TrialSource(
-        source.study, source.context, environment, texts | {"variables": json.dumps(others, sort_keys=True)}
-    )
 
 
 def keep(tuner: Tuner, trial: TrialSource | None, placement: Placement | None) -> None:

@@ -7,7 +7,6 @@ both, withdraws rules that turned out slower and writes the files again.
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Any
 
@@ -18,13 +17,11 @@ from collstudy.launch.toolchain import mpis
 from collstudy.plan.blocks import write_pending
 from collstudy.project import trial
 from collstudy.project.studies import Project
-from collstudy.sources.program import ProgramSource, TrialSource
-from collstudy.sources.swept import SweptSource
-from collstudy.sources.verifying import WITHDRAWN_COLUMNS, Verified, VerifyingSource
+from collstudy.sources.verifying import WITHDRAWN_COLUMNS, Verified
+from collstudy.store.described import read_study
 from collstudy.store.measurements import read_measurements
-from collstudy.study.config import Study, Swept
+from collstudy.study.description import Study
 from collstudy.study.openmpi_numbers import NUMBERS
-from collstudy.study.placement import place
 from collstudy.tuning import check, emission, rules, writers
 from collstudy.tuning.rules import Placement, selected
 
@@ -42,13 +39,13 @@ class Tuner:
         self.source = project.source(name)
         self.study: Study = self.source.study
         self.folder = project.folder(name)
-        self.document: dict[str, Any] = json.loads((self.folder / "study.json").read_text(encoding="utf-8"))
+        self.document: dict[str, Any] = read_study(self.folder)
         self.catalogue = project.configuration.catalogue
         self.decisions = rules.read_decisions(self.folder / "tuning" / "decisions.csv")
         self.tie_pct = float(self.study.analysis.get("tie_pct", 2))
         self.withdrawn: set[tuple] = set()
         self.findings: list[check.Finding] = []
-        self.mpi: str = self.document["how"]["mpi"]
+        self.mpi: str = self.document["provenance"]["mpi"]
         #: The installed library that the files are for: that of the study, and Open MPI for simulated and imported ones; none
         #: for NCCL.
         self.installed = mpis().get(self.mpi if self.mpi in ("mpich", "impi", "nccl") else "openmpi")
@@ -67,31 +64,15 @@ class Tuner:
     def emit(self) -> list[Placement]:
         """Write the files of all decisions that are not withdrawn; of a program's only if they change anything."""
         found = rules.placements(self.decisions, self.withdrawn)
-        if isinstance(self.source, ProgramSource) and not any(map(rules.changes, found)):
+        if self.source.judged_by_runs and not any(map(rules.changes, found)):
             return []
         folder = self.folder / "tuning"
         emission.emit(
             self.document, found, self.catalogue, self.study.machine, folder, self.numbers(),
             self.library.write if self.library else None, self.installed and self.installed.build,
-            self.measured(),
+            self.source.shapes(),
         )  # fmt: skip
         return found
-
-    def measured(self) -> set[tuple[str, int, int, int]]:
-        """Mapping, allocated nodes, processes, and the nodes that these really use, of everything that was measured."""
-        machine = self.study.machine
-        if isinstance(self.source, SweptSource):
-            cells = {(c.mapping, c.nodes, c.processes, c.per_node): c for c in self.source.cells()}.values()
-            return {(c.mapping, c.nodes, c.processes, len({core.node for core in c.place(machine)})) for c in cells}
-        rows = {(r.mapping, r.nodes, r.processes) for r in read_measurements(self.folder / "measurements.csv")}
-        if any(nodes != machine.nodes for _, nodes, _ in rows):
-            return {(mapping, nodes, processes, nodes) for mapping, nodes, processes in rows}
-        # Without numbers of nodes of their own the processes were mapped over the whole machine.
-        cycles = {name: self.catalogue.mappings[name]["cycle"] for name, _, _ in rows}
-        return {
-            (name, nodes, processes, len({core.node for core in place(machine, cycles[name], nodes, processes, None)}))
-            for name, nodes, processes in rows
-        }
 
     def check(self, found: list[Placement], name: str, before: list[Placement] | None = None) -> None:
         """Check against the installed Open MPI or MPICH and write the findings to tuning/*name*. Raises StudyError for a mismatch.
@@ -102,7 +83,7 @@ class Tuner:
         if self.mpi not in ("mpich", "impi", "nccl"):
             found, before = (
                 [
-                    rules.as_openmpi_reads(one, rules.own_version(one, self.document["how"]["mpi_version"]))
+                    rules.as_openmpi_reads(one, rules.own_version(one, self.document["provenance"]["mpi_version"]))
                     for one in many or []
                 ]
                 for many in (found, before)
@@ -149,13 +130,6 @@ class Tuner:
                 {**NUMBERS, **self.numbers()},
             )  # fmt: skip
         return findings
-
-    def verifying(self, found: list[Placement]) -> VerifyingSource | TrialSource | None:
-        """The source that verifies the files of *found*; None for an imported study, and for a program without a file."""
-        if isinstance(self.source, ProgramSource):
-            return trial.of(self, self.source, found[0]) if found else None
-        swept = isinstance(self.study.source, Swept)
-        return VerifyingSource(self.study, self.project.context, found) if swept else None
 
     def best_known(self) -> dict[tuple, tuple[float, str]]:
         """The lowest median of the study's own measurements for each cell and size; it is biased low, as the minimum of many."""
@@ -229,9 +203,9 @@ def emit(project: Project, name: str) -> None:
     found = tuner.emit()
     tuner.check(found, "check-emitted.csv")
     pending = tuner.folder / "tuning" / "pending.txt"
-    verifying = tuner.verifying(found)
+    verifying = tuner.source.verifying(found)
     if verifying:
-        project.ask(verifying, 0, pending)
+        project.request(verifying, 0, pending)
     else:
         write_pending(pending, [])
 
@@ -241,8 +215,8 @@ def keep(project: Project, name: str) -> None:
     tuner = Tuner(project, name)
     # Once more: a killed `keep` may have left other files.
     found = tuner.emit()
-    verifying = tuner.verifying(found)
-    if isinstance(tuner.source, ProgramSource):
+    verifying = tuner.source.verifying(found)
+    if tuner.source.judged_by_runs:
         trial.keep(tuner, verifying, found[0] if found else None)
         return
     rows = [row for pair in verifying.pairs() for row in verifying.verified(pair)] if verifying else []

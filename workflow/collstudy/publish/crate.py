@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from rocrate.rocrate import ROCrate
 from collstudy.base.digests import file_digest
 from collstudy.publish.citation import Citation
 from collstudy.publish.data import Imported
+from collstudy.store.described import read_study
 
 METADATA = "ro-crate-metadata.json"
 TYPES = {
@@ -35,7 +35,7 @@ def checksums(folder: Path) -> str:
 
 def crate(stage: Path, studies: list[str], cited: Citation, imported: list[Imported]) -> dict[str, Any]:
     """RO-Crate 1.1 metadata (profile Workflow RO-Crate): the package with its files, authors, licence, workflow and imported data."""
-    questions = [json.loads((stage / "results" / name / "study.json").read_text(encoding="utf-8")) for name in studies]
+    questions = [read_study(stage / "results" / name) for name in studies]
     made = ROCrate(version="1.1")
     root = made.root_dataset
     root["name"] = cited.title

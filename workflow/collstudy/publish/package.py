@@ -26,6 +26,7 @@ from collstudy.publish.crate import METADATA, checksums, crate
 from collstudy.publish.data import read_imported, table
 from collstudy.publish.render import SINGLE_FILE
 from collstudy.publish.versions import info
+from collstudy.store.described import read_study
 
 #: Files of a checkout that a package needs if it is not a git repository.
 SOURCES = (
@@ -225,7 +226,7 @@ def artifact(results: Path, studies: list[str]) -> str:
         "| claim (study) | figure | command | expected time of measuring again |", "|---|---|---|---|",
     ]  # fmt: skip
     for name in studies:
-        document = json.loads((results / name / "study.json").read_text(encoding="utf-8"))
+        document = read_study(results / name)
         figures = [(row["id"], row["title"]) for row in read_csv(results / name / "figures" / "index.csv")]
         seconds = measured_seconds(results, name)
         time = f"{clock(seconds)} of launches" if seconds else "imported data: nothing to measure"

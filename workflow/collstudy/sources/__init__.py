@@ -4,7 +4,7 @@ import importlib
 import pkgutil
 
 from collstudy.sources.source import Context, Source
-from collstudy.study.config import Study
+from collstudy.study.description import Study
 
 
 def source_of(study: Study, context: Context) -> Source:

@@ -18,7 +18,7 @@ from collstudy.base.files import to_csv, write_if_changed
 from collstudy.sources.decisions import decisions
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.cells import Cell
-from collstudy.study.config import Study
+from collstudy.study.description import Study
 from collstudy.study.exchanges import steps_of
 from collstudy.study.machines import Level
 from collstudy.study.names import POINT_TO_POINT

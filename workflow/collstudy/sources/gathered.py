@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 from pathlib import Path
 from typing import Any
 
 from collstudy.sources.source import Rows, Source
-from collstudy.study.config import Gathered, Study
+from collstudy.store.measurements import read_rows
+from collstudy.study.description import Gathered, Study
 from collstudy.study.work import Work, canonical
 
 
@@ -38,7 +38,7 @@ class GatheredSource(Source):
         return {
             "collectives": {},
             "decisions": {},
-            "how": {"suite": "", "suite_version": "", "mpi": "", "mpi_version": "", "simulator": "", "simulator_version": ""},
+            "provenance": {"suite": "", "suite_version": "", "mpi": "", "mpi_version": "", "simulator": "", "simulator_version": ""},
             "cells": hashlib.sha256(canonical(self.members())).hexdigest(),
             "gathered": self.members(),
             "machine_labels": {study.machine.name: study.machine.label for study in self._studies()},
@@ -48,13 +48,20 @@ class GatheredSource(Source):
         """The measurements of the studies."""
         return [self.context.results / name / "measurements.csv" for name in self.members()]
 
+    def beside(self) -> list[Path]:
+        """Includes what was found by the checks of imported ones."""
+        return [*super().beside(), *(path.with_name("import-checks.csv") for path in self.inputs())]
+
     def rows(self) -> Rows:
         """All rows of collectives with a latency; they keep the names of their study and machine."""
         rows = Rows()
         for path in self.inputs():
-            with open(path, newline="", encoding="utf-8") as stream:
-                rows.measurements += [row for row in csv.DictReader(stream) if row["latency_us"]]
+            rows.measurements += [row for row in read_rows(path) if row["latency_us"]]
         return rows
+
+    def observed(self) -> list[dict[str, Any]]:
+        """None: each of the studies has its own."""
+        return []
 
     def absent(self) -> str:
         """Unavailable if no gathered study is available."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from collstudy.base.errors import StudyError
 from collstudy.sources.edges import Launched, of_rows
@@ -13,12 +13,12 @@ from collstudy.sources.imported_rows import grid_of, rows_of_import
 from collstudy.sources.importing import checks, copies, labels
 from collstudy.sources.importing.compact import read_nodes
 from collstudy.sources.importing.convert import OWN
-from collstudy.sources.importing.files import files_of, from_name, missing_files, resolve
+from collstudy.sources.importing.files import files_of, folders_of, from_name, missing_files, resolve
 from collstudy.sources.importing.findings import rows_of
 from collstudy.sources.importing.reading import read_all, read_firsts, used_of
 from collstudy.sources.importing.series import Firsts, most_cells
 from collstudy.sources.source import Rows, Source
-from collstudy.study.config import Imported, Study
+from collstudy.study.description import Imported, Study
 from collstudy.study.names import POINT_TO_POINT
 from collstudy.study.work import Work, canonical
 
@@ -27,6 +27,7 @@ class ImportedSource(Source):
     """Rows of imported files, without work to be done."""
 
     described_by = Imported
+    words: ClassVar[dict[str, str]] = Source.words | {"measured": "imported", "missing": "not in the imported data"}
 
     @functools.cached_property
     def every(self) -> tuple[list[dict[str, Any]], dict[str, Any]]:
@@ -56,7 +57,7 @@ class ImportedSource(Source):
         return {
             "collectives": account["collectives"],
             "decisions": {},
-            "how": how | {"simulator": "", "simulator_version": ""},
+            "provenance": how | {"simulator": "", "simulator_version": ""},
             "cells": hashlib.sha256(canonical([])).hexdigest(),
             "import": account,
         }
@@ -64,6 +65,11 @@ class ImportedSource(Source):
     def rows(self) -> Rows:
         """Those of the files."""
         return rows_of_import(self.study, self.every[0], self.found[1])
+
+    def observed(self) -> list[dict[str, Any]]:
+        """The rows of the files, unless a publication's names hide what ran."""
+        assert isinstance(self.study.source, Imported)
+        return [] if self.study.source.printed or self.absent() else super().observed() or self.rows().measurements
 
     def absent(self) -> str:
         """A pattern that matches no file."""
@@ -77,6 +83,10 @@ class ImportedSource(Source):
     def inputs(self) -> list[Path]:
         """The files, and those of the imports that they are compared with."""
         return [*self.data(), *self._allocations(), *(path for study in self.others() for _, path in files_of(study))]
+
+    def folders(self) -> list[str]:
+        """Those of the files."""
+        return folders_of(self.study)
 
     def data(self) -> list[Path]:
         """The files that the study names."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from collstudy.sources.source import Rows
 from collstudy.study.catalogue import Catalogue
-from collstudy.study.config import Imported, Study
+from collstudy.study.description import Imported, Study
 
 
 def rows_of_import(study: Study, rows: list[dict[str, Any]], account: dict[str, Any]) -> Rows:

@@ -23,18 +23,18 @@ from collstudy.launch import tracefile
 from collstudy.launch.ran import Launcher, launcher_of, programs_in
 from collstudy.launch.toolchain import chosen, installed
 from collstudy.sources.sampled import SampledSource, grid
-from collstudy.sources.source import Context, Rows
+from collstudy.sources.source import Context, Rows, Source
 from collstudy.sources.verifying import ratio_of_pairs
 from collstudy.store.records import Record
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.cells import machine_identity
-from collstudy.study.config import Policy, Study, Tuned
+from collstudy.study.description import Policy, Study, Tuned
 from collstudy.study.document import Place
 from collstudy.study.names import IMPORTED_ONLY
-from collstudy.study.selection import digest_of
 from collstudy.study.sweeps import Sweep, read_sweep
 from collstudy.study.traces import RUN_IDENTITY, TRACE_IDENTITY, Run, Trace, nodes_of
 from collstudy.study.work import Work
+from collstudy.tuning.rules import Placement
 
 #: Collectives with less than this share of what all could gain are left out.
 LITTLE_PCT = 1
@@ -50,6 +50,8 @@ class ProgramSource(SampledSource):
     """The trace of a program, and the cells that it uses, by rounds."""
 
     described_by = Tuned
+    known_after_trace = True
+    judged_by_runs = True
 
     def __init__(self, study: Study, context: Context):
         assert isinstance(study.source, Tuned)
@@ -163,6 +165,13 @@ class ProgramSource(SampledSource):
         }
         return gains.get(0, 0.0) if size is None else (gains.get(size, 0.0) + gains.get(size // 2, 0.0)) / 2
 
+    def verifying(self, placements: list[Placement]) -> Source | None:
+        """Runs with the files and without, if there are any."""
+        # Imported here: it is a kind of program's source.
+        from collstudy.sources.trial import TrialSource
+
+        return TrialSource(self.study, self.context, placements[0]) if placements else None
+
     def overhead(self) -> dict[str, float]:
         """Time of runs with the trace library over that of runs without: ratio, low, high; empty without such runs."""
         _, plain, traced = self.first()
@@ -188,7 +197,7 @@ class ProgramSource(SampledSource):
     def describe(self) -> dict[str, Any]:
         """The grid, if there is anything to measure, and the program."""
         rules = {key: value for key, value in asdict(self.sampling).items() if value is not None}
-        found = {"collectives": {}, "decisions": {}, "how": self._how([]), "cells": self.trace.digest}
+        found = {"collectives": {}, "decisions": {}, "provenance": self._how([]), "cells": self.trace.digest}
         if self.grid:
             found = super().describe()
         program = {key: getattr(self.program, key) for key in ("name", "label", "command", "folder", "ranks")}
@@ -289,44 +298,3 @@ def sweeps_of(collective: str, algorithms: list[str], rows: Iterable[dict[str, s
                 if variants and long:
                     found.append({**entry, "algorithms": variants, "sizes": {"from": long[0], "to": last}})
     return found
-
-
-class TrialSource(ProgramSource):
-    """The runs that judge the tuning files of a program: with and without them, each as it is, traced, and once to see what ran.
-
-    *environment* makes the library read the files, whose contents are *texts*.
-    """
-
-    described_by = None
-
-    def __init__(self, study: Study, context: Context, environment: dict[str, str], texts: dict[str, str]):
-        super().__init__(study, context)
-        judged = {name: digest_of(text) for name, text in texts.items()}
-        self.arms = {
-            file + how: self.run(file + how, environment if file == "tuned" else {}, judged)
-            for file in ("default", "tuned")
-            for how in ("", "-traced", "-ran")
-        }
-
-    def work(self) -> list[Work]:
-        """The runs."""
-        return list(self.arms.values())
-
-    def rounds(self) -> dict[int, list[Work]]:
-        """All at once."""
-        return {0: self.work()}
-
-    def pairs(self, traced: bool, column: str = "latency_us") -> tuple[list[float], list[float]]:
-        """Times (s) of the default and of the tuned runs, in the order of launches: they were launched in turn."""
-        default, tuned = (self.context.read(self.arms[file + "-traced" * traced]) for file in ("default", "tuned"))
-        return seconds(default, column), seconds(tuned, column)
-
-    def failures(self) -> list[str]:
-        """Why runs failed."""
-        found = ((run.variant, self.context.read(run).failure) for run in self.arms.values())
-        return [f"{variant}: {failure['reason']}" for variant, failure in found if failure]
-
-    def ran(self, file: str) -> list[dict[str, Any]]:
-        """What ran without (`default`) or with (`tuned`) the files."""
-        launches = self.context.read(self.arms[file + "-ran"]).launches
-        return launches[-1]["ran"] if launches else []

@@ -17,7 +17,7 @@ from collstudy.base.files import read_csv, to_csv
 from collstudy.sources.source import Context, Rows
 from collstudy.sources.swept import SweptSource
 from collstudy.study.cells import Cell
-from collstudy.study.config import Sampled, Study
+from collstudy.study.description import Sampled, Study
 from collstudy.study.sweeps import Choice
 from collstudy.study.work import Work
 
@@ -35,23 +35,27 @@ class SampledSource(SweptSource):
         super().__init__(study, context)
         assert isinstance(study.source, Sampled)
         self.sampling = study.source.sampling
+        self.last_round = self.sampling.rounds
 
     def needs(self) -> set[str]:
         """Includes R, which selects the points of a round."""
         return super().needs() | {"r"}
 
-    @property
-    def numbers(self) -> range:
-        """The numbers of the rounds."""
-        return range(1, self.sampling.rounds + 1)
-
     def folder_of(self, number: int) -> Path:
         """The folder of a round."""
         return self.folder / "sampling" / f"round-{number}"
 
+    def selection_of(self, number: int) -> Path:
+        """The file of the points that a round selected."""
+        return self.folder_of(number) / "selected.csv"
+
+    def selected_until(self, number: int) -> list[Path]:
+        """The grid, and the selections of the rounds."""
+        return [self.folder / "sampling" / "grid.csv", *map(self.selection_of, range(1, number + 1))]
+
     def cells(self) -> list[Cell]:
         """The cells of all rounds so far."""
-        return self.cells_until(self.sampling.rounds)
+        return self.cells_until(self.last_round)
 
     def cells_until(self, number: int) -> list[Cell]:
         """The cells of all rounds up to one, each once."""
@@ -59,11 +63,11 @@ class SampledSource(SweptSource):
 
     def rounds(self) -> dict[int, list[Work]]:
         """The cells of each round so far."""
-        return {number: list(self.selected(number)) for number in self.numbers}
+        return {number: list(self.selected(number)) for number in range(1, self.last_round + 1)}
 
     def selected(self, number: int) -> list[Cell]:
         """The cells of a round; empty before its selection. Points that are no longer in the sweeps are left out."""
-        rows = read_csv(self.folder_of(number) / "asked.csv")
+        rows = read_csv(self.selection_of(number))
         if not rows:
             return []
         places: dict[tuple[str, ...], tuple[Cell, int]] = {}
@@ -80,7 +84,7 @@ class SampledSource(SweptSource):
 
     def node_hours_ahead(self) -> float:
         """The budget of future rounds, until the last one has selected its points; infinite without a budget."""
-        if self.study.machine.kind != "slurm" or (self.folder_of(self.sampling.rounds) / "asked.csv").exists():
+        if self.study.machine.kind != "slurm" or self.selection_of(self.last_round).exists():
             return 0.0
         budget = self.sampling.budget_node_minutes
         return math.inf if budget is None else budget / 60
@@ -100,7 +104,7 @@ class SampledSource(SweptSource):
 
     def rows(self) -> Rows:
         """The stored measurements of all rounds."""
-        return self.rows_until(self.sampling.rounds)
+        return self.rows_until(self.last_round)
 
     def rows_until(self, number: int) -> Rows:
         """The same up to the end of a round."""

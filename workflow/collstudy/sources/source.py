@@ -14,12 +14,17 @@ from collstudy.base.files import to_csv, write_atomically, write_if_changed
 from collstudy.launch import toolchain
 from collstudy.sources import edges
 from collstudy.sources.edges import Launched
-from collstudy.store.records import Damaged, Record, Store
+from collstudy.store.measurements import read_measurements, read_rows
+from collstudy.store.records import Damaged, Record
+from collstudy.store.store import Store
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.cells import Versions
-from collstudy.study.config import Configuration, Policy, Study
+from collstudy.study.config import Configuration
+from collstudy.study.description import Policy, Study
 from collstudy.study.machines import Machine
+from collstudy.study.placement import place
 from collstudy.study.work import Work
+from collstudy.tuning.rules import Placement
 
 MEASUREMENT_COLUMNS = [
     "study", "machine", "simulated", "suite", "mpi", "collective", "algorithm", "parameters", "mapping", "nodes", "processes",
@@ -94,6 +99,14 @@ class Source(ABC):
     described_by: ClassVar[type | None] = None
     #: Number of launches: one, unless a kind of source overrides it.
     policy = Policy(1, 1)
+    #: Number of the last round that selects points; 0: none does.
+    last_round = 0
+    #: Whether its cells, and study.json, are known only after a trace; until then `files()` are those of the trace.
+    known_after_trace = False
+    #: Whether its tuning files are judged by runs of a program instead of cells.
+    judged_by_runs = False
+    #: The words for the states of its cells.
+    words: ClassVar[dict[str, str]] = {word: word for word in ("measured", "unproved", "failed", "missing")}
 
     def __init__(self, study: Study, context: Context):
         self.study = study
@@ -130,7 +143,7 @@ class Source(ABC):
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """Its part of study.json: `collectives`, `decisions`, `how`, `cells` (a digest), and keys of its own."""
+        """Its part of study.json: `collectives`, `decisions`, `provenance`, `cells` (a digest), and keys of its own."""
 
     def study_json(self) -> bytes:
         """study.json. It changes if and only if the question, the set of cells or the imported files change."""
@@ -155,7 +168,7 @@ class Source(ABC):
                 for name, entry in self.context.catalogue.mappings.items()
             },
             "analysis": study.analysis,
-            "how": own.pop("how"),
+            "provenance": own.pop("provenance"),
             "cells": own.pop("cells"),
         }
         document |= {"import": own.pop("import")} if "import" in own else {}
@@ -166,11 +179,33 @@ class Source(ABC):
         """Files written before anything runs: path in the study's folder -> content."""
         return {"study.json": self.study_json()}
 
+    def described(self) -> dict[str, bytes]:
+        """The files that are known only after its trace."""
+        return {}
+
+    # Its rounds
+
+    def folder_of(self, number: int) -> Path:
+        """The folder of a round. Raises StudyError if there are none."""
+        raise StudyError(f"study {self.study.name} is not sampled and has no rounds")
+
+    def selected_until(self, number: int) -> list[Path]:
+        """The files that say what rounds up to one have selected; empty without rounds."""
+        return []
+
+    def rows_until(self, number: int) -> Rows:
+        """The current rows of all rounds up to one."""
+        return self.rows()
+
     # Its rows
 
     @abstractmethod
     def rows(self) -> Rows:
         """The current rows of all work."""
+
+    def observed(self) -> list[dict[str, Any]]:
+        """The rows of measurements of a real machine that are at hand."""
+        return [] if self.study.machine.kind == "simulated" else read_rows(self.folder / "measurements.csv")
 
     def launched(self) -> list[Launched]:
         """The launches of its rows, for ranks.csv, edges.csv and exchanges.csv; empty if unknown."""
@@ -206,6 +241,15 @@ class Source(ABC):
         """Input files of its rows and checks that are not made by a run."""
         return []
 
+    def beside(self) -> list[Path]:
+        """Results of other studies that its analysis reads: those of the study that it is compared with."""
+        name = self.study.analysis.get("compare", {}).get("study")
+        return [self.context.results / name / file for file in ("study.json", "measurements.csv")] if name else []
+
+    def folders(self) -> list[str]:
+        """The folders, some of which may not exist, in which a further input file would be found."""
+        return []
+
     def data(self) -> list[Path]:
         """The study's own input files: measurements of other authors, with source and licence."""
         return []
@@ -230,6 +274,25 @@ class Source(ABC):
             ["tables/tuning-regret.csv", "tables/tuning-verification.csv"] if "tuning" in self.study.analysis else []
         )
         return found + (["tables/sampling.csv"] if "replay_sampling" in self.study.analysis else [])
+
+    # Its tuning files
+
+    def shapes(self) -> set[tuple[str, int, int, int]]:
+        """Mapping, allocated nodes, processes, and the nodes that these really use, of everything that was measured."""
+        machine = self.study.machine
+        rows = {(r.mapping, r.nodes, r.processes) for r in read_measurements(self.folder / "measurements.csv")}
+        if any(nodes != machine.nodes for _, nodes, _ in rows):
+            return {(mapping, nodes, processes, nodes) for mapping, nodes, processes in rows}
+        # Without numbers of nodes of their own the processes were mapped over the whole machine.
+        cycles = {name: self.context.catalogue.mappings[name]["cycle"] for name, _, _ in rows}
+        return {
+            (name, nodes, processes, len({core.node for core in place(machine, cycles[name], nodes, processes, None)}))
+            for name, nodes, processes in rows
+        }
+
+    def verifying(self, placements: list[Placement]) -> Source | None:
+        """The source whose work verifies the tuning files of *placements*; None if nothing can be launched."""
+        return None
 
     def check(self) -> None:
         """Raise StudyError for any problem that would stop a run of it."""

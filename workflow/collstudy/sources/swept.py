@@ -15,10 +15,11 @@ from collstudy.sources.source import Context, Rows, Source
 from collstudy.store.records import Record
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.cells import Cell, expand, swept
-from collstudy.study.config import Study, Swept
+from collstudy.study.description import Study, Swept
 from collstudy.study.names import APPLICATIONS
 from collstudy.study.sweeps import Choice, component_of
 from collstudy.study.work import Work, canonical
+from collstudy.tuning.rules import Placement
 
 
 class SweptSource(Source):
@@ -82,7 +83,7 @@ class SweptSource(Source):
         return {
             "collectives": _collectives(self.gridded, self.context.catalogue),
             "decisions": _decisions(self.gridded, self.context.catalogue),
-            "how": self._how(self.grid),
+            "provenance": self._how(self.grid),
             **({"lacking": list(self.lacking)} if self.lacking else {}),
             "cells": hashlib.sha256(canonical([cell.digest for cell in self.grid])).hexdigest(),
         }
@@ -104,6 +105,19 @@ class SweptSource(Source):
             "launches": {"min": 1, "max": 1} if simulated else {"min": policy.minimum, "max": policy.maximum},
             "ci_width_pct": None if simulated else policy.ci_width_pct,
         }
+
+    def shapes(self) -> set[tuple[str, int, int, int]]:
+        """Those of its cells."""
+        machine = self.study.machine
+        cells = {(c.mapping, c.nodes, c.processes, c.per_node): c for c in self.cells()}.values()
+        return {(c.mapping, c.nodes, c.processes, len({core.node for core in c.place(machine)})) for c in cells}
+
+    def verifying(self, placements: list[Placement]) -> Source | None:
+        """Cells with the files and with the default."""
+        # Imported here: it is a kind of swept source.
+        from collstudy.sources.verifying import VerifyingSource
+
+        return VerifyingSource(self.study, self.context, placements)
 
     def launched(self) -> list[Launched]:
         """Every cell of the grid."""

@@ -16,7 +16,7 @@ from collstudy.launch.trace import command_words, program_of
 from collstudy.sources.source import Context, Rows, Source
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.cells import Versions, library_text, machine_identity, variable
-from collstudy.study.config import Application, ReplayPlan, Study, Traced
+from collstudy.study.description import Application, ReplayPlan, Study, Traced
 from collstudy.study.machines import Machine
 from collstudy.study.traces import REPLAY_IDENTITY, TRACE_IDENTITY, Replay, Trace
 from collstudy.study.work import Work, canonical
@@ -67,7 +67,7 @@ class TracedSource(Source):
         )
         return {
             "collectives": {}, "decisions": {},
-            "how": {
+            "provenance": {
                 "suite": "applications", "suite_version": "", "mpi": "openmpi", "mpi_version": library().version,
                 "simulator": "SimGrid SMPI" if plan else "", "simulator_version": (simulator_version() or "") if plan else "",
                 "oversubscribed": self.study.machine.oversubscribe,

@@ -14,8 +14,9 @@ from collstudy.launch import mpich
 from collstudy.launch.rulesfile import is_parameter
 from collstudy.sources.source import Context, Rows
 from collstudy.sources.swept import SweptSource
+from collstudy.store.described import read_study
 from collstudy.study.cells import Cell
-from collstudy.study.config import Policy, Study
+from collstudy.study.description import Policy, Study
 from collstudy.study.selection import Library, Rules
 from collstudy.tuning import emission, rules, writers
 from collstudy.tuning.rules import Placement, Rule, selected
@@ -123,11 +124,11 @@ class VerifyingSource(SweptSource):
     def __init__(self, study: Study, context: Context, placements: list[Placement]):
         super().__init__(study, context)
         self.policy = Policy(self.policy.minimum, self.policy.minimum, self.policy.ci_width_pct)
-        self.document: dict[str, Any] = json.loads((self.folder / "study.json").read_text(encoding="utf-8"))
-        self.mpi: str = self.document["how"]["mpi"]
+        self.document: dict[str, Any] = read_study(self.folder)
+        self.mpi: str = self.document["provenance"]["mpi"]
         self.placements = placements
         if self.mpi == "openmpi":
-            version = self.document["how"]["mpi_version"]
+            version = self.document["provenance"]["mpi_version"]
             self.placements = [rules.as_openmpi_reads(one, rules.own_version(one, version)) for one in placements]
 
     def cells(self) -> list[Cell]:
@@ -191,7 +192,7 @@ class VerifyingSource(SweptSource):
 
 def texts_of(document: dict[str, Any], placement: Placement, folder: Path) -> dict[str, str]:
     """The contents of the tuning files of a placement in *folder*: those of the study's own library, and of coll/han."""
-    mpi = document["how"]["mpi"]
+    mpi = document["provenance"]["mpi"]
     own = emission.rules_path(folder, mpi, placement)
     if mpi == "mpich":
         trees = [json.loads(path.read_text(encoding="utf-8")) for path in (own, mpich.device_file(own))]

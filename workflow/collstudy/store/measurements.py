@@ -53,6 +53,11 @@ def measurement(row: Mapping[str, Any]) -> Measurement:
     )  # fmt: skip
 
 
+def read_rows(path: Path) -> list[dict[str, str]]:
+    """All rows of a measurements.csv with all their columns; none where there is no file."""
+    return read_csv(path)
+
+
 def read_measurements(path: Path) -> Iterator[Measurement]:
     """The rows of a measurements.csv that have a value."""
-    return (measurement(row) for row in read_csv(path) if row["latency_us"] or row.get("bandwidth_mb_s"))
+    return (measurement(row) for row in read_rows(path) if row["latency_us"] or row.get("bandwidth_mb_s"))

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from collstudy.base.errors import StudyError, allowed
 from collstudy.study import selection
 from collstudy.study.catalogue import Catalogue
-from collstudy.study.config import Study
+from collstudy.study.description import Study
 from collstudy.study.machines import Machine
 from collstudy.study.names import APPLICATIONS, POINT_TO_POINT, WINDOWS
 from collstudy.study.placement import Core, nodes_of_pairs, place

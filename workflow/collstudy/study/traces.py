@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from collstudy.study.config import Application
+from collstudy.study.description import Application
 from collstudy.study.machines import Level, Machine
 from collstudy.study.work import Work
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,6 +13,7 @@ from typing import Any
 from collstudy.base.errors import StudyError
 from collstudy.base.files import read_csv
 from collstudy.base.statistics import median, median_interval
+from collstudy.store.described import read_study
 from collstudy.store.measurements import Measurement, measurement, read_measurements, whole
 from collstudy.tuning.emission import rules_path
 from collstudy.tuning.rules import Placement
@@ -49,7 +49,7 @@ def parse_size(text: str) -> int:
 
 def answer(folder: Path, question: Question) -> tuple[bool, list[str]]:
     """The answer of one study: whether it has a decision, and the lines to print."""
-    document = json.loads((folder / "study.json").read_text(encoding="utf-8"))
+    document = read_study(folder)
     kind = "simulated" if document["simulated"] else "measured"
     head = f"Study {document['name']} ({document['machine']['label']}, {kind}):"
     wanted = (question.collective, question.mapping, str(question.nodes))
@@ -66,13 +66,15 @@ def answer(folder: Path, question: Question) -> tuple[bool, list[str]]:
     size = max((s for s in sizes if s <= (question.size or 0)), default=None)
     row = next(row for row in at_count if whole(row["size_bytes"]) == size)
     row = _after_verification(folder, row)
-    variant = f" [{row['parameters']}]" if row.get("parameters") and row["algorithm"] != "default" else ""
+    variant = f" [{row['parameters']}]" if row["parameters"] and row["algorithm"] != "default" else ""
     lines = [head, f"  use: {row['algorithm']}{variant}" + (f" ({row['reason']})" if row["reason"] else "")]
     lines += _expectation(folder, question, row, size, kind, "sampling" in document)
     if document["simulated"]:
         lines.append(f"  {_typical_error(folder.parent, document['machine']['name'], question)}")
     if row["algorithm"] != "default":
-        file = rules_path(folder / "tuning", document["how"]["mpi"], Placement(question.mapping, question.nodes, {}))
+        file = rules_path(
+            folder / "tuning", document["provenance"]["mpi"], Placement(question.mapping, question.nodes, {})
+        )
         lines.append(f"  rules file: {file} (usage: README.md beside it)")
     return True, lines
 
@@ -80,7 +82,7 @@ def answer(folder: Path, question: Question) -> tuple[bool, list[str]]:
 def _typical_error(results: Path, machine: str, question: Question) -> str:
     """Error of the simulated machine, from the study that compares it with the real one."""
     for table in sorted(results.glob("*/tables/accuracy.csv")):
-        document = json.loads((table.parent.parent / "study.json").read_text(encoding="utf-8"))
+        document = read_study(table.parent.parent)
         wanted = (question.collective, "all")
         rows = {row["mapping"]: row for row in read_csv(table) if (row["collective"], row["algorithm"]) == wanted}
         row = rows.get(question.mapping) or rows.get("all")
@@ -99,7 +101,12 @@ def _after_verification(folder: Path, row: dict[str, str]) -> dict[str, str]:
     for gone in read_csv(folder / "tables" / "tuning-withdrawn.csv"):
         keys = ("collective", "mapping", "nodes", "processes", "size_bytes")
         if all(whole(gone[k]) == whole(row[k]) if k not in keys[:2] else gone[k] == row[k] for k in keys):
-            return {**row, "algorithm": "default", "reason": f"{gone['rule']} was slower on fresh launches"}
+            return {
+                **row,
+                "algorithm": "default",
+                "parameters": "",
+                "reason": f"{gone['rule']} was slower on fresh launches",
+            }
     return row
 
 
@@ -107,16 +114,17 @@ def _expectation(
     folder: Path, question: Question, row: dict[str, str], size: int | None, kind: str, sampled: bool
 ) -> list[str]:
     """Expected latency with its interval, gain, and the underlying cells (for a sampled study all, through its model)."""
-    name, _, parameters = row["algorithm"].partition(" [")
-    samples: dict[str, dict[int, list[float]]] = {}
+    variant = (row["algorithm"], row["parameters"])
+    samples: dict[tuple[str, str], dict[int, list[float]]] = {}
     points = set()
     for found in read_measurements(folder / "measurements.csv"):
         if (found.collective, found.mapping) != (question.collective, question.mapping):
             continue
         points.add((found.name, found.processes, found.size))
         if found.nodes == question.nodes and found.size == size:
-            samples.setdefault(found.name, {}).setdefault(found.processes, []).append(found.value)
-    own = samples.get(row["algorithm"], {})
+            key = (found.algorithm, found.parameters)
+            samples.setdefault(key, {}).setdefault(found.processes, []).append(found.value)
+    own = samples.get(variant, {})
     lines = []
     if question.processes in own:
         values = own[question.processes]
@@ -142,7 +150,7 @@ def _expectation(
     lines.append(
         f"  rests on: a model of {len(points)} points {kind} in rounds"
         if sampled
-        else f"  rests on: {name}{' ' + parameters.rstrip(']') if parameters else ''} and {len(samples) - 1} other algorithms, "
+        else f"  rests on: {' '.join(filter(None, variant))} and {len(samples) - 1} other algorithms, "
         f"{kind}, at {' and '.join(map(str, basis))} processes" + (f", {size} B" if size is not None else "")
     )
     if question.size is not None and size != question.size:
@@ -337,7 +345,7 @@ def advise(
         known, lines = answer(folder, question)
         distance = 0.0
         if asker is not None:
-            document = json.loads((folder / "study.json").read_text(encoding="utf-8"))
+            document = read_study(folder)
             distance, words = likeness(shape_of(asker), shape_of(_levels_of(document)))
             lines.insert(1, f"  {words}")
         answers.append((known, distance, lines))

@@ -55,7 +55,7 @@ def _library_path(folder: Path, placement: Placement) -> Path:
 
 def header_of(study: dict[str, Any], placement: Placement) -> list[str]:
     """Comment lines of files that support them: purpose and data."""
-    how = study["how"]
+    how = study["provenance"]
     kind = "simulated" if study["simulated"] else "measured"
     return [
         f"Study {study['name']}: {study['title']}",
@@ -79,7 +79,7 @@ def emit(
     processes, and the nodes that these use, of what was measured.
     """
     numbers = {**NUMBERS, **(numbers or {})}
-    mpi = study["how"]["mpi"]
+    mpi = study["provenance"]["mpi"]
     if mpi == "nccl":
         _emit_nccl(study, found, catalogue, folder)
         return
@@ -103,7 +103,7 @@ def emit(
         elif mpi != "mpich":
             texts |= {
                 own: openmpi_rules(
-                    placement, catalogue, header, numbers, own_version(placement, study["how"]["mpi_version"])
+                    placement, catalogue, header, numbers, own_version(placement, study["provenance"]["mpi_version"])
                 ),
                 folder / f"openmpi-5.0.7-{placement.name}.rules": openmpi_rules(
                     placement, catalogue, header, numbers, version=2
@@ -162,7 +162,7 @@ def shapes(
             if mapping == placement.mapping and (alone or nodes == placement.nodes):
                 ranks.setdefault(used, []).append(processes)
         here = Path("{folder}")
-        own = rules_path(here, study["how"]["mpi"], placement)
+        own = rules_path(here, study["provenance"]["mpi"], placement)
         radix = radix_line(placement)
         old = rules_arguments(own, text=radix)
         han = han_path(here, placement) if han_default(study, placement) else None
@@ -227,7 +227,7 @@ def readme(
             *_commands(study, placement),
         ]
         if ours[placement.name]:
-            words = _with_library(study["how"]["mpi"], placement)
+            words = _with_library(study["provenance"]["mpi"], placement)
             lines += [
                 f"This project's collectives library, for {', '.join(ours[placement.name])}:",
                 "",
@@ -238,7 +238,7 @@ def readme(
 
 
 def _launching(study: dict[str, Any]) -> list[str]:
-    if study["how"]["mpi"] in ("mpich", "impi"):
+    if study["provenance"]["mpi"] in ("mpich", "impi"):
         return []
     return [
         f"`{LAUNCHER_NAME}`, in place of Open MPI's mpirun and with its options, takes the file for the job's nodes, ranks and"
@@ -250,7 +250,7 @@ def _launching(study: dict[str, Any]) -> list[str]:
 
 
 def _commands(study: dict[str, Any], placement: Placement) -> list[str]:
-    mpi, here = study["how"]["mpi"], Path("$TUNING")
+    mpi, here = study["provenance"]["mpi"], Path("$TUNING")
     own = rules_path(here, mpi, placement)
     if mpi == "mpich":
         words = [f'-genv {name} "{path}"' for name, path in mpich.environment(own).items()]

@@ -276,7 +276,7 @@ def han_default(study: dict[str, Any], placement: Placement) -> str | None:
     On several nodes coll/han takes precedence over coll/tuned from Open MPI 5.0 on. Only a study of such an Open MPI has
     measured coll/han as the default; the default of others (4.1, the simulator's copy of it) is coll/tuned's.
     """
-    how = study["how"]
+    how = study["provenance"]
     if placement.nodes < 2 or not set(placement.tables) & set(HAN):
         return None
     measured = how["mpi"] == "openmpi" and int(how["mpi_version"].split(".")[0]) >= 5

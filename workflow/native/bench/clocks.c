@@ -22,7 +22,13 @@ double global_time(const struct clock *clock) {
     return now + clock->behind + clock->drift * (now - clock->at);
 }
 
-struct clock fit_clock(const struct difference *found, int count) {
+/* A measured difference: `behind` at the rank's own time `at`. */
+struct difference {
+    double at, behind; /* s */
+};
+
+/* The line through differences, by least squares; a constant for a single one. */
+static struct clock fit_clock(const struct difference *found, int count) {
     double at = 0, behind = 0, square = 0, product = 0;
     for (int i = 0; i < count; i++) {
         at += found[i].at / count;

@@ -9,14 +9,6 @@ struct clock {
     double at, behind, drift; /* s, s, s/s */
 };
 
-/* A measured difference: `behind` at the rank's own time `at`. */
-struct difference {
-    double at, behind; /* s */
-};
-
-/* The line through differences, by least squares; a constant for a single one. */
-struct clock fit_clock(const struct difference *found, int count);
-
 /* Finds each rank's clock. All ranks call it. */
 struct clock synchronise_clocks(const struct world *world);
 

@@ -1,4 +1,4 @@
-/* A cost by message size. workflow/collstudy/launch/simulator.py has the same rule (line()); tests/test_curves.py holds
+/* A cost by message size. workflow/collstudy/launch/platforms.py has the same rule (line()); tests/test_curves.py holds
  * both to the same vectors. */
 #ifndef CURVE_HPP
 #define CURVE_HPP

@@ -1,6 +1,6 @@
 // clang-format off: one statement a line.
 /* The platform of a calibrated machine: cores in units of levels, and what a message costs between two of them (the model is
- * described in simulator.py). SimGrid's own factors and zones know no cost by level, size and what the two cores did before.
+ * described in platforms.py). SimGrid's own factors and zones know no cost by level, size and what the two cores did before.
  *
  * COLLSTUDY_PLATFORM names the file that describes the machine, one statement a line, times in seconds, rates in bytes per second;
  * DEPTH counts levels from the outermost, 0:

@@ -46,7 +46,7 @@ test_that("operations at the same time are counted once", {
 
 results_of <- function(trace, oversubscribed = FALSE) {
   list(
-    study = list(how = list(oversubscribed = oversubscribed)),
+    study = list(provenance = list(oversubscribed = oversubscribed)),
     applications = list(one = list(name = "one", label = "One", ranks = 3, trace = trace))
   )
 }

@@ -6,7 +6,7 @@ sampled_study <- function(rows, sampling = list(), simulated = TRUE, iterations 
   study$sampling <- utils::modifyList(
     list(rounds = 3, first_pct = 10, round_pct = 10, target_regret_pct = 0.5, startup_s = 1, seed = 1), sampling
   )
-  study$how <- list(mpi = "smpi-openmpi", launches = list(min = 1, max = 1))
+  study$provenance <- list(mpi = "smpi-openmpi", launches = list(min = 1, max = 1))
   jsonlite::write_json(study, path, auto_unbox = TRUE)
   dir.create(file.path(folder, "sampling"))
   grid <- dplyr::mutate(rows, mpi = "smpi-openmpi", iterations = iterations, warmup = 1, weight = 1)
@@ -16,16 +16,16 @@ sampled_study <- function(rows, sampling = list(), simulated = TRUE, iterations 
   folder
 }
 
-read_asked <- function(folder, round) {
+read_selected <- function(folder, round) {
   types <- do.call(readr::cols_only, collanalysis:::grid_columns[collanalysis:::point_keys])
-  readr::read_csv(file.path(folder, "sampling", paste0("round-", round), "asked.csv"), col_types = types)
+  readr::read_csv(file.path(folder, "sampling", paste0("round-", round), "selected.csv"), col_types = types)
 }
 
-# What Python does between two rounds: everything asked for so far (but for `failing`) is measured as `rows` say.
+# What Python does between two rounds: everything selected so far (but for `failing`) is measured as `rows` say.
 measure_round <- function(folder, rows, round, failing = "none", file = NULL) {
-  asked <- dplyr::distinct(dplyr::bind_rows(lapply(seq_len(round), function(n) read_asked(folder, n))))
-  asked$parameters <- ""
-  found <- dplyr::inner_join(rows, asked, by = collanalysis:::point_keys)
+  selected <- dplyr::distinct(dplyr::bind_rows(lapply(seq_len(round), function(n) read_selected(folder, n))))
+  selected$parameters <- ""
+  found <- dplyr::inner_join(rows, selected, by = collanalysis:::point_keys)
   found <- dplyr::mutate(
     found[found$algorithm != failing, ], cell = paste(.data$collective, .data$algorithm, .data$mapping, .data$processes)
   )
@@ -35,7 +35,7 @@ measure_round <- function(folder, rows, round, failing = "none", file = NULL) {
 
 run_rounds <- function(folder, rows, rounds = 3, ...) {
   for (round in seq_len(rounds)) {
-    write_asked(folder, round)
+    write_selected(folder, round)
     measure_round(folder, rows, round, ...)
   }
   measure_round(folder, rows, rounds, ..., file = file.path(folder, "measurements.csv"))
@@ -47,14 +47,14 @@ broadcast <- function(...) dplyr::filter(lawful(...), .data$collective == "bcast
 test_that("the first round draws points with all algorithms, the same ones again", {
   rows <- broadcast()
   folder <- sampled_study(rows)
-  write_asked(folder, 1)
-  asked <- read_asked(folder, 1)
-  expect_setequal(unique(asked$algorithm), c("default", "linear", "chain"))
-  expect_equal(dplyr::n_distinct(table(asked$algorithm)), 1)
-  expect_lt(nrow(asked), nrow(rows) / 2)
-  expect_equal(nrow(dplyr::anti_join(asked, rows, by = c("algorithm", "processes", "size_bytes"))), 0)
-  write_asked(folder, 1)
-  expect_equal(read_asked(folder, 1), asked)
+  write_selected(folder, 1)
+  selected <- read_selected(folder, 1)
+  expect_setequal(unique(selected$algorithm), c("default", "linear", "chain"))
+  expect_equal(dplyr::n_distinct(table(selected$algorithm)), 1)
+  expect_lt(nrow(selected), nrow(rows) / 2)
+  expect_equal(nrow(dplyr::anti_join(selected, rows, by = c("algorithm", "processes", "size_bytes"))), 0)
+  write_selected(folder, 1)
+  expect_equal(read_selected(folder, 1), selected)
 })
 
 test_that("points are written as the grid has them", {
@@ -62,8 +62,8 @@ test_that("points are written as the grid has them", {
   folder <- sampled_study(rows, list(first_pct = 100))
   path <- file.path(folder, "sampling", "grid.csv")
   writeLines(gsub("1e5", "100000", readLines(path)), path)
-  write_asked(folder, 1)
-  expect_match(readLines(file.path(folder, "sampling", "round-1", "asked.csv")), "100000$", all = FALSE)
+  write_selected(folder, 1)
+  expect_match(readLines(file.path(folder, "sampling", "round-1", "selected.csv")), "100000$", all = FALSE)
 })
 
 test_that("sampled decisions are those of the law, and say what was measured", {
@@ -86,8 +86,8 @@ test_that("a round asks for nothing when the target is reached or the budget is 
   spent <- sampled_study(rows, list(budget_node_minutes = 0.001))
   for (folder in c(reached, spent)) {
     run_rounds(folder, rows)
-    expect_equal(nrow(read_asked(folder, 2)), 0)
-    expect_equal(nrow(read_asked(folder, 3)), 0)
+    expect_equal(nrow(read_selected(folder, 2)), 0)
+    expect_equal(nrow(read_selected(folder, 3)), 0)
   }
   results <- read_results(reached)
   rounds <- summarise_rounds(results)
@@ -96,12 +96,12 @@ test_that("a round asks for nothing when the target is reached or the budget is 
   expect_match(describe_rounds(results)[1], "not above the target of 1,000 %")
 })
 
-test_that("what failed is not asked for again, and is no candidate", {
+test_that("what failed is not selected again, and is no candidate", {
   rows <- broadcast()
   folder <- sampled_study(rows, list(target_regret_pct = 0))
   results <- run_rounds(folder, rows, failing = "linear")
-  first <- read_asked(folder, 1)
-  again <- dplyr::bind_rows(read_asked(folder, 2), read_asked(folder, 3))
+  first <- read_selected(folder, 1)
+  again <- dplyr::bind_rows(read_selected(folder, 2), read_selected(folder, 3))
   keys <- c("algorithm", "processes", "size_bytes")
   expect_equal(nrow(dplyr::semi_join(first[first$algorithm == "linear", ], again, by = keys)), 0)
   expect_gt(sum(first$algorithm == "linear"), 0)
@@ -116,7 +116,7 @@ test_that("where nothing can be decided nothing is measured, and the default sta
     rows <- broadcast(algorithms)
     folder <- sampled_study(rows)
     results <- run_rounds(folder, rows)
-    expect_equal(nrow(read_asked(folder, 1)), 0)
+    expect_equal(nrow(read_selected(folder, 1)), 0)
     found <- decide_all(results)
     expect_equal(unique(found$algorithm), "default")
     why <- if ("default" %in% names(algorithms)) "only the default" else "no measurements of the default"
@@ -145,11 +145,11 @@ test_that("rounds by hand: points, launches, node-minutes, and the true regret i
   jsonlite::write_json(study, path, auto_unbox = TRUE)
   results <- run_rounds(folder, rows, rounds = 1)
   found <- summarise_rounds(results)
-  asked <- read_asked(folder, 1)
-  expect_equal(found$points, nrow(asked))
-  expect_equal(found$points_pct, 100 * nrow(asked) / nrow(rows))
-  expect_equal(found$launches, nrow(dplyr::distinct(asked, .data$algorithm, .data$processes)))
-  loops <- 4 * 1e-6 * sum(dplyr::semi_join(rows, asked, by = c("algorithm", "processes", "size_bytes"))$latency_us)
+  selected <- read_selected(folder, 1)
+  expect_equal(found$points, nrow(selected))
+  expect_equal(found$points_pct, 100 * nrow(selected) / nrow(rows))
+  expect_equal(found$launches, nrow(dplyr::distinct(selected, .data$algorithm, .data$processes)))
+  loops <- 4 * 1e-6 * sum(dplyr::semi_join(rows, selected, by = c("algorithm", "processes", "size_bytes"))$latency_us)
   expect_equal(found$node_minutes, (loops + 2 * found$launches) / 60)
   whole <- (4 * 1e-6 * sum(rows$latency_us) + 2 * 24) / 60
   expect_equal(found$share_of_time_pct, 100 * found$node_minutes / whole)

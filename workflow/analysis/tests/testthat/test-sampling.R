@@ -20,7 +20,7 @@ test_that("a replay ends when the expected regret is below the target", {
   expect_equal(nrow(replay_sampling(noisy_grid(), "bcast", 1, target_regret_pct = 1000)), 1)
 })
 
-test_that("what was not asked for does not reach the choice of points", {
+test_that("what was not selected does not reach the choice of points", {
   results <- noisy_grid()
   rows <- results$medians[results$medians$collective == "bcast", ]
   whole <- collanalysis:::sampling_part(dplyr::mutate(rows, nodes = 1, calls = 10, usable = TRUE))
@@ -31,18 +31,18 @@ test_that("what was not asked for does not reach the choice of points", {
     parts[[1]]$grid$latency[] <- NA
     cost <- collanalysis:::point_cost(c(whole, list(model = list(whole = log(truth)))), 0)
     lapply(1:3, function(round) {
-      asked <- collanalysis:::ask_points(parts, round, rules, results$study)
-      parts[[1]] <<- collanalysis:::measure_points(parts[[1]], asked[[1]], truth, cost)
-      asked[[1]]
+      selected <- collanalysis:::select_points(parts, round, rules, results$study)
+      parts[[1]] <<- collanalysis:::measure_points(parts[[1]], selected[[1]], truth, cost)
+      selected[[1]]
     })
   }
   truth <- exp(whole$grid$latency)
-  asked <- run(truth)
+  selected <- run(truth)
   hidden <- array(TRUE, dim(truth))
-  hidden[do.call(rbind, asked)] <- FALSE
+  hidden[do.call(rbind, selected)] <- FALSE
   expect_gt(sum(hidden), sum(!hidden))
   truth[hidden] <- truth[hidden] * exp(rnorm(sum(hidden)))
-  expect_identical(run(truth), asked)
+  expect_identical(run(truth), selected)
 })
 
 test_that("one point is one launch; neighbouring sizes share one", {

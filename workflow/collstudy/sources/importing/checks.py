@@ -54,7 +54,7 @@ def check(
         table = timed.medians()
         found += [
             *same_as_another(table), *growth(table, machine), *disagreement(table), *stayed_on_the_node(table, machine),
-            *_outside(timed), *_flat(table), *multiples(table), *_units(table, machine),
+            *_outside(timed), *_flat(table), *multiples(table), *_units(table),
             *_sizes(timed), *_noise(table),
         ]  # fmt: skip
         found += copies(Firsts.of(timed, timed), others)
@@ -147,7 +147,7 @@ def _flat(table: Table) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def _units(table: Table, machine: Machine) -> Iterator[Finding]:
+def _units(table: Table) -> Iterator[Finding]:
     """Times that are too small or too large for what they are of, or another source's times a power of a thousand."""
     several = table.processes > 1
     for series, times in table.columns():

@@ -9,7 +9,7 @@ from collstudy.base.errors import StudyError, allowed
 from collstudy.base.lazy import lazy
 from collstudy.sources.importing.strict import LARGEST, LONGEST_US, UNITS, Refused, positive, whole
 from collstudy.study.catalogue import Catalogue
-from collstudy.study.config import Study
+from collstudy.study.description import Study
 from collstudy.study.machines import Machine
 from collstudy.study.names import POINT_TO_POINT, SIZED
 from collstudy.study.openmpi_numbers import algorithm_of

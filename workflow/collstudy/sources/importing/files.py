@@ -11,7 +11,7 @@ from typing import Any
 from collstudy.base.errors import StudyError
 from collstudy.base.lazy import lazy
 from collstudy.base.paths import ROOT
-from collstudy.study.config import Study
+from collstudy.study.description import Study
 
 np = lazy("numpy")
 

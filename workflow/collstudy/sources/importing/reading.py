@@ -31,7 +31,7 @@ from collstudy.sources.importing.files import (
 from collstudy.sources.importing.series import Firsts
 from collstudy.sources.importing.strict import Problems, Refused
 from collstudy.study.catalogue import Catalogue
-from collstudy.study.config import Study
+from collstudy.study.description import Study
 from collstudy.study.names import POINT_TO_POINT, SIZED
 
 np = lazy("numpy")

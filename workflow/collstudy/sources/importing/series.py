@@ -70,7 +70,7 @@ class Launches:
     def medians(self) -> Table:
         """Median over launches."""
         order = np.lexsort((self.us, *self._places()))
-        return self._table(order, lambda values, starts, counts: _middles(values, starts, counts))
+        return self._table(order, _middles)
 
     def first_values(self) -> Table:
         """The value of the first launch."""

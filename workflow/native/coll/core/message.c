@@ -10,13 +10,13 @@ int coll_extent(MPI_Datatype type, struct extent *extent) {
     return PMPI_Type_get_true_extent(type, &extent->true_lb, &extent->true_extent);
 }
 
-size_t coll_span(const struct extent *extent, size_t count) {
+static size_t span(const struct extent *extent, size_t count) {
     MPI_Aint step = extent->extent < 0 ? -extent->extent : extent->extent;
     return count == 0 ? 0 : (size_t)extent->true_extent + (count - 1) * (size_t)step;
 }
 
 int coll_buffer(const struct extent *extent, size_t count, char **raw, char **address) {
-    size_t bytes = coll_span(extent, count);
+    size_t bytes = span(extent, count);
     *raw = malloc(bytes == 0 ? 1 : bytes);
     if (*raw == NULL)
         return MPI_ERR_NO_MEM;

@@ -10,8 +10,7 @@ struct extent {
     int size;
 };
 int coll_extent(MPI_Datatype type, struct extent *extent);
-/* Bytes that count elements span, and memory for them: the address of element 0 (raw is what to free). */
-size_t coll_span(const struct extent *extent, size_t count);
+/* Memory for count elements: the address of element 0 (raw is what to free). */
 int coll_buffer(const struct extent *extent, size_t count, char **raw, char **address);
 int coll_copy(const void *from, void *to, int count, MPI_Datatype type);
 /* to = from (op) to. In the simulator it takes the time that COLL_REDUCE_MB_S says. */

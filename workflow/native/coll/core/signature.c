@@ -4,6 +4,14 @@
 #include <limits.h>
 #include <stdlib.h>
 
+/* Elements of one basic type; MPI_BYTE where there are several types. */
+struct signature {
+    MPI_Datatype basic;
+    long long n;     /* elements in one of the type that was looked at */
+    long long bytes; /* in one of the type */
+    bool in_order;   /* they lie in memory one after the other, in this order */
+};
+
 /* ---- the basic elements of a type ---- */
 
 /* MPI's pairs, with what they are made of; MPI_DATATYPE_NULL where that is two types. */
@@ -96,7 +104,7 @@ static int find_basic(MPI_Datatype type, MPI_Datatype *basic, bool *in_order) {
     return rc;
 }
 
-int coll_signature(MPI_Datatype type, struct signature *signature) {
+static int signature_of(MPI_Datatype type, struct signature *signature) {
     long long each = 1;
     *signature = (struct signature){.basic = MPI_DATATYPE_NULL, .in_order = true};
     TRY(coll_type_bytes(type, &signature->bytes));
@@ -136,7 +144,7 @@ static int pack(const struct call *call, const struct signature *signature, char
 int coll_uniform_start(const struct call *call, struct uniform *uniform) {
     struct signature signature;
     *uniform = (struct uniform){.call = *call};
-    TRY(coll_signature(call->type, &signature));
+    TRY(signature_of(call->type, &signature));
     if (signature.n > INT_MAX / call->count)
         return COLL_USE_DEFAULT;
     uniform->call.type = signature.basic;
@@ -153,7 +161,7 @@ int coll_uniform_start(const struct call *call, struct uniform *uniform) {
 int coll_uniform_end(const struct call *call, struct uniform *uniform, int rc) {
     struct signature signature;
     if (rc == MPI_SUCCESS && uniform->packed != NULL && call->rank != call->root) {
-        rc = coll_signature(call->type, &signature);
+        rc = signature_of(call->type, &signature);
         if (rc == MPI_SUCCESS)
             rc = pack(call, &signature, uniform->packed, true);
     }

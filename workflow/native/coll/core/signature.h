@@ -9,19 +9,10 @@
 
 #include "core/call.h"
 
-/* Elements of one basic type; MPI_BYTE where there are several types. */
-struct signature {
-    MPI_Datatype basic;
-    long long n;     /* elements in one of the type that was looked at */
-    long long bytes; /* in one of the type */
-    bool in_order;   /* they lie in memory one after the other, in this order */
-};
-
 /* Bytes of the elements, which may be more than an int counts. */
 int coll_type_bytes(MPI_Datatype type, long long *bytes);
 /* Whether no other type can describe the same elements: all but derived types and MPI's pairs. */
 bool coll_is_basic(MPI_Datatype type);
-int coll_signature(MPI_Datatype type, struct signature *signature);
 
 /* A broadcast in that form. */
 struct uniform {

@@ -1,0 +1,82 @@
+"""Runs of a program with and without its tuning files, which judge them."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from collstudy.launch import mpich
+from collstudy.launch.rulesfile import exported, rules_arguments, rules_file
+from collstudy.sources.program import ProgramSource, seconds
+from collstudy.sources.source import Context
+from collstudy.sources.verifying import texts_of
+from collstudy.store.described import read_study
+from collstudy.study.description import Study
+from collstudy.study.selection import digest_of
+from collstudy.study.work import Work
+from collstudy.tuning.rules import Placement
+
+
+def variables(mpi: str, placement: Placement, own: Path, han: Path | None = None) -> dict[str, str]:
+    """The environment variables that make an MPI library use the tuning file *own* of a placement, and *han*, that of coll/han."""
+    if mpi == "mpich":
+        return mpich.environment(own)
+    if mpi == "impi":
+        return exported(own.read_text(encoding="utf-8"))
+    words = rules_arguments(own, han=han)
+    # An algorithm that the user's environment forces takes precedence over the file; 0 forces none.
+    forced = [f"OMPI_MCA_coll_tuned_{collective}_algorithm" for collective in placement.tables]
+    found = {name: "0" for name in forced if name in os.environ}
+    return found | {f"OMPI_MCA_{name}": value for name, value in zip(words[1::3], words[2::3], strict=True)}
+
+
+class TrialSource(ProgramSource):
+    """The runs that judge the tuning files of a placement: with and without them, each as it is, traced, and once to see what ran."""
+
+    described_by = None
+
+    def __init__(self, study: Study, context: Context, placement: Placement):
+        super().__init__(study, context)
+        document = read_study(self.folder)
+        mpi: str = document["provenance"]["mpi"]
+        texts = texts_of(document, placement, self.folder / "tuning")
+        files = {name: rules_file(text) for name, text in texts.items()}
+        environment = (
+            mpich.environment_of_both(files["own"])
+            if mpi == "mpich"
+            else variables(mpi, placement, files["own"], files.get("han"))
+        )
+        # The other variables change what runs as well; paths do not.
+        others = {name: value for name, value in environment.items() if "/" not in value}
+        texts["variables"] = json.dumps(others, sort_keys=True)
+        judged = {name: digest_of(text) for name, text in texts.items()}
+        self.arms = {
+            file + how: self.run(file + how, environment if file == "tuned" else {}, judged)
+            for file in ("default", "tuned")
+            for how in ("", "-traced", "-ran")
+        }
+
+    def work(self) -> list[Work]:
+        """The runs."""
+        return list(self.arms.values())
+
+    def rounds(self) -> dict[int, list[Work]]:
+        """All at once."""
+        return {0: self.work()}
+
+    def pairs(self, traced: bool, column: str = "latency_us") -> tuple[list[float], list[float]]:
+        """Times (s) of the default and of the tuned runs, in the order of launches: they were launched in turn."""
+        default, tuned = (self.context.read(self.arms[file + "-traced" * traced]) for file in ("default", "tuned"))
+        return seconds(default, column), seconds(tuned, column)
+
+    def failures(self) -> list[str]:
+        """Why runs failed."""
+        found = ((run.variant, self.context.read(run).failure) for run in self.arms.values())
+        return [f"{variant}: {failure['reason']}" for variant, failure in found if failure]
+
+    def ran(self, file: str) -> list[dict[str, Any]]:
+        """What ran without (`default`) or with (`tuned`) the files."""
+        launches = self.context.read(self.arms[file + "-ran"]).launches
+        return launches[-1]["ran"] if launches else []

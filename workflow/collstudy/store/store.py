@@ -1,0 +1,251 @@
+"""The store: one JSON file for each cell, one folder for each trace and replay, checked against their digests when read."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import errno
+import fcntl
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from collstudy.base.digests import file_digest
+from collstudy.base.files import locked, write_atomically
+from collstudy.store.records import Damaged, Record, Summary, check_record, content_digest
+from collstudy.study.cells import Cell
+from collstudy.study.traces import Replay, Run
+from collstudy.study.work import Work, canonical
+
+
+def _content_of(about: dict[str, Any]) -> dict[str, Any]:
+    """The part of an `about.json` that its digest `content` covers."""
+    return {name: value for name, value in about.items() if name not in ("digest", "identity", "content")}
+
+
+def _files_of(folder: Path) -> dict[str, dict[str, Any]]:
+    """Size and digest of each file of a folder, by its path in it."""
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {
+        path.relative_to(folder).as_posix(): {"bytes": path.stat().st_size, "sha256": file_digest(path)}
+        for path in paths
+    }
+
+
+#: Entry of a cell in `.summaries.json`: size, mtime, inode and ctime of its file, and the fields of its Summary.
+_REMEMBERED = (int, int, int, int, int, (int, float, type(None)), bool, (int, float, type(None)), bool)
+
+
+def _remembered(path: Path) -> dict[str, list[Any]]:
+    """The valid entries of `.summaries.json`; entries of other versions or other files are dropped."""
+    try:
+        known = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    if not isinstance(known, dict):
+        return {}
+    return {name: entry for name, entry in known.items() if _has_form(entry)}
+
+
+def _has_form(entry: Any) -> bool:
+    return isinstance(entry, list) and len(entry) == len(_REMEMBERED) and all(map(isinstance, entry, _REMEMBERED))
+
+
+class Store:
+    """The folders `cells/`, `traces/` and `replays/` in the results folder."""
+
+    def __init__(self, results: Path):
+        self.results = results
+        #: The cache of `summaries`; may be deleted at any time.
+        self.memory = results / ".summaries.json"
+
+    def file(self, work: Work) -> Path:
+        """The file with the stored data."""
+        return self.results / work.path_text
+
+    def read(self, work: Work) -> Record:
+        """Return the stored data, or an empty record if there are none. Raises Damaged."""
+        path = self.file(work)
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError:
+            return Record()
+        except OSError as error:
+            if error.errno not in (errno.EISDIR, errno.ELOOP, errno.ENOTDIR):
+                raise
+            raise Damaged(f"{path}: {error.strerror}") from None
+        return self.checked(content, work)[0]
+
+    def checked(self, content: bytes, work: Work) -> tuple[Record, bool]:
+        """The record in the file of a piece of work, and whether it has a digest. Raises Damaged."""
+        path = self.file(work)
+        try:
+            document = json.loads(content)
+            identity = document["identity" if work.in_folder else "cell"]
+            if document["digest"] != work.digest or canonical(identity) != canonical(work.identity()):
+                raise Damaged(f"{path}: its content belongs to another {type(work).__name__.lower()} than its name")
+            if work.in_folder:
+                sealed = self._check_folder(path, document)
+                return self._record_of(work, document), sealed
+            assert isinstance(work, Cell | Run)
+            record = Record(tuple(document["launches"]), document["proof"], document["failure"])
+            # Files of earlier versions have no digest; they get one when they are written again.
+            sealed = "content" in document
+            if sealed and document["content"] != content_digest(record.content()):
+                raise Damaged(f"{path}: its content was changed after it was written (the digest differs)")
+            check_record(record, work)
+            return record, sealed
+        except RecursionError:
+            raise Damaged(f"{path}: too many levels of lists") from None
+        except ValueError as error:
+            raise Damaged(f"{path}: {error}") from None
+        except (AttributeError, KeyError, TypeError) as error:
+            kind = type(work).__name__.lower()
+            raise Damaged(f"{path}: it is not a valid {kind} file: {type(error).__name__}: {error}") from None
+
+    def _record_of(self, work: Work, about: dict[str, Any]) -> Record:
+        """The content of a folder as a record of one launch or of a failure; empty if a required part is missing or has changed."""
+        if about["failure"]:
+            return Record(failure={"reason": about["failure"]}, about=about)
+        if isinstance(work, Replay):
+            if self.about(work.trace).get("calls_sha256") != about["calls_sha256"]:
+                return Record()  # of a deleted trace
+            took = about["makespan_us"]
+        else:
+            if not (self.file(work).parent / "calls.csv.gz").exists():
+                return Record()
+            took = about["trace"]["seconds"] * 1e6
+        launch = {"launch": 1, "samples": [{"latency_us": round(took, 3)}], "provenance": about["provenance"]}
+        return Record((launch,), about=about)
+
+    def _check_folder(self, path: Path, about: dict[str, Any]) -> bool:
+        """Whether *about* has digests of itself and its files; raises Damaged if one, or the size of a file, differs."""
+        if "content" not in about:
+            return False  # of an earlier version
+        if about["content"] != content_digest(_content_of(about)):
+            raise Damaged(f"{path}: its content was changed after it was written (the digest differs)")
+        for name, file in about["files"].items():
+            size = (path.parent / name).stat().st_size if (path.parent / name).is_file() else None
+            if size != file["bytes"]:
+                said = "is not there" if size is None else f"has {size} bytes, not {file['bytes']}"
+                raise Damaged(f"{path.parent / name}: it {said}")
+        return True
+
+    def check_files(self, work: Work, content: bytes) -> None:
+        """Read all files of the folder whose `about.json` is *content*; raises Damaged for a changed one."""
+        for name, file in json.loads(content).get("files", {}).items():
+            path = self.file(work).parent / name
+            if file_digest(path) != file["sha256"]:
+                raise Damaged(f"{path}: it was changed after it was written (its digest differs)")
+
+    def about(self, work: Work) -> dict[str, Any]:
+        """The content of `about.json` of a trace or a replay; empty if nothing valid is stored."""
+        try:
+            return self.read(work).about or {}
+        except Damaged:
+            return {}
+
+    def keep(self, work: Work, stage: Path, about: dict[str, Any]) -> None:
+        """Move a finished folder to its place atomically; previous content (a failure, another trace) is removed."""
+        about = {"digest": work.digest, "identity": work.identity(), **about, "files": _files_of(stage)}
+        about["content"] = content_digest(_content_of(about))
+        write_atomically(stage / "about.json", json.dumps(about, indent=1).encode() + b"\n")
+        target = self.file(work).parent
+        target.parent.mkdir(parents=True, exist_ok=True)
+        os.chmod(stage, 0o755)
+        if target.exists():
+            old = Path(tempfile.mkdtemp(prefix=".old-", dir=target.parent))
+            os.rename(target, old / "old")
+            os.rename(stage, target)
+            shutil.rmtree(old)
+        else:
+            os.rename(stage, target)
+
+    def summaries(self, works: Sequence[Work]) -> list[tuple[Summary, int]]:
+        """Summary and time stamp (ns; 0 without a file) of many cells, traces and replays. A damaged file counts as none.
+
+        A file that has not changed since it was last read is not read again (cache: `memory`).
+        """
+        known: dict[str, list[Any]] = {}
+        for path in dict.fromkeys((self.results / ".summaries.json", self.memory)):
+            known |= _remembered(path)
+        found, fresh = [], {}
+        base = str(self.results)
+        for work in works:
+            name = work.path_text
+            try:
+                state = os.stat(f"{base}/{name}")
+            except FileNotFoundError:
+                found.append((Summary(), 0))
+                continue
+            except OSError as error:
+                if error.errno not in (errno.ELOOP, errno.ENOTDIR):
+                    raise
+                found.append((Summary(), 0))
+                continue
+            # A file that was changed in place and whose time stamp was restored has another ctime.
+            key = [state.st_size, state.st_mtime_ns, state.st_ino, state.st_ctime_ns]
+            entry = known.get(name)
+            # The validity of a replay depends on its trace.
+            if entry and not work.needs and entry[: len(key)] == key:
+                summary = Summary(*entry[len(key) :])
+            else:
+                try:
+                    summary = self.read(work).summary()
+                except Damaged:
+                    found.append((Summary(), 0))
+                    continue
+                fresh[name] = [*key, *dataclasses.astuple(summary)]
+            found.append((summary, state.st_mtime_ns if summary.count or summary.failed else 0))
+        if fresh:
+            # Only a cache: a full disk, or a folder in its place, is reported elsewhere.
+            with contextlib.suppress(OSError):
+                write_atomically(self.memory, json.dumps(known | fresh, separators=(",", ":")).encode())
+        return found
+
+    def set_aside(self, work: Work) -> Path | None:
+        """Rename a damaged file (or the folder of one) to `<name>.damaged-<n>` and return the new name; None when it is gone already."""
+        path = self.file(work).parent if work.in_folder else self.file(work)
+        number = 1
+        while os.path.lexists(aside := path.with_name(f"{path.name}.damaged-{number}")):
+            number += 1
+        try:
+            os.rename(path, aside)
+        except FileNotFoundError:
+            return None
+        return aside
+
+    def write(self, cell: Cell | Run, record: Record, stop: str | None) -> None:
+        """Store a record; the caller holds the cell's lock. Raises ValueError for a record that could not be read back."""
+        check_record(record, cell)
+        document = {
+            "digest": cell.digest,
+            "cell": cell.identity(),
+            "stop": stop,
+            "content": content_digest(record.content()),
+            **record.content(),
+        }
+        write_atomically(self.file(cell), json.dumps(document, indent=1).encode() + b"\n")
+
+    def block_lock(self, name: str) -> contextlib.AbstractContextManager[None]:
+        """Lock against another runner of the same block; `block_runs` tests it."""
+        return locked(self.results / ".locks" / f"{name}.lock")
+
+    def block_runs(self, name: str) -> bool:
+        """Whether the lock of a block is held at this moment."""
+        try:
+            with open(self.results / ".locks" / f"{name}.lock") as stream:
+                fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+            return False
+        except BlockingIOError:
+            return True
+        return False
+
+    def lock(self, work: Work) -> contextlib.AbstractContextManager[None]:
+        """Lock against another writer of the same cell, trace or replay."""
+        return locked(self.results / ".locks" / f"{work.digest[:16]}.lock")

@@ -1,0 +1,162 @@
+# Functions that tell the rules their inputs and resources.
+
+
+def new_blocks(study):
+    """The files of a study's blocks that are not there yet. Others are the same: a job of an earlier run may be reading one."""
+    paths = [
+        path.with_name(path.name.rsplit(".", 2)[0] + ".json")
+        for path in PLAN.of_study(study)
+    ]
+    return [path for path in paths if not path.exists()]
+
+
+def get_changed(part):
+    """A function that tells what makes a part of a study's results again: nothing where all is as it was made."""
+
+    def get_changed_part(wildcards):
+        return PLAN.changed.get((wildcards.study, part), [])
+
+    return get_changed_part
+
+
+def get_stored(wildcards):
+    """What measurements.csv of a study is made of: the blocks of this run, and the newest cell that is stored already; of
+    a study with rounds, also the last one.
+    """
+    study = wildcards.study
+    now = PLAN.of_study(study)
+    found = [RESULTS / study / "pending.txt"]
+    if not now and not found[0].exists():
+        found = []
+    state = PLAN.states.get(study)
+    if state and state.newest:
+        found.append(state.newest)
+    last = last_round(study)
+    return now + found + (round_blocks(study, last) if last else [])
+
+
+def last_round(study):
+    """The number of a study's last round; 0 for one without rounds, and for a program that uses nothing that is
+    worth measuring, which is known after its trace.
+    """
+    if study in TRACED_FIRST:
+        account = checkpoints.account_program.get(study=study)
+        if not read_csv(Path(account.output.cells)):
+            return 0
+    return PLAN.sources[study].last_round
+
+
+def round_blocks(study, number):
+    """The blocks of a round of a sampled study, known when it has selected them: what this run found lacking, or what was selected."""
+    selected = checkpoints.select_points.get(study=study, round=number)
+    now = PLAN.markers.get(study, {}).get(int(number))
+    if now:
+        return [selected.output.pending, RESULTS / study / "pending.txt", *now]
+    return [selected.output.pending, *read_pending(Path(selected.output.pending))]
+
+
+def get_round(wildcards):
+    """The blocks of the round that is collected."""
+    return round_blocks(wildcards.study, wildcards.round)
+
+
+def get_round_before(wildcards):
+    """What was measured before a round asks; nothing before the first."""
+    before = int(wildcards.round) - 1
+    if not before:
+        return []
+    return [PLAN.sources[wildcards.study].folder_of(before) / "measurements.csv"]
+
+
+def get_calibration(wildcards):
+    """What a machine is calibrated with, of this workflow's studies."""
+    names = calibrate.studies_of_machine(PLAN.project.configuration, wildcards.machine)
+    return [RESULTS / name / "measurements.csv" for name in names]
+
+
+def get_traced(wildcards):
+    """The blocks of this run that trace a program."""
+    return PLAN.markers.get(wildcards.study, {}).get(0, [])
+
+
+def get_inputs(wildcards):
+    """Files of others that a study's rows are made of."""
+    return PLAN.sources[wildcards.study].inputs()
+
+
+def get_verification(wildcards):
+    """The blocks that verify a study's tuning files: known when these are written."""
+    emitted = checkpoints.emit_tuning.get(study=wildcards.study)
+    return [emitted.output.pending, *read_pending(Path(emitted.output.pending))]
+
+
+def get_before(wildcards):
+    """Markers of the blocks of this run that a block has to wait for: a replay, for its trace."""
+    return PLAN.before.get(wildcards.block, [])
+
+
+@functools.cache
+def resources_of(block, attempt):
+    """What a block asks Slurm for in an attempt: worked out once, for all that Snakemake asks of it one by one."""
+    content = read_block(STAGE.find(f"blocks/{block}.json"))
+    return slurm_resources(content, Store(RESULTS), attempt)
+
+
+def get_resource(name):
+    """A function that tells what a block asks Slurm for; what is not set there, and everything elsewhere, is None."""
+
+    def get_block_resource(wildcards, attempt):
+        return resources_of(wildcards.block, attempt).get(name)
+
+    return get_block_resource
+
+
+def get_analysis(wildcards):
+    """Everything that the report shows of the studies."""
+    indexes = [
+        RESULTS / study / part / "index.csv"
+        for study in STUDIES
+        for part in ("tables", "models", "figures")
+    ]
+    return indexes + [RESULTS / study / "sentences.csv" for study in STUDIES]
+
+
+def get_texts(wildcards):
+    """Chapters that people wrote."""
+    folder = PLAN.project.configuration.folder / "studies"
+    texts = [folder / f"{study}.qmd" for study in STUDIES]
+    return [text for text in texts if text.is_file()]
+
+
+def get_products(wildcards):
+    """What else a run makes of the studies' measurements."""
+    return [
+        RESULTS / name / path
+        for name, source in PLAN.sources.items()
+        for path in source.products()
+    ]
+
+
+def get_judged(wildcards):
+    """The tables that tell how good a study's decisions are."""
+    source = PLAN.sources[wildcards.study]
+    return [RESULTS / wildcards.study / path for path in source.judged()]
+
+
+def get_beside(wildcards):
+    """Results of other studies of this run that the analysis of a study reads."""
+    source = PLAN.sources.get(wildcards.study)
+    paths = source.beside() if source else []
+    return [path for path in paths if path.parent.name in STUDIES]
+
+
+def get_sampled(wildcards):
+    """What the rounds of a sampled study have selected; nothing for other studies."""
+    last = last_round(wildcards.study)
+    return PLAN.sources[wildcards.study].selected_until(last) if last else []
+
+
+def get_selected_before(wildcards):
+    """The grid of a sampled study and what the rounds before one have selected."""
+    source = PLAN.sources[wildcards.study]
+    return source.selected_until(int(wildcards.round) - 1)
