@@ -140,7 +140,7 @@ without_title <- function(study, text) {
 }
 
 show_how_measured <- function(study) {
-  emit("## How it was measured {#sec-", study$id, "-how}")
+  emit("## How it was ", if (study$simulated) "simulated" else "measured", " {#sec-", study$id, "-how}")
   paragraph(measured_sentences(study))
   emit_table(paste0("tbl-", study$id, "-grid"), grid_table(study), "Algorithms, mappings, process counts and message sizes of the study.", algorithm_labels(study))
   show_status(study)
@@ -271,11 +271,13 @@ show_status <- function(study) {
   bad <- cells[cells$status != "measured", ]
   if (nrow(bad) == 0) {
     done <- if (study$simulated) "simulated" else "measured"
-    return(paragraph("All ", nrow(cells), " cells of the study were ", done, "."))
+    one <- nrow(cells) == 1
+    return(paragraph(if (one) "The" else paste("All", nrow(cells)), " configuration", if (!one) "s", " of the study ",
+      if (one) "was " else "were ", done, "."))
   }
   counts <- table(bad$status)
-  callout("warning", "Cells without a number", paste0(
-    nrow(bad), " of ", nrow(cells), " cells have no number that can be used, or not at every size: ",
+  callout("warning", "Configurations without a number", paste0(
+    nrow(bad), " of ", nrow(cells), " configurations have no number that can be used, or not at every size: ",
     and_list(paste(counts, names(counts))), ". @sec-cells lists them with their reasons."
   ))
 }

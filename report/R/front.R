@@ -22,13 +22,14 @@ show_front_table <- function(front) {
   table$machine <- paste0(md(table$machine), ", @sec-", slug(table$study))
   table$study <- NULL
   headers <- c(
-    "Machine, chapter", "Collective", "Cells", "Default more than 5 % slower (% of cells)",
-    "Default's slow-down (%)", "Best single other algorithm", "Its slow-down (%)"
+    "Machine", "Collective", "Cells", "Default more than 5 % slower (% of cells)",
+    "Slow-down of the default (%)", "Best single other algorithm", "Slow-down of that algorithm (%)"
   )
   emit_table("tbl-answer", table, paste0(
     "Slow-down against the fastest measured algorithm of each cell (%, geometric mean): of the library's default, and of ",
-    "the other algorithm that would do best if it were used for every cell.",
-    if (length(front$left_out) > 0) paste0(" Only in the chapters: ", and_list(front$left_out), ".")
+    "the other algorithm that would do best if it were used for every cell. Collectives of few cells come last; cells ",
+    "of two processes do not count, because between two ranks all algorithms send the same messages.",
+    if (length(front$left_out) > 0) paste0(" In the chapters as well: ", and_list(front$left_out), ".")
   ), raw = "machine", headers = headers)
 }
 

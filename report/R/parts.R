@@ -128,7 +128,8 @@ show_part <- function(study, part) {
   long <- vapply(part$tables$file, function(file) NROW(read_table(file.path(study$folder, file))) > paper_rows, TRUE)
   on_paper <- seq_len(nrow(part$figures)) == 1 & part$on_paper & !atlas
   tables_on_paper <- !long & part$on_paper & !(atlas & part$tables$id %in% "atlas-import-checks")
-  screen_only(is.null(part$none) && !any(on_paper, tables_on_paper) && nrow(part$sentences) == 0, {
+  # A part without figures and tables is the heading of those that follow.
+  screen_only(!is_empty(part) && !any(on_paper, tables_on_paper) && nrow(part$sentences) == 0, {
     if (!is.null(part$key)) emit(strrep("#", part$depth), " ", md(part$title), " {#sec-", study$id, "-", part$key, "}")
     if (!is.null(part$none)) paragraph(part$none)
     notes <- !part$sentences$claim %in% TRUE

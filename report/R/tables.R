@@ -21,9 +21,14 @@ decimals_of <- function(x, name) {
   if (max(x) < 1) 3 else if (grepl("_us$", name) || max(x) >= 10) 2 else 3
 }
 
+#' An error above this says only that the model does not hold there.
+most_pct <- 1e5
+
 format_number <- function(x, name) {
-  text <- formatC(x, format = "f", digits = decimals_of(x, name), big.mark = ",")
+  beyond <- grepl("(mape|error)_pct$", name) & !is.na(x) & x > most_pct
+  text <- formatC(x, format = "f", digits = decimals_of(x[!beyond], name), big.mark = ",")
   text <- sub("^-(0(\\.0+)?)$", "\\1", text)
+  text[beyond] <- paste(">", format(most_pct, big.mark = ",", scientific = FALSE))
   ifelse(is.na(x), "\u2013", sub("^-", "\u2212", text))
 }
 

@@ -229,9 +229,9 @@ figures_atlas <- function(results) {
   found <- summarise_atlas(atlas_rows(results))
   if (nrow(found) == 0) return(list())
   list(figure("atlas", "default", plot_atlas(results), paste(
-    "The library's default against the best measured algorithm of each cell (collective, mapping, processes, message",
-    "size); in brackets the number of cells. Point: geometric mean. Bar: median. Thick line: to the 90th percentile;",
-    "thin line: to the 99th (of few cells: to the slowest)."
+    "Each cell (collective, mapping, processes, message size) is compared with its fastest measured algorithm; in",
+    "brackets the number of cells. Dot: geometric mean. Tick: median. Thick line: from the median to the 90th",
+    "percentile; thin line: to the 99th, or to the slowest of few cells."
   ), height = 1.5 + 0.32 * nrow(found) + 0.4 * n_distinct(found$machine)))
 }
 
@@ -245,11 +245,11 @@ describe_atlas_answer <- function(results) {
     paste0(
       machine_name(worst$machine, worst$simulated), ": the default is slower than the best measured ",
       "algorithm by ", format_pct(worst$geometric_mean_pct), " for ", collective_word(worst$collective),
-      " (geometric mean over ", format_number(worst$cells), " cells; by more than ", format_pct(worst$p90_pct),
-      " in one of ten)",
+      " (geometric mean over ", format_number(worst$cells, 6), " cells",
+      if (worst$cells >= few_cells) paste0("; by more than ", format_pct(worst$p90_pct), " in one of ten"), ")",
       if (nrow(rows) > 1) paste0(
-        ", and by ", format_pct(min(rows$geometric_mean_pct)), " for ",
-        collective_word(rows$collective[which.min(rows$geometric_mean_pct)]), ", where it is best"
+        ", and least, by ", format_pct(min(rows$geometric_mean_pct)), ", for ",
+        collective_word(rows$collective[which.min(rows$geometric_mean_pct)])
       ), "."
     )
   }) |> unname()

@@ -167,7 +167,10 @@ figures_surface <- function(results, collective, rows) {
     # Points that are no grid have no surface.
     if (nrow(surface$layers[[2]]$data) > 0) list(figure(
       collective, "surface", surface,
-      "Latency (\u00b5s) over processes and message size, one panel per algorithm; height and colour are logarithmic.",
+      paste(
+        "Latency (\u00b5s, logarithmic) over processes and message size: in print one panel per algorithm; on the",
+        "pages the surfaces can be turned, and the legend shows and hides algorithms."
+      ),
       published_number(collective, 13), 9, 1.5 + 3.4 * ceiling(length(here) / 2),
       interactive = function() plot_surface_interactive(results, collective, mappings[1])
     ))

@@ -6,7 +6,8 @@
 #' @param folders Folders `results/<study>` of the studies with results.
 #' @return List: `question` (one sentence), `answer` (sentences: measured machines first, then what was simulated),
 #'   `table` (tibble, at most 12 rows: machine, study, collective, cells, slower_pct, geometric_mean_pct, best_other,
-#'   best_other_geometric_mean_pct), `left_out` (names of its rows that are not shown), `advice` (list: see
+#'   best_other_geometric_mean_pct; those of few cells last), `left_out` (names of its rows that are not shown),
+#'   `advice` (list: see
 #'   [advise_front()]), `judged` (number of machines and collectives whose rules were judged), `trust`
 #'   (sentences), `silent` (list by study: the sentence about one that can tell
 #'   no algorithms apart), `findings` (list by study: one sentence about what it found),
@@ -24,7 +25,7 @@ describe_front <- function(folders) {
   rows <- rows |>
     arrange(desc(.data$cells)) |>
     distinct(.data$machine, .data$simulated, .data$collective, .keep_all = TRUE) |>
-    arrange(.data$simulated, desc(.data$geometric_mean_pct))
+    arrange(.data$simulated, .data$cells < few_cells, desc(.data$geometric_mean_pct))
   shown <- head(rows, 12)
   list(
     question = front_question(studies), answer = front_answer(rows, studies), table = front_table(shown),
@@ -48,7 +49,8 @@ read_front_study <- function(folder) {
   }
   answers <- read("sentences.csv")
   tables <- c(
-    by_collective = "answer-collectives", regret = "tuning-regret", verified = "tuning-verification",
+    by_collective = "answer-collectives", by_mapping = "answer", regret = "tuning-regret",
+    verified = "tuning-verification",
     agreement = "agreement", accuracy = "accuracy", one_rule = "atlas-one-rule"
   )
   c(
@@ -59,6 +61,10 @@ read_front_study <- function(folder) {
     map(tables, function(table) read(file.path("tables", paste0(table, ".csv"))))
   )
 }
+
+#' Of fewer cells a mean says little of a machine
+#' @noRd
+few_cells <- 30
 
 front_machine <- function(study) study$about$machine$label %||% study$about$machine$name %||% "an unnamed machine"
 
@@ -133,11 +139,12 @@ front_answer <- function(rows, studies) {
   measured <- rows[!rows$simulated, ]
   simulated <- rows[rows$simulated, ]
   sentences <- c(
-    if (nrow(measured) > 0) c(front_overall(measured), front_extremes(measured)),
+    if (nrow(measured) > 0) c(front_overall(measured, studies), front_extremes(measured, studies)),
     front_rules(studies, measured), front_transfer(studies),
-    if (nrow(simulated) > 0) {
-      paste("Simulated, not measured:", lower_first(front_overall(simulated, define = nrow(measured) == 0)))
-    }
+    if (nrow(simulated) > 0) paste0(
+      "Simulated, not measured: ", lower_first(front_overall(simulated, studies, define = nrow(measured) == 0)),
+      front_measured_there(simulated, measured)
+    )
   )
   # Studies of another question (an application, a ladder) have answers of their own.
   if (length(sentences) == 0) sentences <- head(unlist(map(studies, "answers")), 5)
@@ -145,51 +152,86 @@ front_answer <- function(rows, studies) {
   sentences
 }
 
-front_overall <- function(rows, define = TRUE) {
-  # The sentence says by itself what is simulated.
-  rows$machine <- sub(", simulated$", "", rows$machine)
-  machines <- split(rows, factor(rows$machine, unique(rows$machine)))
+front_overall <- function(rows, studies, define = TRUE) {
+  rows$label <- plain_machine(rows$machine)
+  machines <- split(rows, factor(rows$label, unique(rows$label)))
   pooled <- map_dfr(machines, pool_front)
   fastest <- paste("the fastest", if (all(rows$simulated)) "simulated" else "measured", "algorithm")
   on <- within_text(names(machines))
-  cells <- paste(format_number(pooled$cells, 6), c("cells", rep("", length(on) - 1)))
+  about <- map_chr(machines, function(part) {
+    cells <- paste(format_number(sum(part$cells), 6), "cells")
+    paste(c(front_extent(studies[map_chr(studies, "name") %in% part$study]), cells), collapse = "; ")
+  })
+  order <- order(pooled$geometric_mean_pct, decreasing = TRUE)
+  each <- paste0(format_pct(pooled$geometric_mean_pct), " on ", on, " (", about, ")")[order]
+  slower <- range(pooled$slower_pct)
+  share <- unique(sub(" %", "", format_pct(slower)))
   paste0(
-    if (length(machines) == 1) {
-      paste0(
-        "On ", on, " the default takes ", format_pct(pooled$geometric_mean_pct), " longer than ", fastest,
-        " (geometric mean) and is more than 5 % slower in ", format_pct(pooled$slower_pct), " of ", cells, "."
-      )
-    } else {
-      paste0(
-        "In the geometric mean the default takes longer than ", fastest, " by ",
-        and_list(paste0(format_pct(pooled$geometric_mean_pct), " on ", on, " (", trimws(cells), ")")),
-        "; it is more than 5 % slower in ", and_list(format_pct(pooled$slower_pct)), " of them, in this order."
-      )
-    },
+    "The default takes longer than ", fastest, " by ", and_list(each), " in the geometric mean; it is more than 5 % ",
+    "slower in ", paste(share, collapse = " to "), " % of the cells.",
     if (define) paste(
       " A cell is one combination of collective, mapping of processes to cores, number of processes and message size."
     )
   )
 }
 
-front_extremes <- function(rows) {
+#' A machine's label without the word that the sentence has already
+#' @noRd
+plain_machine <- function(label) sub(",? [(]?simulated[)]?$", "", label)
+
+#' "up to 2 nodes and 256 processes": how far the cells of studies of one machine reach
+#' @noRd
+front_extent <- function(studies) {
+  cells <- bind_rows(map(studies, function(study) select(study$cells, any_of(c("nodes", "processes")))))
+  most <- function(column) suppressWarnings(max(as.numeric(cells[[column]]), na.rm = TRUE))
+  nodes <- most("nodes")
+  if (!is.finite(nodes)) return(NULL)
+  processes <- paste(format_number(most("processes"), 6), "processes")
+  if (nodes == 1) paste("1 node, up to", processes) else paste("up to", format_number(nodes, 6), "nodes and", processes)
+}
+
+#' What was measured of the collectives that a simulation has of the same machine
+#' @noRd
+front_measured_there <- function(simulated, measured) {
+  there <- measured[plain_machine(measured$machine) %in% plain_machine(simulated$machine), ]
+  both <- intersect(there$collective, simulated$collective)
+  if (length(both) == 0 || n_distinct(there$machine) > 1) return(NULL)
+  paste0(
+    " Measured there, for ", and_list(collective_word(both)), ": ",
+    format_pct(pool_front(there[there$collective %in% both, ])$geometric_mean_pct), "."
+  )
+}
+
+front_extremes <- function(rows, studies) {
   # A handful of cells is no extreme of a machine, where others have many.
-  many <- rows$cells >= 30
+  many <- rows$cells >= few_cells
   if (sum(many) > 1) rows <- rows[many, ]
   if (nrow(rows) < 2) return(NULL)
   say <- function(row) {
-    paste0(
-      collective_word(row$collective), if (n_distinct(rows$machine) > 1) paste0(" on ", within_text(row$machine)), " (",
-      format_pct(row$geometric_mean_pct)
-    )
+    paste0(collective_word(row$collective), if (n_distinct(rows$machine) > 1) {
+      paste0(" on ", within_text(row$machine))
+    })
   }
   worst <- rows[which.max(rows$geometric_mean_pct), ]
   best <- rows[which.min(rows$geometric_mean_pct), ]
   paste0(
-    if (sum(many) > 1 && !all(many)) "Among collectives with at least 30 cells, the" else "The",
-    " loss is largest for ", say(worst), "; in a tenth of the cells more than ", format_pct(worst$p90_pct),
-    ") and smallest for ", say(best), ")."
+    if (sum(many) > 1 && !all(many)) paste0("Among collectives with at least ", few_cells, " cells, the") else "The",
+    " slow-down is largest for ", say(worst), " (", format_pct(worst$geometric_mean_pct),
+    front_by_mapping(worst, studies), ") and smallest for ", say(best), " (", format_pct(best$geometric_mean_pct), ")."
   )
+}
+
+#' ": 5.6 % mapped by core, 452 % by node", where several mappings were measured
+#' @noRd
+front_by_mapping <- function(row, studies) {
+  study <- studies[[match(row$study, map_chr(studies, "name"))]]
+  found <- study$by_mapping[study$by_mapping$collective == row$collective, ]
+  if (NROW(found) < 2) return(NULL)
+  found <- arrange(found, .data$default_geometric_mean_pct)
+  label <- label_mapping(found$mapping, study$about)
+  paste0(": ", and_list(paste0(
+    format_pct(found$default_geometric_mean_pct), c(" mapped ", rep(" ", nrow(found) - 1)), label
+  )))
 }
 
 #' What rules are worth that were decided on other process counts
@@ -204,17 +246,12 @@ front_rules <- function(studies, rows) {
       "significantly faster than the default on the other half."
     ))
   }
-  best <- clear[which.max(clear$gain_low_pct), ]
-  unclear <- sum(gains$gain_low_pct <= 0 & gains$gain_high_pct >= 0)
   slower <- sum(gains$gain_high_pct < 0)
+  clear <- arrange(clear, desc(.data$gain_low_pct))
   paste0(
-    "Rules that select the algorithm by process count and message size are significantly faster than the default for ",
-    and_list(name_cells(clear)), ", on process counts that were not used to decide them; the largest gain is ",
-    format_saving(best), " less time for ", name_cells(best), ".",
-    if (unclear > 0) paste0(
-      " For ", unclear, " other ", if (unclear > 1) "combinations" else "combination",
-      " of machine and collective there is no clear difference."
-    ),
+    "Rules that select the algorithm by mapping, process count and message size are significantly faster than the ",
+    "default, on process counts that were not used to decide them, for ",
+    and_list(paste0(name_cells(clear), " (", format_saving(clear), " less time)")), ".",
     if (slower > 0) paste0(" For ", slower, " the rules are slower.")
   )
 }
@@ -283,20 +320,18 @@ front_transfer <- function(studies) {
     pivot_wider(names_from = "policy", values_from = "geometric_mean_pct")
   wide$rule <- wide[["rule of the other machines"]]
   wide$label <- within_text(coalesce(unname(labels[wide$machine]), wide$machine))
-  changed <- found$machine[found$policy == "rule of the other machines" & found$changed_pct > 0]
-  kept <- wide[!wide$machine %in% changed, ]
-  other <- wide[wide$machine %in% changed, ]
+  changed <- found[found$policy == "rule of the other machines", ]
+  changed <- changed$changed_pct[match(wide$machine, changed$machine)]
   better <- sum(wide$rule < wide$default - 0.5)
+  order <- order(wide$default, decreasing = TRUE)
   paste0(
     if (better > nrow(wide) / 2) "Rules carry over between machines" else "Rules have to be decided on each machine",
-    ": rules learned on the other machines ",
-    paste(c(
-      if (nrow(other) > 0) paste0("take ", and_list(paste0(
-        format_pct(other$rule), " longer than the fastest algorithm on ", other$label, " (the default ",
-        format_pct(other$default), "; ", format_number(other$cells, 6), " cells of shared collectives)"
-      ))),
-      if (nrow(kept) > 0) paste("keep the default on", and_list(kept$label))
-    ), collapse = " and "), "."
+    ": with rules learned on the other machines the slow-down is ", and_list(paste0(
+      format_pct(wide$rule), " instead of ", format_pct(wide$default), " on ", wide$label
+    )[order]), ", for the collectives that the machines share",
+    if (all(is.finite(changed)) && max(changed) < 100) paste0(
+      " (they change the algorithm in at most ", format_pct(max(changed)), " of the cells)"
+    ), "."
   )
 }
 
@@ -321,12 +356,14 @@ front_trust <- function(studies, rows) {
   compared <- map_chr(studies, "name") %in% rows$study[!rows$simulated]
   c(
     if (NROW(agreement) > 0) paste0(
-      "Two authors' latencies of the same cells differ by ", by_machine(agreement, "median_abs_difference_pct"),
-      " (medians). Smaller differences between algorithms are not significant."
+      "Latencies that two authors measured of the same cells differ by ",
+      by_machine(agreement, "median_abs_difference_pct"),
+      " in the median; smaller differences between algorithms are noise."
     ),
     if (length(imported) > 0) paste0(
       "The measurements on ", and_list(within_text(imported)), " were made by other authors, mostly with one launch ",
-      "per cell, so the variation between launches is unknown."
+      "per cell. The variation between launches is unknown there, and the slow-down is overestimated: the fastest of ",
+      "several noisy latencies is faster than that algorithm is on average."
     ),
     if (nrow(accuracy) > 0) paste0(
       "Simulated latencies differ from measured ones by ", by_machine(accuracy, "median_abs_error_pct"), " (medians)."
@@ -337,8 +374,8 @@ front_trust <- function(studies, rows) {
       "reasons."
     ),
     paste0(
-      "The fastest algorithm is the fastest of the measured ones", front_libraries(studies[compared]),
-      ": other versions of the library may have other defaults."
+      "\u201cFastest\u201d means the fastest of the algorithms that were measured", front_libraries(studies[compared]),
+      ". Other versions of the library may have other defaults."
     )
   )
 }

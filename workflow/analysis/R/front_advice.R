@@ -3,13 +3,15 @@
 #' What to do: the rules with the clearest gain, their file where one was written, and the command
 #'
 #' @inheritParams front_gains
-#' @return List with `study`, `sentence` and `others` (where the gain is clear), `files` (names of tuning files; none
+#' @return List with `study`, `sentence` and `others` (where the gain is clear, where not, what was not tested),
+#'   `files` (names of tuning files; none
 #'   where none was written) with `command` (how to use the first), `ask` (the command that answers for a single call),
 #'   `verified` (what fresh launches gave); NULL where no rules have a clear gain.
 #' @noRd
 advise_front <- function(studies, rows) {
   gains <- front_gains(studies, rows)
-  judged <- nrow(gains)
+  kept <- filter(gains, .data$gain_low_pct <= 0)
+  untested <- anti_join(rows[!rows$simulated, ], gains, by = c("study", "collective"))
   gains <- filter(gains, .data$gain_low_pct > 0) |>
     arrange(.data$simulated, desc(.data$gain_low_pct))
   if (nrow(gains) == 0) return(NULL)
@@ -21,8 +23,8 @@ advise_front <- function(studies, rows) {
     study = best$study,
     sentence = paste0(
       "Replace the default by tuned rules for ", name_cells(best), ": they save ", format_saving(best),
-      " of its time, in the geometric mean over ", format_number(best$cells, 6),
-      " cells of process counts that were not used to decide them."
+      " of its time in the geometric mean, judged on process counts that were not used to decide them.",
+      front_mappings(study, best$collective)
     ),
     others = c(
       if (nrow(others) > 0) paste0(
@@ -30,10 +32,27 @@ advise_front <- function(studies, rows) {
           paste(format_saving(others[i, ]), "for", name_cells(others[i, ]))
         })), "."
       ),
-      if (nrow(gains) < judged) "Elsewhere keep the default: no rule has a clear gain over it."
+      if (nrow(kept) > 0) paste0(
+        "Keep the default for ", and_list(name_cells(kept)), ": there no rule is clearly faster on the cells at hand."
+      ),
+      if (nrow(untested) > 0) paste0(
+        "No rule was tested for ", and_list(name_cells(untested)), ", measured at too few process counts to decide on ",
+        "some and judge on others; the chapters show the fastest algorithm of each cell."
+      )
     ),
     files = files, command = tuning_command(study, files), ask = advise_command(study, best$collective),
     verified = front_verified(studies)
+  )
+}
+
+#' " The rules differ by mapping (by core, by node)." where they do
+#' @noRd
+front_mappings <- function(study, collective) {
+  mappings <- unique(study$decisions$mapping[study$decisions$collective == collective])
+  if (length(mappings) < 2) return("")
+  paste0(
+    " The rules differ by mapping: there are some for ranks mapped ",
+    and_list(label_mapping(mappings, study$about)), "."
   )
 }
 
@@ -74,7 +93,8 @@ front_verified <- function(studies) {
   )
 }
 
-#' The command that says which algorithm to use, for the decision with the largest gain at the most processes
+#' The command that says which algorithm to use, for a usual decision at the most processes: that of the median gain,
+#' because the largest gains are those of outliers
 #' @noRd
 advise_command <- function(study, collective) {
   found <- study$decisions
@@ -82,10 +102,10 @@ advise_command <- function(study, collective) {
   found <- filter(found,
     .data$collective == .env$collective, .data$algorithm != "default", .data$basis == "measured",
     .data$processes %% .data$nodes == 0
-  ) |>
-    arrange(desc(.data$processes), desc(.data$gain_pct))
+  )
   if (nrow(found) == 0) return(NULL)
-  cell <- found[1, ]
+  most <- arrange(found[found$processes == max(found$processes), ], .data$gain_pct)
+  cell <- most[ceiling(nrow(most) / 2), ]
   paste0(
     "./study advise --study ", study$name, " --collective ", collective, " --nodes ", cell$nodes, " --ppn ",
     cell$processes / cell$nodes, " --mapping ", cell$mapping,

@@ -116,11 +116,30 @@ figures_of_pairs <- function(results) {
   pairs <- read_pairs(results)
   if (nrow(pairs) == 0) return(NULL)
   small <- min(pairs$size_bytes)
-  list(figure("pairs", "matrix", plot_pairs(results, filter(pairs, .data$size_bytes == small)), paste0(
+  pairs <- filter(pairs, .data$size_bytes == small)
+  if (n_distinct(pairs$from_core) == 1) return(list(figure_from_core(results, pairs)))
+  list(figure("pairs", "matrix", plot_pairs(results, pairs), paste0(
     "Latency (\u00b5s) of a message of ", label_bytes(small), " between every two cores, numbered over the whole ",
     "machine; colour is logarithmic. White: not measured, or a core with itself. Lines: the outermost unit (",
     group_sizes(results$study)$level[1], ")."
   ), NA, 7.6, 6.6))
+}
+
+#' Latencies from a single core to others: a matrix of them would be one line
+#' @noRd
+figure_from_core <- function(results, pairs) {
+  units <- group_sizes(results$study)
+  lines <- seq(units$ranks[1], max(pairs$to_core) + 1, by = units$ranks[1]) - 0.5
+  plot <- ggplot(pairs, aes(.data$to_core, .data$latency_us)) +
+    geom_vline(xintercept = lines[lines < max(pairs$to_core)], colour = "grey30", linewidth = 0.3) +
+    geom_point(size = 1, colour = mapping_colours[1]) +
+    scale_y_log10("Latency (\u00b5s)", labels = format_number, breaks = scales::breaks_log(6)) +
+    labs(title = paste("Latency between core", pairs$from_core[1], "and the others"), x = "Core") +
+    tag_simulated(results$study) + theme_study()
+  figure("pairs", "matrix", plot, paste0(
+    "Latency (\u00b5s) of a message of ", label_bytes(pairs$size_bytes[1]), "; cores are numbered over the whole ",
+    "machine. Lines: the outermost unit (", units$level[1], ")."
+  ), NA, 9, 4)
 }
 
 plot_pairs <- function(results, pairs) {

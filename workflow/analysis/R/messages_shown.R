@@ -11,8 +11,8 @@ models_of_study <- function(results, models) {
   predictions <- map_dfr(names, function(collective) predict_held_out(results, collective, costs))
   others <- map(Filter(function(entry) identical(entry$what, "comparison"), models), "data")
   source <- c(
-    ladder = "per-level costs come from the study's ladder", machine = "per-level costs are those of the ",
-    "machine's file",
+    ladder = "per-level costs come from the study's ladder",
+    machine = "per-level costs are those of the machine's file",
     none = "there is no ladder, so only the fitted model is judged"
   )[[costs$source]]
   list(

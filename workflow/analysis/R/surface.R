@@ -140,9 +140,13 @@ surface_rows <- function(results, collective, mapping) {
 #' @noRd
 plot_plane <- function(results, collective, algorithm, mapping) {
   rows <- filter(surface_rows(results, collective, mapping), .data$algorithm == .env$algorithm)
-  rows$plane <- fitted(lm(log10(latency_us) ~ log(size_bytes) + processes, rows))
-  ranges <- surface_ranges(bind_rows(rows, mutate(rows, log_latency = .data$plane)), "log_latency")
-  corners <- filter(rows, .data$processes %in% range(.data$processes), .data$size_bytes %in% range(.data$size_bytes))
+  fit <- lm(log10(latency_us) ~ log(size_bytes) + processes, rows)
+  corners <- expand.grid(processes = range(rows$processes), size_bytes = range(rows$size_bytes))
+  corners$plane <- predict(fit, corners)
+  ranges <- surface_ranges(tibble(
+    processes = c(rows$processes, corners$processes), size_bytes = c(rows$size_bytes, corners$size_bytes),
+    log_latency = c(rows$log_latency, corners$plane)
+  ), "log_latency")
   plane <- surface_quads(corners, "plane", ranges)
   rows <- thin_processes(rows, 40)
   draw_surface(surface_quads(rows, "log_latency", ranges), surface_frame(ranges)) +
@@ -150,7 +154,7 @@ plot_plane <- function(results, collective, algorithm, mapping) {
     labs(title = paste0(
       capitalised(collective_word(collective)), ", ", label_algorithm(algorithm, results$study, collective),
       ", mapped ",
-      label_mapping(mapping, results$study), ": the surface and its plane"
+      label_mapping(mapping, results$study), ": surface and plane"
     )) +
     tag_simulated(results$study)
 }

@@ -25,7 +25,8 @@ label_algorithm <- function(algorithm, study, collective) {
 #' @noRd
 label_mapping <- function(mapping, study) {
   mapping <- as.character(mapping)
-  place <- coalesce(study$places$place[match(mapping, study$places$mapping)], mapping)
+  # Without measurements a study has no places.
+  place <- coalesce(study$places$place[match(mapping, study$places$mapping)] %||% NA, mapping)
   label <- map_chr(place, function(name) study$mappings[[name]]$label %||% name)
   paste0(label, substring(mapping, nchar(place) + 1))
 }

@@ -34,7 +34,7 @@ test_that("the front page counts what the tables say", {
   expect_equal(front$table$geometric_mean_pct, c(10, 10))
   expect_equal(front$table$slower_pct, c(100, 100))
   expect_equal(front$table$best_other, c("LINEAR", "LINEAR"))
-  expect_match(front$answer[1], "On real the default takes 10 % longer .* more than 5 % slower in 100 % of 44 cells")
+  expect_match(front$answer[1], "^The default takes longer .* by 10 % on real \\(1 node, up to 24 processes; 44 cells\\) .* slower in 100 % of the cells")
   expect_match(front$findings$real, "by 10 % for barrier and 10 % for broadcast")
   expect_match(front$trust, "1 of 2 configurations .* have no usable number", all = FALSE)
 })
@@ -43,8 +43,8 @@ test_that("measured machines come first, simulated ones are labelled", {
   front <- describe_front(c(front_study("model", simulated = TRUE), front_study("real")))
   expect_equal(unique(front$table$machine), c("real", "model (simulated)"))
   expect_equal(front$order, c("real", "model"))
-  expect_match(front$answer[1], "^On real ")
-  expect_match(utils::tail(front$answer, 1), "^Simulated, not measured: on model .* the fastest simulated algorithm")
+  expect_match(front$answer[1], "^The default takes longer .* on real ")
+  expect_match(utils::tail(front$answer, 1), "^Simulated, not measured: the default .* the fastest simulated algorithm by 10 % on model ")
   expect_match(front$question, "^Does an MPI library select")
 })
 
@@ -88,11 +88,32 @@ test_that("an interval covers the gain of groups, and two halves have the narrow
 
 test_that("several machines are named one by one, with their cells", {
   front <- describe_front(c(front_study("one"), front_study("other", counts = seq(4, 12, 2))))
-  expect_match(front$answer[1], "by 10 % on one \\(44 cells\\) and 10 % on other \\(20\\)", perl = TRUE)
-  expect_match(front$answer[1], "more than 5 % slower in 100 % and 100 % of them")
+  expect_match(front$answer[1], "on one \\(1 node, up to 24 processes; 44 cells\\) and 10 % on other \\(1 node, up to 12 processes; 20 cells\\)")
 })
 
 test_that("what rules save is said as a share of the default's time", {
   gain <- tibble::tibble(gain_pct = 100, gain_low_pct = 25, gain_high_pct = 300)
   expect_equal(format_saving(gain), "50 % (95 % interval 20 to 75 %)")
+})
+
+test_that("mappings of the worst collective, and what rules were not tested for, are named", {
+  folder <- front_study("real")
+  write_table(tibble::tibble(
+    collective = "bcast", mapping = c("core", "node"), default_geometric_mean_pct = c(3, 30)
+  ), file.path(folder, "tables", "answer.csv"))
+  write_table(tibble::tibble(
+    collective = c("bcast", "barrier"), slower_pct = c(90, 10), geometric_mean_pct = c(15, 2), p90_pct = 20,
+    cells = c(100, 50), best_other = "Linear", best_other_geometric_mean_pct = 5
+  ), file.path(folder, "tables", "answer-collectives.csv"))
+  front <- describe_front(folder)
+  expect_match(front$answer[2], "broadcast \\(15 %: 3.0 % mapped by core and 30 %  ?by node\\) and smallest for barrier")
+  expect_match(front$answer[1], "slower in 10 to 90 %|slower in 63 %")
+  expect_match(front$advice$others, "No rule was tested for barrier on real", all = FALSE)
+})
+
+test_that("a simulation is put beside what was measured on the same machine", {
+  front <- describe_front(c(
+    front_study("model", simulated = TRUE, label = "THIN, simulated"), front_study("real", label = "THIN")
+  ))
+  expect_match(utils::tail(front$answer, 1), "on THIN .* Measured there, for broadcast and barrier: 10 %.")
 })
