@@ -251,7 +251,9 @@ front_rules <- function(studies, rows) {
   paste0(
     "Rules that select the algorithm by mapping, process count and message size are significantly faster than the ",
     "default, on process counts that were not used to decide them, for ",
-    and_list(paste0(name_cells(clear), " (", format_saving(clear), " less time)")), ".",
+    and_list(map_chr(seq_len(nrow(clear)), function(i) {
+      paste0(name_cells(clear[i, ]), " (", format_saving(clear[i, ]), " less time)")
+    })), ".",
     if (slower > 0) paste0(" For ", slower, " the rules are slower.")
   )
 }

@@ -91,6 +91,11 @@ test_that("several machines are named one by one, with their cells", {
   expect_match(front$answer[1], "on one \\(1 node, up to 24 processes; 44 cells\\) and 10 % on other \\(1 node, up to 12 processes; 20 cells\\)")
 })
 
+test_that("every clear gain is named with what it saves", {
+  front <- describe_front(c(front_study("one"), front_study("other")))
+  expect_match(front$answer, "for broadcast on one \\([^)]* % [^)]*\\) less time\\) and broadcast on other", all = FALSE)
+})
+
 test_that("what rules save is said as a share of the default's time", {
   gain <- tibble::tibble(gain_pct = 100, gain_low_pct = 25, gain_high_pct = 300)
   expect_equal(format_saving(gain), "50 % (95 % interval 20 to 75 %)")
