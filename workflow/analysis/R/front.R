@@ -113,6 +113,15 @@ name_cells <- function(rows) {
   paste(collective_word(rows$collective), "on", within_text(machine_name(rows$machine, rows$simulated)))
 }
 
+#' "barrier on ORFEO THIN, allgather and allreduce on Leonardo Booster": the same by machine
+#' @noRd
+name_by_machine <- function(rows) {
+  machines <- machine_name(rows$machine, rows$simulated)
+  and_list(map_chr(unique(machines), function(machine) {
+    paste(and_list(collective_word(rows$collective[machines == machine])), "on", within_text(machine))
+  }))
+}
+
 #' One study asks its own question; several ask one together
 #' @noRd
 front_question <- function(studies) {
@@ -167,12 +176,20 @@ front_overall <- function(rows, studies, define = TRUE) {
   slower <- range(pooled$slower_pct)
   share <- unique(sub(" %", "", format_pct(slower)))
   paste0(
-    "The default takes longer than ", fastest, " by ", and_list(each), " in the geometric mean; it is more than 5 % ",
+    front_default(studies[map_chr(studies, "name") %in% rows$study]), " takes longer than ", fastest, " by ",
+    and_list(each), " in the geometric mean; it is more than 5 % ",
     "slower in ", paste(share, collapse = " to "), " % of the cells.",
     if (define) paste(
       " A cell is one combination of collective, mapping of processes to cores, number of processes and message size."
     )
   )
+}
+
+#' "Open MPI's default", where all studies are of one installed library
+#' @noRd
+front_default <- function(studies) {
+  libraries <- unique(unlist(map(studies, function(study) study$about$provenance$mpi)))
+  if (length(libraries) == 1 && !any(map_lgl(studies, "simulated"))) paste0(mpi_label(libraries), "'s default") else "The default"
 }
 
 #' A machine's label without the word that the sentence has already
@@ -252,7 +269,7 @@ front_rules <- function(studies, rows) {
     "Rules that select the algorithm by mapping, process count and message size are significantly faster than the ",
     "default, on process counts that were not used to decide them, for ",
     and_list(map_chr(seq_len(nrow(clear)), function(i) {
-      paste0(name_cells(clear[i, ]), " (", format_saving(clear[i, ]), " less time)")
+      paste0(name_cells(clear[i, ]), " (", sub("(", "less time, ", format_saving(clear[i, ]), fixed = TRUE))
     })), ".",
     if (slower > 0) paste0(" For ", slower, " the rules are slower.")
   )

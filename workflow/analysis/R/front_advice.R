@@ -33,10 +33,10 @@ advise_front <- function(studies, rows) {
         })), "."
       ),
       if (nrow(kept) > 0) paste0(
-        "Keep the default for ", and_list(name_cells(kept)), ": there no rule is clearly faster on the cells at hand."
+        "Keep the default for ", name_by_machine(kept), ": there no rule is clearly faster on the cells at hand."
       ),
       if (nrow(untested) > 0) paste0(
-        "No rule was tested for ", and_list(name_cells(untested)), ", measured at too few process counts to decide on ",
+        "No rule was tested for ", name_by_machine(untested), ", measured at too few process counts to decide on ",
         "some and judge on others; the chapters show the fastest algorithm of each cell."
       )
     ),
