@@ -189,7 +189,8 @@ front_overall <- function(rows, studies, define = TRUE) {
 #' @noRd
 front_default <- function(studies) {
   libraries <- unique(unlist(map(studies, function(study) study$about$provenance$mpi)))
-  if (length(libraries) == 1 && !any(map_lgl(studies, "simulated"))) paste0(mpi_label(libraries), "'s default") else "The default"
+  one <- length(libraries) == 1 && !any(map_lgl(studies, "simulated"))
+  if (one) paste0(mpi_label(libraries), "'s default") else "The default"
 }
 
 #' A machine's label without the word that the sentence has already
