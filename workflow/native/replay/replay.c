@@ -16,7 +16,11 @@
  * An action is 12 + n numbers of 64 bits: operation, communicator (0: MPI_COMM_WORLD; -1: MPI_COMM_SELF), root, to,
  * from, send tag, receive tag, bytes sent, bytes received, request, nanoseconds of computation before the call, n; then
  * n numbers: bytes of blocks, or numbers of requests. FOLDER/communicators has for each communicator but
- * MPI_COMM_WORLD: number of members, members. */
+ * MPI_COMM_WORLD: number of members, members.
+ *
+ * With COLLSTUDY_CALLS=OUT every rank writes OUT/rank-000000.calls, one line per collective (launch/replay.py names the
+ * columns), and a line of OUT/ranks.csv: rank, microseconds of computing, in point-to-point calls and in collectives,
+ * and the end of its last call. */
 #include "../trace/operations.h"
 
 #include <dlfcn.h>
@@ -52,7 +56,9 @@ typedef struct Replay {
     MPI_Request *requests;
     char *out, *in;
     int *counts[2], *places[2];
-    double speed;
+    double speed, started;
+    FILE *calls;
+    double spent[3]; /* seconds: computing, point to point, collectives */
 } Replay;
 
 static void fail(const char *what, const char *where) {
@@ -86,16 +92,17 @@ static Numbers map_numbers(const char *folder, const char *name) {
     return numbers;
 }
 
+static const char *const names[] = {"compute",
+#define X(name) #name,
+                                    TRACE_OPERATIONS(X)
+#undef X
+};
+
 /* What is being done, for the log of the traffic: the platform's library is in this process, but its names are not
  * ours. */
 static void (*enter)(int rank, int operation);
 
 static void find_log(void) {
-    static const char *const names[] = {"compute",
-#define X(name) #name,
-                                        TRACE_OPERATIONS(X)
-#undef X
-    };
     const char *path = getenv("COLLSTUDY_PLATFORM_LIBRARY");
     void *library = path ? dlopen(path, RTLD_NOW | RTLD_NOLOAD) : NULL;
     void (*name_them)(const char *const *, int, int, int) = NULL;
@@ -380,6 +387,47 @@ static void collective(Replay *replay, const Action *a) {
     }
 }
 
+static FILE *open_in(const char *folder, const char *name, const char *mode) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, mode);
+    if (!file)
+        fail("cannot be written", path);
+    return file;
+}
+
+static void open_calls(Replay *replay, const char *folder) {
+    char name[64];
+    snprintf(name, sizeof name, "rank-%06d.calls", replay->rank);
+    replay->calls = open_in(folder, name, "w");
+}
+
+/* A communicator that is not of everybody is another one in each copy. The bytes of an all-to-all grow with the ranks.
+ */
+static void write_call(const Replay *replay, const Action *a, double start, double end) {
+    int ranks = 1, number = (int)a->communicator, traced = 1;
+    if (number >= 0) {
+        MPI_Comm_size(replay->collective[number], &ranks);
+        traced = replay->members[number];
+        if (!replay->everybody[number])
+            number += replay->copy * replay->communicators;
+    }
+    bool all_to_all = a->operation == OP_alltoall || a->operation == OP_alltoallv || a->operation == OP_alltoallw;
+    int64_t factor = all_to_all ? ranks / traced : 1;
+    fprintf(replay->calls, "%d,%s,%.4f,%.4f,%d,%d,%lld,%lld\n", replay->rank, names[a->operation],
+            (start - replay->started) * 1e6, (end - replay->started) * 1e6, number, ranks,
+            (long long)(a->sent * factor), (long long)(a->received * factor));
+}
+
+static void close_calls(const Replay *replay, const char *folder, double end) {
+    bool written = fclose(replay->calls) == 0;
+    FILE *ranks = open_in(folder, "ranks.csv", "a");
+    fprintf(ranks, "%d,%.4f,%.4f,%.4f,%.4f\n", replay->rank, replay->spent[0] * 1e6, replay->spent[1] * 1e6,
+            replay->spent[2] * 1e6, (end - replay->started) * 1e6);
+    if (fclose(ranks) != 0 || !written)
+        fail("cannot be written", folder);
+}
+
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     Replay replay = {0};
@@ -401,23 +449,35 @@ int main(int argc, char **argv) {
     make_communicators(&replay);
     make_room(&replay);
     MPI_Barrier(MPI_COMM_WORLD);
-    double started = MPI_Wtime();
+    double at = replay.started = MPI_Wtime();
+    const char *calls = getenv("COLLSTUDY_CALLS");
+    if (calls)
+        open_calls(&replay, calls);
     find_log();
     note(&replay, 0);
     const Action *end = (const Action *)(const void *)replay.actions.end;
     for (const Action *a = (const Action *)(const void *)replay.actions.first; a < end; a = next(a)) {
         if (a->compute_ns > 0)
             smpi_execute_flops((double)a->compute_ns * 1e-9 * replay.speed);
+        double start = MPI_Wtime();
+        bool is_collective = a->operation >= OP_FIRST_COLLECTIVE;
         note(&replay, (int)a->operation);
-        if (a->operation >= OP_FIRST_COLLECTIVE)
+        if (is_collective)
             collective(&replay, a);
         else
             point_to_point(&replay, a);
         note(&replay, 0);
+        replay.spent[0] += start - at;
+        at = MPI_Wtime();
+        replay.spent[is_collective ? 2 : 1] += at - start;
+        if (calls && is_collective)
+            write_call(&replay, a, start, at);
     }
+    if (calls)
+        close_calls(&replay, calls, at);
     note(&replay, -1);
     if (!enter && replay.rank == 0)
-        printf("makespan_us=%.3f (of rank 0)\n", (MPI_Wtime() - started) * 1e6);
+        printf("makespan_us=%.3f (of rank 0)\n", (MPI_Wtime() - replay.started) * 1e6);
     MPI_Finalize();
     return 0;
 }
