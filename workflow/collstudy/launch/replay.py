@@ -47,7 +47,11 @@ def replay(replay: Replay, store: Store, stage: Path, log: TextIO) -> dict[str, 
         try:
             command, environment = replay_command(replay, store.file(replay.trace).parent, traced, work)
             execute(command, replay.machine.launch_time_limit_s, log, environment, work)
-            found = keep_traffic(work / "log", stage) if replay.on_tree else keep_calls(work / "log", replay.processes, stage)
+            found = (
+                keep_traffic(work / "log", stage)
+                if replay.on_tree
+                else keep_calls(work / "log", replay.processes, stage)
+            )
         except (LaunchFailed, StudyError, OSError) as problem:
             return about | {"failure": f"replay: {problem}"}
     return about | {
@@ -81,7 +85,9 @@ def keep_calls(log: Path, ranks: int, stage: Path) -> dict[str, Any]:
             text = (log / f"rank-{rank:06d}.calls").read_text(encoding="ascii")
             calls += text.count("\n")
             stream.write(text)
-    lines = sorted((log / "ranks.csv").read_text(encoding="ascii").splitlines(), key=lambda line: int(line.split(",")[0]))
+    lines = sorted(
+        (log / "ranks.csv").read_text(encoding="ascii").splitlines(), key=lambda line: int(line.split(",")[0])
+    )
     write_atomically(stage / "ranks.csv", "\n".join([",".join(RANK_COLUMNS), *lines, ""]).encode())
     return {"makespan_us": max(float(line.rpartition(",")[2]) for line in lines), "calls": calls}
 

@@ -77,7 +77,9 @@ class TracedSource(Source):
         plan, (found, left_out) = self.traced.replay, self.found
         replay = (
             {
-                "ranks": plan.ranks, "mapping": plan.mapping, "machines": [m.name for m in plan.machines],
+                "ranks": plan.ranks,
+                "mapping": plan.mapping,
+                "machines": [m.name for m in plan.machines],
                 "decisions": plan.decisions,
             }
             if plan
@@ -246,7 +248,17 @@ def _replays(trace: Trace, plan: ReplayPlan, context: Context) -> Iterator[Repla
             if rules:
                 identity["rules"] = rules
             yield Replay(
-                trace, machine, entry["label"], plan.ranks, mapping, cycle, algorithms, environment, smpi, identity, rules
+                trace,
+                machine,
+                entry["label"],
+                plan.ranks,
+                mapping,
+                cycle,
+                algorithms,
+                environment,
+                smpi,
+                identity,
+                rules,
             )
 
 
