@@ -23,7 +23,7 @@ read_operations <- function(trace) {
       members[.data$communicator + 1] > 1
     ) |>
     mutate(ranks = members[.data$communicator + 1]) |>
-    operations_of()
+    collective_operations()
 }
 
 #' The same of calls
@@ -31,7 +31,7 @@ read_operations <- function(trace) {
 #' @param calls Tibble, one row per collective call of each rank on communicators of several ranks: rank, operation,
 #'   communicator, ranks (of the communicator), size_bytes, start_us, end_us.
 #' @noRd
-operations_of <- function(calls) {
+collective_operations <- function(calls) {
   calls |>
     group_by(.data$rank, .data$communicator) |>
     mutate(number = row_number()) |>
@@ -78,17 +78,17 @@ account_of <- function(trace) {
 
 #' The lower end of the class of a message size: 0, 1, 2, 4, ...
 #' @noRd
-size_class <- function(size_bytes) ifelse(size_bytes < 1, 0, 2^floor(log2(pmax(size_bytes, 1))))
+class_start <- function(size_bytes) ifelse(size_bytes < 1, 0, 2^floor(log2(pmax(size_bytes, 1))))
 
 #' The rows of an account
 #'
-#' @param operations Tibble from [operations_of()].
+#' @param operations Tibble from [collective_operations()].
 #' @param ranks,run_us Number of ranks, and how long they ran.
 #' @noRd
 account_rows <- function(operations, ranks, run_us) {
   all <- ranks * run_us
   operations |>
-    mutate(size_bytes = size_class(.data$size_bytes)) |>
+    mutate(size_bytes = class_start(.data$size_bytes)) |>
     group_by(.data$ranks, .data$operation, .data$size_bytes) |>
     summarise(
       communicators = n_distinct(.data$communicator), operations = n(), time_pct = 100 * sum(.data$time_us) / all,

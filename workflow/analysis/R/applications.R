@@ -97,7 +97,7 @@ summarise_operations <- function(trace) {
 summarise_sizes <- function(trace) {
   trace$calls |>
     filter(!.data$operation %in% c(silent_calls, "wait", "test", "barrier", "ibarrier", "recv", "irecv", "probe")) |>
-    mutate(size_bytes = size_class(.data$size_bytes)) |>
+    mutate(size_bytes = class_start(.data$size_bytes)) |>
     count(.data$operation, .data$size_bytes, name = "calls")
 }
 

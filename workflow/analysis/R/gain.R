@@ -4,7 +4,7 @@
 #' Read a replay on a machine other than a fat tree
 #'
 #' @param folder Folder of a replay (`results/replays/...`).
-#' @return A list: makespan_us; `operations` ([operations_of()]); `ranks` (tibble: rank, compute_us, point_to_point_us,
+#' @return A list: makespan_us; `operations` ([collective_operations()]); `ranks` (tibble: rank, compute_us, point_to_point_us,
 #'   collectives_us, end_us). NULL where there is none.
 #' @noRd
 read_timed_replay <- function(folder) {
@@ -16,7 +16,7 @@ read_timed_replay <- function(folder) {
   if (nrow(calls) != about$calls) stop(path, ": ", nrow(calls), " calls, not ", about$calls, call. = FALSE)
   calls$size_bytes <- message_size(calls, calls$ranks)
   list(
-    makespan_us = about$makespan_us, operations = operations_of(filter(calls, .data$communicator >= 0, .data$ranks > 1)),
+    makespan_us = about$makespan_us, operations = collective_operations(filter(calls, .data$communicator >= 0, .data$ranks > 1)),
     ranks = readr::read_csv(file.path(folder, "ranks.csv"), col_types = "idddd", lazy = FALSE, progress = FALSE)
   )
 }
@@ -75,8 +75,8 @@ predict_operations <- function(operations, decided) {
 #' @param application An element of [read_applications()].
 #' @param decided Tibble from [read_decided()].
 #' @return Tibble, a row per number of ranks, operation and class of message sizes: the columns of [account_rows()], and
-#'   transfer_us and decided_us (of all operations, mean over the ranks of the replay, without and with the decisions;
-#'   NA without these), predicted_us (what the measurements of the cells predict that the decisions save of it).
+#'   transfer_us (of all operations, mean over the ranks of the replay, without decisions), predicted_us and decided_us
+#'   (with them: by the measurements of the cells, and in the replay; NA without decisions).
 #' @noRd
 gain_cells <- function(application, decided) {
   default <- timed_replay(application, "default")$timed
@@ -84,7 +84,7 @@ gain_cells <- function(application, decided) {
   ranks <- nrow(default$ranks)
   transfer <- function(operations) {
     operations |>
-      mutate(size_bytes = size_class(.data$size_bytes), transfer_us = (.data$time_us - .data$waiting_us) / .env$ranks)
+      mutate(size_bytes = class_start(.data$size_bytes), transfer_us = (.data$time_us - .data$waiting_us) / .env$ranks)
   }
   keys <- c("ranks", "operation", "size_bytes")
   rows <- account_rows(default$operations, ranks, default$makespan_us)
@@ -93,8 +93,9 @@ gain_cells <- function(application, decided) {
   sums <- transfer(predicted) |>
     group_by(across(all_of(keys))) |>
     summarise(
-      transfer_us = sum(.data$transfer_us), alone_us = sum(.data$default_us * .data$ranks) / .env$ranks,
-      predicted_us = sum((.data$default_us - .data$expected_us) * .data$ranks) / .env$ranks, .groups = "drop"
+      # An operation without a measured cell keeps its time.
+      predicted_us = sum(.data$transfer_us * coalesce(.data$expected_us / .data$default_us, 1)),
+      transfer_us = sum(.data$transfer_us), .groups = "drop"
     )
   saved <- if (is.null(after)) tibble(ranks = integer(), operation = "", size_bytes = 0, decided_us = 0)[0, ] else {
     transfer(after$operations) |>
@@ -125,10 +126,8 @@ summarise_gain <- function(results) {
     cells <- gain_cells(application, decided)
     in_mpi <- function(replay) mean(replay$ranks$point_to_point_us + replay$ranks$collectives_us)
     transfer <- sum(cells$transfer_us)
-    # Operations without a measured cell keep the time of the replay.
-    alone <- sum(coalesce(cells$alone_us, cells$transfer_us))
     replayed <- 100 * (1 - sum(cells$decided_us) / transfer)
-    predicted <- 100 * sum(cells$predicted_us, na.rm = TRUE) / alone
+    predicted <- 100 * (1 - sum(cells$predicted_us) / transfer)
     tibble(
       application = application$label, machine = before$machine, ranks = nrow(before$timed$ranks),
       collectives_us = mean(before$timed$ranks$collectives_us),
@@ -144,7 +143,7 @@ summarise_gain <- function(results) {
 gain_columns <- paste(
   "Simulated. Transfer: time in blocking collectives after the last rank has arrived, mean over the ranks; waiting for",
   "the last rank is no time that an algorithm could save. Replayed: what the decisions save of the transfer in the",
-  "replay. Predicted: the same by the latencies of the cells, each as often as it is called."
+  "replay. Predicted: the same, if each operation saves the share that the latency of its cell does."
 )
 
 tables_of_gain <- function(results) {
