@@ -100,7 +100,7 @@ def test_traces_are_replayed_with_and_without_decisions(checkout: Checkout, prog
         "bcast", "*", "*", "*", "->", "ompi_default",
     ]  # fmt: skip
     assert "ompi_linear" in identity["rules"] and "COLL_BCAST" not in identity["environment"]
-    assert identity["smpi"]["alltoall"] == "ring"
+    assert identity["environment"]["COLLSTUDY_ALLTOALL"] == "31:ring default"
     # The replay without decisions is the same one.
     assert (results / default["folder"]) == folder
 

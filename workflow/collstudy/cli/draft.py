@@ -182,7 +182,9 @@ def _cells_of_replays(
     ]
     if not sweeps:
         raise StudyError(f"{path}: no collective is called that can be measured and has algorithms to choose from")
-    return _filled(labels[0] if len(labels) == 1 else f"study {study.name}", study.name, path.name, machine, sweeps, budget)
+    return _filled(
+        labels[0] if len(labels) == 1 else f"study {study.name}", study.name, path.name, machine, sweeps, budget
+    )
 
 
 def _yaml(sweep: dict[str, Any]) -> str:

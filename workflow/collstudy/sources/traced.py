@@ -21,7 +21,7 @@ from collstudy.study.config import Application, ReplayPlan, Study, Traced
 from collstudy.study.machines import Machine
 from collstudy.study.traces import REPLAY_IDENTITY, TRACE_IDENTITY, Replay, Trace
 from collstudy.study.work import Work, canonical
-from collstudy.tuning.rules import placements, read_decisions
+from collstudy.tuning.rules import Placement, placements, read_decisions
 from collstudy.tuning.writers import in_library, library_rules
 
 #: Name of the base case of replays.
@@ -176,11 +176,13 @@ def chosen_algorithms(catalogue: Catalogue, algorithms: dict[str, str]) -> tuple
 
 @dataclass(frozen=True)
 class Decided:
-    """Decisions of a study: as rules of the collectives library, and SimGrid's own algorithms for collectives that it lacks."""
+    """Decisions of a study: as rules of the collectives library, for the collectives that it has, and as SimGrid's own algorithms
+    by message size for alltoall, which it lacks (workflow/native/replay/replay.c).
+    """
 
     rules: str
     collectives: tuple[str, ...]
-    smpi: dict[str, str]
+    alltoall: str
 
 
 def decided(plan: ReplayPlan, context: Context) -> Decided | None:
@@ -201,13 +203,19 @@ def decided(plan: ReplayPlan, context: Context) -> Decided | None:
         default = catalogue.algorithms[name]["default"]
         if own := default.get("simulated", default.get("library")):
             rules += f"{name} * * * -> {library_text(own)}\n"
-    smpi = {}
-    for name in found[0].tables.keys() - ours.tables.keys():
-        algorithms = {row.algorithm for row in chosen if row.collective == name and row.processes == plan.ranks}
-        # SimGrid has one algorithm for all sizes.
-        if len(algorithms) == 1 and "smpi" in (entry := catalogue.algorithms[name][algorithms.pop()]):
-            smpi[name] = entry["smpi"]["algorithm"]
-    return Decided(rules if ours.tables else "", tuple(ours.tables), smpi)
+    return Decided(rules if ours.tables else "", tuple(ours.tables), _alltoall(found[0], plan.ranks, catalogue))
+
+
+def _alltoall(placement: Placement, ranks: int, catalogue: Catalogue) -> str:
+    """The decisions for alltoall on so many ranks in the format of replay.c; empty if there are none."""
+    table = placement.tables.get("alltoall", {})
+    rules = table[max(count for count in table if count <= ranks)] if any(count <= ranks for count in table) else ()
+    parts = []
+    for rule, after in zip(rules, [*rules[1:], None], strict=True):
+        own = rule.algorithm != "default" and catalogue.algorithms["alltoall"][rule.algorithm].get("smpi")
+        name = own["algorithm"] if own else "default"
+        parts.append(f"{after.size - 1}:{name}" if after else name)
+    return " ".join(parts)
 
 
 def _replays(trace: Trace, plan: ReplayPlan, context: Context) -> Iterator[Replay]:
@@ -229,8 +237,10 @@ def _replays(trace: Trace, plan: ReplayPlan, context: Context) -> Iterator[Repla
             environment, smpi = chosen_algorithms(catalogue, algorithms)
             rules = ""
             if choice and entry["label"] == DECIDED:
-                rules, smpi = choice.rules, smpi | choice.smpi
+                rules = choice.rules
                 environment = {k: v for k, v in environment.items() if k not in map(variable, choice.collectives)}
+                if choice.alltoall:
+                    environment["COLLSTUDY_ALLTOALL"] = choice.alltoall
             cycle = tuple(catalogue.mappings[mapping]["cycle"])
             identity = {
                 "identity_version": REPLAY_IDENTITY,
