@@ -425,6 +425,24 @@ static FILE *open_in(const char *folder, const char *name, const char *mode) {
     return file;
 }
 
+/* The collectives library sets a communicator up in its first call, which a tuning file of an MPI library does not. */
+static void set_up(const Replay *replay) {
+    double out = 0, in = 0;
+    for (int i = 0; i < replay->communicators; i++) {
+        if (replay->collective[i] == MPI_COMM_NULL)
+            continue;
+        MPI_Bcast(&out, 1, MPI_DOUBLE, 0, replay->collective[i]);
+        MPI_Allreduce(&out, &in, 1, MPI_DOUBLE, MPI_SUM, replay->collective[i]);
+    }
+}
+
+/* The same instant for all ranks, from which their times count. */
+static double common_start(void) {
+    double mine = MPI_Wtime(), last = mine;
+    MPI_Allreduce(&mine, &last, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    return last;
+}
+
 static void open_calls(Replay *replay, const char *folder) {
     char name[64];
     snprintf(name, sizeof name, "rank-%06d.calls", replay->rank);
@@ -477,9 +495,12 @@ int main(int argc, char **argv) {
     replay.actions = map_numbers(replay.folder, name);
     make_communicators(&replay);
     make_room(&replay);
-    MPI_Barrier(MPI_COMM_WORLD);
-    double at = replay.started = MPI_Wtime();
     const char *calls = getenv("COLLSTUDY_CALLS");
+    if (calls)
+        set_up(&replay);
+    MPI_Barrier(MPI_COMM_WORLD);
+    replay.started = calls ? common_start() : MPI_Wtime();
+    double at = replay.started;
     if (calls)
         open_calls(&replay, calls);
     find_log();
