@@ -37,8 +37,12 @@ has_timed_replays <- function(results) {
 #'   algorithm). No rows before the study of the cells has decided.
 #' @noRd
 read_decided <- function(study) {
+  none <- tibble(
+    operation = character(), ranks = numeric(), size_bytes = numeric(), algorithm = character(),
+    default_us = numeric(), expected_us = numeric()
+  )
   path <- file.path(results_root(study), study$replay$decisions %||% "", "tuning", "decisions.csv")
-  if (!nzchar(study$replay$decisions %||% "") || !file.exists(path)) return(tibble())
+  if (!nzchar(study$replay$decisions %||% "") || !file.exists(path)) return(none)
   readr::read_csv(path, show_col_types = FALSE, progress = FALSE) |>
     filter(.data$mapping == study$replay$mapping) |>
     transmute(
@@ -47,24 +51,20 @@ read_decided <- function(study) {
     )
 }
 
-#' Latencies of the default and of the decided algorithm for operations, from the cells around their size
+#' The share of their time that operations keep by the decision for their size: that of the next smaller measured size
 #'
-#' Between two measured sizes latencies are interpolated, both axes logarithmic. Operations whose collective, or number
-#' of ranks, was not measured have NA.
+#' Operations whose collective, or number of ranks, was not measured keep all of it.
 #' @noRd
 predict_operations <- function(operations, decided) {
-  operations$default_us <- operations$expected_us <- NA_real_
+  operations$kept <- rep(1, nrow(operations))
   cells <- distinct(select(operations, "operation", "ranks"))
   for (i in seq_len(nrow(cells))) {
     mine <- operations$operation == cells$operation[i] & operations$ranks == cells$ranks[i]
     known <- decided[decided$operation == cells$operation[i] & decided$ranks == cells$ranks[i], ]
-    known <- known[is.finite(known$default_us) & is.finite(known$expected_us), ]
+    known <- arrange(known[is.finite(known$default_us) & is.finite(known$expected_us), ], .data$size_bytes)
     if (nrow(known) == 0) next
-    for (column in c("default_us", "expected_us")) {
-      operations[[column]][mine] <- if (nrow(known) == 1) known[[column]] else exp(stats::approx(
-        log(known$size_bytes), log(known[[column]]), log(pmax(operations$size_bytes[mine], 1)), rule = 2
-      )$y)
-    }
+    at <- pmax(1, findInterval(operations$size_bytes[mine], coalesce(known$size_bytes, 0)))
+    operations$kept[mine] <- (known$expected_us / known$default_us)[at]
   }
   operations
 }
@@ -75,26 +75,21 @@ predict_operations <- function(operations, decided) {
 #' @param application An element of [read_applications()].
 #' @param decided Tibble from [read_decided()].
 #' @return Tibble, a row per number of ranks, operation and class of message sizes: the columns of [account_rows()], and
-#'   transfer_us (of all operations, mean over the ranks of the replay, without decisions), predicted_us and decided_us
-#'   (with them: by the measurements of the cells, and in the replay; NA without decisions).
+#'   transfer_us (of all operations, from the last arrival of a rank to the last return, without decisions), predicted_us
+#'   and decided_us (with them: by the measurements of the cells, and in the replay; NA without decisions).
 #' @noRd
 gain_cells <- function(application, decided) {
   default <- timed_replay(application, "default")$timed
   after <- timed_replay(application, "decided")$timed
-  ranks <- nrow(default$ranks)
   transfer <- function(operations) {
-    operations |>
-      mutate(size_bytes = class_start(.data$size_bytes), transfer_us = (.data$time_us - .data$waiting_us) / .env$ranks)
+    mutate(operations, size_bytes = class_start(.data$size_bytes), transfer_us = .data$end_us - .data$start_us)
   }
   keys <- c("ranks", "operation", "size_bytes")
-  rows <- account_rows(default$operations, ranks, default$makespan_us)
-  predicted <- if (nrow(decided) > 0) predict_operations(default$operations, decided) else default$operations
-  if (nrow(decided) == 0) predicted$default_us <- predicted$expected_us <- NA_real_
-  sums <- transfer(predicted) |>
+  rows <- account_rows(default$operations, nrow(default$ranks), default$makespan_us)
+  sums <- transfer(predict_operations(default$operations, decided)) |>
     group_by(across(all_of(keys))) |>
     summarise(
-      # An operation without a measured cell keeps its time.
-      predicted_us = sum(.data$transfer_us * coalesce(.data$expected_us / .data$default_us, 1)),
+      predicted_us = if (is.null(after)) NA_real_ else sum(.data$transfer_us * .data$kept),
       transfer_us = sum(.data$transfer_us), .groups = "drop"
     )
   saved <- if (is.null(after)) tibble(ranks = integer(), operation = "", size_bytes = 0, decided_us = 0)[0, ] else {
@@ -112,7 +107,8 @@ gain_cells <- function(application, decided) {
 #' @param results List from [read_results()].
 #' @return Tibble, one row per application with a replay without and one with the decisions: application, machine, ranks,
 #'   collectives_us (time in collectives, mean over the ranks, without the decisions), waiting_pct (its part before the
-#'   last rank arrives), transfer_us and decided_us (the rest, without and with the decisions), replayed_pct (what the
+#'   last rank arrives), transfer_us and decided_us (from the last arrival to the last return, without and with the
+#'   decisions), replayed_pct (what the
 #'   decisions save of the transfer), predicted_pct (the same by the measurements of the cells), off_pct (prediction over
 #'   replay, less 1; NA below a gain of 1 %), in_mpi_pct, makespan_pct (what they save of all time in MPI calls, and of
 #'   the makespan).
@@ -141,9 +137,9 @@ summarise_gain <- function(results) {
 }
 
 gain_columns <- paste(
-  "Simulated. Transfer: time in blocking collectives after the last rank has arrived, mean over the ranks; waiting for",
-  "the last rank is no time that an algorithm could save. Replayed: what the decisions save of the transfer in the",
-  "replay. Predicted: the same, if each operation saves the share that the latency of its cell does."
+  "Simulated. Transfer: from the arrival of the last rank at a blocking collective to the return of the last one;",
+  "waiting for the last rank is no time that an algorithm could save. Replayed: what the decisions save of the transfer",
+  "in the replay. Predicted: the same, if each operation saves the share that the latency of its cell does."
 )
 
 tables_of_gain <- function(results) {
