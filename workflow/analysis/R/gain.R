@@ -4,8 +4,8 @@
 #' Read a replay on a machine other than a fat tree
 #'
 #' @param folder Folder of a replay (`results/replays/...`).
-#' @return A list: makespan_us; `operations` ([collective_operations()]); `ranks` (tibble: rank, compute_us, point_to_point_us,
-#'   collectives_us, end_us). NULL where there is none.
+#' @return A list: makespan_us; `operations` ([collective_operations()]); `ranks` (tibble: rank, compute_us,
+#'   point_to_point_us, collectives_us, end_us). NULL where there is none.
 #' @noRd
 read_timed_replay <- function(folder) {
   path <- file.path(folder, "calls.csv.gz")
@@ -15,8 +15,9 @@ read_timed_replay <- function(folder) {
   calls <- readr::read_csv(path, col_types = "icddiidd", lazy = FALSE, progress = FALSE)
   if (nrow(calls) != about$calls) stop(path, ": ", nrow(calls), " calls, not ", about$calls, call. = FALSE)
   calls$size_bytes <- message_size(calls, calls$ranks)
+  several <- filter(calls, .data$communicator >= 0, .data$ranks > 1)
   list(
-    makespan_us = about$makespan_us, operations = collective_operations(filter(calls, .data$communicator >= 0, .data$ranks > 1)),
+    makespan_us = about$makespan_us, operations = collective_operations(several),
     ranks = readr::read_csv(file.path(folder, "ranks.csv"), col_types = "idddd", lazy = FALSE, progress = FALSE)
   )
 }
@@ -75,8 +76,8 @@ predict_operations <- function(operations, decided) {
 #' @param application An element of [read_applications()].
 #' @param decided Tibble from [read_decided()].
 #' @return Tibble, a row per number of ranks, operation and class of message sizes: the columns of [account_rows()], and
-#'   transfer_us (of all operations, from the last arrival of a rank to the last return, without decisions), predicted_us
-#'   and decided_us (with them: by the measurements of the cells, and in the replay; NA without decisions).
+#'   transfer_us (of all operations, from the last arrival of a rank to the last return, without decisions),
+#'   predicted_us and decided_us (with them: by the measurements of the cells, and in the replay; NA without decisions).
 #' @noRd
 gain_cells <- function(application, decided) {
   default <- timed_replay(application, "default")$timed
@@ -105,15 +106,15 @@ gain_cells <- function(application, decided) {
 #' What decisions gain each application
 #'
 #' @param results List from [read_results()].
-#' @return Tibble, one row per application with a replay without and one with the decisions: application, machine, ranks,
-#'   collectives_us (time in collectives, mean over the ranks, without the decisions), waiting_pct (its part before the
-#'   last rank arrives), transfer_us and decided_us (from the last arrival to the last return, without and with the
-#'   decisions), replayed_pct (what the
-#'   decisions save of the transfer), predicted_pct (the same by the measurements of the cells), off_pct (prediction over
-#'   replay, less 1; NA below a gain of 1 %), in_mpi_pct, makespan_pct (what they save of all time in MPI calls, and of
-#'   the makespan).
+#' @return Tibble, one row per application with a replay without and one with the decisions: application, machine,
+#'   ranks, collectives_us (time in collectives, mean over the ranks, without the decisions), waiting_pct (its part
+#'   before the last rank arrives), transfer_us and decided_us (from the last arrival to the last return, without and
+#'   with the decisions), replayed_pct (what the decisions save of the transfer), predicted_pct (the same by the
+#'   measurements of the cells), off_pct (prediction over replay, less 1; NA below a gain of 1 %), in_mpi_pct,
+#'   makespan_pct (what they save of all time in MPI calls, and of the makespan).
 #' @noRd
 summarise_gain <- function(results) {
+  if (!has_timed_replays(results)) return(tibble())
   decided <- read_decided(results$study)
   map_dfr(results$applications, function(application) {
     before <- timed_replay(application, "default")
@@ -138,8 +139,8 @@ summarise_gain <- function(results) {
 
 gain_columns <- paste(
   "Simulated. Transfer: from the arrival of the last rank at a blocking collective to the return of the last one;",
-  "waiting for the last rank is no time that an algorithm could save. Replayed: what the decisions save of the transfer",
-  "in the replay. Predicted: the same, if each operation saves the share that the latency of its cell does."
+  "waiting for the last rank is no time that an algorithm could save. Replayed: what the decisions save of the",
+  "transfer in the replay. Predicted: the same, if each operation saves the share that the latency of its cell does."
 )
 
 tables_of_gain <- function(results) {
@@ -156,8 +157,8 @@ tables_of_gain <- function(results) {
       "What the decisions for their cells gain the applications.", gain_columns
     ))),
     list(listed("gain", "cells", cells, paste(
-      "Collectives of the replays by communicator size and message size. Shares are of the makespan; times are sums over",
-      "all operations.", gain_columns
+      "Collectives of the replays by communicator size and message size. Shares are of the makespan; times are sums",
+      "over all operations.", gain_columns
     )))
   )
 }
