@@ -84,6 +84,36 @@ def test_new_drafts_the_cells_of_an_application_most_to_gain_first(traced):
     assert "tuning" in study.analysis and study.source.sampling.budget_node_minutes == 2.5
 
 
+REPLAYED = """
+application,machine,ranks,operation,size_bytes,gain_pct
+One,thin,48,allreduce,8,5
+One,thin,48,bcast,65536,2
+Other,thin,48,barrier,0,1
+Other,thin,48,alltoall,256,3
+"""
+
+
+def test_new_drafts_the_cells_of_replays_for_the_machine_of_these(traced, folder, tmp_path, capsys):
+    text = TRACED.replace("chapter:", "replay: {machines: [thin], ranks: 48}\nchapter:")
+    (folder / "traced.yaml").write_text(text, encoding="utf-8")
+    assert main(traced) == 2
+    assert "no replays of One or Other: ./study run traced makes them" in capsys.readouterr().err
+    (tmp_path / "results" / "traced" / "tables" / "gain-cells.csv").write_text(REPLAYED.lstrip())
+    assert main(traced) == 0
+    study = Project().configuration.study("drafted")
+    assert study.machine.name == "thin" and study.analysis == {"tuning": {}}
+    assert {(sweep.collective, sweep.processes, sweep.sizes) for sweep in study.sweeps} >= {
+        ("allreduce", (48,), (8, 16)), ("alltoall", (48,), (256, 512)), ("bcast", (48,), (65536, 131072)),
+        ("barrier", (48,), None),
+    }  # fmt: skip
+    # What can be simulated and is in Open MPI.
+    alltoall = next(sweep for sweep in study.sweeps if sweep.collective == "alltoall")
+    assert [choice.name for choice in alltoall.algorithms] == ["default", "linear", "pairwise", "bruck"]
+    Project().configuration.study_path("drafted").unlink()
+    assert main([*traced, "--application", "one"]) == 0
+    assert {sweep.collective for sweep in Project().configuration.study("drafted").sweeps} == {"allreduce", "bcast"}
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -245,8 +245,8 @@ def test_a_study_traces_once_and_replays_by_the_rule(checkout: Checkout, program
     ("change", "message"),
     [
         (("ranks: 4", "ranks: 3"), "3 is not a multiple of the 2 ranks of known"),
-        (("ranks: 4", "ranks: 8"), "8 is more than the 4 hosts of small-tree"),
-        (("[small-tree]", "[thin]"), "thin is not a simulated fat tree"),
+        (("ranks: 4", "ranks: 8"), "8 is more than the 4 cores of small-tree"),
+        (("[small-tree]", "[this-machine]"), "this-machine is not simulated, which replays require"),
         (("bcast: linear", "bcast: fancy"), "no bcast algorithm 'fancy' that can be simulated; known: .*linear"),
         (("bcast: linear", "cast: linear"), "unknown collective 'cast'; known: "),
         (("applications: [known]", "applications: [other]"), "no application 'other'; known: absent, dies, known"),

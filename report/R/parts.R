@@ -112,7 +112,10 @@ parts_of_traces <- function(study) {
   c(
     list(
       part(study, "MPI calls of the applications", "static", "applications"),
-      part(study, "What faster collectives could gain", "account", "account"),
+      part(study, "What faster collectives could gain", "account", "account")
+    ),
+    Filter(Negate(is_empty), list(part(study, "What decisions gain", "gain", "gain"))),
+    list(
       part(study, "Traffic between ranks", "pairs", "pairs"), overview
     ),
     Filter(Negate(is_empty), dynamic), list(part(study, "What helps", "helps", "replays"))

@@ -22,6 +22,17 @@ read_operations <- function(trace) {
       !.data$operation %in% c(point_to_point_calls, silent_calls), .data$communicator >= 0,
       members[.data$communicator + 1] > 1
     ) |>
+    mutate(ranks = members[.data$communicator + 1]) |>
+    collective_operations()
+}
+
+#' The same of calls
+#'
+#' @param calls Tibble, one row per collective call of each rank on communicators of several ranks: rank, operation,
+#'   communicator, ranks (of the communicator), size_bytes, start_us, end_us.
+#' @noRd
+collective_operations <- function(calls) {
+  calls |>
     group_by(.data$rank, .data$communicator) |>
     mutate(number = row_number()) |>
     ungroup() |>
@@ -30,7 +41,7 @@ read_operations <- function(trace) {
     group_by(.data$communicator, .data$number) |>
     mutate(last_us = max(.data$start_us), waiting_us = pmin(.data$end_us, .data$last_us) - .data$start_us) |>
     summarise(
-      ranks = members[.data$communicator[1] + 1], operation = .data$operation[1], size_bytes = max(.data$size_bytes),
+      ranks = .data$ranks[1], operation = .data$operation[1], size_bytes = max(.data$size_bytes),
       time_us = sum(.data$end_us - .data$start_us), waiting_us = sum(.data$waiting_us),
       start_us = .data$last_us[1], end_us = max(.data$end_us), .groups = "drop"
     ) |>
@@ -62,14 +73,27 @@ run_us <- function(trace) trace$about$trace$seconds * 1e6
 #' @noRd
 account_of <- function(trace) {
   if (!isTRUE(trace$about$trace$complete)) return(tibble())
-  all <- trace$about$trace$ranks * run_us(trace)
-  read_operations(trace) |>
-    mutate(size_bytes = ifelse(.data$size_bytes < 1, 0, 2^floor(log2(pmax(.data$size_bytes, 1))))) |>
+  account_rows(read_operations(trace), trace$about$trace$ranks, run_us(trace))
+}
+
+#' The lower end of the class of a message size: 0, 1, 2, 4, ...
+#' @noRd
+class_start <- function(size_bytes) ifelse(size_bytes < 1, 0, 2^floor(log2(pmax(size_bytes, 1))))
+
+#' The rows of an account
+#'
+#' @param operations Tibble from [collective_operations()].
+#' @param ranks,run_us Number of ranks, and how long they ran.
+#' @noRd
+account_rows <- function(operations, ranks, run_us) {
+  all <- ranks * run_us
+  operations |>
+    mutate(size_bytes = class_start(.data$size_bytes)) |>
     group_by(.data$ranks, .data$operation, .data$size_bytes) |>
     summarise(
       communicators = n_distinct(.data$communicator), operations = n(), time_pct = 100 * sum(.data$time_us) / all,
       waiting_pct = 100 * sum(.data$waiting_us) / all, transfer_pct = .data$time_pct - .data$waiting_pct,
-      gain_pct = 100 * covered(.data$start_us, .data$end_us) / run_us(trace), .groups = "drop"
+      gain_pct = 100 * covered(.data$start_us, .data$end_us) / .env$run_us, .groups = "drop"
     ) |>
     relocate("communicators", .after = "ranks") |>
     arrange(desc(.data$gain_pct))

@@ -97,7 +97,7 @@ summarise_operations <- function(trace) {
 summarise_sizes <- function(trace) {
   trace$calls |>
     filter(!.data$operation %in% c(silent_calls, "wait", "test", "barrier", "ibarrier", "recv", "irecv", "probe")) |>
-    mutate(size_bytes = ifelse(.data$size_bytes < 1, 0, 2^floor(log2(pmax(.data$size_bytes, 1))))) |>
+    mutate(size_bytes = class_start(.data$size_bytes)) |>
     count(.data$operation, .data$size_bytes, name = "calls")
 }
 
@@ -196,14 +196,16 @@ dominating_collective <- function(replay) {
 #' @param study List from [read_study()].
 #' @param applications Those of study.json, or the program of one.
 #' @return A list by application: name, label, description, ranks, `trace` ([read_trace()]) and `replays`, a list of
-#'   the replays of study.json with `replay` ([read_replay()]) added. What failed is NULL.
+#'   the replays of study.json with `replay` ([read_replay()]) and `timed` ([read_timed_replay()]) added. What is not
+#'   there is NULL.
 #' @noRd
 read_applications <- function(study, applications = study$applications) {
   root <- results_root(study)
   read <- lapply(applications, function(application) {
     application$trace <- read_trace(file.path(root, application$trace))
     application$replays <- lapply(application$replays, function(entry) {
-      c(entry, list(replay = read_replay(file.path(root, entry$folder))))
+      folder <- file.path(root, entry$folder)
+      c(entry, list(replay = read_replay(folder), timed = read_timed_replay(folder)))
     })
     application
   })

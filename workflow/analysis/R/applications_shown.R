@@ -22,7 +22,7 @@ tables_of_applications <- function(results) {
       "gather, scatter and allgather), time in the call (mean over ranks).", oversubscribed_note(results$study)
     ))
   )
-  tables <- c(tables, tables_of_accounts(results))
+  tables <- c(tables, tables_of_accounts(results), tables_of_gain(results))
   if (nrow(replays) == 0) return(tables)
   machines <- filter(replays, .data$replay == "default")
   c(tables, list(

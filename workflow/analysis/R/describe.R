@@ -104,7 +104,9 @@ summarise_by_collective <- function(results) {
 #' @return Character vector, one sentence each.
 #' @noRd
 describe_answer <- function(results) {
-  if (has_applications(results)) return(c(describe_accounts(results), describe_alternatives(results)))
+  if (has_applications(results)) {
+    return(c(describe_accounts(results), describe_gain(results), describe_alternatives(results)))
+  }
   if (!is.null(own_chapter(results))) return(own_chapter(results)$answer(results))
   answer <- filter(summarise_answer(results), !is.na(.data$default_best_pct))
   if (nrow(answer) == 0) return(paste0(study_name(results), ": ", answer_otherwise(results)))

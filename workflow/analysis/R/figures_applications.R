@@ -46,7 +46,7 @@ figures_of_applications <- function(results) {
       replay_columns()
     ), height = 2 + 0.28 * nrow(rows)))
   }
-  c(static, figures_of_accounts(results), dynamic, alternatives)
+  c(static, figures_of_accounts(results), figures_of_gain(results), dynamic, alternatives)
 }
 
 #' Number of operations, or bytes, of each kind

@@ -62,6 +62,7 @@ sentences_of_scaling <- function(results) {
 sentences_of_applications <- function(results) {
   bind_rows(
     said("applications", describe_applications(results)), said("account", describe_accounts(results)),
+    said("gain", describe_gain(results)),
     said("pairs", replay_rule(results$study), claim = FALSE),
     said("pairs", describe_pairs(results)), said("dynamic", describe_congestion(results)),
     said("replays", describe_alternatives(results))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import json
 from typing import Any
 
 from collstudy.base.errors import StudyError, allowed
 from collstudy.base.files import read_csv, write_atomically
 from collstudy.cli.commands import add
 from collstudy.project.studies import Project
-from collstudy.sources.program import CALLS, worth_measuring
+from collstudy.sources.program import CALLS, sweeps_of, worth_measuring
+from collstudy.study.config import Application, Study
+from collstudy.study.machines import Machine
 from collstudy.study.names import check_name
 
 STUDY = """\
@@ -40,19 +43,20 @@ sweeps:
 """
 #: The study of an application's cells.
 CELLS = """\
-# Drafted from the account of APPLICATION in results/STUDY/tables/account-cells.csv.
+# Drafted from what APPLICATION calls, results/STUDY/tables/TABLE.
 title: "Collectives of APPLICATION"
 question: >-
   Which algorithms should the collectives that APPLICATION calls use, at its numbers of ranks and message sizes?
 machine: MACHINE
-launches: {min: 5, max: 10, ci_width_pct: 5}
-SAMPLING# The collectives with most to gain first. Ranks of a communicator are placed on the first cores.
+LAUNCHESSAMPLING# The collectives with most to gain first. Ranks of a communicator are placed on the first cores.
 sweeps:
 SWEEPS# Decide by size and number of processes, write tuning files, and verify them on fresh launches.
 analysis:
   tuning: {}
 chapter: tuning
 """
+#: Calls of each size in a simulation.
+SIMULATED_CALLS = {"iterations": 3, "warmup": 1}
 TEXT = """\
 ---
 # below: the generated chapter follows this text. none: this text is the chapter.
@@ -86,7 +90,7 @@ def add_commands(commands: Any) -> None:
     drafting.add_argument(
         "--cells-of", metavar="STUDY", help="measure just the collectives that an application of this study calls"
     )
-    drafting.add_argument("--application", help="its name, if the study has several")
+    drafting.add_argument("--application", help="its name, if the study has several (of replays: all)")
     drafting.add_argument(
         "--budget", type=float, metavar="MINUTES", help="node-minutes: the cells are sampled within it"
     )
@@ -122,6 +126,10 @@ def cells_of(project: Project, name: str, application: str | None, budget: float
     described = {entry.name: entry for entry in getattr(study.source, "applications", ())}
     if not described:
         raise StudyError(f"study {name} traces no applications")
+    replay = getattr(study.source, "replay", None)
+    timed = [machine for machine in replay.machines if "fat_tree" not in machine.simulation] if replay else []
+    if timed:
+        return _cells_of_replays(project, study, timed[0], described, application, budget)
     if application is None and len(described) > 1:
         raise StudyError(f"study {name} has several applications: choose one with --application" + allowed(described))
     if application is not None and application not in described:
@@ -136,14 +144,53 @@ def cells_of(project: Project, name: str, application: str | None, budget: float
     sweeps = [_sweep(*found) for found in worth_measuring(rows, project.configuration.catalogue)]
     if not sweeps:
         raise StudyError(f"{path}: {label} calls no collective that can be measured and has algorithms to choose from")
+    return _filled(label, name, path.name, study.machine, sweeps, budget)
+
+
+def _filled(label: str, study: str, table: str, machine: Machine, sweeps: list[str], budget: float | None) -> str:
     sampling = (
         f"sampling: {{rounds: 8, first_pct: 10, round_pct: 10, budget_node_minutes: {budget:g}}}\n" if budget else ""
     )
-    parts = {"APPLICATION": label.replace('"', "'"), "STUDY": name, "MACHINE": study.machine.name}
+    # A simulated cell is the same in each launch.
+    launches = "" if machine.kind == "simulated" else "launches: {min: 5, max: 10, ci_width_pct: 5}\n"
+    parts = {
+        "APPLICATION": label.replace('"', "'"), "STUDY": study, "TABLE": table, "MACHINE": machine.name,
+        "LAUNCHES": launches,
+    }  # fmt: skip
     text = CELLS
     for key, value in parts.items():
         text = text.replace(key, value)
     return text.replace("SAMPLING", sampling).replace("SWEEPS", "".join(sweeps))
+
+
+def _cells_of_replays(
+    project: Project, study: Study, machine: Machine, described: dict[str, Application], application: str | None,
+    budget: float | None,
+) -> str:  # fmt: skip
+    """The YAML of a study of the cells of replays: those of one application, or of all together."""
+    if application is not None and application not in described:
+        raise StudyError(f"study {study.name} has no application {application!r}" + allowed(described))
+    labels = [entry.label for entry in described.values() if application in (None, entry.name)]
+    path = project.folder(study.name) / "tables" / "gain-cells.csv"
+    rows = [row for row in read_csv(path) if row["application"] in labels]
+    if not rows:
+        raise StudyError(f"{path}: no replays of {' or '.join(labels)}: ./study run {study.name} makes them")
+    sweeps = [
+        f"  # {sweep['collective']}: at most {gain:.2g} % of the run time\n" + _yaml(sweep | SIMULATED_CALLS)
+        for collective, gain, algorithms, mine in worth_measuring(rows, project.configuration.catalogue, machine.mpi)
+        for sweep in sweeps_of(collective, algorithms, mine)
+    ]
+    if not sweeps:
+        raise StudyError(f"{path}: no collective is called that can be measured and has algorithms to choose from")
+    return _filled(
+        labels[0] if len(labels) == 1 else f"study {study.name}", study.name, path.name, machine, sweeps, budget
+    )
+
+
+def _yaml(sweep: dict[str, Any]) -> str:
+    """A sweep as an entry of a list."""
+    lines = [f"{key}: {json.dumps(value) if isinstance(value, list | dict) else value}" for key, value in sweep.items()]
+    return "".join(f"  {'-' if number == 0 else ' '} {line}\n" for number, line in enumerate(lines)).replace('"', "")
 
 
 def _sweep(collective: str, gain: float, algorithms: list[str], rows: list[dict[str, str]]) -> str:

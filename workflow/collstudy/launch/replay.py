@@ -1,4 +1,6 @@
-"""Replay a trace in the simulator and store the log of the network traffic."""
+"""Replay a trace in the simulator and store what it did: on a fat tree the log of the network traffic, on any other machine the
+times of collectives.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,14 @@ from collstudy.store.store import Store
 from collstudy.study.placement import place
 from collstudy.study.traces import Replay
 
+#: Columns of calls.csv.gz, one row per collective of each rank: ranks are those of the communicator, times since the start.
+CALL_COLUMNS = ("rank", "operation", "start_us", "end_us", "communicator", "ranks", "sent_bytes", "received_bytes")
+#: Columns of ranks.csv: how long each rank computed, was in point-to-point calls and in collectives, and when it ended.
+RANK_COLUMNS = ("rank", "compute_us", "point_to_point_us", "collectives_us", "end_us")
+
 
 def replay(replay: Replay, store: Store, stage: Path, log: TextIO) -> dict[str, Any]:
-    """Replay in the simulator; the log of the traffic goes to *stage*."""
+    """Replay in the simulator; the log of the traffic, or the times of collectives, go to *stage*."""
     traced = store.about(replay.trace)
     about: dict[str, Any] = {
         "failure": "", "label": replay.variant, "machine": replay.machine.name, "mapping": replay.mapping,
@@ -36,22 +43,20 @@ def replay(replay: Replay, store: Store, stage: Path, log: TextIO) -> dict[str, 
         return about | {"failure": "there is no complete trace to replay"}
     with tempfile.TemporaryDirectory(prefix=".work-", dir=stage) as name:
         work = Path(name)
-        (work / "traffic").mkdir()
+        (work / "log").mkdir()
         clock = time.monotonic()
         try:
             command, environment = replay_command(replay, store.file(replay.trace).parent, traced, work)
             execute(command, replay.machine.launch_time_limit_s, log, environment, work)
-            run_ = {row["key"]: float(row["value"]) for row in read_csv(work / "traffic" / "run.csv")}
+            found = (
+                keep_traffic(work / "log", stage)
+                if replay.on_tree
+                else keep_calls(work / "log", replay.processes, stage)
+            )
         except (LaunchFailed, StudyError, OSError) as problem:
             return about | {"failure": f"replay: {problem}"}
-        for file in ("ports.csv", "intervals.csv", "operations.csv", "pairs.csv"):
-            shutil.move(work / "traffic" / file, stage / file)
-        with open(work / "traffic" / "links.csv", "rb") as plain, gzip.open(stage / "links.csv.gz", "wb", 4) as packed:
-            shutil.copyfileobj(plain, packed)
     return about | {
-        "makespan_us": run_["makespan_us"],
-        "messages": int(run_["messages"]),
-        "interval_us": run_["interval_us"],
+        **found,
         "provenance": {
             "command": shlex.join(str(word) for word in command),
             "environment": replay.environment,
@@ -59,6 +64,33 @@ def replay(replay: Replay, store: Store, stage: Path, log: TextIO) -> dict[str, 
             "host": system.node(),
         },
     }
+
+
+def keep_traffic(log: Path, stage: Path) -> dict[str, Any]:
+    """Move the log of a fat tree's traffic to *stage*; return its totals."""
+    run_ = {row["key"]: float(row["value"]) for row in read_csv(log / "run.csv")}
+    for file in ("ports.csv", "intervals.csv", "operations.csv", "pairs.csv"):
+        shutil.move(log / file, stage / file)
+    with open(log / "links.csv", "rb") as plain, gzip.open(stage / "links.csv.gz", "wb", 4) as packed:
+        shutil.copyfileobj(plain, packed)
+    totals = {"makespan_us": run_["makespan_us"], "messages": int(run_["messages"])}
+    return totals | {"interval_us": run_["interval_us"]}
+
+
+def keep_calls(log: Path, ranks: int, stage: Path) -> dict[str, Any]:
+    """Write the collectives of all ranks to one table in *stage*, and how each rank spent its time; return their totals."""
+    calls = 0
+    with gzip.open(stage / "calls.csv.gz", "wt", encoding="ascii", compresslevel=4, newline="") as stream:
+        stream.write(",".join(CALL_COLUMNS) + "\n")
+        for rank in range(ranks):
+            text = (log / f"rank-{rank:06d}.calls").read_text(encoding="ascii")
+            calls += text.count("\n")
+            stream.write(text)
+    lines = sorted(
+        (log / "ranks.csv").read_text(encoding="ascii").splitlines(), key=lambda line: int(line.split(",")[0])
+    )
+    write_atomically(stage / "ranks.csv", "\n".join([",".join(RANK_COLUMNS), *lines, ""]).encode())
+    return {"makespan_us": max(float(line.rpartition(",")[2]) for line in lines), "calls": calls}
 
 
 def replay_command(
@@ -72,11 +104,20 @@ def replay_command(
     placement = place(machine, list(replay.cycle), machine.nodes, replay.processes, None)
     write_atomically(hosts, "".join(core.name + "\n" for core in placement).encode())
     described, variables = platform(machine, hosts, work)
-    # The library with the log's functions: the name by which smpirun loads it must not contain blanks.
-    (work / "platform.so").symlink_to(described.resolve())
-    variables |= {"COLLSTUDY_TRAFFIC": "traffic", "COLLSTUDY_PLATFORM_LIBRARY": "./platform.so"}
+    # The name by which smpirun loads it must not contain blanks.
+    loaded = f"./loaded{described.suffix}"
+    (work / loaded).symlink_to(described.resolve())
+    if replay.on_tree:
+        variables |= {"COLLSTUDY_TRAFFIC": "log", "COLLSTUDY_PLATFORM_LIBRARY": loaded}
+    chosen = dict(replay.environment)
+    if not replay.on_tree:
+        chosen |= simulator.about_nodes(machine, placement, work / "nodes.txt") | {"COLLSTUDY_CALLS": "log"}
+    if replay.rules:
+        write_atomically(work / "decided.rules", replay.rules.encode())
+        chosen["COLL_RULES"] = "decided.rules"
     command: list[str | Path] = ["smpirun", *simulator.wrapper(variables), "-np", str(replay.processes)]
-    command += ["-platform", "./platform.so", "-hostfile", hosts.name]
+    command += ["-platform", loaded, "-hostfile", hosts.name]
     command += simulator.options_of(machine, "smpi-openmpi", replay.smpi)
     program = SETUP / "build" / SIMULATED / "replay" / "replay"
-    return [*command, "--log=root.thres:warning", program, ".", str(ranks)], {**os.environ, **replay.environment}
+    logs = ["--log=root.thres:warning", *([] if replay.on_tree else ["--log=smpi_host.thres:error"])]
+    return [*command, *logs, program, ".", str(ranks)], {**os.environ, **chosen}

@@ -29,9 +29,10 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
-def about_nodes(machine: Machine, cell: Cell, placement: list[Core], folder: Path) -> dict[str, str]:
-    """Variables with the node of each rank, the group of each node and the cost of summing, for the collectives library."""
-    path = folder / f"nodes-{cell.digest[:16]}.txt"
+def about_nodes(machine: Machine, placement: list[Core], path: Path) -> dict[str, str]:
+    """Variables with the node of each rank (written to *path*), the group of each node and the cost of summing, for the
+    collectives library.
+    """
     write_atomically(path, "".join(f"node{core.node}\n" for core in placement).encode())
     found = {"COLL_HOSTS": str(path)}
     groups = next((level.count for level in machine.levels if level.name == "group"), 0)
@@ -47,7 +48,8 @@ def environment(
     machine: Machine, cell: Cell, chosen: dict[str, str], base: dict[str, str], folder: Path
 ) -> dict[str, str]:
     """The environment of a launch; the collectives library is linked in and identifies cores by name."""
-    own = chosen | about_nodes(machine, cell, cell.place(machine), folder) if chosen else {}
+    path = folder / f"nodes-{cell.digest[:16]}.txt"
+    own = chosen | about_nodes(machine, cell.place(machine), path) if chosen else {}
     return {**base, **own}
 
 

@@ -258,9 +258,7 @@ def worth_measuring(
     found = []
     for collective in sorted(gains, key=lambda name: -gains[name]):
         entries = catalogue.algorithms.get(collective, {})
-        # A tuning file chooses algorithms, not components.
-        own = (key for key, entry in entries.items() if "component" not in entry.get(mpi, {"component": ""}))
-        algorithms = ["default", *own]
+        algorithms = ["default", *(key for key, entry in entries.items() if _can_be_chosen(entry, mpi))]
         mine = [row for row in by_collective[collective] if collective == "barrier" or int(row["size_bytes"]) > 0]
         if (
             len(algorithms) > 1
@@ -270,6 +268,14 @@ def worth_measuring(
         ):
             found.append((collective, gains[collective], algorithms, mine))
     return found
+
+
+def _can_be_chosen(entry: dict[str, Any], mpi: str) -> bool:
+    """Whether a tuning file of the library can choose an algorithm: not a component, and what is simulated must exist in Open MPI."""
+    simulated = mpi == "smpi-openmpi"
+    if simulated and not {"simulated", "smpi"} & set(entry):
+        return False
+    return "component" not in entry.get("openmpi" if simulated else mpi, {"component": ""})
 
 
 def sweeps_of(collective: str, algorithms: list[str], rows: Iterable[dict[str, str]]) -> list[dict[str, Any]]:

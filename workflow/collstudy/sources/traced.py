@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from collstudy.base.digests import file_digest
@@ -20,9 +21,15 @@ from collstudy.study.description import Application, ReplayPlan, Study, Traced
 from collstudy.study.machines import Machine
 from collstudy.study.traces import REPLAY_IDENTITY, TRACE_IDENTITY, Replay, Trace
 from collstudy.study.work import Work, canonical
+from collstudy.tuning.rules import Placement, placements, read_decisions
+from collstudy.tuning.writers import in_library, library_rules
 
 #: Name of the base case of replays.
 DEFAULT = "default"
+#: Name of the replay with the decisions of another study.
+DECIDED = "decided"
+#: Raise it when the times of collectives in replays have another meaning.
+CALLS_VERSION = 1
 
 
 class TracedSource(Source):
@@ -38,7 +45,7 @@ class TracedSource(Source):
     @functools.cached_property
     def found(self) -> tuple[list[Trace | Replay], list[dict[str, str]]]:
         """All traces and replays, and those left out with the reason. Raises StudyError if a program is missing."""
-        return jobs(self.study, self.traced, self.context.catalogue, self.context.versions)
+        return jobs(self.study, self.traced, self.context)
 
     def work(self) -> list[Work]:
         """Each trace, followed by its replays."""
@@ -53,6 +60,14 @@ class TracedSource(Source):
         """Applications and the MPI library that starts them, and the simulator for replays."""
         return {"compiler", "applications", self.study.machine.mpi, *(["simulator"] if self.traced.replay else [])}
 
+    def remarks(self) -> list[str]:
+        """That there are no decisions to replay with yet."""
+        plan = self.traced.replay
+        if not plan or not plan.decisions or decided(plan, self.context):
+            return []
+        first = f"{plan.decisions} has not decided yet: ./study run {plan.decisions}, then this study again"
+        return [f"study {self.study.name}: no replays with decisions, because {first}"]
+
     def programs(self) -> set[str]:
         """This project's applications, the trace library, and for replays their program and platform."""
         return {"apps", "trace", *(["replay", "fattree"] if self.traced.replay else [])}
@@ -61,7 +76,12 @@ class TracedSource(Source):
         """Entry of study.json for applications: places of traces and replays, and settings of replays."""
         plan, (found, left_out) = self.traced.replay, self.found
         replay = (
-            {"ranks": plan.ranks, "mapping": plan.mapping, "machines": [m.name for m in plan.machines]}
+            {
+                "ranks": plan.ranks,
+                "mapping": plan.mapping,
+                "machines": [m.name for m in plan.machines],
+                "decisions": plan.decisions,
+            }
             if plan
             else None
         )
@@ -113,7 +133,7 @@ def _entry(trace: Trace, found: list[Trace | Replay]) -> dict[str, Any]:
             {
                 "label": job.variant, "machine": job.machine.name, "machine_label": job.machine.label,
                 "mapping": job.mapping, "algorithms": job.algorithms, "folder": job.folder_text,
-                "tree": job.machine.simulation["fat_tree"],
+                "tree": job.machine.simulation.get("fat_tree"),
             }
             for job in found
             if isinstance(job, Replay) and job.trace.digest == trace.digest
@@ -154,19 +174,73 @@ def chosen_algorithms(catalogue: Catalogue, algorithms: dict[str, str]) -> tuple
     return environment, smpi
 
 
-def _replays(trace: Trace, plan: ReplayPlan, catalogue: Catalogue, versions: Versions) -> Iterator[Replay]:
+@dataclass(frozen=True)
+class Decided:
+    """Decisions of a study: as rules of the collectives library, for the collectives that it has, and as SimGrid's own algorithms
+    by message size for alltoall, which it lacks (workflow/native/replay/replay.c).
+    """
+
+    rules: str
+    collectives: tuple[str, ...]
+    alltoall: str
+
+
+def decided(plan: ReplayPlan, context: Context) -> Decided | None:
+    """The decisions of the plan's study for its mapping and machine; None before that study has decided."""
+    folder = context.results / plan.decisions / "tuning"
+    if not (folder / "decisions.csv").exists():
+        return None
+    machine, catalogue = plan.machines[0], context.catalogue
+    chosen = [row for row in read_decisions(folder / "decisions.csv") if row.mapping == plan.mapping]
+    found = [placement for placement in placements(chosen) if placement.nodes == machine.nodes]
+    if not found:
+        return None
+    ours = in_library(catalogue, found[0])
+    counts = {name: sorted({row.processes for row in chosen if row.collective == name}) for name in ours.tables}
+    rules = library_rules(ours, catalogue, [], machine, counts, "ompi_default")
+    # Where no rule holds, as on another number of ranks, the default of a replay without decisions.
+    for name in ours.tables:
+        default = catalogue.algorithms[name]["default"]
+        if own := default.get("simulated", default.get("library")):
+            rules += f"{name} * * * -> {library_text(own)}\n"
+    return Decided(rules if ours.tables else "", tuple(ours.tables), _alltoall(found[0], plan.ranks, catalogue))
+
+
+def _alltoall(placement: Placement, ranks: int, catalogue: Catalogue) -> str:
+    """The decisions for alltoall on so many ranks in the format of replay.c; empty if there are none."""
+    table = placement.tables.get("alltoall", {})
+    rules = table[max(count for count in table if count <= ranks)] if any(count <= ranks for count in table) else ()
+    parts = []
+    for rule, after in zip(rules, [*rules[1:], None], strict=True):
+        own = rule.algorithm != "default" and catalogue.algorithms["alltoall"][rule.algorithm].get("smpi")
+        name = own["algorithm"] if own else "default"
+        parts.append(f"{after.size - 1}:{name}" if after else name)
+    return " ".join(parts)
+
+
+def _replays(trace: Trace, plan: ReplayPlan, context: Context) -> Iterator[Replay]:
+    catalogue, versions = context.catalogue, context.versions
     tried: list[dict[str, Any]] = [{"label": DEFAULT}]
     tried += [
         entry
         for entry in plan.alternatives
         if trace.application.name in entry.get("applications", [trace.application.name])
     ]
+    choice = decided(plan, context) if plan.decisions else None
+    if choice:
+        tried.append({"label": DECIDED})
     for number, machine in enumerate(plan.machines):
         # Alternatives are tried on the first machine; the others show the effect of another network.
         for entry in tried if number == 0 else tried[:1]:
             mapping = entry.get("mapping", plan.mapping)
             algorithms = entry.get("algorithms", {})
             environment, smpi = chosen_algorithms(catalogue, algorithms)
+            rules = ""
+            if choice and entry["label"] == DECIDED:
+                rules = choice.rules
+                environment = {k: v for k, v in environment.items() if k not in map(variable, choice.collectives)}
+                if choice.alltoall:
+                    environment["COLLSTUDY_ALLTOALL"] = choice.alltoall
             cycle = tuple(catalogue.mappings[mapping]["cycle"])
             identity = {
                 "identity_version": REPLAY_IDENTITY,
@@ -179,15 +253,28 @@ def _replays(trace: Trace, plan: ReplayPlan, catalogue: Catalogue, versions: Ver
                 "environment": environment,
                 "smpi": smpi,
             }
+            if "fat_tree" not in machine.simulation:
+                identity["calls_version"] = CALLS_VERSION
+            if rules:
+                identity["rules"] = rules
             yield Replay(
-                trace, machine, entry["label"], plan.ranks, mapping, cycle, algorithms, environment, smpi, identity
+                trace,
+                machine,
+                entry["label"],
+                plan.ranks,
+                mapping,
+                cycle,
+                algorithms,
+                environment,
+                smpi,
+                identity,
+                rules,
             )
 
 
-def jobs(
-    study: Study, traced: Traced, catalogue: Catalogue, versions: Versions
-) -> tuple[list[Trace | Replay], list[dict[str, str]]]:
+def jobs(study: Study, traced: Traced, context: Context) -> tuple[list[Trace | Replay], list[dict[str, str]]]:
     """All traces and replays of a study, and those left out with the reason. Raises StudyError if a program is missing."""
+    versions = context.versions
     if "openmpi" not in versions.mpi:
         raise StudyError("no Open MPI to run the applications with; ./study setup installs one")
     found: list[Trace | Replay] = []
@@ -207,7 +294,7 @@ def jobs(
         trace = _trace(application, study.machine, versions)
         found.append(trace)
         if traced.replay:
-            found += _replays(trace, traced.replay, catalogue, versions)
+            found += _replays(trace, traced.replay, context)
     if not found:
         raise StudyError(
             f"config/studies/{study.name}.yaml: no application can run: "

@@ -192,20 +192,20 @@ class Configuration:
     def _replay_plan(self, raw: dict[str, Any], applications: tuple[Application, ...], where: Place) -> ReplayPlan:
         machines = tuple(self.machine(name) for name in raw["machines"])
         for machine in machines:
-            if machine.kind != "simulated" or "fat_tree" not in machine.simulation:
-                raise StudyError(
-                    f"{where / 'machines'}: {machine.name} is not a simulated fat tree (simulation.fat_tree), which replays require"
-                )
-            if machine.nodes < raw["ranks"]:
-                raise StudyError(
-                    f"{where / 'ranks'}: {raw['ranks']} is more than the {machine.nodes} hosts of {machine.name}"
-                )
+            if machine.kind != "simulated":
+                raise StudyError(f"{where / 'machines'}: {machine.name} is not simulated, which replays require")
+            cores = machine.nodes * machine.cores_per_node
+            if cores < raw["ranks"]:
+                raise StudyError(f"{where / 'ranks'}: {raw['ranks']} is more than the {cores} cores of {machine.name}")
         for application in applications:
             if raw["ranks"] % application.ranks:
                 raise StudyError(
                     f"{where / 'ranks'}: {raw['ranks']} is not a multiple of the {application.ranks} ranks of {application.name}"
                 )
-        plan = ReplayPlan(machines, raw["ranks"], raw.get("mapping", "core"), tuple(raw.get("alternatives", ())))
+        mapping, decisions = raw.get("mapping", "core"), raw.get("decisions", "")
+        plan = ReplayPlan(machines, raw["ranks"], mapping, tuple(raw.get("alternatives", ())), decisions)
+        if decisions:
+            self._check_decisions(plan, where / "decisions")
         for mapping in [plan.mapping, *(entry["mapping"] for entry in plan.alternatives if "mapping" in entry)]:
             if mapping not in self.catalogue.mappings:
                 raise StudyError(f"{where}: unknown mapping {mapping!r}" + allowed(self.catalogue.mappings))
@@ -223,6 +223,19 @@ class Configuration:
                     able = [n for n, e in known.items() if {"simulated", "library", "smpi"} & set(e)]
                     raise StudyError(f"{at}: no {collective} algorithm {name!r} that can be simulated{allowed(able)}")
         return plan
+
+    def _check_decisions(self, plan: ReplayPlan, where: Place) -> None:
+        """The study whose decisions are replayed must be one of the machine of the replays."""
+        if plan.decisions not in self.study_names():
+            raise StudyError(f"{where}: no study {plan.decisions!r}" + allowed(self.study_names()))
+        decided, _ = read_document(self.study_path(plan.decisions), "study")
+        if "tuning" not in decided.get("analysis", {}):
+            raise StudyError(f"{where}: study {plan.decisions} does not decide: it has no analysis: {{tuning: {{}}}}")
+        names = [machine.name for machine in plan.machines]
+        if names != [decided["machine"]]:
+            raise StudyError(
+                f"{where}: {plan.decisions} decides for {decided['machine']}, the replays are on {', '.join(names)}"
+            )
 
 
 def _policy(launches: dict[str, Any], where: Place) -> Policy:

@@ -58,12 +58,14 @@ class ReplayPlan:
     """Replays of a study's traces: simulated machines, number of ranks, and alternatives.
 
     An alternative is {label, algorithms: {collective: name}, mapping, applications}; omitted keys are those of the plan.
+    *decisions* is the study whose decisions are tried, if any.
     """
 
     machines: tuple[Machine, ...]
     ranks: int
     mapping: str
     alternatives: tuple[dict[str, Any], ...] = ()
+    decisions: str = ""
 
 
 @dataclass(frozen=True)

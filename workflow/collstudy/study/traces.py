@@ -106,6 +106,8 @@ class Replay(_Kept):
     environment: dict[str, str]
     smpi: dict[str, str]
     decides: dict[str, Any]
+    #: Decisions as rules of the collectives library.
+    rules: str = ""
 
     deterministic = True
     memory_mb = 4000
@@ -113,6 +115,11 @@ class Replay(_Kept):
     def identity(self) -> dict[str, Any]:
         """Everything that determines the result."""
         return self.decides
+
+    @property
+    def on_tree(self) -> bool:
+        """Whether it is on a fat tree, which logs the traffic; any other machine logs the times of collectives."""
+        return "fat_tree" in self.machine.simulation
 
     @property
     def path_text(self) -> str:

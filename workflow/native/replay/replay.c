@@ -16,7 +16,11 @@
  * An action is 12 + n numbers of 64 bits: operation, communicator (0: MPI_COMM_WORLD; -1: MPI_COMM_SELF), root, to,
  * from, send tag, receive tag, bytes sent, bytes received, request, nanoseconds of computation before the call, n; then
  * n numbers: bytes of blocks, or numbers of requests. FOLDER/communicators has for each communicator but
- * MPI_COMM_WORLD: number of members, members. */
+ * MPI_COMM_WORLD: number of members, members.
+ *
+ * With COLLSTUDY_CALLS=OUT every rank writes OUT/rank-000000.calls, one line per collective (launch/replay.py names the
+ * columns), and a line of OUT/ranks.csv: rank, microseconds of computing, in point-to-point calls and in collectives,
+ * and the end of its last call. */
 #include "../trace/operations.h"
 
 #include <dlfcn.h>
@@ -52,7 +56,9 @@ typedef struct Replay {
     MPI_Request *requests;
     char *out, *in;
     int *counts[2], *places[2];
-    double speed;
+    double speed, started;
+    FILE *calls;
+    double spent[3]; /* seconds: computing, point to point, collectives */
 } Replay;
 
 static void fail(const char *what, const char *where) {
@@ -86,16 +92,17 @@ static Numbers map_numbers(const char *folder, const char *name) {
     return numbers;
 }
 
+static const char *const names[] = {"compute",
+#define X(name) #name,
+                                    TRACE_OPERATIONS(X)
+#undef X
+};
+
 /* What is being done, for the log of the traffic: the platform's library is in this process, but its names are not
  * ours. */
 static void (*enter)(int rank, int operation);
 
 static void find_log(void) {
-    static const char *const names[] = {"compute",
-#define X(name) #name,
-                                        TRACE_OPERATIONS(X)
-#undef X
-    };
     const char *path = getenv("COLLSTUDY_PLATFORM_LIBRARY");
     void *library = path ? dlopen(path, RTLD_NOW | RTLD_NOLOAD) : NULL;
     void (*name_them)(const char *const *, int, int, int) = NULL;
@@ -310,6 +317,35 @@ static void collective_of_blocks(Replay *replay, const Action *a, MPI_Comm comm,
     }
 }
 
+typedef int AllToAll(const void *, int, MPI_Datatype, void *, int, MPI_Datatype, MPI_Comm);
+
+/* SimGrid's algorithm for blocks of these bytes. COLLSTUDY_ALLTOALL is "256:bruck 1024:default ring": up to so many
+ * bytes the algorithm of that name, the last one beyond; `default` is what SimGrid was told to use. It can be told one
+ * only. */
+static AllToAll *all_to_all(int64_t bytes) {
+    const char *rules = getenv("COLLSTUDY_ALLTOALL");
+    for (const char *at = rules; at && *at; at += strspn(at, " ")) {
+        char *name, symbol[256];
+        long long most = strtoll(at, &name, 10);
+        bool last = *name != ':';
+        name = last ? (char *)at : name + 1;
+        int length = (int)strcspn(name, " ");
+        at = name + length;
+        if (!last && bytes > most)
+            continue;
+        if (strncmp(name, "default", (size_t)length) == 0)
+            return MPI_Alltoall;
+        snprintf(symbol, sizeof symbol, "_ZN7simgrid4smpi%dalltoall__%.*sEPKviPNS0_8DatatypeEPviS4_PNS0_4CommE",
+                 10 + length, length, name);
+        AllToAll *found;
+        *(void **)&found = dlsym(RTLD_DEFAULT, symbol);
+        if (!found)
+            fail("SimGrid has no such all-to-all", symbol);
+        return found;
+    }
+    return MPI_Alltoall;
+}
+
 static void collective(Replay *replay, const Action *a) {
     MPI_Comm comm = a->communicator < 0 ? MPI_COMM_SELF : replay->collective[a->communicator];
     int traced = a->communicator < 0 ? 1 : replay->members[a->communicator], root = (int)a->root;
@@ -367,7 +403,7 @@ static void collective(Replay *replay, const Action *a) {
         MPI_Iallgather(out, bounded(sent), MPI_BYTE, in, bounded(sent), MPI_BYTE, comm, request);
         break;
     case OP_alltoall:
-        MPI_Alltoall(out, bounded(sent / traced), MPI_BYTE, in, bounded(sent / traced), MPI_BYTE, comm);
+        all_to_all(sent / traced)(out, bounded(sent / traced), MPI_BYTE, in, bounded(sent / traced), MPI_BYTE, comm);
         break;
     case OP_ialltoall:
         MPI_Ialltoall(out, bounded(sent / traced), MPI_BYTE, in, bounded(sent / traced), MPI_BYTE, comm, request);
@@ -378,6 +414,65 @@ static void collective(Replay *replay, const Action *a) {
     default:
         collective_of_blocks(replay, a, comm, traced);
     }
+}
+
+static FILE *open_in(const char *folder, const char *name, const char *mode) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, mode);
+    if (!file)
+        fail("cannot be written", path);
+    return file;
+}
+
+/* The collectives library sets a communicator up in its first call, which a tuning file of an MPI library does not. */
+static void set_up(const Replay *replay) {
+    double out = 0, in = 0;
+    for (int i = 0; i < replay->communicators; i++) {
+        if (replay->collective[i] == MPI_COMM_NULL)
+            continue;
+        MPI_Bcast(&out, 1, MPI_DOUBLE, 0, replay->collective[i]);
+        MPI_Allreduce(&out, &in, 1, MPI_DOUBLE, MPI_SUM, replay->collective[i]);
+    }
+}
+
+/* The same instant for all ranks, from which their times count. */
+static double common_start(void) {
+    double mine = MPI_Wtime(), last = mine;
+    MPI_Allreduce(&mine, &last, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    return last;
+}
+
+static void open_calls(Replay *replay, const char *folder) {
+    char name[64];
+    snprintf(name, sizeof name, "rank-%06d.calls", replay->rank);
+    replay->calls = open_in(folder, name, "w");
+}
+
+/* A communicator that is not of everybody is another one in each copy. The bytes of an all-to-all grow with the ranks.
+ */
+static void write_call(const Replay *replay, const Action *a, double start, double end) {
+    int ranks = 1, number = (int)a->communicator, traced = 1;
+    if (number >= 0) {
+        MPI_Comm_size(replay->collective[number], &ranks);
+        traced = replay->members[number];
+        if (!replay->everybody[number])
+            number += replay->copy * replay->communicators;
+    }
+    bool all_to_all = a->operation == OP_alltoall || a->operation == OP_alltoallv || a->operation == OP_alltoallw;
+    int64_t factor = all_to_all ? ranks / traced : 1;
+    fprintf(replay->calls, "%d,%s,%.4f,%.4f,%d,%d,%lld,%lld\n", replay->rank, names[a->operation],
+            (start - replay->started) * 1e6, (end - replay->started) * 1e6, number, ranks,
+            (long long)(a->sent * factor), (long long)(a->received * factor));
+}
+
+static void close_calls(const Replay *replay, const char *folder, double end) {
+    bool written = fclose(replay->calls) == 0;
+    FILE *ranks = open_in(folder, "ranks.csv", "a");
+    fprintf(ranks, "%d,%.4f,%.4f,%.4f,%.4f\n", replay->rank, replay->spent[0] * 1e6, replay->spent[1] * 1e6,
+            replay->spent[2] * 1e6, (end - replay->started) * 1e6);
+    if (fclose(ranks) != 0 || !written)
+        fail("cannot be written", folder);
 }
 
 int main(int argc, char **argv) {
@@ -400,24 +495,39 @@ int main(int argc, char **argv) {
     replay.actions = map_numbers(replay.folder, name);
     make_communicators(&replay);
     make_room(&replay);
+    const char *calls = getenv("COLLSTUDY_CALLS");
+    if (calls)
+        set_up(&replay);
     MPI_Barrier(MPI_COMM_WORLD);
-    double started = MPI_Wtime();
+    replay.started = calls ? common_start() : MPI_Wtime();
+    double at = replay.started;
+    if (calls)
+        open_calls(&replay, calls);
     find_log();
     note(&replay, 0);
     const Action *end = (const Action *)(const void *)replay.actions.end;
     for (const Action *a = (const Action *)(const void *)replay.actions.first; a < end; a = next(a)) {
         if (a->compute_ns > 0)
             smpi_execute_flops((double)a->compute_ns * 1e-9 * replay.speed);
+        double start = MPI_Wtime();
+        bool is_collective = a->operation >= OP_FIRST_COLLECTIVE;
         note(&replay, (int)a->operation);
-        if (a->operation >= OP_FIRST_COLLECTIVE)
+        if (is_collective)
             collective(&replay, a);
         else
             point_to_point(&replay, a);
         note(&replay, 0);
+        replay.spent[0] += start - at;
+        at = MPI_Wtime();
+        replay.spent[is_collective ? 2 : 1] += at - start;
+        if (calls && is_collective)
+            write_call(&replay, a, start, at);
     }
+    if (calls)
+        close_calls(&replay, calls, at);
     note(&replay, -1);
     if (!enter && replay.rank == 0)
-        printf("makespan_us=%.3f (of rank 0)\n", (MPI_Wtime() - started) * 1e6);
+        printf("makespan_us=%.3f (of rank 0)\n", (MPI_Wtime() - replay.started) * 1e6);
     MPI_Finalize();
     return 0;
 }

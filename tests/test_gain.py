@@ -1,0 +1,128 @@
+"""From the traces of programs to what decisions for their cells gain them, on a simulated machine."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from collstudy.base.errors import StudyError
+from collstudy.launch.openmpi import library
+from collstudy.launch.toolchain import mpi_environment
+from collstudy.study.config import Configuration
+from conftest import Checkout
+
+TESTS = Path(__file__).resolve().parent
+
+MACHINE = """
+kind: simulated
+label: Two nodes of two cores
+levels: [{name: node, count: 2, latency_us: 5, bandwidth_gb_s: 1}, {name: core, count: 2, latency_us: 0.5, bandwidth_gb_s: 4}]
+"""
+STUDY = """
+title: Gained
+question: What do decisions gain?
+machine: traced-here
+applications:
+  - {name: known, label: Known calls, command: PROGRAM, ranks: 2}
+replay:
+  machines: [small]
+  ranks: 4
+"""
+CELLS = """
+title: Cells
+question: Which algorithm?
+machine: small
+sweeps:
+  - {collective: bcast, algorithms: [default, linear, binomial], mappings: [core], processes: [4], sizes: {from: 1, to: 1024}}
+analysis: {tuning: {}}
+"""
+DECISIONS = """\
+collective,mapping,nodes,processes,size_bytes,algorithm,parameters,reason,basis,expected_us,default_us,gain_pct,noise_pct,noise_from
+bcast,core,2,4,256,linear,,,measured,9,10,10,,
+bcast,core,2,4,512,default,,,measured,10,10,0,,
+alltoall,core,2,4,16,pairwise,,,measured,9,10,10,,
+"""
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    text = gzip.decompress(path.read_bytes()).decode() if path.suffix == ".gz" else path.read_text()
+    return list(csv.DictReader(text.splitlines()))
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    """tests/traced.c, built with the MPI library of the study."""
+    path = tmp_path / "traced"
+    subprocess.run([library().mpicc, "-o", path, TESTS / "traced.c"], check=True, env=mpi_environment())
+    return path
+
+
+def test_traces_are_replayed_with_and_without_decisions(checkout: Checkout, program: Path) -> None:
+    checkout.write("config/machines/small.yaml", MACHINE)
+    checkout.write("config/studies/cells.yaml", CELLS)
+    study = STUDY.replace("PROGRAM", str(program)) + "  decisions: cells\n"
+    checkout.write("config/studies/gained.yaml", study)
+    collected = ["--config", "studies=gained", "--", "results/gained/measurements.csv"]
+    done = checkout.snakemake(*collected)
+    assert done.returncode == 0, done.stdout + done.stderr
+    # Nothing is decided yet: the replay has the defaults.
+    assert "cells has not decided yet: ./study run cells, then this study again" in done.stderr
+    results = checkout.folder / "results"
+    about = json.loads((results / "gained" / "study.json").read_text())
+    assert [entry["label"] for entry in about["applications"][0]["replays"]] == ["default"]
+    folder = results / about["applications"][0]["replays"][0]["folder"]
+    calls = rows(folder / "calls.csv.gz")
+    # The two traced ranks are copied: what all of them call has four ranks, the rest is in each copy.
+    assert {(row["operation"], row["ranks"]) for row in calls} >= {("bcast", "4"), ("alltoall", "4")}
+    assert [row["sent_bytes"] for row in calls if row["operation"] == "alltoall"] == ["32"] * 4
+    assert all(0 <= float(row["start_us"]) <= float(row["end_us"]) for row in calls)
+    ranks = rows(folder / "ranks.csv")
+    assert [row["rank"] for row in ranks] == ["0", "1", "2", "3"]
+    for row in ranks:
+        inside = sum(float(row[key]) for key in ("compute_us", "point_to_point_us", "collectives_us"))
+        assert inside == pytest.approx(float(row["end_us"]), abs=0.01)
+        mine = [call for call in calls if call["rank"] == row["rank"]]
+        time = sum(float(call["end_us"]) - float(call["start_us"]) for call in mine)
+        assert time == pytest.approx(float(row["collectives_us"]), abs=0.01)
+    checkout.write("results/cells/tuning/decisions.csv", DECISIONS)
+    done = checkout.snakemake(*collected)
+    assert done.returncode == 0, done.stdout + done.stderr
+    about = json.loads((results / "gained" / "study.json").read_text())
+    default, decided = about["applications"][0]["replays"]
+    assert (default["label"], decided["label"]) == ("default", "decided")
+    identity = json.loads((results / decided["folder"] / "about.json").read_text())["identity"]
+    # Sizes up to the next decision have the algorithm of the one below, and other numbers of ranks the default.
+    assert [line.partition("#")[0].split() for line in identity["rules"].splitlines()][-1] == [
+        "bcast", "*", "*", "*", "->", "ompi_default",
+    ]  # fmt: skip
+    assert "ompi_linear" in identity["rules"] and "COLL_BCAST" not in identity["environment"]
+    assert identity["environment"]["COLLSTUDY_ALLTOALL"] == "31:ring default"
+    # The replay without decisions is the same one.
+    assert (results / default["folder"]) == folder
+
+    def time_of(entry: dict[str, str], operation: str) -> float:
+        calls = rows(results / entry["folder"] / "calls.csv.gz")
+        return max(float(row["end_us"]) - float(row["start_us"]) for row in calls if row["operation"] == operation)
+
+    assert time_of(decided, "alltoall") != time_of(default, "alltoall")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("decisions: cells", "decisions: sells"), "no study 'sells'"),
+        (("machines: [small]", "machines: [thin]"), "cells decides for small, the replays are on thin"),
+        (("decisions: cells", "decisions: this-machine"), "study this-machine does not decide"),
+        (("ranks: 4", "ranks: 8"), "8 is more than the 4 cores of small"),
+    ],
+)
+def test_wrong_decisions_are_explained(checkout: Checkout, change: tuple[str, str], message: str) -> None:
+    checkout.write("config/machines/small.yaml", MACHINE)
+    checkout.write("config/studies/cells.yaml", CELLS)
+    checkout.write("config/studies/gained.yaml", (STUDY + "  decisions: cells\n").replace(*change))
+    with pytest.raises(StudyError, match=message):
+        Configuration(checkout.folder / "config").study("gained")

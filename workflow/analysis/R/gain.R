@@ -1,0 +1,225 @@
+# What decisions for the cells that applications call gain these, in replays on a simulated machine with and without the
+# decisions, beside what the measurements of the cells predict.
+
+#' Read a replay on a machine other than a fat tree
+#'
+#' @param folder Folder of a replay (`results/replays/...`).
+#' @return A list: makespan_us; `operations` ([collective_operations()]); `ranks` (tibble: rank, compute_us,
+#'   point_to_point_us, collectives_us, end_us). NULL where there is none.
+#' @noRd
+read_timed_replay <- function(folder) {
+  path <- file.path(folder, "calls.csv.gz")
+  if (!file.exists(path)) return(NULL)
+  about <- jsonlite::read_json(file.path(folder, "about.json"))
+  if (nzchar(about$failure)) return(NULL)
+  calls <- readr::read_csv(path, col_types = "icddiidd", lazy = FALSE, progress = FALSE)
+  if (nrow(calls) != about$calls) stop(path, ": ", nrow(calls), " calls, not ", about$calls, call. = FALSE)
+  calls$size_bytes <- message_size(calls, calls$ranks)
+  several <- filter(calls, .data$communicator >= 0, .data$ranks > 1)
+  list(
+    makespan_us = about$makespan_us, operations = collective_operations(several),
+    ranks = readr::read_csv(file.path(folder, "ranks.csv"), col_types = "idddd", lazy = FALSE, progress = FALSE)
+  )
+}
+
+timed_replay <- function(application, label) {
+  found <- Filter(function(entry) entry$label == label && !is.null(entry$timed), application$replays)
+  if (length(found)) found[[1]] else NULL
+}
+
+has_timed_replays <- function(results) {
+  any(map_lgl(results$applications, function(application) !is.null(timed_replay(application, "default"))))
+}
+
+#' What was decided for the cells, and their measured latencies
+#'
+#' @param study List from [read_study()].
+#' @return Tibble: operation, ranks, size_bytes (NA for a barrier), algorithm, default_us, expected_us (of the decided
+#'   algorithm). No rows before the study of the cells has decided.
+#' @noRd
+read_decided <- function(study) {
+  none <- tibble(
+    operation = character(), ranks = numeric(), size_bytes = numeric(), algorithm = character(),
+    default_us = numeric(), expected_us = numeric()
+  )
+  path <- file.path(results_root(study), study$replay$decisions %||% "", "tuning", "decisions.csv")
+  if (!nzchar(study$replay$decisions %||% "") || !file.exists(path)) return(none)
+  readr::read_csv(path, show_col_types = FALSE, progress = FALSE) |>
+    filter(.data$mapping == study$replay$mapping) |>
+    transmute(
+      operation = .data$collective, ranks = .data$processes, size_bytes = as.numeric(.data$size_bytes), .data$algorithm,
+      default_us = as.numeric(.data$default_us), expected_us = as.numeric(.data$expected_us)
+    )
+}
+
+#' The share of their time that operations keep by the decision for their size: that of the next smaller measured size
+#'
+#' Operations whose collective, or number of ranks, was not measured keep all of it.
+#' @noRd
+predict_operations <- function(operations, decided) {
+  operations$kept <- rep(1, nrow(operations))
+  cells <- distinct(select(operations, "operation", "ranks"))
+  for (i in seq_len(nrow(cells))) {
+    mine <- operations$operation == cells$operation[i] & operations$ranks == cells$ranks[i]
+    known <- decided[decided$operation == cells$operation[i] & decided$ranks == cells$ranks[i], ]
+    known <- arrange(known[is.finite(known$default_us) & is.finite(known$expected_us), ], .data$size_bytes)
+    if (nrow(known) == 0) next
+    at <- pmax(1, findInterval(operations$size_bytes[mine], coalesce(known$size_bytes, 0)))
+    operations$kept[mine] <- (known$expected_us / known$default_us)[at]
+  }
+  operations
+}
+
+#' The cells of an application's replays: what they take, what is predicted, and what the replay with decisions takes
+#'
+#' @param study List from [read_study()].
+#' @param application An element of [read_applications()].
+#' @param decided Tibble from [read_decided()].
+#' @return Tibble, a row per number of ranks, operation and class of message sizes: the columns of [account_rows()], and
+#'   transfer_us (of all operations, from the last arrival of a rank to the last return, without decisions),
+#'   predicted_us and decided_us (with them: by the measurements of the cells, and in the replay; NA without decisions).
+#' @noRd
+gain_cells <- function(application, decided) {
+  default <- timed_replay(application, "default")$timed
+  after <- timed_replay(application, "decided")$timed
+  transfer <- function(operations) {
+    mutate(operations, size_bytes = class_start(.data$size_bytes), transfer_us = .data$end_us - .data$start_us)
+  }
+  keys <- c("ranks", "operation", "size_bytes")
+  rows <- account_rows(default$operations, nrow(default$ranks), default$makespan_us)
+  sums <- transfer(predict_operations(default$operations, decided)) |>
+    group_by(across(all_of(keys))) |>
+    summarise(
+      predicted_us = if (is.null(after)) NA_real_ else sum(.data$transfer_us * .data$kept),
+      transfer_us = sum(.data$transfer_us), .groups = "drop"
+    )
+  saved <- if (is.null(after)) tibble(ranks = integer(), operation = "", size_bytes = 0, decided_us = 0)[0, ] else {
+    transfer(after$operations) |>
+      group_by(across(all_of(keys))) |>
+      summarise(decided_us = sum(.data$transfer_us), .groups = "drop")
+  }
+  rows |>
+    left_join(sums, keys) |>
+    left_join(saved, keys)
+}
+
+#' What decisions gain each application
+#'
+#' @param results List from [read_results()].
+#' @return Tibble, one row per application with a replay without and one with the decisions: application, machine,
+#'   ranks, collectives_us (time in collectives, mean over the ranks, without the decisions), waiting_pct (its part
+#'   before the last rank arrives), transfer_us and decided_us (from the last arrival to the last return, without and
+#'   with the decisions), replayed_pct (what the decisions save of the transfer), predicted_pct (the same by the
+#'   measurements of the cells), off_pct (prediction over replay, less 1; NA below a gain of 1 %), in_mpi_pct,
+#'   makespan_pct (what they save of all time in MPI calls, and of the makespan).
+#' @noRd
+summarise_gain <- function(results) {
+  if (!has_timed_replays(results)) return(tibble())
+  decided <- read_decided(results$study)
+  map_dfr(results$applications, function(application) {
+    before <- timed_replay(application, "default")
+    after <- timed_replay(application, "decided")
+    if (is.null(before) || is.null(after)) return(NULL)
+    cells <- gain_cells(application, decided)
+    in_mpi <- function(replay) mean(replay$ranks$point_to_point_us + replay$ranks$collectives_us)
+    transfer <- sum(cells$transfer_us)
+    replayed <- 100 * (1 - sum(cells$decided_us) / transfer)
+    predicted <- 100 * (1 - sum(cells$predicted_us) / transfer)
+    tibble(
+      application = application$label, machine = before$machine, ranks = nrow(before$timed$ranks),
+      collectives_us = mean(before$timed$ranks$collectives_us),
+      waiting_pct = 100 * sum(cells$waiting_pct) / sum(cells$time_pct), transfer_us = transfer,
+      decided_us = sum(cells$decided_us), replayed_pct = replayed, predicted_pct = predicted,
+      off_pct = if (abs(replayed) < 1) NA_real_ else 100 * (predicted / replayed - 1),
+      in_mpi_pct = 100 * (1 - in_mpi(after$timed) / in_mpi(before$timed)),
+      makespan_pct = 100 * (1 - after$timed$makespan_us / before$timed$makespan_us)
+    )
+  })
+}
+
+gain_columns <- paste(
+  "Simulated. Transfer: from the arrival of the last rank at a blocking collective to the return of the last one;",
+  "waiting for the last rank is no time that an algorithm could save. Replayed: what the decisions save of the",
+  "transfer in the replay. Predicted: the same, if each operation saves the share that the latency of its cell does."
+)
+
+tables_of_gain <- function(results) {
+  if (!has_timed_replays(results)) return(list())
+  decided <- read_decided(results$study)
+  cells <- map_dfr(results$applications, function(application) {
+    before <- timed_replay(application, "default")
+    if (is.null(before)) return(NULL)
+    bind_cols(application = application$label, machine = before$machine, gain_cells(application, decided))
+  })
+  gain <- summarise_gain(results)
+  c(
+    if (nrow(gain) > 0) list(listed("gain", "applications", gain, paste(
+      "What the decisions for their cells gain the applications.", gain_columns
+    ))),
+    list(listed("gain", "cells", cells, paste(
+      "Collectives of the replays by communicator size and message size. Shares are of the makespan; times are sums",
+      "over all operations.", gain_columns
+    )))
+  )
+}
+
+figures_of_gain <- function(results) {
+  gain <- summarise_gain(results)
+  if (nrow(gain) == 0) return(list())
+  list(simulated_figure("gain", "replayed", plot_gain(gain), paste0(
+    "What decisions for their cells save of the time that applications spend in collectives, on ", gain$ranks[1],
+    " ranks of ", gain$machine[1], ". ", gain_columns
+  ), height = 2 + 0.6 * nrow(gain)))
+}
+
+plot_gain <- function(gain) {
+  rows <- gain |>
+    mutate(application = factor(.data$application, rev(unique(.data$application)))) |>
+    pivot_longer(c("predicted_pct", "replayed_pct"), names_to = "kind", values_to = "pct") |>
+    mutate(kind = factor(
+      .data$kind, c("replayed_pct", "predicted_pct"), c("replayed", "predicted from the cells")
+    ))
+  ggplot(rows, aes(.data$pct, .data$application, fill = .data$kind)) +
+    geom_vline(xintercept = 0, colour = "grey60", linewidth = 0.4) +
+    geom_col(width = 0.7, position = position_dodge(width = 0.7)) +
+    scale_fill_manual(values = c(replayed = "#0072B2", "predicted from the cells" = "#999999")) +
+    scale_x_continuous("Saved time in collectives, without waiting (%)", expand = expansion(c(0.05, 0.05))) +
+    scale_y_discrete(NULL) +
+    labs(title = "Gain of the decisions") + simulated_tag() + theme_study()
+}
+
+#' What the decisions gain, in sentences
+#'
+#' @param results List from [read_results()].
+#' @return Character vector: a sentence for each application, and one on the predictions.
+#' @noRd
+describe_gain <- function(results) {
+  gain <- summarise_gain(results)
+  if (nrow(gain) == 0) {
+    if (!has_timed_replays(results)) return(character())
+    return(paste0(
+      "The replays on ", results$study$replay$machines[[1]],
+      " have the library's default: no decisions for the cells of the applications are there yet."
+    ))
+  }
+  each <- map_chr(seq_len(nrow(gain)), function(i) {
+    row <- gain[i, ]
+    paste0(
+      row$application, " on ", row$ranks, " ranks of ", row$machine, " (simulated) spends ", format_us(row$transfer_us),
+      " in collectives beside waiting for late ranks; with the decisions it spends ", changed_by(row$replayed_pct),
+      ", predicted from the cells: ", changed_by(row$predicted_pct), ". Of all its time in MPI it spends ",
+      changed_by(row$in_mpi_pct), ", of the makespan ", changed_by(row$makespan_pct), "."
+    )
+  })
+  judged <- filter(gain, !is.na(.data$off_pct))
+  agree <- judged$application[abs(judged$off_pct) <= 100 / 3]
+  c(each, if (nrow(judged) > 0) paste0(
+    "Prediction and replay agree within a third for ", length(agree), " of the ", nrow(judged),
+    " applications whose time in collectives changes by 1 % or more."
+  ))
+}
+
+changed_by <- function(saved_pct) {
+  if (abs(saved_pct) < 0.05) return("the same")
+  paste(format_pct(abs(saved_pct)), if (saved_pct > 0) "less" else "more")
+}

@@ -1,0 +1,86 @@
+# A replay in a folder as docs/files.md describes it: two ranks, and allreduces of 8 bytes on both of them.
+write_replay <- function(root, name, starts, ends) {
+  folder <- file.path(root, "replays", name)
+  dir.create(folder, recursive = TRUE)
+  about <- list(failure = "", makespan_us = max(ends), calls = length(starts))
+  jsonlite::write_json(about, file.path(folder, "about.json"), auto_unbox = TRUE)
+  calls <- tibble::tibble(
+    rank = rep(0:1, each = length(starts) / 2), operation = "allreduce", start_us = starts, end_us = ends,
+    communicator = 0, ranks = 2, sent_bytes = 8, received_bytes = 8
+  )
+  readr::write_csv(calls, file.path(folder, "calls.csv.gz"))
+  spent <- tapply(ends - starts, calls$rank, sum)
+  ranks <- tibble::tibble(
+    rank = 0:1, compute_us = 0, point_to_point_us = 5, collectives_us = as.numeric(spent), end_us = max(ends)
+  )
+  readr::write_csv(ranks, file.path(folder, "ranks.csv"))
+}
+
+# The second rank comes 100 us late to the first of two calls. The decisions save a quarter of 8 us.
+gained <- function(decided_us = 6, cells = TRUE) {
+  root <- withr::local_tempdir(.local_envir = parent.frame())
+  starts <- c(0, 200, 100, 200)
+  write_replay(root, "before", starts, c(108, 208, 108, 208))
+  write_replay(root, "after", starts, c(100 + decided_us, 200 + decided_us, 100 + decided_us, 200 + decided_us))
+  dir.create(file.path(root, "study"))
+  dir.create(file.path(root, "cells", "tuning"), recursive = TRUE)
+  if (cells) {
+    readr::write_csv(
+      tibble::tibble(
+        collective = "allreduce", mapping = "core", nodes = 1, processes = 2, size_bytes = c(8, 16),
+        algorithm = "ring", default_us = 4, expected_us = 3
+      ),
+      file.path(root, "cells", "tuning", "decisions.csv")
+    )
+  }
+  study <- list(
+    folder = file.path(root, "study"), how = list(oversubscribed = TRUE),
+    replay = list(decisions = "cells", mapping = "core", machines = list("small"), ranks = 2)
+  )
+  entries <- lapply(c(default = "before", decided = "after"), function(name) {
+    list(timed = read_timed_replay(file.path(root, "replays", name)), machine = "small")
+  })
+  entries <- Map(function(entry, label) c(entry, label = label), entries, names(entries))
+  list(study = study, applications = list(one = list(name = "one", label = "One", replays = unname(entries))))
+}
+
+test_that("waiting for a late rank is no gain, and what the cells say is predicted", {
+  gain <- summarise_gain(gained())
+  # Two calls of 8 us after the last arrival.
+  expect_equal(gain$transfer_us, 16)
+  expect_equal(gain$collectives_us, (108 + 8 + 8 + 8) / 2)
+  expect_equal(gain$waiting_pct, 100 * 100 / 132)
+  expect_equal(gain$replayed_pct, 25)
+  expect_equal(gain$predicted_pct, 25)
+  expect_equal(gain$off_pct, 0)
+  # Of all time in MPI, 5 us of them point to point.
+  expect_equal(gain$in_mpi_pct, 100 * 4 / (66 + 5))
+  expect_equal(gain$makespan_pct, 100 * 2 / 208)
+})
+
+test_that("the sentences give both gains, and how many agree", {
+  text <- describe_gain(gained())
+  expect_match(text[1], "One on 2 ranks of small (simulated) spends 16", fixed = TRUE)
+  expect_match(text[1], "it spends 25 % less, predicted from the cells: 25 % less", fixed = TRUE)
+  expect_match(text[2], "agree within a third for 1 of the 1 applications")
+  expect_match(describe_gain(gained(decided_us = 2))[2], "for 0 of the 1 applications")
+  # Slower with the decisions.
+  expect_match(describe_gain(gained(decided_us = 12))[1], "it spends 50 % more")
+})
+
+test_that("cells are there before anything is decided", {
+  results <- gained(cells = FALSE)
+  results$applications$one$replays <- results$applications$one$replays[1]
+  expect_match(describe_gain(results), "no decisions for the cells of the applications are there yet")
+  cells <- tables_of_gain(results)[[1]]$data
+  expect_equal(cells[c("operation", "ranks", "size_bytes", "operations")], tibble::tibble(
+    operation = "allreduce", ranks = 2L, size_bytes = 8, operations = 2L
+  ))
+  expect_true(is.na(cells$decided_us))
+})
+
+test_that("operations without a measured cell keep their time", {
+  results <- gained()
+  results$study$replay$mapping <- "node"
+  expect_equal(summarise_gain(results)$predicted_pct, 0)
+})
