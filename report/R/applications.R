@@ -17,7 +17,7 @@ show_applications <- function(study) {
     ),
     if (nzchar(how$simulator)) paste0(
       "The replays are simulated by ", md(with_version(how$simulator, how$simulator_version)),
-      ": the same calls in the same order, on networks of switches; ",
+      ": the same calls in the same order, on a simulated machine; ",
       "all of their results are labelled as simulated."
     )
   )

@@ -25,6 +25,8 @@ floats_of <- function(study, figures, tables) {
 
 is_empty <- function(part) nrow(part$figures) + nrow(part$tables) == 0
 
+has_content <- function(part) !is_empty(part) || nrow(part$sentences) > 0
+
 #' All parts of a study's chapter, in order.
 parts_of <- function(study) {
   named <- function(titles) {
@@ -110,15 +112,13 @@ parts_of_traces <- function(study) {
   overview <- part(study, "The network over time", "dynamic", character(), "dynamic")
   overview$floats <- unlist(lapply(dynamic, function(part) part$floats))
   c(
-    list(
+    Filter(has_content, list(
       part(study, "MPI calls of the applications", "static", "applications"),
-      part(study, "What faster collectives could gain", "account", "account")
-    ),
-    Filter(Negate(is_empty), list(part(study, "What decisions gain", "gain", "gain"))),
-    list(
-      part(study, "Traffic between ranks", "pairs", "pairs"), overview
-    ),
-    Filter(Negate(is_empty), dynamic), list(part(study, "What helps", "helps", "replays"))
+      part(study, "What faster collectives could gain", "account", "account"),
+      part(study, "What decisions gain", "gain", "gain"), part(study, "Traffic between ranks", "pairs", "pairs")
+    )),
+    if (length(overview$floats) + nrow(overview$sentences) > 0) list(overview),
+    Filter(Negate(is_empty), dynamic), Filter(has_content, list(part(study, "What helps", "helps", "replays")))
   )
 }
 
