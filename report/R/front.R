@@ -23,7 +23,7 @@ show_front_table <- function(front) {
   table$study <- NULL
   headers <- c(
     "Machine", "Collective", "Cells", "Default more than 5 % slower (% of cells)",
-    "Slow-down of the default (%)", "Best single other algorithm", "Slow-down of that algorithm (%)"
+    "Slow-down of the default (%)", "Best fixed alternative", "Slow-down of the alternative (%)"
   )
   emit_table("tbl-answer", table, paste0(
     "Slow-down against the fastest measured algorithm of each cell (%, geometric mean): of the library's default, and of ",
@@ -78,12 +78,16 @@ show_advice <- function(report) {
     paragraph(code(file.path(place, "README.md")), " has the commands for the other formats.")
   }
   if (!is.null(advice$ask)) {
-    paragraph("This command names the algorithm for one call, its evidence, and the options of `mpirun` that select it:")
+    paragraph("This command names the algorithm for one call (`--size` in bytes), the measurements behind it, and the options of ",
+      "`mpirun` that select it:")
     emit(paste0("```\n", advice$ask, "\n```"))
   }
   if (length(advice$files) == 0) {
-    paragraph("All rules are in ", code(file.path(place, "decisions.csv")), ".")
+    paragraph("The rules of each study are in ", code(file.path(report$results_label, "<study>", "tuning", "decisions.csv")),
+      "; with ", code("analysis: {tuning: {}}"), " a study also gets the files that the library reads.")
   }
+  paragraph("On another machine, ", code("./study probe"), " and ", code("./study new"), " draft the files with which it is ",
+    "measured and its rules are decided.")
 }
 
 show_trust <- function(report) {

@@ -2,7 +2,8 @@
 # Rscript tune.R sample results/<study>: tables/sampling.csv and a figure, by a replay on complete data
 # Rscript tune.R say results/<study>: tuning/sentences.csv and tables/tuning-verified.csv
 # Rscript tune.R account results/<study>: sampling/cells.csv, the cells that a program uses
-# Rscript tune.R select results/<study> ROUND: the points that a round of a sampled study measures, sampling/round-<ROUND>/selected.csv
+# Rscript tune.R select results/<study> ROUND: the points that a round of a sampled study measures,
+#   sampling/round-<ROUND>/selected.csv
 suppressPackageStartupMessages(library(collanalysis))
 
 stages <- list(

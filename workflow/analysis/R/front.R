@@ -345,12 +345,12 @@ front_transfer <- function(studies) {
   better <- sum(wide$rule < wide$default - 0.5)
   order <- order(wide$default, decreasing = TRUE)
   paste0(
-    if (better > nrow(wide) / 2) "Rules carry over between machines" else "Rules have to be decided on each machine",
-    ": with rules learned on the other machines the slow-down is ", and_list(paste0(
+    if (better > nrow(wide) / 2) "Rules carry over between machines" else "Rules of other machines do not help",
+    ": with them the slow-down is ", and_list(paste0(
       format_pct(wide$rule), " instead of ", format_pct(wide$default), " on ", wide$label
     )[order]), ", for the collectives that the machines share",
-    if (all(is.finite(changed)) && max(changed) < 100) paste0(
-      " (they change the algorithm in at most ", format_pct(max(changed)), " of the cells)"
+    if (all(is.finite(changed)) && better <= nrow(wide) / 2) paste0(
+      "; they change the algorithm in at most ", format_pct(max(changed)), " of the cells"
     ), "."
   )
 }
@@ -370,28 +370,34 @@ front_trust <- function(studies, rows) {
     table <- table |> group_by(.data$label) |> summarise(value = median(.data[[value]]))
     and_list(paste0(format_pct(table$value), " on ", within_text(table$label)))
   }
-  lacking <- map_dbl(studies, function(study) sum(study$cells$status != "measured"))
-  selected <- map_dbl(studies, function(study) NROW(study$cells))
+  lacking <- map_dfr(studies, function(study) tibble(
+    machine = machine_name(front_machine(study), study$simulated), selected = NROW(study$cells),
+    lacking = sum(study$cells$status != "measured")
+  )) |>
+    group_by(machine = factor(.data$machine, unique(.data$machine))) |>
+    summarise(across(everything(), sum)) |>
+    filter(.data$lacking > 0)
   imported <- unique(rows$machine[rows$numbers == "measured, imported"])
   compared <- map_chr(studies, "name") %in% rows$study[!rows$simulated]
   c(
     if (NROW(agreement) > 0) paste0(
       "Latencies that two authors measured of the same cells differ by ",
       by_machine(agreement, "median_abs_difference_pct"),
-      " in the median; smaller differences between algorithms are noise."
+      " in the median. A smaller difference in a single cell may be noise; means over many cells are more precise."
     ),
     if (length(imported) > 0) paste0(
       "The measurements on ", and_list(within_text(imported)), " were made by other authors, mostly with one launch ",
-      "per cell. The variation between launches is unknown there, and the slow-down is overestimated: the fastest of ",
-      "several noisy latencies is faster than that algorithm is on average."
+      "per cell: how much launches vary is unknown there. The fastest of several noisy latencies is partly luck, so ",
+      "slow-downs are somewhat overestimated."
     ),
     if (nrow(accuracy) > 0) paste0(
       "Simulated latencies differ from measured ones by ", by_machine(accuracy, "median_abs_error_pct"), " (medians)."
     ),
-    if (sum(lacking) > 0) paste0(
-      format_number(sum(lacking), 6), " of ", format_number(sum(selected), 6),
-      " configurations (algorithm, mapping and number of processes) have no usable number; the appendix lists the ",
-      "reasons."
+    if (nrow(lacking) > 0) paste0(
+      "No usable number: ", and_list(paste0(
+        format_number(lacking$lacking, 6), " of ", format_number(lacking$selected, 6), " configurations on ",
+        within_text(lacking$machine)
+      )), " (algorithm, mapping and number of processes); the appendix lists the reasons."
     ),
     paste0(
       "\u201cFastest\u201d means the fastest of the algorithms that were measured", front_libraries(studies[compared]),

@@ -22,9 +22,9 @@ advise_front <- function(studies, rows) {
   list(
     study = best$study,
     sentence = paste0(
-      "Replace the default by tuned rules for ", name_cells(best), ": they save ", format_saving(best),
-      " of its time in the geometric mean, judged on process counts that were not used to decide them.",
-      front_mappings(study, best$collective)
+      "Replace the default with tuned rules for ", name_cells(best), ": they save ", format_saving(best),
+      " of its time in the geometric mean, judged on process counts that were not used to decide them",
+      front_mappings(study, best$collective), "."
     ),
     others = c(
       if (nrow(others) > 0) paste0(
@@ -33,7 +33,7 @@ advise_front <- function(studies, rows) {
         })), "."
       ),
       if (nrow(kept) > 0) paste0(
-        "Keep the default for ", name_by_machine(kept), ": there no rule is clearly faster on the cells at hand."
+        "Keep the default for ", name_by_machine(kept), ": no rule is clearly faster there."
       ),
       if (nrow(untested) > 0) paste0(
         "No rule was tested for ", name_by_machine(untested), ", measured at too few process counts to decide on ",
@@ -45,15 +45,21 @@ advise_front <- function(studies, rows) {
   )
 }
 
-#' " The rules differ by mapping (by core, by node)." where they do
+#' ": 82 % mapped by node, 4.1 % by core" where several mappings were judged
 #' @noRd
 front_mappings <- function(study, collective) {
-  mappings <- unique(study$decisions$mapping[study$decisions$collective == collective])
-  if (length(mappings) < 2) return("")
-  paste0(
-    " The rules differ by mapping: there are some for ranks mapped ",
-    and_list(label_mapping(mappings, study$about)), "."
+  found <- filter(
+    study$regret, .data$policy == "tuned", .data$collective == .env$collective, .data$mapping != "all",
+    !is.na(.data$gain_pct)
   )
+  if (n_distinct(found$mapping) < 2) return("")
+  found <- found |>
+    group_by(.data$mapping) |>
+    summarise(saved = -100 * expm1(-stats::weighted.mean(log1p(.data$gain_pct / 100), .data$cells))) |>
+    arrange(desc(.data$saved))
+  paste0(": ", and_list(paste0(
+    format_pct(found$saved), c(" mapped ", rep(" ", nrow(found) - 1)), label_mapping(found$mapping, study$about)
+  )))
 }
 
 #' The command line by which Open MPI reads a rules file; NULL without one
