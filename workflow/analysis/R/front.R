@@ -200,10 +200,13 @@ plain_machine <- function(label) sub(",? [(]?simulated[)]?$", "", label)
 #' "up to 2 nodes and 256 processes": how far the cells of studies of one machine reach
 #' @noRd
 front_extent <- function(studies) {
-  cells <- bind_rows(map(studies, function(study) select(study$cells, any_of(c("nodes", "processes")))))
-  most <- function(column) suppressWarnings(max(as.numeric(cells[[column]]), na.rm = TRUE))
+  most <- function(column) {
+    values <- as.numeric(unlist(map(studies, function(study) study$cells[[column]])))
+    if (all(is.na(values))) NA else max(values, na.rm = TRUE)
+  }
   nodes <- most("nodes")
-  if (!is.finite(nodes)) return(NULL)
+  # The list of cells may be missing.
+  if (is.na(nodes)) return(NULL)
   processes <- paste(format_number(most("processes"), 6), "processes")
   if (nodes == 1) paste("1 node, up to", processes) else paste("up to", format_number(nodes, 6), "nodes and", processes)
 }
@@ -370,10 +373,12 @@ front_trust <- function(studies, rows) {
     table <- table |> group_by(.data$label) |> summarise(value = median(.data[[value]]))
     and_list(paste0(format_pct(table$value), " on ", within_text(table$label)))
   }
-  lacking <- map_dfr(studies, function(study) tibble(
-    machine = machine_name(front_machine(study), study$simulated), selected = NROW(study$cells),
-    lacking = sum(study$cells$status != "measured")
-  )) |>
+  lacking <- map_dfr(studies, function(study) {
+    tibble(
+      machine = machine_name(front_machine(study), study$simulated), selected = NROW(study$cells),
+      lacking = sum(study$cells$status != "measured")
+    )
+  }) |>
     group_by(machine = factor(.data$machine, unique(.data$machine))) |>
     summarise(across(everything(), sum)) |>
     filter(.data$lacking > 0)

@@ -93,7 +93,9 @@ gain_cells <- function(application, decided) {
       predicted_us = if (is.null(after)) NA_real_ else sum(.data$transfer_us * .data$kept),
       transfer_us = sum(.data$transfer_us), .groups = "drop"
     )
-  saved <- if (is.null(after)) tibble(ranks = integer(), operation = "", size_bytes = 0, decided_us = 0)[0, ] else {
+  saved <- if (is.null(after)) {
+    tibble(ranks = integer(), operation = character(), size_bytes = numeric(), decided_us = numeric())
+  } else {
     transfer(after$operations) |>
       group_by(across(all_of(keys))) |>
       summarise(decided_us = sum(.data$transfer_us), .groups = "drop")
