@@ -188,7 +188,7 @@ def analysis_shape(folder: Path) -> Iterator[Row]:
     }
     yield Row(
         f"tuning files of these, {entries} boundaries checked with the library's reader", checked,
-        "one start of 8 ranks", min(run(launch, checkout, openmpi)[0] for _ in range(3)), "",
+        "8 processes started by `mpirun`, without MPI", min(run(launch, checkout, openmpi)[0] for _ in range(3)), "",
     )  # fmt: skip
 
 
