@@ -22,6 +22,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -289,8 +290,11 @@ def main() -> None:
     text = [
         "# Results of the benchmarks",
         "",
-        f"`./study bench` on {datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC: {machine()}.",
-        f"Load before the first one {busy[0]:.1f}, in the end {busy[-1]:.1f} ({verdict}).",
+        textwrap.fill(
+            f"`./study bench` on {datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC: {machine()}. "
+            f"Load before the first one {busy[0]:.1f}, in the end {busy[-1]:.1f} ({verdict}).",
+            100,
+        ),
         "",
         "| what | s | baseline in the same run | s | ratio | target |",
         "|---|---|---|---|---|---|",
