@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from cluster import Cluster, ClusterError, marked_processes  # noqa: E402
+from cluster import Cluster, ClusterError, marked_processes, wait_until  # noqa: E402
 
 PROGRAM = r"""
 #include <mpi.h>
@@ -88,19 +88,23 @@ def test_a_time_limit_ends_a_job(cluster):
 
 def test_a_killed_slurmd_comes_back_and_its_job_goes_on(cluster, tmp_path):
     output = tmp_path / "output"
-    number = cluster.submit("sleep 4; echo done", "-wthin001", f"-o{output}")
-    cluster.wait_for_state(number, "RUNNING")
+    started = tmp_path / "started"
+    number = cluster.submit(f"touch {started}; sleep 4; echo done", "-wthin001", f"-o{output}")
+    assert wait_until(started.exists, 30)
     cluster.kill_slurmd("thin001")
     cluster.start_slurmd("thin001")
     assert cluster.wait(number) == "COMPLETED"
     assert output.read_text() == "done\n"
 
 
-def test_a_dead_node_is_noticed_and_can_be_started_again(cluster):
+def test_a_dead_node_is_noticed_and_can_be_started_again(cluster, tmp_path):
     if cluster.mode != "hosts":
         pytest.skip("mode loopback: nodes are not hosts")
-    number = cluster.submit("sleep 300", "-wthin002", "--no-requeue")
-    cluster.wait_for_state(number, "RUNNING")
+    started = tmp_path / "started"
+    number = cluster.submit(f"touch {started}; sleep 300", "-wthin002", "--no-requeue")
+    # A job is RUNNING before its script is: if the node dies in between, Slurm takes the start for failed and queues
+    # the job again in spite of --no-requeue.
+    assert wait_until(started.exists, 30)
     cluster.kill_node("thin002")
     cluster.run(["scontrol", "update", "NodeName=thin002", "State=DOWN", "Reason=test"])
     assert cluster.wait(number, 60) == "NODE_FAIL"

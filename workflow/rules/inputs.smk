@@ -147,7 +147,7 @@ def get_beside(wildcards):
     """Results of other studies of this run that the analysis of a study reads."""
     source = PLAN.sources.get(wildcards.study)
     paths = source.beside() if source else []
-    return [path for path in paths if path.parent.name in STUDIES]
+    return [path for path in paths if path.relative_to(RESULTS).parts[0] in STUDIES]
 
 
 def get_sampled(wildcards):

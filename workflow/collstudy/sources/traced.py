@@ -6,6 +6,7 @@ import functools
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from collstudy.base.digests import file_digest
@@ -67,6 +68,12 @@ class TracedSource(Source):
             return []
         first = f"{plan.decisions} has not decided yet: ./study run {plan.decisions}, then this study again"
         return [f"study {self.study.name}: no replays with decisions, because {first}"]
+
+    def beside(self) -> list[Path]:
+        """The decisions that are replayed: the predicted gain is computed from their latencies."""
+        plan = self.traced.replay
+        own = [self.context.results / plan.decisions / "tuning" / "decisions.csv"] if plan and plan.decisions else []
+        return super().beside() + own
 
     def programs(self) -> set[str]:
         """This project's applications, the trace library, and for replays their program and platform."""
