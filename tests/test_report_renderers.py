@@ -99,23 +99,22 @@ def test_figure_of_two_pages_is_an_error():
         pages.refuse_twice([twice, twice])
 
 
-def test_quarto_that_fails_with_exit_status_0_is_an_error_with_its_words(tmp_path, monkeypatch, capsys):
-    quarto = fake_quarto(tmp_path / "bin", "ERROR: Typst compilation failed", targets="html")
+@pytest.mark.parametrize(
+    ("words", "made", "message"),
+    [
+        # Quarto's exit status is 0 in both.
+        ("ERROR: Typst compilation failed", {"targets": "html"}, "quarto typst failed (no report.pdf)"),
+        ("ERROR: no memory", {"lacks": "sec-appendix"}, "quarto html failed (no sec-appendix.html)"),
+    ],
+)
+def test_what_quarto_does_not_make_is_an_error_with_its_words(tmp_path, monkeypatch, capsys, words, made, message):
+    quarto = fake_quarto(tmp_path / "bin", words, **made)
     monkeypatch.setenv("PATH", f"{quarto.parent}{os.pathsep}{os.environ['PATH']}")
     (tmp_path / "results").mkdir()
     assert main(["--results", str(tmp_path / "results"), "render", "--studies", "a"]) == 1
     said = capsys.readouterr().out
-    assert "quarto typst failed (no report.pdf)" in said and "ERROR: Typst compilation failed" in said
+    assert message in said and words in said
     assert not (tmp_path / "results" / "report").exists()
-
-
-def test_page_that_quarto_does_not_make_is_an_error_with_its_words(tmp_path, monkeypatch, capsys):
-    quarto = fake_quarto(tmp_path / "bin", "ERROR: no memory", lacks="sec-appendix")
-    monkeypatch.setenv("PATH", f"{quarto.parent}{os.pathsep}{os.environ['PATH']}")
-    (tmp_path / "results").mkdir()
-    assert main(["--results", str(tmp_path / "results"), "render", "--studies", "a"]) == 1
-    said = capsys.readouterr().out
-    assert "quarto html failed (no sec-appendix.html)" in said and "ERROR: no memory" in said
 
 
 def test_quarto_that_is_too_old_is_not_used(tmp_path, monkeypatch, capsys):

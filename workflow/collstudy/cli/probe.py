@@ -109,7 +109,6 @@ def draft() -> str:
     if not xml and not lscpu:
         raise StudyError("neither lstopo (hwloc) nor lscpu is available: there is no information for a draft")
     levels = topology(xml) if xml else topology_of_lscpu(lscpu)
-    mine = dict(levels)
     slurm = partitions(run(["sinfo", "-h", "-e", "-o", "%P|%D|%X|%Y|%Z|%f|%l"]))
     model = re.search(r"model name\s*:\s*(.+)", run(["cat", "/proc/cpuinfo"]))
     mpi = re.search(r"Open MPI v?(\S+)", run(["ompi_info", "--version"]))
@@ -123,22 +122,26 @@ def draft() -> str:
         lines.append("# TODO: no Open MPI (ompi_info) on PATH; load its module before ./study run.")
     if governor() not in ("", "performance"):
         lines.append(f"# The frequency governor is {governor()}: results vary more than with the governor performance.")
-    if not slurm:
-        lines += [
-            "# Slurm (sinfo) does not answer: a local machine, whose levels are read from the system at each run:"
-        ]
-        lines += [f"#   {name}: {count}" for name, count in levels]
-        return (
-            "\n".join([*lines, "kind: local", f"label: {platform.node()}", "mpi: openmpi", "launch_time_limit_s: 60"])
-            + "\n"
-        )
-    lines += ["# Partitions (sinfo), nodes x sockets x cores, features, time limit:"]
+    lines += _slurm_lines(slurm, levels) if slurm else _local_lines(levels)
+    return "\n".join(lines) + "\n"
+
+
+def _local_lines(levels: list[tuple[str, int]]) -> list[str]:
+    return [
+        "# Slurm (sinfo) does not answer: a local machine, whose levels are read from the system at each run:",
+        *(f"#   {name}: {count}" for name, count in levels),
+        *("kind: local", f"label: {platform.node()}", "mpi: openmpi", "launch_time_limit_s: 60"),
+    ]
+
+
+def _slurm_lines(slurm: list[Partition], levels: list[tuple[str, int]]) -> list[str]:
+    lines = ["# Partitions (sinfo), nodes x sockets x cores, features, time limit:"]
     for p in slurm:
         lines.append(
             f"#   {p.name}: {p.nodes} x {p.sockets} x {p.cores}, {p.features or 'no features'}, {p.time_limit}"
         )
     chosen = slurm[0]
-    here = (mine["socket"], _cores_of_socket(levels))
+    here = (dict(levels)["socket"], _cores_of_socket(levels))
     lines += [f"kind: slurm\nlabel: Partition {chosen.name}", "mpi: openmpi", "levels:"]
     lines.append(f"  - {{name: node, count: {chosen.nodes}}}")
     if (chosen.sockets, chosen.cores) == here:
@@ -159,7 +162,7 @@ def draft() -> str:
         "block_minutes: 60",
         "launch_time_limit_s: 120",
     ]
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def _cores_of_socket(levels: list[tuple[str, int]]) -> int:

@@ -250,33 +250,18 @@ def _replays(trace: Trace, plan: ReplayPlan, context: Context) -> Iterator[Repla
                     environment["COLLSTUDY_ALLTOALL"] = choice.alltoall
             cycle = tuple(catalogue.mappings[mapping]["cycle"])
             identity = {
-                "identity_version": REPLAY_IDENTITY,
-                "trace": trace.digest,
-                "machine": machine_identity(machine, {}),
-                "simulator": simulator_version(),
-                "library_version": versions.library,
-                "ranks": plan.ranks,
-                "cycle": cycle,
-                "environment": environment,
-                "smpi": smpi,
-            }
+                "identity_version": REPLAY_IDENTITY, "trace": trace.digest, "machine": machine_identity(machine, {}),
+                "simulator": simulator_version(), "library_version": versions.library, "ranks": plan.ranks,
+                "cycle": cycle, "environment": environment, "smpi": smpi,
+            }  # fmt: skip
             if "fat_tree" not in machine.simulation:
                 identity["calls_version"] = CALLS_VERSION
             if rules:
                 identity["rules"] = rules
+            label = entry["label"]
             yield Replay(
-                trace,
-                machine,
-                entry["label"],
-                plan.ranks,
-                mapping,
-                cycle,
-                algorithms,
-                environment,
-                smpi,
-                identity,
-                rules,
-            )
+                trace, machine, label, plan.ranks, mapping, cycle, algorithms, environment, smpi, identity, rules,
+            )  # fmt: skip
 
 
 def jobs(study: Study, traced: Traced, context: Context) -> tuple[list[Trace | Replay], list[dict[str, str]]]:

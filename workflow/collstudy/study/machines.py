@@ -82,6 +82,20 @@ class Machine:
         return total
 
 
+def _check_costs(levels: tuple[Level, ...], fat_tree: bool, where: Place) -> None:
+    for level in levels:
+        if (level.latency_us is None or level.bandwidth_gb_s is None) and not fat_tree:
+            raise StudyError(
+                f"{where}: level {level.name} needs latency_us and bandwidth_gb_s to be simulated"
+                " (./study calibrate fits them to a ladder)"
+            )
+    for outer, inner in zip(levels, levels[1:], strict=False):
+        if (outer.latency_us or 0) < (inner.latency_us or 0):
+            raise StudyError(
+                f"{where}: latency_us of level {outer.name} is smaller than that of {inner.name}, which is inside of it"
+            )
+
+
 def read_machine(name: str, path_of: Callable[[str], Path], fitting: bool = False) -> Machine:
     """Read the file of a machine (*path_of*: by name); a local machine's levels are those of this computer.
 
@@ -104,18 +118,8 @@ def read_machine(name: str, path_of: Callable[[str], Path], fitting: bool = Fals
     if kind == "simulated":
         _check_fat_tree(simulation, levels, at("simulation"))
         checks.check_simulation(simulation, [level.name for level in levels], at("simulation"))
-        for level in levels:
-            lacking = level.latency_us is None or level.bandwidth_gb_s is None
-            if lacking and not fitting and "fat_tree" not in simulation:
-                raise StudyError(
-                    f"{at('levels')}: level {level.name} needs latency_us and bandwidth_gb_s to be simulated"
-                    " (./study calibrate fits them to a ladder)"
-                )
-        for outer, inner in zip(levels, levels[1:], strict=False):
-            if not fitting and (outer.latency_us or 0) < (inner.latency_us or 0):
-                raise StudyError(
-                    f"{at('levels')}: latency_us of level {outer.name} is smaller than that of {inner.name}, which is inside of it"
-                )
+        if not fitting:
+            _check_costs(levels, "fat_tree" in simulation, at("levels"))
     options = {
         key: raw[key]
         for key in (

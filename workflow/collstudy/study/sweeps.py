@@ -103,6 +103,29 @@ def swept(sizes: tuple[int, ...]) -> Iterator[int]:
         size *= factor
 
 
+def _check_mappings(mappings: list[str], machine: Machine, catalogue: Catalogue, where: Place) -> None:
+    levels = {level.name for level in machine.levels}
+    for mapping in mappings:
+        if mapping not in catalogue.mappings:
+            raise StudyError(f"{where}: unknown {mapping!r}" + allowed(catalogue.mappings))
+        for level in catalogue.mappings[mapping]["cycle"]:
+            if level not in levels:
+                raise StudyError(
+                    f"{where}: {mapping} needs level {level!r}, machine {machine.name} has none{allowed(levels)}"
+                )
+
+
+def _check_mpis(mpis: tuple[str, ...], machine: Machine, where: Place) -> None:
+    for mpi in mpis:
+        if machine.emulated_nodes > 1 and mpi != "openmpi":
+            raise StudyError(f"{where}: {mpi!r} does not run on emulated nodes; allowed: openmpi")
+        if mpi not in MPIS[machine.kind]:
+            raise StudyError(
+                f"{where}: {mpi!r} cannot run on machine {machine.name} of kind {machine.kind}"
+                + allowed(MPIS[machine.kind])
+            )
+
+
 def read_sweep(raw: dict[str, Any], machine: Machine, catalogue: Catalogue, where: Place) -> Sweep:
     """An entry of a study's `sweeps` at *where*. Raises StudyError for what the machine or the catalogue does not have."""
     collective = raw["collective"]
@@ -131,26 +154,12 @@ def read_sweep(raw: dict[str, Any], machine: Machine, catalogue: Catalogue, wher
         choices += _choices(raw, name, entry, machine, catalogue, where / "algorithms")
     if len(set(choices)) < len(choices):
         raise StudyError(f"{where / 'algorithms'}: an algorithm is named twice with the same parameters")
-    levels = {level.name for level in machine.levels}
-    for mapping in raw["mappings"] if "levels" not in raw else ():
-        if mapping not in catalogue.mappings:
-            raise StudyError(f"{where / 'mappings'}: unknown {mapping!r}" + allowed(catalogue.mappings))
-        for level in catalogue.mappings[mapping]["cycle"]:
-            if level not in levels:
-                raise StudyError(
-                    f"{where / 'mappings'}: {mapping} needs level {level!r}, machine {machine.name} has none{allowed(levels)}"
-                )
+    if "levels" not in raw:
+        _check_mappings(raw["mappings"], machine, catalogue, where / "mappings")
     nodes, processes, per_node = _ranks(raw, machine, where)
     sizes = _sizes(raw, where)
     mpis = tuple(raw.get("mpi", [machine.mpi]))
-    for mpi in mpis:
-        if machine.emulated_nodes > 1 and mpi != "openmpi":
-            raise StudyError(f"{where / 'mpi'}: {mpi!r} does not run on emulated nodes; allowed: openmpi")
-        if mpi not in MPIS[machine.kind]:
-            raise StudyError(
-                f"{where / 'mpi'}: {mpi!r} cannot run on machine {machine.name} of kind {machine.kind}"
-                + allowed(MPIS[machine.kind])
-            )
+    _check_mpis(mpis, machine, where / "mpi")
     return Sweep(
         collective, tuple(choices), tuple(raw["mappings"]), mpis, nodes, processes,
         per_node, sizes, raw.get("iterations", 100), raw.get("warmup", 10), tuple(raw.get("levels", ())),

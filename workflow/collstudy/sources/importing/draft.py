@@ -163,6 +163,23 @@ def _collective(text: str, catalogue: Catalogue) -> str | None:
     return max(found, key=len) if found else None
 
 
+def _columns(header: tuple[str, ...], where: str, questions: list[str]) -> dict[str, Any]:
+    """The columns of the fields, and the unit of the times where it is not us."""
+    columns, units = {}, set()
+    for name in header:
+        unit = _UNIT.search(name)
+        field = FIELDS.get(plain(_UNIT.sub("", name)), FIELDS.get(plain(name)))
+        if field and field not in columns:
+            columns[field] = name
+            if unit and field.endswith("latency_us"):
+                units.add(_UNITS.get(unit.group(1).lower(), unit.group(1).lower()))
+        else:
+            questions.append(f"{where}: the meaning of the column {name!r}")
+    if not units:
+        questions.append(f"{where}: the unit of the times; us is assumed")
+    return {"columns": columns} | ({"unit": units.pop()} if len(units) == 1 and units != {"us"} else {})
+
+
 def _entry(
     kind: str, header: tuple[str, ...], pattern: str, paths: list[Path], catalogue: Catalogue, questions: list[str]
 ) -> dict[str, Any]:
@@ -180,21 +197,8 @@ def _entry(
             if f"{{{field}}}" not in pattern:
                 questions.append(f"{where}: {field}; it can be set in `constants`")
         return entry
-    columns, units = {}, set()
-    for name in header:
-        unit = _UNIT.search(name)
-        field = FIELDS.get(plain(_UNIT.sub("", name)), FIELDS.get(plain(name)))
-        if field and field not in columns:
-            columns[field] = name
-            if unit and field.endswith("latency_us"):
-                units.add(_UNITS.get(unit.group(1).lower(), unit.group(1).lower()))
-        else:
-            questions.append(f"{where}: the meaning of the column {name!r}")
-    entry["columns"] = columns
-    if len(units) == 1 and units != {"us"}:
-        entry["unit"] = units.pop()
-    elif not units:
-        questions.append(f"{where}: the unit of the times; us is assumed")
+    entry |= _columns(header, where, questions)
+    columns = entry["columns"]
     values = _values(paths, header, columns)
     named = values.get("algorithm", set()) | (
         {found for path in paths for found in re.findall(r"[a-z](\d)_", path.name)}

@@ -37,23 +37,30 @@ def _compared(a: np.ndarray, b: np.ndarray) -> tuple[int, float, float]:
     return int(known.sum()), float(np.median(difference)), float(np.quantile(difference, 0.9))
 
 
+def _named_series(table: Table) -> dict[tuple, np.ndarray]:
+    """Times of each source, collective and named algorithm from FROM_RANKS ranks on, all mappings one after the other.
+
+    Of several parameters the first that has a value.
+    """
+    many = table.processes >= FROM_RANKS
+    if not many.any():
+        return {}
+    named = [name for name in table.series if name[2] != "default"]
+    mappings = sorted({name[4] for name in named})
+    series: dict[tuple, np.ndarray] = {}
+    for name in named:
+        whole = series.setdefault(name[:3], np.full((len(mappings), int(many.sum())), np.nan))
+        mine, values = whole[mappings.index(name[4])], table[name][many]
+        mine[np.isnan(mine)] = values[np.isnan(mine)]
+    return {key: series[key].ravel() for key in sorted(series)}
+
+
 def same_as_another(table: Table) -> Iterator[Finding]:
     """Times equal to another algorithm's of the same source, or closer to another's of a second source than to its own.
 
     The library's default is excluded: it legitimately equals another algorithm.
     """
-    many = table.processes >= FROM_RANKS
-    named = [name for name in table.series if name[2] != "default"]
-    if not many.any() or len(named) < 2:
-        return
-    mappings = sorted({name[4] for name in named})
-    series: dict[tuple, np.ndarray] = {}
-    for name in named:
-        # All mappings of an algorithm one after the other; of several parameters the first that has a value.
-        whole = series.setdefault(name[:3], np.full((len(mappings), int(many.sum())), np.nan))
-        mine, values = whole[mappings.index(name[4])], table[name][many]
-        mine[np.isnan(mine)] = values[np.isnan(mine)]
-    series = {key: series[key].ravel() for key in sorted(series)}
+    series = _named_series(table)
     pairs = {
         (one, two): _compared(series[one], series[two])
         for one, two in itertools.combinations(series, 2)

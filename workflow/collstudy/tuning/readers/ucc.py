@@ -160,33 +160,25 @@ def _token(line: int, token: str, known: Known, faults: list[Fault]) -> Iterator
         if collective not in known.catalogue.algorithms:
             faults.append(Fault(line, f"{token!r}: {collective} is no collective that is known here"))
             continue
-        names = ALGORITHMS.get(collective, ())
-        name = names[int(word)] if word.isdecimal() and int(word) < len(names) else word.lower()
-        if word and not names:
-            faults.append(Fault(line, f"{token!r}: {collective} has no choice of algorithms: {IGNORED}"))
-        elif word and name not in names:
-            has = ", ".join(f"{i} {one}" for i, one in enumerate(names))
-            faults.append(
-                Fault(line, f"{token!r}: UCC has no {collective} algorithm {word!r}, it has {has}: {IGNORED}")
-            )
-        same = next((ours for ours, its in UCC.get(collective, {}).items() if its == name), None)
-        if not word:
-            same, name = "default", "scored"
+        name, same = _algorithm(line, token, collective, word, faults)
         part = ["sizes are one rank's part"] if collective == "reduce_scatter" else []
-        for size in sizes:
-            for span in ranks:
-                rule = FileRule(
-                    line,
-                    collective,
-                    name,
-                    same,
-                    (),
-                    span,
-                    size,
-                    collective in UCC_TOTAL,
-                    conditions=(*conditions, *part),
-                )
-                yield rule, score
+        total = collective in UCC_TOTAL
+        for size, span in product(sizes, ranks):
+            yield FileRule(line, collective, name, same, (), span, size, total, conditions=(*conditions, *part)), score
+
+
+def _algorithm(line: int, token: str, collective: str, word: str, faults: list[Fault]) -> tuple[str, str | None]:
+    """UCC's name of the algorithm that a token names by name or number, and this project's."""
+    if not word:
+        return "scored", "default"
+    names = ALGORITHMS.get(collective, ())
+    name = names[int(word)] if word.isdecimal() and int(word) < len(names) else word.lower()
+    if not names:
+        faults.append(Fault(line, f"{token!r}: {collective} has no choice of algorithms: {IGNORED}"))
+    elif name not in names:
+        has = ", ".join(f"{i} {one}" for i, one in enumerate(names))
+        faults.append(Fault(line, f"{token!r}: UCC has no {collective} algorithm {word!r}, it has {has}: {IGNORED}"))
+    return name, next((ours for ours, its in UCC.get(collective, {}).items() if its == name), None)
 
 
 def _is_bounds(one: list[str]) -> bool:
