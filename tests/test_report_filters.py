@@ -6,7 +6,7 @@ import re
 import subprocess
 
 import pytest
-from collstudy.publish import render, renderers
+from collstudy.publish import building, renderers
 from collstudy.publish.pages import without_hidden
 from conftest import ROOT
 
@@ -161,7 +161,7 @@ def test_content_of_a_format_within_content_of_the_other_one_is_left_out():
 
 
 def test_pages_are_made_of_what_their_format_shows():
-    assert without_hidden(NESTED, render.SCREEN_ONLY).split() == ["both"]
-    shown = without_hidden(NESTED, render.PAPER_ONLY)
+    assert without_hidden(NESTED, building.SCREEN_ONLY).split() == ["both"]
+    shown = without_hidden(NESTED, building.PAPER_ONLY)
     assert all(word in shown for word in ("screen", "again", "both")) and "paper" not in shown and "deep" not in shown
     assert pandoc(shown).stdout == pandoc(NESTED).stdout

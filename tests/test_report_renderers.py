@@ -9,14 +9,15 @@ import shutil
 from pathlib import Path
 
 import pytest
+from collstudy.base.errors import StudyError
 from collstudy.cli.main import main
-from collstudy.publish import pages, render, renderers
+from collstudy.publish import pages, renderers
 from conftest import ROOT
 
 
 def fake_quarto(folder: Path, log: str, version: str = "1.9.38", targets: str = "html typst", lacks: str = "") -> Path:
     """
-    A program that answers as Quarto does where render.py listens: the version of typst on its error stream, and the
+    A program that answers as Quarto does where quarto.py listens: the version of typst on its error stream, and the
     exit status 0 even where it made nothing, as PyPI's quarto-cli has it. It makes what *targets* names, but not the page
     *lacks*. What Quarto really makes of the pages is seen in test_report.py alone, where a Quarto is on PATH.
     """
@@ -95,7 +96,7 @@ def test_pages_of_quarto_get_titles_and_names_of_chapters():
 
 def test_figure_of_two_pages_is_an_error():
     twice = pages.Page('<div id="fig-a">', [])
-    with pytest.raises(render.StudyError, match="identifier used twice: fig-a"):
+    with pytest.raises(StudyError, match="identifier used twice: fig-a"):
         pages.refuse_twice([twice, twice])
 
 
@@ -122,7 +123,7 @@ def test_quarto_that_is_too_old_is_not_used(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("PATH", f"{quarto.parent}{os.pathsep}{os.environ['PATH']}")
     assert renderers.choose_renderer("auto").name == "knitr + pandoc + typst"
     assert "quarto is 1.8.27, not 1.9 or newer" in capsys.readouterr().err
-    with pytest.raises(render.StudyError, match="1.8.27, not 1.9 or newer"):
+    with pytest.raises(StudyError, match="1.8.27, not 1.9 or newer"):
         renderers.choose_renderer("quarto")
 
 

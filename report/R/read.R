@@ -2,7 +2,7 @@
 
 `%||%` <- function(x, y) if (is.null(x) || length(x) == 0) y else x
 
-#' The report: what render.py says of it (report.json), the folder in which it is built, and its studies.
+#' The report: what publish/building.py says of it (report.json), the folder in which it is built, and its studies.
 read_report <- function() {
   report <- jsonlite::fromJSON("report.json", simplifyVector = TRUE)
   # knitr changes the folder while it knits a chapter; files that we make belong beside index.qmd.

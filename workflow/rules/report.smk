@@ -3,8 +3,17 @@ REPORT_SOURCES = stage_sources(
     "report",
     [
         "report",
-        "workflow/collstudy/publish/render.py",
-        "workflow/collstudy/publish/pages.py",
+        *(
+            f"workflow/collstudy/publish/{name}.py"
+            for name in (
+                "render",
+                "building",
+                "pages",
+                "quarto",
+                "fallback",
+                "renderers",
+            )
+        ),
     ],
 )
 

@@ -12,7 +12,8 @@ from collstudy.base.errors import StudyError
 from collstudy.cli.commands import add, typed_path
 from collstudy.project import made
 from collstudy.project.studies import Project
-from collstudy.publish.render import REPORT_SOURCE, SINGLE_FILE, Job
+from collstudy.publish.building import SINGLE_FILE, Job
+from collstudy.publish.render import REPORT_SOURCE
 from collstudy.publish.render import render as render_job
 
 

@@ -21,10 +21,10 @@ from collstudy.base.errors import StudyError
 from collstudy.base.files import read_csv, write_atomically
 from collstudy.base.paths import ROOT
 from collstudy.launch.toolchain import spack_lock
+from collstudy.publish.building import SINGLE_FILE
 from collstudy.publish.citation import cff, codemeta, read_citation, zenodo
 from collstudy.publish.crate import METADATA, checksums, crate
 from collstudy.publish.data import read_imported, table
-from collstudy.publish.render import SINGLE_FILE
 from collstudy.publish.versions import info
 from collstudy.store.described import read_study
 
