@@ -3,17 +3,12 @@ REPORT_SOURCES = stage_sources(
     "report",
     [
         "report",
-        *(
-            f"workflow/collstudy/publish/{name}.py"
-            for name in (
-                "render",
-                "building",
-                "pages",
-                "quarto",
-                "fallback",
-                "renderers",
-            )
-        ),
+        "workflow/collstudy/publish/building.py",
+        "workflow/collstudy/publish/fallback.py",
+        "workflow/collstudy/publish/pages.py",
+        "workflow/collstudy/publish/quarto.py",
+        "workflow/collstudy/publish/render.py",
+        "workflow/collstudy/publish/renderers.py",
     ],
 )
 
