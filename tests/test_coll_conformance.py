@@ -109,10 +109,17 @@ def test_without_a_library(mpi4py: tuple[Path, Path]) -> None:
 
 @pytest.mark.parametrize("row", range(len(ROWS)))
 def test_with_each_algorithm(mpi4py: tuple[Path, Path], library: Path, tmp_path: Path, row: int) -> None:
-    """Tests of one collective run in the rows that have a new algorithm of it, those of what is passed on in the first."""
+    """Tests of one collective run in the rows that have a new algorithm of it, those of what is passed on in the first.
+
+    mpi4py asks for MPI_THREAD_MULTIPLE, without threads that create communicators.
+    """
     of_one = [pattern for name, pattern in OF_ONE.items() if row < len(ALGORITHMS[name].split())]
     patterns = EVERY if row == 0 else (*OFTEN, *of_one)
-    conforms(mpi4py, ROWS[row] | place(tmp_path, "cyclic", RANKS), library, patterns)
+    conforms(mpi4py, ROWS[row] | {"COLL_CREATE": "1"} | place(tmp_path, "cyclic", RANKS), library, patterns)
+
+
+def test_without_more_communicators(mpi4py: tuple[Path, Path], library: Path, tmp_path: Path) -> None:
+    conforms(mpi4py, ROWS[0] | place(tmp_path, "cyclic", RANKS), library)
 
 
 def test_with_the_tracing_library(mpi4py: tuple[Path, Path], tmp_path: Path) -> None:

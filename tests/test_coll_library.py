@@ -153,6 +153,7 @@ def test_results_simulated_17_ranks(simulated: Run, tmp_path: Path, row: dict[st
         ({"COLL_BCAST": "default:fanout=1"}, ["no keys"]),
         ({"COLL_RULES": "/nowhere"}, ["COLL_RULES", "cannot read"]),
         ({"COLL_VERBOSE": "yes"}, ["COLL_VERBOSE", "0 or 1"]),
+        ({"COLL_CREATE": "no"}, ["COLL_CREATE", "0 or 1"]),
     ],
 )
 def test_unknown_settings_stop_at_the_start(simulated: Run, variables: dict[str, str], words: list[str]) -> None:
@@ -264,8 +265,18 @@ def test_errors_intercommunicators_threads(
     launch: Run, built: Path, tmp_path: Path, what: str, ranks: int, row: int
 ) -> None:
     """In each of them every collective that is replaced."""
-    variables = {f"COLL_{name}": algorithm for name, algorithm in CHOSEN[row].items()}
+    variables = {f"COLL_{name}": algorithm for name, algorithm in CHOSEN[row].items()} | {"COLL_CREATE": "1"}
     agrees(launch(ranks, variables | place(tmp_path, "uneven", ranks), built / "test_coll", what))
+
+
+def test_threads_that_create_communicators(launch: Run, built: Path, tmp_path: Path) -> None:
+    """Without the library their 400 communicators are created correctly, so the library creates none beside them."""
+    variables = {"COLL_ALLREDUCE": "ompi_ring", "COLL_BCAST": "node_group", "COLL_VERBOSE": "1"}
+    done = launch(4, variables | place(tmp_path, "uneven", 4), built / "test_coll", "create")
+    agrees(done)
+    assert "allreduce: 401 calls, 400 left to the MPI library" in done.stderr
+    # On MPI_COMM_WORLD, too: it needs communicators of nodes and groups.
+    assert "bcast: 401 calls, 401 left to the MPI library" in done.stderr
 
 
 @pytest.fixture(scope="session")

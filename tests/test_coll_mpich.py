@@ -58,9 +58,6 @@ ENDLESS = (
     "too_many_comms", "too_many_comms2", "too_many_comms3", "too_many_icomms", "too_many_icomms2",
     "comm_idup_nb", "comm_idup_isend", "idup_deadlock", "dup_leak_test",
 )  # fmt: skip
-#: Ends without a library, but mostly not with the collectives library: see "Threads" in workflow/native/coll/README.md.
-DEADLOCKS = "comm_create_group_threads2"
-
 
 NO_END = "no end"
 
@@ -223,7 +220,7 @@ def test_with_each_algorithm(
     chosen = [
         program
         for number, program in enumerate(suite)
-        if program in passing and program.runs_in(row, number) and program.path.name != DEADLOCKS
+        if program in passing and program.runs_in(row, number)
     ]
     assert chosen
     settings = {}
@@ -231,12 +228,6 @@ def test_with_each_algorithm(
         (tmp_path / str(ranks)).mkdir()
         settings[ranks] = ROWS[row] | place(tmp_path / str(ranks), "uneven", ranks)
     all_pass([*chosen, *mixed(suite)], launch, lambda program: settings[program.ranks], library)
-
-
-@pytest.mark.xfail(reason="Open MPI 5.0 can deadlock when several threads create communicators", strict=False)
-def test_threads_that_create_communicators(suite: list[Program], library: str, launch: Run, tmp_path: Path) -> None:
-    (program,) = (program for program in suite if program.path.name == DEADLOCKS)
-    assert program.run(launch, ROWS[0] | place(tmp_path, "uneven", program.ranks), library) == ""
 
 
 def test_with_the_tracing_library(suite: list[Program], passing: set[Program], launch: Run, tmp_path: Path) -> None:

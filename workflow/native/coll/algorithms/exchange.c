@@ -105,6 +105,8 @@ int coll_exchange_get(struct cache *cache, enum exchange_kind kind, struct excha
     for (*exchange = *list; *exchange != NULL; *exchange = (*exchange)->next)
         if ((*exchange)->kind == kind)
             return MPI_SUCCESS;
+    if (coll_cache_is_frozen())
+        return COLL_USE_DEFAULT;
     double start = PMPI_Wtime();
     struct exchange *e = calloc(1, sizeof *e);
     if (e == NULL)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 static int keyval = MPI_KEYVAL_INVALID;
+static bool frozen;
 
 /* A list that an algorithm or a part of the core keeps with a communicator. */
 struct kept {
@@ -45,6 +46,14 @@ int coll_cache_init(void) {
     return PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, free_cache, &keyval, NULL);
 }
 
+void coll_cache_freeze(void) {
+    frozen = true;
+}
+
+bool coll_cache_is_frozen(void) {
+    return frozen;
+}
+
 int coll_cache_free(void) {
     void *value;
     int found = 0;
@@ -81,6 +90,8 @@ int coll_cache_get(MPI_Comm user, struct cache **cache) {
     TRY(PMPI_Comm_get_attr(user, keyval, cache, &found));
     if (found)
         return MPI_SUCCESS;
+    if (frozen)
+        return COLL_USE_DEFAULT;
     *cache = calloc(1, sizeof **cache);
     if (*cache == NULL)
         return MPI_ERR_NO_MEM;

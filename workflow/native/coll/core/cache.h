@@ -25,7 +25,11 @@ struct cache {
 
 int coll_cache_init(void);
 int coll_cache_free(void);
+/* COLL_USE_DEFAULT: the library has none of its own for that communicator, and may not create one. */
 int coll_cache_get(MPI_Comm user, struct cache **cache);
+/* From now on this library creates no communicators. */
+void coll_cache_freeze(void);
+bool coll_cache_is_frozen(void);
 /* The place of a list (NULL at first) that its owner, known by the function that frees it, keeps with a communicator.
  */
 int coll_cache_kept(struct cache *cache, free_function *free_list, void ***list);

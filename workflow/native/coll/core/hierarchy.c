@@ -125,6 +125,8 @@ int coll_hierarchy_get(struct cache *cache, enum hierarchy_kind kind, int root, 
     TRY(coll_cache_kept(cache, free_hierarchies, &list));
     struct hierarchy *first = *list;
     *hierarchy = find(&first, kind, root);
+    if (*hierarchy == NULL && coll_cache_is_frozen())
+        return COLL_USE_DEFAULT;
     if (*hierarchy == NULL) {
         double start = PMPI_Wtime();
         TRY(make(cache, kind, root, hierarchy));

@@ -10,7 +10,7 @@
 
 static char message[4096];
 static size_t memory_limit = (size_t)1 << 30;
-static bool verbose, base_is_ompi;
+static bool verbose, base_is_ompi, creates;
 static long reduce_mb_s;
 
 bool coll_wrong(const char *format, ...) {
@@ -52,6 +52,11 @@ static bool read_verbose(const char *value) {
     return verbose || strcmp(value, "0") == 0 || coll_wrong("is 0 or 1, not '%s'", value);
 }
 
+static bool read_create(const char *value) {
+    creates = strcmp(value, "1") == 0;
+    return creates || strcmp(value, "0") == 0 || coll_wrong("is 0 or 1, not '%s'", value);
+}
+
 static bool read_reduce(const char *value) {
     return (COLL_SIMULATED && coll_read_number(value, 1, INT_MAX, &reduce_mb_s)) ||
            coll_wrong("is how many MB/s the simulator sums (not for a real machine), not '%s'", value);
@@ -70,6 +75,7 @@ static const struct {
     {"COLL_MEMORY_LIMIT", read_limit},
     {"COLL_VERBOSE", read_verbose},
     {"COLL_BASE", read_base},
+    {"COLL_CREATE", read_create},
     {"COLL_REDUCE_MB_S", read_reduce},
 };
 enum { N_VARIABLES = sizeof variables / sizeof *variables };
@@ -94,6 +100,10 @@ size_t coll_memory_limit(void) {
 
 bool coll_verbose(void) {
     return verbose;
+}
+
+bool coll_creates(void) {
+    return creates;
 }
 
 long coll_reduce_mb_s(void) {

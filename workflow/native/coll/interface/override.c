@@ -61,6 +61,28 @@ static int check_all_ranks(const char *wrong) {
     return any ? MPI_SUCCESS : stop(message, 0);
 }
 
+/*
+ * Open MPI can deadlock when several threads create communicators at the same time: in comm_cid.c (5.0.11) a process
+ * goes on with its lowest communicator only, which may wait for another process that waits for this one. A program
+ * whose threads create communicators correctly must not meet more of them in its collectives. So if there may be such
+ * threads, the library creates its communicator now, for MPI_COMM_WORLD, and none later.
+ */
+static int freeze_with_threads(void) {
+#ifdef OPEN_MPI
+    int mine, most, size;
+    struct cache *cache;
+    TRY(PMPI_Query_thread(&mine));
+    TRY(PMPI_Allreduce(&mine, &most, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD));
+    TRY(PMPI_Comm_size(MPI_COMM_WORLD, &size));
+    if (most < MPI_THREAD_MULTIPLE || coll_creates() || size == 1)
+        return MPI_SUCCESS;
+    TRY(coll_cache_get(MPI_COMM_WORLD, &cache));
+    TRY(coll_placement(cache));
+    coll_cache_freeze();
+#endif
+    return MPI_SUCCESS;
+}
+
 /* Under the simulator all ranks have one environment and see the same files, and messages would cost simulated time. */
 static int start(void) {
     const char *wrong = coll_select_init();
@@ -73,7 +95,8 @@ static int start(void) {
         return stop(wrong, 0);
     }
     TRY(coll_operations_init());
-    return coll_cache_init();
+    TRY(coll_cache_init());
+    return freeze_with_threads();
 }
 
 int MPI_Init(int *argc, char ***argv) {

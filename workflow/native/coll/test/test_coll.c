@@ -5,6 +5,7 @@
  *
  *   test_coll            everything
  *   test_coll threads    two threads, each with its own communicator (real MPI only)
+ *   test_coll create     four threads that create communicators at the same time (real MPI only)
  *   test_coll errors     wrong arguments come back as the MPI library's errors
  *   test_coll inter      an intercommunicator passes through
  *   test_coll trace <n> <m>   n times by this library and m times by the MPI library, to be watched by a monitor
@@ -496,8 +497,66 @@ static void test_threads(void) {
         CHECK(MPI_Comm_free(&workers[i].comm));
     }
 }
+
+enum { CREATORS = 4, TIMES = 50 };
+
+struct creator {
+    int tag, failures;
+};
+
+static void create_and_use(struct creator *c, MPI_Group group, int root) {
+    int one = 1, sum = 0, n;
+    MPI_Comm part;
+    CHECK(MPI_Comm_create_group(MPI_COMM_WORLD, group, c->tag, &part));
+    CHECK(MPI_Comm_size(part, &n));
+    CHECK(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, part));
+    CHECK(MPI_Bcast(&sum, 1, MPI_INT, root % n, part));
+    CHECK(MPI_Comm_free(&part));
+    c->failures += sum != n;
+}
+
+/* Communicators of some ranks and of all in turn, as MPICH's comm_create_group_threads2 has them. */
+static void *create(void *argument) {
+    struct creator *c = argument;
+    MPI_Group all, some;
+    int n, me;
+    CHECK(MPI_Comm_group(MPI_COMM_WORLD, &all));
+    CHECK(MPI_Group_size(all, &n));
+    CHECK(MPI_Group_rank(all, &me));
+    int range[1][3] = {{0, n / 2, 1}};
+    CHECK(MPI_Group_range_incl(all, 1, range, &some));
+    for (int i = 0; i < TIMES; i++) {
+        if (me <= n / 2)
+            create_and_use(c, some, i);
+        create_and_use(c, all, i);
+    }
+    CHECK(MPI_Group_free(&some));
+    CHECK(MPI_Group_free(&all));
+    return NULL;
+}
+
+static void test_create(void) {
+    struct creator creators[CREATORS];
+    pthread_t thread[CREATORS];
+    int one = 1, sum = 0, n;
+    for (int i = 0; i < CREATORS; i++) {
+        creators[i] = (struct creator){.tag = i};
+        failures += pthread_create(&thread[i], NULL, create, &creators[i]) != 0;
+    }
+    for (int i = 0; i < CREATORS; i++) {
+        failures += pthread_join(thread[i], NULL) != 0;
+        failures += creators[i].failures;
+    }
+    CHECK(MPI_Comm_size(MPI_COMM_WORLD, &n));
+    CHECK(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+    CHECK(MPI_Bcast(&sum, 1, MPI_INT, 0, MPI_COMM_WORLD));
+    failures += sum != n;
+}
 #else
 static void test_threads(void) {
+}
+
+static void test_create(void) {
 }
 #endif
 
@@ -541,10 +600,12 @@ static void trace(int own, int theirs) {
 int main(int argc, char *argv[]) {
     const char *what = argc > 1 ? argv[1] : "";
     int provided, any, me;
-    CHECK(MPI_Init_thread(&argc, &argv, strcmp(what, "threads") == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE,
-                          &provided));
+    int threads = strcmp(what, "threads") == 0 || strcmp(what, "create") == 0;
+    CHECK(MPI_Init_thread(&argc, &argv, threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided));
     if (strcmp(what, "threads") == 0)
         test_threads();
+    else if (strcmp(what, "create") == 0)
+        test_create();
     else if (strcmp(what, "errors") == 0)
         test_errors();
     else if (strcmp(what, "inter") == 0)
