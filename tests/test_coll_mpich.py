@@ -217,11 +217,7 @@ def test_with_each_algorithm(
     suite: list[Program], passing: set[Program], library: str, launch: Run, tmp_path: Path, row: int
 ) -> None:
     """Every program with every algorithm of every collective that it calls."""
-    chosen = [
-        program
-        for number, program in enumerate(suite)
-        if program in passing and program.runs_in(row, number)
-    ]
+    chosen = [program for number, program in enumerate(suite) if program in passing and program.runs_in(row, number)]
     assert chosen
     settings = {}
     for ranks in range(1, MOST_RANKS + 1):

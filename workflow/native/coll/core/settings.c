@@ -72,11 +72,8 @@ static const struct {
     const char *name;
     bool (*read)(const char *value);
 } variables[] = {
-    {"COLL_MEMORY_LIMIT", read_limit},
-    {"COLL_VERBOSE", read_verbose},
-    {"COLL_BASE", read_base},
-    {"COLL_CREATE", read_create},
-    {"COLL_REDUCE_MB_S", read_reduce},
+    {"COLL_MEMORY_LIMIT", read_limit}, {"COLL_VERBOSE", read_verbose},    {"COLL_BASE", read_base},
+    {"COLL_CREATE", read_create},      {"COLL_REDUCE_MB_S", read_reduce},
 };
 enum { N_VARIABLES = sizeof variables / sizeof *variables };
 

@@ -20,7 +20,7 @@ void coll_settings_list(void);
 
 size_t coll_memory_limit(void); /* bytes that a leader may use for one call */
 bool coll_verbose(void);
-bool coll_creates(void); /* COLL_CREATE=1 */
+bool coll_creates(void);      /* COLL_CREATE=1 */
 long coll_reduce_mb_s(void);  /* 0: summing takes no simulated time */
 bool coll_base_is_ompi(void); /* COLL_BASE=ompi: what algorithms/base.c calls */
 
