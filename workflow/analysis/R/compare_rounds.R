@@ -27,11 +27,34 @@
 #' @noRd
 compare_rounds <- function(rows, level = 0.05) {
   rows <- rows[is.finite(rows$latency_us) & rows$latency_us > 0, ]
+  if (nrow(rows) == 0) return(no_comparisons())
   if (!"round" %in% names(rows)) rows$round <- NA_character_
   # The sizes of one such part were swept by the same launches.
-  parts <- split(seq_len(nrow(rows)), paste(rows$mapping, rows$processes, sep = "\r"), drop = TRUE)
-  found <- unlist(map(parts, function(here) compare_part(rows[here, ], level)), recursive = FALSE)
-  bind_rows(no_comparisons(), list_columns(unname(found)))
+  part <- as.integer(vctrs::vec_group_id(rows[c("mapping", "processes")]))
+  paired <- !part %in% part[is.na(rows$round)]
+  unit <- rank_within(part, ifelse(paired, vctrs::vec_group_id(rows$round), rows$launch))
+  size <- coalesce(as.numeric(rows$size_bytes), -1)
+  algorithms <- sort(unique(as.character(rows$algorithm)))
+  values <- tibble(
+    part = part, unit = unit, size = size, s = rank_within(part, size), a = match(rows$algorithm, algorithms),
+    log = log(rows$latency_us)
+  )
+  # Parts with the same number of launches are compared as one matrix, of so many parts that it stays small.
+  launches <- as.integer(tapply(unit, part, max))
+  alike <- vctrs::vec_group_id(tibble(paired = paired, launches[part], (cumsum(tabulate(part)) %/% 1e5)[part]))
+  found <- map_dfr(split(seq_along(part), alike), function(here) compare_parts(values[here, ], paired[here[1]], level))
+  if (nrow(found) == 0) return(no_comparisons())
+  parts <- rows[!duplicated(part), c("mapping", "processes")]
+  place <- order(order(paste(parts$mapping, parts$processes, sep = "\r")))
+  found <- found[order(place[found$part], found$size, found$a), ]
+  found |>
+    mutate(
+      mapping = as.character(parts$mapping)[.data$part], processes = parts$processes[.data$part],
+      size_bytes = ifelse(.data$size < 0, NA_real_, .data$size), algorithm = algorithms[.data$a],
+      fastest = algorithms[.data$fastest],
+      slower = !is.na(.data$p_value) & .data$p_value <= level & .data$ratio > 1
+    ) |>
+    select(all_of(names(no_comparisons())))
 }
 
 no_comparisons <- function() {
@@ -42,147 +65,166 @@ no_comparisons <- function() {
   )
 }
 
-#' A tibble of a list of lists of columns; faster than binding thousands of tibbles
+#' Rank of each value among the different values of its group (integers from 1)
 #' @noRd
-list_columns <- function(parts) {
-  if (length(parts) == 0) return(no_comparisons())
-  columns <- names(parts[[1]])
-  as_tibble(setNames(map(columns, function(name) unlist(map(parts, name), use.names = FALSE)), columns))
+rank_within <- function(group, value) {
+  id <- vctrs::vec_group_id(tibble(group, value))
+  first <- !duplicated(id)
+  rank <- integer(sum(first))
+  rank[order(group[first], value[first])] <- sequence(tabulate(group[first]))
+  rank[id]
 }
 
-compare_part <- function(rows, level) {
-  size <- coalesce(as.numeric(rows$size_bytes), -1)
-  sizes <- sort(unique(size))
-  names <- sort(unique(as.character(rows$algorithm)))
-  paired <- !anyNA(rows$round)
-  unit <- if (paired) as.character(rows$round) else as.character(rows$launch)
-  units <- unique(unit)
-  logs <- array(NA_real_, c(length(units), length(names), length(sizes)), list(units, names, NULL))
-  logs[cbind(match(unit, units), match(rows$algorithm, names), match(size, sizes))] <- log(rows$latency_us)
-  Filter(Negate(is.null), map(seq_along(sizes), function(s) {
-    found <- compare_cell(logs, s, paired, level)
-    if (is.null(found)) return(NULL)
-    others <- length(found$algorithm)
-    c(list(
-      mapping = rep(as.character(rows$mapping[1]), others), processes = rep(rows$processes[1], others),
-      size_bytes = rep(if (sizes[s] < 0) NA_real_ else sizes[s], others)
-    ), found)
-  }))
-}
-
-#' @param logs Array round x algorithm x size of log latency.
-#' @return List of columns as of [compare_rounds()], from `algorithm` on; NULL where there is nothing to compare.
+#' The comparisons of all cells of parts that have the same number of launches
+#'
+#' @param values Tibble: part, unit (round, or launch without rounds), size, s (number of the size in its part), a
+#'   (number of the algorithm), log (of the latency).
+#' @param paired Are launches of different algorithms with the same unit a pair?
+#' @return Tibble, one row per comparison: part, size, a, fastest, rounds, ratio, low, high, test, p_value.
 #' @noRd
-compare_cell <- function(logs, s, paired, level) {
-  here <- matrix(logs[, , s], dim(logs)[1], dim(logs)[2], dimnames = dimnames(logs)[1:2])
-  here <- here[, colSums(is.finite(here)) >= 2, drop = FALSE]
-  if (ncol(here) < 2) return(NULL)
-  fastest <- colnames(here)[which.min(apply(here, 2, median, na.rm = TRUE))]
-  others <- setdiff(colnames(here), fastest)
-  pairs <- ncol(here) * (ncol(here) - 1) / 2
-  tests <- map(others, function(name) compare_two(logs, name, fastest, s, paired, level / pairs))
-  of <- function(field) unlist(map(tests, field))
-  p <- holm_from(of("p_value"), pairs)
-  ratio <- of("ratio")
-  list(
-    algorithm = others, fastest = rep(fastest, length(others)), rounds = of("rounds"), ratio = ratio, low = of("low"),
-    high = of("high"), test = of("test"), p_value = p, slower = !is.na(p) & p <= level & ratio > 1
+compare_parts <- function(values, paired, level) {
+  parts <- unique(values$part)
+  part <- match(values$part, parts)
+  sizes <- max(values$s)
+  algorithms <- sort(unique(values$a))
+  # One column per part, algorithm and size; two empty sizes on either side stand for neighbours that are not there.
+  column <- function(s, a, part) s + 2L + (sizes + 4L) * ((a - 1L) + length(algorithms) * (part - 1L))
+  logs <- matrix(NA_real_, max(values$unit), (sizes + 4L) * length(algorithms) * length(parts))
+  logs[cbind(values$unit, column(values$s, match(values$a, algorithms), part))] <- values$log
+  if (!paired) logs[] <- logs[order(col(logs), is.na(logs))]
+  cells <- distinct(tibble(part, s = values$s, size = values$size))
+  of_cells <- function(values) {
+    matrix(values[column(cells$s, rep(seq_along(algorithms), each = nrow(cells)), cells$part)], nrow(cells))
+  }
+  able <- of_cells(colSums(!is.na(logs)) >= 2)
+  typical <- of_cells(group_median(c(logs), c(col(logs)), ncol(logs)))
+  typical[!able] <- Inf
+  fastest <- max.col(-typical, ties.method = "first")
+  cells$pairs <- rowSums(able) * (rowSums(able) - 1) / 2
+  able[cbind(seq_along(fastest), fastest)] <- FALSE
+  compared <- which(able, arr.ind = TRUE)
+  cell <- compared[, "row"]
+  found <- tibble(cells[cell, ], a = compared[, "col"], fastest = fastest[cell])
+  difference <- function(which, by) {
+    this <- logs[, column(found$s + by, found$a, found$part)[which], drop = FALSE]
+    that <- logs[, column(found$s + by, found$fastest, found$part)[which], drop = FALSE]
+    if (paired) this - that else unpaired_differences(this, that)
+  }
+  own <- difference(seq_along(cell), 0L)
+  signed_rank <- paired & 2^(1 - colSums(!is.na(own))) <= level / found$pairs
+  p_value <- rep(NA_real_, length(cell))
+  p_value[signed_rank] <- signed_rank_p(own[, signed_rank, drop = FALSE])
+  p_value[!signed_rank] <- pooled_t_p(map(-2:2, function(by) difference(!signed_rank, by)))
+  of_median <- median_interval(own)
+  tibble(
+    part = parts[found$part], size = found$size, a = algorithms[found$a], fastest = algorithms[found$fastest],
+    rounds = of_median$n, ratio = exp(of_median$middle), low = exp(of_median$low), high = exp(of_median$high),
+    test = c("none", "t", "signed-rank")[1 + (of_median$n >= 2) + signed_rank],
+    p_value = holm_within(cell, p_value, found$pairs)
   )
 }
 
-#' Holm's adjustment that starts from more hypotheses than are looked at
+#' Median of each column with its distribution-free interval ([summarise_launches()]); NA below two values
 #' @noRd
-holm_from <- function(p, hypotheses) {
-  order <- order(p)
-  adjusted <- pmin(1, cummax((hypotheses - seq_along(p) + 1) * p[order]))
+median_interval <- function(values) {
+  n <- colSums(!is.na(values))
+  sorted <- values[order(col(values), values)]
+  start <- (seq_along(n) - 1) * nrow(values)
+  k <- pmax(1, stats::qbinom(0.025, n, 0.5))
+  known <- replace(n, n < 2, NA)
+  tibble(
+    n = as.integer(n), middle = middle(sorted, start, known), low = sorted[start + pmin(k, known)],
+    high = sorted[start + known + 1 - k]
+  )
+}
+
+#' Holm's adjustment within groups, each of which starts from more hypotheses than are looked at
+#'
+#' @param group Integer: which p-values belong together.
+#' @param p P-values; NA stays NA.
+#' @param hypotheses For each: those of its group.
+#' @noRd
+holm_within <- function(group, p, hypotheses) {
+  order <- order(group, p)
+  step <- sequence(rle(group[order])$lengths)
+  adjusted <- pmin(1, (hypotheses[order] - step + 1) * p[order])
+  # Never below the one before in the group.
+  for (k in seq_len(max(step, 0))[-1]) {
+    here <- which(step == k)
+    adjusted[here] <- pmax(adjusted[here - 1], adjusted[here])
+  }
   adjusted[order(order)]
-}
-
-compare_two <- function(logs, name, fastest, s, paired, smallest) {
-  near <- max(1, s - 2):min(dim(logs)[3], s + 2)
-  difference <- if (paired) {
-    matrix(logs[, name, near] - logs[, fastest, near], dim(logs)[1])
-  } else {
-    unpaired_differences(logs[, name, near, drop = FALSE], logs[, fastest, near, drop = FALSE])
-  }
-  own <- difference[, match(s, near)]
-  own <- own[!is.na(own)]
-  n <- length(own)
-  if (n < 2) {
-    return(list(rounds = n, ratio = NA_real_, low = NA_real_, high = NA_real_, test = "none", p_value = NA_real_))
-  }
-  sorted <- sort(own)
-  k <- max(1, stats::qbinom(0.025, n, 0.5))
-  signed_rank <- paired && 2^(1 - n) <= smallest
-  list(
-    rounds = n, ratio = exp(middle(sorted, 0, n)), low = exp(sorted[k]), high = exp(sorted[n + 1 - k]),
-    test = if (signed_rank) "signed-rank" else "t",
-    p_value = if (signed_rank) signed_rank_p(own) else pooled_t_p(difference, match(s, near))
-  )
 }
 
 #' Differences of two samples without pairs: each launch of the one over the mean of the other, so that the mean is the
 #' difference of means; the variance of that mean is that of two samples, put in by scaling the deviations
+#'
+#' @param a,b Matrices, each column a sample whose missing values are its last ones.
+#' @return Matrix of as many values in each column as the smaller sample has, none below two.
 #' @noRd
 unpaired_differences <- function(a, b) {
-  a <- matrix(a, dim(a)[1])
-  b <- matrix(b, dim(b)[1])
-  n <- nrow(a)
-  if (n > 1 && all(is.finite(a)) && all(is.finite(b))) {
-    # Without gaps all sizes in one go.
-    of_all <- function(values) rep(values, each = n)
-    mean_a <- colMeans(a)
-    mean_b <- colMeans(b)
-    shape <- a - of_all(mean_a)
-    variance_a <- colSums(shape^2) / (n - 1)
-    variance <- (variance_a + colSums((b - of_all(mean_b))^2) / (n - 1)) / n
-    return(of_all(mean_a - mean_b) + shape * of_all(sqrt(variance * n / pmax(variance_a, 1e-300))))
-  }
-  found <- matrix(NA_real_, max(nrow(a), nrow(b)), ncol(a))
-  for (s in seq_len(ncol(a))) {
-    x <- a[is.finite(a[, s]), s]
-    y <- b[is.finite(b[, s]), s]
-    n <- min(length(x), length(y))
-    if (n < 2) next
-    variance <- stats::var(x) / length(x) + stats::var(y) / length(y)
-    shape <- if (length(x) == n) x - mean(x) else y - mean(y)
-    shape <- shape * sqrt(variance * n / max(stats::var(shape), 1e-300))
-    found[seq_len(n), s] <- mean(x) - mean(y) + shape
-  }
-  found
+  n_a <- colSums(!is.na(a))
+  n_b <- colSums(!is.na(b))
+  n <- pmin(n_a, n_b)
+  a <- list(mean = colMeans(a, na.rm = TRUE), deviation = deviations(a))
+  b <- list(mean = colMeans(b, na.rm = TRUE), deviation = deviations(b))
+  variance_a <- colSums(a$deviation^2, na.rm = TRUE) / (n_a - 1)
+  variance_b <- colSums(b$deviation^2, na.rm = TRUE) / (n_b - 1)
+  swap <- n_b < n_a
+  shape <- a$deviation
+  shape[, swap] <- b$deviation[, swap]
+  variance <- variance_a / n_a + variance_b / n_b
+  scale <- sqrt(variance * n / pmax(ifelse(swap, variance_b, variance_a), 1e-300))
+  scale[n < 2] <- NA
+  of_all <- function(values) rep(values, each = nrow(shape))
+  of_all(a$mean - b$mean) + shape * of_all(scale)
 }
 
-#' Wilcoxon's signed-rank test, two-sided and exact; zeros are kept as half for and half against (Pratt 1959)
+deviations <- function(values) values - rep(colMeans(values, na.rm = TRUE), each = nrow(values))
+
+#' Wilcoxon's signed-rank test of each column, two-sided and exact; zeros are kept as half for and half against (Pratt
+#' 1959)
 #' @noRd
-signed_rank_p <- function(x) {
-  n <- length(x)
-  rank <- rank(abs(x))
-  up <- sum(rank[x > 0]) + sum(rank[x == 0]) / 2
-  extreme <- min(up, n * (n + 1) / 2 - up)
-  min(1, 2 * stats::psignrank(floor(extreme + 1e-9), n))
+signed_rank_p <- function(values) {
+  n <- colSums(!is.na(values))
+  size <- abs(values)
+  order <- order(col(size), size)
+  # Equal sizes share their mean rank; missing values come last and count for nothing.
+  same <- vctrs::vec_group_id(tibble(column = c(col(size)), size = c(size))[order, ])
+  rank <- size
+  rank[order] <- (rowsum(c(row(size)), same) / tabulate(same))[same]
+  up <- colSums(rank * ((values > 0) + (values == 0) / 2), na.rm = TRUE)
+  statistic <- tibble(n = n, extreme = floor(pmin(up, n * (n + 1) / 2 - up) + 1e-9))
+  each <- distinct(statistic)
+  each$p <- pmin(1, 2 * stats::psignrank(each$extreme, each$n))
+  each$p[vctrs::vec_match(statistic, each[c("n", "extreme")])]
 }
 
-#' t-test of the mean of one column, its variance pooled with the other columns'
+#' t-test of the mean of one column, its variance pooled with the neighbours'
+#'
+#' @param near Matrices of differences at the sizes below, at and above the one that is tested (in the middle); one
+#'   column per test.
 #' @noRd
-pooled_t_p <- function(difference, own) {
-  x <- difference[, own]
-  x <- x[!is.na(x)]
-  counts <- colSums(!is.na(difference))
-  difference <- difference[, counts >= 2, drop = FALSE]
-  freedom <- counts[counts >= 2] - 1
-  m <- ncol(difference)
-  deviation <- difference - rep(colMeans(difference, na.rm = TRUE), each = nrow(difference))
-  deviation[is.na(deviation)] <- 0
-  squares <- colSums(deviation^2)
-  variance <- max(sum(squares) / sum(freedom), sum((x - mean(x))^2) / (length(x) - 1) / 2)
-  if (variance <= 0) return(if (mean(x) == 0) 1 else 0)
-  spread <- 1
-  if (m > 1) {
-    squared <- crossprod(deviation)^2 / outer(squares, squares)
-    diag(squared) <- 0
-    spread <- sum(squared[is.finite(squared)]) / (m * (m - 1))
+pooled_t_p <- function(near) {
+  deviation <- map(near, function(values) replace(deviations(values), is.na(values), 0))
+  squares <- map(deviation, function(values) colSums(values^2))
+  freedom <- map(near, function(values) pmax(0, colSums(!is.na(values)) - 1))
+  own <- ceiling(length(near) / 2)
+  n <- freedom[[own]] + 1
+  mean <- colMeans(near[[own]], na.rm = TRUE)
+  variance <- pmax(Reduce(`+`, squares) / Reduce(`+`, freedom), squares[[own]] / (n - 1) / 2)
+  m <- Reduce(`+`, map(freedom, function(values) values > 0))
+  correlated <- 0
+  for (i in seq_along(near)) {
+    for (j in seq_len(i - 1)) {
+      squared <- colSums(deviation[[i]] * deviation[[j]])^2 / (squares[[i]] * squares[[j]])
+      correlated <- correlated + 2 * replace(squared, !is.finite(squared), 0)
+    }
   }
-  2 * stats::pt(-abs(mean(x)) / sqrt(variance / length(x)), sum(freedom) / (1 + (m - 1) * spread))
+  spread <- correlated / pmax(1, m * (m - 1))
+  p <- 2 * stats::pt(-abs(mean) / sqrt(variance / n), Reduce(`+`, freedom) / (1 + (m - 1) * spread))
+  p <- ifelse(variance > 0, p, as.numeric(mean == 0))
+  replace(p, n < 2, NA)
 }
 
 #' Made-up launches of one cell's algorithms, for the error and the power of [compare_rounds()]
