@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,9 +16,10 @@ from collstudy.study.config import Configuration
 from collstudy.study.openmpi_numbers import NUMBERS
 from collstudy.study.patterns import PATTERNS
 from collstudy.study.selection import Rules
-from collstudy.tuning import check, emission, rules, trees, writers
+from collstudy.tuning import asking, check, emission, rules, trees, writers
 from collstudy.tuning.rules import (
     Decision,
+    Placement,
     Rule,
     placements,
     selected,
@@ -406,3 +408,92 @@ def test_entries_checked_before_are_not_checked_again(tmp_path):
     library = obedient(after.tables["bcast"])
     found = check.check_placement(after, tmp_path / "a.rules", CATALOGUE, library, before)
     assert {one.entry for one in found} == {7}
+
+
+needs_answers = pytest.mark.skipif(
+    "openmpi" not in mpis() or not asking.can_ask(mpis()["openmpi"], "bcast"), reason="no Open MPI with collask here"
+)
+
+
+@needs_answers
+def test_one_process_asks_for_more_ranks_than_could_be_started(tmp_path):
+    mpi = mpis()["openmpi"]
+    table = {
+        4: (Rule(0, "default"), Rule(1024, "linear")),
+        500: (Rule(0, "binomial"), Rule(4096, "pipeline", (("segment_bytes", 2048),))),
+    }
+    path = tmp_path / "a.rules"
+    check.library(mpi, CATALOGUE, NUMBERS).write(Placement("core", 1, {"bcast": table}), path)
+    calls = [(4, 1024), (499, 4096), (500, 4095), (500, 4096), (1000, 1)]
+    found = asking.ask(mpi, rules_arguments(path), "bcast", calls)
+    assert [found[call] for call in calls] == [
+        "bcast_intra_basic_linear", "bcast_intra_basic_linear", "bcast_intra_binomial[segment 0]",
+        "bcast_intra_pipeline[segment 2048]", "bcast_intra_binomial[segment 0]",
+    ]  # fmt: skip
+    # The default's own decision depends on the number of ranks.
+    own = asking.ask(mpi, check.ONLY_TUNED, "bcast", [(4, 1), (1000, 1)])
+    assert own[4, 1] != own[1000, 1] and asking.ask(mpi, rules_arguments(path), "bcast", [(4, 1)])[4, 1] == own[4, 1]
+
+
+@needs_answers
+@pytest.mark.parametrize(
+    "collective", ["bcast", "reduce", "allreduce", "allgather", "alltoall", "gather", "scatter", "barrier"]
+)
+def test_every_algorithm_of_the_library_is_an_answer_of_its_own(collective):
+    mpi = mpis()["openmpi"]
+    numbers = openmpi.algorithm_numbers(mpi.ompi_info, collective)
+    told = {}
+    for name, number in numbers.items():
+        forced = [
+            "--mca",
+            "coll_tuned_use_dynamic_rules",
+            "1",
+            "--mca",
+            f"coll_tuned_{collective}_algorithm",
+            str(number),
+        ]
+        if number:
+            told[name] = asking.ask(mpi, forced, collective, [(8, 64)]).get((8, 64))
+    assert len(set(told.values())) == len(told) and all(told.values()), told
+
+
+@needs_answers
+def test_a_large_entry_that_the_file_has_for_another_number_of_ranks_is_seen(tmp_path):
+    mpi = mpis()["openmpi"]
+    own = check.library(mpi, CATALOGUE, NUMBERS)
+    tables = [{2: (Rule(0, "linear"),), entry: (Rule(0, "chain"), Rule(64, "binomial"))} for entry in (100, 101)]
+    path = tmp_path / "a.rules"
+    own.write(Placement("core", 1, {"bcast": tables[0]}), path)
+    right = check._ask_placement(Placement("core", 1, {"bcast": tables[0]}), path, [("bcast", 2), ("bcast", 100)], own)
+    assert all(one.agrees and one.processes == one.entry for some in right.values() for one in some)
+    own.write(Placement("core", 1, {"bcast": tables[1]}), path)
+    wrong = check._ask_placement(Placement("core", 1, {"bcast": tables[0]}), path, [("bcast", 100)], own)
+    with pytest.raises(StudyError, match="with 100 ranks selects another algorithm"):
+        check.complain(wrong["bcast", 100])
+
+
+def test_few_entries_are_started_where_the_library_answers(tmp_path):
+    (found,) = placements(decisions({n: {1: ("linear", "binomial")[n % 2], 8: "chain"} for n in range(3, 9)}))
+    table, started = found.tables["bcast"], set()
+    silent = obedient(table)
+
+    def probe(choice, collective, processes, size):
+        started.add(processes)
+        return silent.probe(choice, collective, processes, size)
+
+    def ask(choice, collective, calls):
+        return {
+            (ranks, size): (
+                selected(table, ranks, size) if isinstance(choice, Path) else choice or Rule(0, "default")
+            ).text
+            for ranks, size in calls
+        }
+
+    findings = check.check_placement(found, tmp_path / "a.rules", CATALOGUE, replace(silent, probe=probe, ask=ask))
+    check.complain(findings)
+    assert {one.processes for one in findings if one.mpi.endswith(check.ASKED)} >= set(range(3, 9))
+    assert len(started) <= 2
+    # One that does not answer is started at every entry.
+    started.clear()
+    check.check_placement(found, tmp_path / "a.rules", CATALOGUE, replace(silent, probe=probe, ask=lambda *_: {}))
+    assert started >= set(range(3, 9))

@@ -86,9 +86,18 @@ show_check <- function(study) {
     paragraph("The files are not checked, because no Open MPI was available.")
     return(invisible(NULL))
   }
-  paragraph(
-    md(table$mpi[1]), " was started with the files at ", nrow(table), " sizes around the boundaries of the rules; at ",
-    sum(table$agrees), " it sent the messages of the algorithm that the file names. At ", sum(table$tells_apart),
-    " of them these messages differ from those of every other algorithm of the same entry, so that agreement is conclusive."
-  )
+  # How a row was found (tuning/check.py): the library was asked, or its messages were counted.
+  asked <- endsWith(table$mpi, ", asked")
+  said <- function(rows, how, what) {
+    if (nrow(rows) == 0) return(NULL)
+    paste0(
+      md(sub(", asked$", "", rows$mpi[1])), " was ", how, " at ", nrow(rows), " sizes around the boundaries of the ",
+      "rules; at ", sum(rows$agrees), " it ", what, " the algorithm that the file names, and at ",
+      sum(rows$tells_apart), " of them every other algorithm of the same entry differs in that, so that agreement is ",
+      "conclusive."
+    )
+  }
+  paragraph(paste(c(
+    said(table[asked, ], "asked", "selected"), said(table[!asked, ], "started with the files", "sent the messages of")
+  ), collapse = " "))
 }

@@ -13,7 +13,12 @@
 #' @noRd
 atlas_rows <- function(results) {
   if (!is.null(results$atlas)) return(results$atlas)
-  rows <- label_machines(results$rows, results$study$machine_labels)
+  # Of many columns few: rows are copied several times.
+  used <- c(
+    "machine", "simulated", "collective", "algorithm", "parameters", "mapping", "nodes", "processes", "size_bytes",
+    "latency_us", "flag"
+  )
+  rows <- label_machines(results$rows[used], results$study$machine_labels)
   # Two ranks send one message whatever the algorithm is called.
   rows <- rows[!rows$collective %in% c(point_to_point, applications) & rows$processes > 2, ]
   rows <- bind_rows(rows[0, ], map(unname(split(rows, rows$machine)), rows_in_place))

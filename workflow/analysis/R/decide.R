@@ -54,10 +54,11 @@ find_winners <- function(results, collective) {
 #' @noRd
 with_ties <- function(rows, results, collective) {
   launches <- results$launches
-  launches <- launches[launches$collective == collective & launches$algorithm %in% as.character(rows$algorithm), ]
+  competed <- launches$collective == collective & launches$algorithm %in% as.character(unique(rows$algorithm))
+  launches <- keep_rows(launches, competed)
   compared <- compare_rounds(launches)
-  key <- function(data) paste(data$mapping, data$processes, data$size_bytes, data$algorithm, sep = "\r")
-  at <- match(key(rows), key(compared))
+  keys <- c("mapping", "processes", "size_bytes", "algorithm")
+  at <- vctrs::vec_match(mutate(rows[keys], across(where(is.factor), as.character)), compared[keys])
   # The fastest of the launches that were compared may have a rival with a single launch.
   fastest <- as.character(rows$algorithm)[rows$rank == 1][match(rows$group, rows$group[rows$rank == 1])]
   # Two launches show nothing that a test could find, however large the difference is.

@@ -136,8 +136,12 @@ read_rows <- function(path) {
   rows <- readr::read_csv(path, col_types = types, lazy = FALSE, progress = FALSE)
   empty <- list(c = NA_character_, d = NA_real_, i = NA_integer_, l = NA)
   for (name in setdiff(names(measurement_columns), names(rows))) rows[[name]] <- empty[[measurement_columns[[name]]]]
-  filter(rows, is.na(.data$proved) | .data$proved)
+  keep_rows(rows, is.na(rows$proved) | rows$proved)
 }
+
+#' Some rows of a tibble; all of them are not copied
+#' @noRd
+keep_rows <- function(rows, keep) if (all(keep)) rows else rows[keep, ]
 
 #' Rows with a latency, with names that tell apart what must not be compared
 #'
@@ -155,12 +159,15 @@ name_rows <- function(rows) {
   )
   varied <- varies(rows, c("collective", "algorithm"), "parameters") & rows$parameters != ""
   spread <- varies(rows, c("collective", "mapping", "processes"), "nodes")
-  spread <- paste(rows$collective, rows$mapping) %in% unique(paste(rows$collective, rows$mapping)[spread])
+  of_mapping <- rows[c("collective", "mapping")]
+  spread <- vctrs::vec_in(of_mapping, distinct(of_mapping[spread, ]))
   mixed <- varies(rows, "collective", "mpi")
-  rows$algorithm[varied] <- variant_name(rows$algorithm, rows$parameters)[varied]
+  rows$algorithm[varied] <- variant_name(rows$algorithm[varied], rows$parameters[varied])
   rows$mapping[spread] <- paste0(rows$mapping[spread], " on ", rows$nodes[spread], " nodes")
   rows$mapping[mixed] <- paste0(rows$mapping[mixed], ", ", rows$mpi[mixed])
-  mutate(rows, mapped = ifelse(mixed, paste0(.data$place, ", ", .data$mpi), .data$place), spread = spread)
+  mapped <- rows$place
+  mapped[mixed] <- paste0(mapped[mixed], ", ", rows$mpi[mixed])
+  mutate(rows, mapped = mapped, spread = spread)
 }
 
 #' For each row: does `column` take several values among the rows with the same keys?
@@ -217,7 +224,7 @@ read_results <- function(folder) {
 read_measured <- function(folder) {
   study <- read_study(folder)
   rows <- read_rows(file.path(folder, "measurements.csv"))
-  named <- name_rows(filter(rows, !is.na(.data$latency_us)))
+  named <- name_rows(keep_rows(rows, !is.na(rows$latency_us)))
   study$variants <- distinct(named, .data$collective, .data$algorithm, .data$algorithm_name, .data$parameters)
   study$places <- distinct(
     named, .data$collective, .data$mapping, .data$place, .data$mapped, .data$spread, .data$nodes, .data$mpi,
@@ -226,8 +233,9 @@ read_measured <- function(folder) {
   # Times of whole applications are no latencies of collectives.
   if (length(study$applications)) named <- named[0, ]
   # What an import check flagged is kept in the rows, and in no number.
-  sound <- filter(named, is.na(.data$flag) | .data$flag == "")
-  study$flagged <- count(filter(named, !is.na(.data$flag) & .data$flag != ""), .data$collective)
+  flagged <- !is.na(named$flag) & named$flag != ""
+  sound <- keep_rows(named, !flagged)
+  study$flagged <- count(named[flagged, ], .data$collective)
   list(study = study, rows = rows, medians = summarise_launches(sound), launches = launches_of(sound))
 }
 

@@ -46,17 +46,18 @@ no_regret_across <- function() {
 #' Sound rows with a latency; `mapping` names the processes a node where one mapping was measured with several
 #' @noRd
 rows_in_place <- function(rows) {
-  rows <- filter(rows, !is.na(.data$latency_us), .data$latency_us > 0, is.na(.data$flag) | .data$flag == "")
+  sound <- !is.na(rows$latency_us) & rows$latency_us > 0 & (is.na(rows$flag) | rows$flag == "")
+  rows <- keep_rows(rows, sound)
   rows$parameters <- coalesce(rows$parameters, "")
   varied <- varies(rows, c("collective", "algorithm"), "parameters") & rows$parameters != ""
   rows <- mutate(rows, algorithm_name = .data$algorithm)
-  rows$algorithm[varied] <- variant_name(rows$algorithm, rows$parameters)[varied]
+  rows$algorithm[varied] <- variant_name(rows$algorithm[varied], rows$parameters[varied])
   rows$ppn <- rows$processes / rows$nodes
   # Few processes on the nodes of a fixed allocation are no other placement; one process a node on more nodes is.
   fixed <- !varies(rows, c("collective", "mapping"), "nodes")
   several_ppn <- varies(rows, c("collective", "mapping"), "ppn")
   named <- !fixed & several_ppn & !is.na(rows$ppn)
-  rows$mapping[named] <- paste0(rows$mapping, ", ", format_number(rows$ppn), " a node")[named]
+  rows$mapping[named] <- paste0(rows$mapping[named], ", ", format_number(rows$ppn[named]), " a node")
   rows
 }
 

@@ -1,5 +1,9 @@
 """Check that the installed Open MPI or MPICH follows a rules file, at every rule's boundary.
 
+One process asks Open MPI (asking.py) at all boundaries and numbers of processes: what it selects is compared with what it
+selects where the algorithm of the file is forced, or without a file. Processes are then started only for entries that together
+have every algorithm of the file; for MPICH, and where nothing can be asked, for all entries.
+
 Release builds do not report the selected algorithm, so each size is broadcast (reduced, ...) once while the messages are
 counted (Open MPI's monitoring component, libmessages.so for MPICH), and the pairs of ranks that exchanged messages are compared
 with those of the algorithm in the file; if its pattern is unknown, with those of a launch that forces the
@@ -14,7 +18,7 @@ import io
 import re
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -29,6 +33,7 @@ from collstudy.launch.tracefile import rank_files
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.patterns import PATTERNS, messages_an_edge
 from collstudy.tuning import trees
+from collstudy.tuning.asking import Question, ask, can_ask
 from collstudy.tuning.rules import (
     HAN,
     Placement,
@@ -44,6 +49,8 @@ ONLY_TUNED = ["--mca", "coll", "tuned,basic,libnbc,self,monitoring"]
 #: Maximum number of started ranks, on few cores: enough to distinguish chain, trees and linear.
 MOST_RANKS = 8
 LAUNCH_LIMIT_S = 60
+#: Follows the library's label in findings that were asked for, not seen in messages.
+ASKED = ", asked"
 
 Pairs = frozenset[tuple[int, int]]
 #: Number of messages per pair of ranks (sender, receiver).
@@ -51,7 +58,10 @@ Messages = dict[tuple[int, int], int]
 #: Starts the probe: (selection, collective, processes, bytes) -> messages. The selection is a rules file, a rule
 #: to be forced, or None for the library's own choice.
 Probe = Callable[[Path | Rule | None, str, int, int], Messages]
-#: The same for several sizes in one launch.
+#: Asks the library for the algorithm that it selects: (selection, collective, (processes, bytes)...) -> algorithm with its
+#: parameters, for calls with an answer.
+Ask = Callable[[Path | Rule | None, str, Iterable[Question]], dict[Question, str]]
+#: A probe for several sizes in one launch.
 ProbeOfSizes = Callable[[Path | Rule | None, str, int, Sequence[int]], dict[int, Messages]]
 
 
@@ -69,6 +79,7 @@ class Library:
     write: Callable[[Placement, Path], None]
     probe_sizes: ProbeOfSizes | None = None
     requests: Callable[[Path, str, int, Sequence[int]], list[int | None]] | None = None
+    ask: Ask | None = None
 
     def seen(
         self, choice: Path | Rule | None, collective: str, processes: int, sizes: Sequence[int]
@@ -121,7 +132,8 @@ def library(mpi: Mpi, catalogue: Catalogue, numbers: dict[str, dict[str, int]]) 
 
     traces = (mpi.build / "trace" / "libcolltrace.so").exists()
     requests = functools.partial(_requests, mpi) if traces else None
-    return Library(f"Open MPI {mpi.version}", "openmpi", probe, write_classic, probe_sizes, requests)
+    asks = functools.partial(_openmpi_ask, mpi, catalogue)
+    return Library(f"Open MPI {mpi.version}", "openmpi", probe, write_classic, probe_sizes, requests, asks)
 
 
 def _requests(mpi: Mpi, path: Path, collective: str, processes: int, sizes: Sequence[int]) -> list[int | None]:
@@ -140,13 +152,24 @@ def _requests(mpi: Mpi, path: Path, collective: str, processes: int, sizes: Sequ
     return [int(one.group(1)) if one else None for one in found]
 
 
+def _arguments(mpi: Mpi, catalogue: Catalogue, choice: Path | Rule | None, collective: str) -> list[str]:
+    """The arguments of mpirun for a selection of a probe."""
+    if isinstance(choice, Path):
+        return rules_arguments(choice, monitored=True)
+    return _forcing(mpi, catalogue, collective, choice) if choice else ONLY_TUNED
+
+
+def _openmpi_ask(
+    mpi: Mpi, catalogue: Catalogue, choice: Path | Rule | None, collective: str, questions: Iterable[Question]
+) -> dict[Question, str]:
+    if not can_ask(mpi, collective):
+        return {}
+    return ask(mpi, _arguments(mpi, catalogue, choice, collective), collective, questions)
+
+
 def _openmpi_probe(mpi: Mpi, catalogue: Catalogue) -> ProbeOfSizes:
     def probe(choice: Path | Rule | None, collective: str, processes: int, sizes: Sequence[int]) -> dict[int, Messages]:
-        arguments = ONLY_TUNED
-        if isinstance(choice, Path):
-            arguments = rules_arguments(choice, monitored=True)
-        elif choice:
-            arguments = _forcing(mpi, catalogue, collective, choice)
+        arguments = _arguments(mpi, catalogue, choice, collective)
         return _monitored(mpi, ["--map-by", "core:OVERSUBSCRIBE", *arguments], collective, processes, sizes)
 
     return probe
@@ -228,11 +251,91 @@ def _agree(seen: Messages, expected: Pairs, number: int | None) -> bool:
 def check_placement(
     placement: Placement, path: Path, catalogue: Catalogue, library: Library, before: Placement | None = None
 ) -> list[Finding]:
-    """Check every entry of a placement's rules file.
+    """Check every entry of a placement's rules file, but those identical in *before*, which was checked already.
+
+    The library is asked for all; processes are started for those that it does not answer for, and for as few others as have
+    every algorithm of the file together.
+    """
+    entries = [
+        (collective, entry)
+        for collective, table in placement.tables.items()
+        for entry, rules in table.items()
+        if not before or before.tables[collective].get(entry) != rules
+    ]
+    asked = _ask_placement(placement, path, entries, library)
+    started = {one for one in entries if one not in asked} | _covering(placement, list(asked))
+    answers = [finding for findings in asked.values() for finding in findings]
+    return answers + _start_placement(placement, path, catalogue, library, started)
+
+
+def _ask_placement(
+    placement: Placement, path: Path, entries: list[tuple[str, int]], library: Library
+) -> dict[tuple[str, int], list[Finding]]:
+    """The findings of the entries for which the library answers, each at its own number of processes."""
+    found: dict[tuple[str, int], list[Finding]] = {}
+    for collective, table in placement.tables.items():
+        calls: dict[int, list[Question]] = {}
+        for entry in (entry for name, entry in entries if name == collective):
+            sizes = [1] if collective == "barrier" else boundaries(table[entry]) or [1]
+            calls[entry] = [(max(entry, 2), size) for size in sizes]
+        if not calls or not library.ask:
+            continue
+        seen = library.ask(path, collective, {call for some in calls.values() for call in some})
+        if not seen:
+            continue
+        forced: dict[str, Rule] = {}
+        wanted: dict[str, set[Question]] = {}
+        for some in calls.values():
+            for rule in selected_rules(table, some[0][0]):
+                forced[rule.text] = rule
+                wanted.setdefault(rule.text, set()).update(some)
+        expected = {
+            text: library.ask(None if rule.algorithm == "default" else rule, collective, wanted[text])
+            for text, rule in forced.items()
+        }
+        for entry, some in calls.items():
+            texts = {rule.text for rule in selected_rules(table, some[0][0])}
+            if not all(call in seen and call in expected[text] for call in some for text in texts):
+                continue
+            found[collective, entry] = []
+            for processes, size in some:
+                call, rule = (processes, size), selected(table, processes, size)
+                mine = expected[rule.text][call]
+                others = [expected[text][call] for text in texts - {rule.text}]
+                found[collective, entry].append(
+                    Finding(
+                        library.label + ASKED, path.name, collective, entry, processes, size, rule.text,
+                        seen[call] == mine, bool(others) and mine not in others,
+                    )
+                )  # fmt: skip
+    return found
+
+
+def _covering(placement: Placement, entries: list[tuple[str, int]]) -> set[tuple[str, int]]:
+    """Few entries, for as many processes as are started, in which every algorithm of all *entries* is."""
+    chosen: set[tuple[str, int]] = set()
+
+    def used(one: tuple[str, int]) -> set[tuple]:
+        collective, entry = one
+        rules = placement.tables[collective][entry]
+        return {(collective, rule.algorithm, rule.parameters) for rule in rules if rule.algorithm != "default"}
+
+    lacking = {one: used(one) for one in entries}
+    while any(lacking.values()):
+        best = max(lacking, key=lambda one: (len(lacking[one]), min(one[1], MOST_RANKS)))
+        chosen.add(best)
+        covered = lacking[best]
+        lacking = {one: rules - covered for one, rules in lacking.items()}
+    return chosen
+
+
+def _start_placement(
+    placement: Placement, path: Path, catalogue: Catalogue, library: Library, entries: set[tuple[str, int]]
+) -> list[Finding]:
+    """Check the *entries* by the messages of started processes.
 
     Entries for more than MOST_RANKS processes are checked in a copy of the file in which the entry holds for MOST_RANKS
     processes: this checks sizes, algorithm and parameters, but not the number of processes.
-    Entries identical in *before*, which was checked already, are skipped.
     """
     findings = []
     references: dict[tuple[str, int, int, str], Pairs] = {}
@@ -242,7 +345,7 @@ def check_placement(
             for entry, rules in table.items():
                 moved = entry > MOST_RANKS
                 processes = MOST_RANKS if moved else max(entry, 2)
-                if before and before.tables[collective].get(entry) == rules:
+                if (collective, entry) not in entries:
                     continue
                 if (collective, processes, rules) in done or (moved and all(r.algorithm == "default" for r in rules)):
                     continue
@@ -364,7 +467,8 @@ def complain(findings: list[Finding]) -> None:
     """Raise StudyError naming file, rule and size of every mismatch."""
     wrong = [
         f"{one.file}: {one.collective}, entry for {one.entry} processes, {one.size_bytes} B: the file has {one.rule}, "
-        f"but {one.mpi} with {one.processes} ranks sends other messages"
+        f"but {one.mpi} with {one.processes} ranks "
+        + ("selects another algorithm" if one.mpi.endswith(ASKED) else "sends other messages")
         for one in findings
         if not one.agrees
     ]

@@ -9,21 +9,14 @@
  * where the ranks landed (the affinity mask of the process as the kernel has it).
  */
 #define _GNU_SOURCE
-#include <mpi.h>
+#include "calls.h"
+
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#define CHECK(call)                                                                                                    \
-    do {                                                                                                               \
-        if ((call) != MPI_SUCCESS) {                                                                                   \
-            fprintf(stderr, "collprobe: %s failed\n", #call);                                                          \
-            MPI_Abort(MPI_COMM_WORLD, 1);                                                                              \
-        }                                                                                                              \
-    } while (0)
 
 static void print_place(int rank, int processes) {
     char host[MPI_MAX_PROCESSOR_NAME], line[8192];
@@ -47,84 +40,6 @@ static void print_place(int rank, int processes) {
     fflush(stdout);
     if (write(STDOUT_FILENO, line, strlen(line)) < 0)
         perror("collprobe");
-}
-
-static void fail_unknown(const char *collective) {
-    fprintf(stderr,
-            "collprobe: unknown collective '%s'; known: bcast barrier reduce allreduce gather scatter allgather "
-            "alltoall alltoallv ibcast iallreduce reduce_scatter ireduce_scatter latency bw multi_lat\n",
-            collective);
-    MPI_Abort(MPI_COMM_WORLD, 2);
-}
-
-static void call_alltoallv(int bytes, char *send, char *receive) {
-    int processes;
-    CHECK(MPI_Comm_size(MPI_COMM_WORLD, &processes));
-    int *counts = malloc(2 * (size_t)processes * sizeof *counts), *displacements = counts + processes;
-    for (int i = 0; counts != NULL && i < processes; i++) {
-        counts[i] = bytes;
-        displacements[i] = i * bytes;
-    }
-    CHECK(counts == NULL ? MPI_ERR_NO_MEM
-                         : MPI_Alltoallv(send, counts, displacements, MPI_CHAR, receive, counts, displacements,
-                                         MPI_CHAR, MPI_COMM_WORLD));
-    free(counts);
-}
-
-static void call_reduce_scatter(int bytes, char *send, char *receive, bool blocking) {
-    MPI_Request request = MPI_REQUEST_NULL;
-    int processes;
-    CHECK(MPI_Comm_size(MPI_COMM_WORLD, &processes));
-    int *counts = malloc((size_t)processes * sizeof *counts);
-    for (int i = 0; counts != NULL && i < processes; i++)
-        counts[i] = bytes / processes + (i < bytes % processes);
-    CHECK(counts == NULL ? MPI_ERR_NO_MEM
-          : blocking     ? MPI_Reduce_scatter(send, receive, counts, MPI_SIGNED_CHAR, MPI_SUM, MPI_COMM_WORLD)
-                     : MPI_Ireduce_scatter(send, receive, counts, MPI_SIGNED_CHAR, MPI_SUM, MPI_COMM_WORLD, &request));
-    CHECK(MPI_Wait(&request, MPI_STATUS_IGNORE));
-    free(counts);
-}
-
-static void call_non_blocking(const char *collective, int bytes, char *send, char *receive) {
-    MPI_Request request = MPI_REQUEST_NULL;
-    if (strcmp(collective, "ibcast") == 0)
-        CHECK(MPI_Ibcast(send, bytes, MPI_CHAR, 0, MPI_COMM_WORLD, &request));
-    else if (strcmp(collective, "iallreduce") == 0)
-        CHECK(MPI_Iallreduce(send, receive, bytes, MPI_SIGNED_CHAR, MPI_SUM, MPI_COMM_WORLD, &request));
-    else if (strcmp(collective, "ireduce_scatter") == 0)
-        call_reduce_scatter(bytes, send, receive, false);
-    else
-        fail_unknown(collective);
-    CHECK(MPI_Wait(&request, MPI_STATUS_IGNORE));
-}
-
-/* One call with `bytes` per rank (per block where the collective has blocks); reductions add bytes. */
-static void call(const char *collective, int bytes, char *send, char *receive) {
-    if (strcmp(collective, "bcast") == 0) {
-        CHECK(MPI_Bcast(send, bytes, MPI_CHAR, 0, MPI_COMM_WORLD));
-    } else if (strcmp(collective, "barrier") == 0) {
-        CHECK(MPI_Barrier(MPI_COMM_WORLD));
-    } else if (strcmp(collective, "reduce") == 0) {
-        CHECK(MPI_Reduce(send, receive, bytes, MPI_SIGNED_CHAR, MPI_SUM, 0, MPI_COMM_WORLD));
-    } else if (strcmp(collective, "allreduce") == 0) {
-        CHECK(MPI_Allreduce(send, receive, bytes, MPI_SIGNED_CHAR, MPI_SUM, MPI_COMM_WORLD));
-    } else if (strcmp(collective, "gather") == 0) {
-        CHECK(MPI_Gather(send, bytes, MPI_CHAR, receive, bytes, MPI_CHAR, 0, MPI_COMM_WORLD));
-    } else if (strcmp(collective, "scatter") == 0) {
-        CHECK(MPI_Scatter(send, bytes, MPI_CHAR, receive, bytes, MPI_CHAR, 0, MPI_COMM_WORLD));
-    } else if (strcmp(collective, "allgather") == 0) {
-        CHECK(MPI_Allgather(send, bytes, MPI_CHAR, receive, bytes, MPI_CHAR, MPI_COMM_WORLD));
-    } else if (strcmp(collective, "alltoall") == 0) {
-        CHECK(MPI_Alltoall(send, bytes, MPI_CHAR, receive, bytes, MPI_CHAR, MPI_COMM_WORLD));
-    } else if (strcmp(collective, "alltoallv") == 0) {
-        call_alltoallv(bytes, send, receive);
-    } else if (strcmp(collective, "reduce_scatter") == 0) {
-        call_reduce_scatter(bytes, send, receive, true);
-    } else if (collective[0] == 'i') {
-        call_non_blocking(collective, bytes, send, receive);
-    } else {
-        fail_unknown(collective);
-    }
 }
 
 #ifdef OPEN_MPI
@@ -198,7 +113,7 @@ int main(int argc, char **argv) {
             fprintf(stderr, "collprobe: out of memory for %zu bytes on rank %d\n", 2 * room, rank);
             MPI_Abort(MPI_COMM_WORLD, 3);
         }
-        call(argv[1], bytes, send, receive);
+        call(argv[1], bytes, send, receive, MPI_COMM_WORLD);
         free(send);
         free(receive);
         if (prefix != NULL)
