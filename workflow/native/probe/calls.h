@@ -8,7 +8,7 @@
 #define CHECK(call)                                                                                                    \
     do {                                                                                                               \
         if ((call) != MPI_SUCCESS) {                                                                                   \
-            fprintf(stderr, "%s failed\n", #call);                                                          \
+            fprintf(stderr, "%s failed\n", #call);                                                                     \
             MPI_Abort(MPI_COMM_WORLD, 1);                                                                              \
         }                                                                                                              \
     } while (0)
@@ -29,9 +29,9 @@ static void call_alltoallv(int bytes, char *send, char *receive, MPI_Comm comm) 
         counts[i] = bytes;
         displacements[i] = (int)((unsigned)i * (unsigned)bytes);
     }
-    CHECK(counts == NULL ? MPI_ERR_NO_MEM
-                         : MPI_Alltoallv(send, counts, displacements, MPI_CHAR, receive, counts, displacements,
-                                         MPI_CHAR, comm));
+    CHECK(counts == NULL
+              ? MPI_ERR_NO_MEM
+              : MPI_Alltoallv(send, counts, displacements, MPI_CHAR, receive, counts, displacements, MPI_CHAR, comm));
     free(counts);
 }
 
@@ -44,7 +44,7 @@ static void call_reduce_scatter(int bytes, char *send, char *receive, bool block
         counts[i] = bytes / processes + (i < bytes % processes);
     CHECK(counts == NULL ? MPI_ERR_NO_MEM
           : blocking     ? MPI_Reduce_scatter(send, receive, counts, MPI_SIGNED_CHAR, MPI_SUM, comm)
-                     : MPI_Ireduce_scatter(send, receive, counts, MPI_SIGNED_CHAR, MPI_SUM, comm, &request));
+                         : MPI_Ireduce_scatter(send, receive, counts, MPI_SIGNED_CHAR, MPI_SUM, comm, &request));
     CHECK(MPI_Wait(&request, MPI_STATUS_IGNORE));
     free(counts);
 }

@@ -9,11 +9,14 @@
  * whose algorithms are all in that list may be there (--mca coll tuned,basic,libnbc,self): any other algorithm would
  * wait for messages. Nothing is freed: what the library would send for that has no receiver.
  */
+#include <mpi.h>
+#include <stdio.h>
+
+#ifdef OPEN_MPI
 #include "calls.h"
 
 #include <unistd.h>
 
-#ifdef OPEN_MPI
 static char answer[256];
 
 static int noted(const char *name, const char *format, int first, int second) {
@@ -69,8 +72,9 @@ int main(int argc, char **argv) {
     _exit(0);
 }
 #else
-int main(void) {
-    fprintf(stderr, "collask: needs Open MPI\n");
+int main(int argc, char **argv) {
+    (void)argc;
+    fprintf(stderr, "%s: needs Open MPI\n", argv[0]);
     return 4;
 }
 #endif

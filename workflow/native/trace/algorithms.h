@@ -1,5 +1,5 @@
-/* The algorithms that components of Open MPI share: ompi_coll_base_* of ompi/mca/coll/base/coll_base_functions.h. The file
- * that includes this one defines ALGORITHM_WITH(NAME, COUNT, COMM, FORMAT, FIRST, SECOND): a function in place of
+/* The algorithms that components of Open MPI share: ompi_coll_base_* of ompi/mca/coll/base/coll_base_functions.h. The
+ * file that includes this one defines ALGORITHM_WITH(NAME, COUNT, COMM, FORMAT, FIRST, SECOND): a function in place of
  * ompi_coll_base_NAME with COUNT arguments (P<COUNT> as parameters, A<COUNT> to pass them on), COMM its communicator;
  * FORMAT shows the two numbers FIRST and SECOND. All arguments are integers and pointers, for which `long` has room. */
 #define P2 long a, long b
