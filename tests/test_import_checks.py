@@ -100,7 +100,7 @@ def test_one_algorithm_under_two_names() -> None:
     again = [row | {"algorithm": "chain"} for row in sound(seed=2, algorithms=("binomial",))]
     faulty = sound(algorithms=("linear", "binomial", "binary_tree")) + again
     (finding,) = found(faulty)["algorithm is another"]
-    assert (finding.where, finding.how_sure) == ("bcast binomial and chain", "likely")
+    assert (finding.where, finding.confidence) == ("bcast binomial and chain", "likely")
     assert "other pairs of algorithms differ by" in finding.found
 
 
@@ -108,7 +108,7 @@ def test_a_name_that_a_second_source_contradicts() -> None:
     label = [row | {"algorithm": "chain"} for row in sound("one", 2, ("binomial",))]
     one = sound("one", 1, ("linear", "binomial", "binary_tree")) + label
     findings = found(one + sound("two", 3))["algorithm is another"]
-    assert ("one: bcast chain", "certain") in {(finding.where, finding.how_sure) for finding in findings}
+    assert ("one: bcast chain", "certain") in {(finding.where, finding.confidence) for finding in findings}
     assert all("two: bcast" not in finding.where for finding in findings)
 
 
@@ -122,7 +122,7 @@ def test_a_mapping_that_never_left_the_node() -> None:
     rest = [row for row in sound() if (row["algorithm"], row["mapping"]) != ("chain", "node")]
     stayed = [row | {"mapping": "node"} for row in sound(seed=5, algorithms=("chain",)) if row["mapping"] == "core"]
     (finding,) = found(rest + stayed)["never left the node"]
-    assert (finding.where, finding.how_sure) == ("bcast chain, by node", "certain")
+    assert (finding.where, finding.confidence) == ("bcast chain, by node", "certain")
 
 
 @pytest.mark.parametrize(("latency", "what"), [(1e-3, "outside of"), (1.17, "cannot be the mean")])
@@ -182,7 +182,7 @@ def test_units(factor: float) -> None:
         "bcast chain, by node",
     }
     other = sound("one", 1) + [row | scaled(factor)(row) for row in sound("two", 2)]
-    assert any(finding.how_sure == "certain" for finding in found(other)["unit of the times"])
+    assert any(finding.confidence == "certain" for finding in found(other)["unit of the times"])
 
 
 def test_sizes_of_another_unit() -> None:
@@ -199,7 +199,7 @@ def test_rows_that_were_not_used() -> None:
         "files without the column Max (first: b.csv)": 1,
     }
     (finding,) = found(sound(), problems=problems)["values"]
-    assert (finding.where, finding.found, finding.done) == (
+    assert (finding.where, finding.found, finding.action) == (
         "a.csv, line 3",
         "2 rows whose latency_us is negative",
         "not used",
@@ -213,7 +213,7 @@ def test_outliers_are_kept_and_flagged() -> None:
     )
     rows[index] = rows[index] | scaled(1000)(rows[index])
     findings = found(rows)
-    assert list(findings) == ["outlier"] and "kept and flagged" in findings["outlier"][0].done
+    assert list(findings) == ["outlier"] and "kept and flagged" in findings["outlier"][0].action
     assert [row for row in rows if row.get("flag")] == [rows[index]]
     assert max(row["median_abs_difference_pct"] for row in agreement_of(rows + sound("two", 2))) < 5
 
@@ -231,7 +231,7 @@ def test_sources_that_disagree_and_what_is_left_out() -> None:
         "bcast chain, by core: one and two", "bcast chain, by node: one and two"
     }  # fmt: skip
     left = changed(two, lambda row: row["algorithm"] == "chain", lambda _: {"left_out": "the node was shared"})
-    assert {finding.done for finding in found(sound("one", 1) + left)["sources disagree"]} == {
+    assert {finding.action for finding in found(sound("one", 1) + left)["sources disagree"]} == {
         "left out by the study: the node was shared"
     }
 
@@ -274,7 +274,7 @@ def test_other_authors_data(published: dict[str, tuple[Rows, dict[str, int]]]) -
     findings = found(thin, problems=problems)
     assert set(findings) == {"sources disagree", "never left the node"}
     warned = [finding for finding in (*findings["sources disagree"], *findings["never left the node"])]
-    assert all(finding.done.startswith("left out by the study") for finding in warned)
+    assert all(finding.action.startswith("left out by the study") for finding in warned)
 
     printed, problems = published["orfeo-thin-published"]
     findings = found(printed, {"orfeo-thin": thin}, problems)

@@ -400,7 +400,8 @@ def test_study_without_results_has_a_chapter_that_says_so(made):
 def test_cells_without_numbers_are_listed_with_reasons(made):
     for reason in ("time limit & <crash> of $5_% |", "never launched", "coll/sm ran"):
         assert reason in made["text"]
-    assert "3 of 4 configurations have no number that can be used" in made["text"]
+    assert "3 of 4 configurations have no usable number" in made["text"]
+    assert "1 not verified" in made["text"] and "unproved" not in made["text"].lower()
     lacking = re.search(r"No usable number: (.*?) \(algorithm, mapping and number of processes\)", made["text"])[1]
     assert sum(int(number) for number in re.findall(r"(\d+) of \d+ configurations on", lacking)) == 6
 
@@ -459,6 +460,15 @@ def test_no_word_is_printed_over_another(made):
             line.sort()
             for (_, end, word), (start, _, following) in itertools.pairwise(line):
                 assert end <= start + 0.5, (word, following)
+
+
+def test_headers_of_a_wide_table_are_whole_on_the_page_and_broken_in_print(made):
+    assert "Number 0 of many (µs)" in made["text"]
+    if not shutil.which("pdftotext"):
+        pytest.skip("pdftotext (poppler-utils) is not on PATH")
+    pdf = made["results"] / "report" / "report.pdf"
+    lines = subprocess.run(["pdftotext", "-layout", str(pdf), "-"], capture_output=True, text=True, check=True).stdout
+    assert not re.search(r"Number 0", lines) and re.search(r"Number +Number +Number", lines)
 
 
 def test_drawings_of_many_shapes_are_pictures_on_the_page(made):

@@ -44,7 +44,7 @@ show_claims <- function(studies) {
   caption <- "Each sentence that states a result, where it can be seen, and the command that makes it again."
   screen_only(TRUE, emit_table("tbl-claims", rows, caption, raw = names(rows), whole = 300))
   paper_only(paragraph(
-    "The pages of this report list ", count_of(nrow(rows), "claim"), ", each with the figure that shows it and the command that makes it."
+    "The HTML pages of this report list ", count_of(nrow(rows), "claim"), ", each with the figure that shows it and the command that makes it."
   ))
 }
 
@@ -80,13 +80,13 @@ show_cells <- function(studies) {
   counts <- as.data.frame.matrix(table(cells$study, factor(cells$status, union(statuses, unique(cells$status)))))
   emit_table("tbl-cells", cbind(study = rownames(counts), counts), "Cells by status.")
   bad <- cells[cells$status != "measured", ]
-  if (nrow(bad) == 0) return(paragraph("Every cell has its number."))
+  if (nrow(bad) == 0) return(paragraph("Every cell was measured or simulated at every size."))
   groups <- group_cells(bad)
   if (nrow(groups) > paper_rows) {
-    paper_only(paragraph(count_of(nrow(bad), "cell"), " without a number that can be used; the pages list them with reasons."))
+    paper_only(paragraph(count_of(nrow(bad), "cell"), " without a usable number; the HTML pages list them with reasons."))
   }
   screen_only(nrow(groups) > paper_rows, emit_table("tbl-cells-without", groups, paste(
-    "Every cell without a number that can be used, or without one at every size, and why. One row stands for all the",
+    "Every cell without a usable number, or without one at every size, and the reason. One row stands for all the",
     "process counts of the same reason; each study's", code("cells.csv"), "has a row for each."
   ), labels = do.call(c, lapply(studies, algorithm_labels)), whole = 300))
 }
@@ -105,6 +105,7 @@ runs <- function(numbers) {
 group_cells <- function(cells) {
   cells$reason[is.na(cells$reason)] <- ""
   key <- do.call(paste, c(cells[setdiff(cell_columns, "processes")], sep = "\r"))
+  cells$status <- status_word(cells$status)
   rows <- lapply(split(cells, factor(key, unique(key))), function(same) {
     row <- same[1, cell_columns]
     row$processes <- runs(same$processes)
@@ -123,12 +124,12 @@ show_files <- function(report) {
   if (is.null(rows)) return(paragraph("There are no files yet."))
   headers <- c("File", "Size (kB)")
   screen_only(TRUE, emit_table("tbl-files", rows, "Every file of the studies.", raw = "file", headers = headers, whole = 2000))
-  paper_only(paragraph("The studies have ", count_of(nrow(rows), "file"), " in ", code(report$results_label), "; the pages list them."))
+  paper_only(paragraph("The studies have ", count_of(nrow(rows), "file"), " in ", code(report$results_label), "; the HTML pages list them."))
   stored <- length(list.files(file.path(report$results, "cells"), "[.]json$", recursive = TRUE))
   if (stored == 0) return(invisible(NULL))
   paragraph(
     "Beside them, ", code(file.path(report$results_label, "cells")), " has ", count_of(stored, "file"), ", one for ",
-    "each cell that was launched: its question, and every launch with its command, environment, versions and numbers."
+    "each cell that was launched: its definition, and every launch with its command, environment, versions and numbers."
   )
 }
 
@@ -137,12 +138,12 @@ show_problems <- function(studies) {
   problems <- unique(unlist(c(
     lapply(studies, function(study) study$problems), lapply(studies, function(study) study$chapter$problems)
   )))
-  if (length(problems) == 0) return(paragraph("Everything that the results hold is in this report."))
+  if (length(problems) == 0) return(paragraph("Every figure, table and sentence of the results is in this report."))
   callout("warning", "Left out of this report", paste0("- ", md(problems), collapse = "\n"))
 }
 
 show_session <- function() {
   text <- utils::capture.output(print(utils::sessionInfo(), locale = FALSE))
   screen_only(TRUE, emit("```{.session}\n", paste(text, collapse = "\n"), "\n```"))
-  paper_only(paragraph(md(text[1]), ", with the packages that the pages list."))
+  paper_only(paragraph(md(text[1]), "; the HTML pages list the packages."))
 }

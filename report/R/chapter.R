@@ -277,7 +277,7 @@ show_status <- function(study) {
   }
   counts <- table(bad$status)
   callout("warning", "Configurations without a number", paste0(
-    nrow(bad), " of ", nrow(cells), " configurations have no number that can be used, or not at every size: ",
-    and_list(paste(counts, names(counts))), ". @sec-cells lists them with their reasons."
+    format(nrow(bad), big.mark = ","), " of ", format(nrow(cells), big.mark = ","),
+    " configurations have no usable number, or not at every size: ", and_list(paste(counts, status_word(names(counts)))), ". @sec-cells lists them with their reasons."
   ))
 }

@@ -22,7 +22,7 @@ show_front_table <- function(front) {
   table$machine <- paste0(md(table$machine), ", @sec-", slug(table$study))
   table$study <- NULL
   headers <- c(
-    "Machine", "Collective", "Cells", "Default more than 5 % slower (% of cells)",
+    "Machine", "Collective", "Cells", "Default > 5 % slower (% of cells)",
     "Slow-down of the default (%)", "Best fixed alternative", "Slow-down of the alternative (%)"
   )
   emit_table("tbl-answer", table, paste0(

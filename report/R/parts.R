@@ -51,7 +51,7 @@ parts_of <- function(study) {
     starts = named(c(starts = "Barriers and windows")),
     accuracy = named(c(accuracy = "Accuracy of the simulation")),
     ladder = list(part(
-      study, "The ladder", "ladder", unique(c(study$figures$section, study$tables$section)), "ladder"
+      study, "The ping-pong ladder", "ladder", unique(c(study$figures$section, study$tables$section)), "ladder"
     )),
     svd = parts_of_application(study, setdiff(collectives_of(study), c("latency", "bw", "multi_lat"))[1]),
     congestion = parts_of_traces(study),
@@ -101,7 +101,7 @@ parts_of_application <- function(study, name) {
   list(
     part(study, "Time to solution and speed-up", "speedup", name),
     part(study, "A model of the time", "model", paste0(name, "/models")),
-    part(study, "The ladder of the model", "ladder", paste0(collectives_of(study), "/levels"), "ladder")
+    part(study, "The ping-pong ladder of the model", "ladder", paste0(collectives_of(study), "/levels"), "ladder")
   )
 }
 
@@ -143,7 +143,7 @@ show_part <- function(study, part) {
     left <- c(
       if (any(!on_paper)) count_of(sum(!on_paper), "figure"), if (any(!tables_on_paper)) count_of(sum(!tables_on_paper), "table")
     )
-    if (length(left)) paper_only(paragraph("Further on the HTML page and in the data package: ", and_list(left), "."))
+    if (length(left)) paper_only(paragraph("Also on the HTML page and in the data package: ", and_list(left), "."))
   })
 }
 

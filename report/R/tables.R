@@ -45,8 +45,14 @@ special_headers <- c(
   best_single_geometric_mean_pct = "Regret of that, geometric mean (%)",
   best_single_mean_pct = "Regret of that, arithmetic mean (%)", geometric_mean_pct = "Geometric mean (%)",
   mean_pct = "Arithmetic mean (%)", median_pct = "Median (%)", p90_pct = "90th percentile (%)",
-  p99_pct = "99th percentile (%)", max_pct = "Largest (%)"
+  p99_pct = "99th percentile (%)", max_pct = "Largest (%)", unproved = "Not verified",
+  sd_difference_us = "Standard deviation (\u00b5s)", runner_up_us = "Runner-up (\u00b5s)", runner_up = "Runner-up",
+  median_abs_difference_pct = "Median difference (%)", p90_abs_difference_pct = "90th percentile (%)",
+  pick_accuracy_pct = "Fastest algorithm found (% of cells)", geometric_mean_regret_pct = "Regret, geometric mean (%)",
+  mean_regret_pct = "Regret, arithmetic mean (%)", max_regret_pct = "Largest regret (%)"
 )
+
+policy_words <- c(default = "default", tuned = "tuned rules", "best-single" = "best single algorithm")
 
 #' "mean_difference_us" -> "Mean difference (µs)"
 header_of <- function(name) {
@@ -125,19 +131,33 @@ format_words <- function(column, name, labels) {
   column <- as.character(column)
   known <- !is.na(column)
   if (name == "model") column[known] <- relabel(column[known], collanalysis::model_labels())
-  if (name == "collective") column[known] <- relabel(column[known], collective_titles)
+  if (name == "policy" && all(column[known] %in% names(policy_words))) column[known] <- policy_words[column[known]]
+  if (name == "collective") column[known] <- relabel(column[known], c(collective_titles, all = "All"))
   if (name %in% c("model", "term", "held_out")) column <- gsub("_", " ", column, fixed = TRUE)
   if (!name %in% c("mapping", "collective", "study")) column[known] <- relabel(column[known], labels)
   column
 }
 
-#' Columns that say nothing: empty ones, the study and collective where they are the same in every row, and `simulated`
-#' where nothing is.
+#' Columns that say nothing: empty ones, the study, the collective and the rule of ties (which the caption has) where they
+#' are the same in every row, and `simulated` where nothing is.
 drop_columns <- function(table) {
   empty <- vapply(table, function(column) all(is.na(column)), TRUE)
-  same <- vapply(table, function(column) length(unique(column)) <= 1, TRUE) & names(table) %in% c("study", "collective")
+  same <- vapply(table, function(column) length(unique(column)) <= 1, TRUE) & names(table) %in% c("study", "collective", "tested")
   measured <- names(table) == "simulated" & vapply(table, function(column) !any(column %in% c(TRUE, "TRUE")), TRUE)
   table[!(empty | same | measured)]
+}
+
+#' Headers as markdown. In a table that is wider than a line of print each one is broken so that it is no wider than the
+#' cells below it: typst gives all columns the same share of a line that is too short for them.
+break_headers <- function(headers, shown) {
+  width <- vapply(shown, function(column) max(0L, nchar(column), na.rm = TRUE), 1L)
+  if (sum(pmax(width, nchar(headers)) + 3) <= 110) return(md(headers))
+  one <- function(header, width) {
+    header <- gsub("([0-9]) %", "\\1\u00a0%", header)
+    words <- strsplit(header, " ", fixed = TRUE)[[1]]
+    paste(md(strwrap(header, max(nchar(words), width, 10) + 1)), collapse = " `#linebreak();`{=typst}")
+  }
+  mapply(one, headers, width, USE.NAMES = FALSE)
 }
 
 #' A data frame as a pipe table: numbers to the right, the width of the dashes as the width of the column (where a
@@ -150,7 +170,7 @@ pipe_table <- function(table, labels = character(), raw = character(), headers =
   dashes <- ifelse(right, paste0(strrep("-", width), ":"), paste0(":", strrep("-", width)))
   rows <- if (nrow(shown)) do.call(paste, c(unname(shown), sep = " | ")) else character()
   c(
-    paste0("| ", paste(md(headers), collapse = " | "), " |"),
+    paste0("| ", paste(break_headers(headers, shown), collapse = " | "), " |"),
     paste0("|", paste(dashes, collapse = "|"), "|"),
     paste0("| ", rows, " |")[seq_along(rows)]
   )

@@ -10,7 +10,8 @@ show_regret <- function(study) {
   )]
   caption <- caption_of(study, paste(
     "Regret of each policy against the best measured algorithm, on process counts not used to decide.",
-    "best-single: the algorithm other than the default that is best on average on the deciding counts."
+    "Policies: the library's default, the tuned rules, and the best single algorithm (other than the default) of the",
+    "deciding process counts."
   ))
   show <- function(rows, id) emit_table(paste0("tbl-", study$id, id), rows, caption)
   if (nrow(table) <= paper_rows) return(show(table, "-tuning-regret"))
@@ -24,8 +25,8 @@ show_shared <- function(study) {
   if (NROW(table) == 0) return(invisible(NULL))
   emit_table(paste0("tbl-", study$id, "-tuning-shared"), table, caption_of(study, paste(
     "Additional time of one decision for all placements (mapping, nodes) with the same number of processes over the fastest",
-    "algorithm of each placement: what a file loses that knows ranks only. An upper limit, because the fastest of noisy cells",
-    "flatters itself."
+    "algorithm of each placement: the loss of a file that knows the number of ranks alone. An upper bound: the minimum over noisy",
+    "latencies is biased low."
   )))
 }
 
@@ -45,8 +46,8 @@ show_tuned <- function(study) {
 
 show_sampling <- function(study) {
   show_drawing(study, "sampling", "Regret against the share of measurement time", paste(
-    "Regret over the whole grid (geometric mean) against the share of its measurement time: mean and spread over seeds.",
-    "Dashed: the default. Dotted: 2.5 %."
+    "Regret over the whole grid (geometric mean) of rules decided on a sample, against the share of the grid's measurement",
+    "time that the sample takes: mean and standard deviation over random samples. Dashed: the library's default. Dotted: 2.5 %."
   ))
 }
 

@@ -37,3 +37,6 @@ with_version <- function(name, version) {
   note <- product_notes[name %||% ""]
   if (is.na(note)) text else paste0(text, " (", note, ")")
 }
+
+#' The status of a cell in words: what did not run as it was forced, or where, is stored as `unproved`.
+status_word <- function(status) sub("^unproved$", "not verified", status)

@@ -245,7 +245,9 @@ figures_atlas <- function(results) {
 describe_atlas_answer <- function(results) {
   found <- summarise_atlas(atlas_rows(results))
   if (nrow(found) == 0) return("No machine has cells with both the default and another algorithm.")
-  map_chr(split(found, factor(found$machine, unique(found$machine))), function(rows) {
+  # The first sentence stands for the study on the front page: that of the machine with most cells.
+  machines <- names(sort(tapply(found$cells, found$machine, sum), decreasing = TRUE))
+  map_chr(split(found, factor(found$machine, machines)), function(rows) {
     worst <- rows[which.max(rows$geometric_mean_pct), ]
     paste0(
       machine_name(worst$machine, worst$simulated), ": the default is slower than the best measured ",
@@ -280,7 +282,7 @@ describe_atlas <- function(results) {
     if (nrow(agreement) > 0) paste0(
       capitalised(collective_word(agreement$collective)), ": on ", within_text(agreement$machine),
       " the winner is that of ", within_text(agreement$other), " in ", format_pct(agreement$same_winner_pct), " of ",
-      format_number(agreement$cells), " common cells; the other machine's winner costs ",
+      format_number(agreement$cells, 6), " common cells; the other machine's winner costs ",
       format_pct(agreement$winner_costs_pct), ", the default ", format_pct(agreement$default_costs_pct), "."
     )
   )

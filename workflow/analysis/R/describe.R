@@ -178,15 +178,15 @@ describe_default_vs_best <- function(results, collective) {
   better <- sum(table$mean_difference_us <= 0)
   c(
     paste0(
-      "The default is at least as fast as every other algorithm in ", sum(table$optimal), " of ", sum(table$cells),
-      " cells (",
-      format_pct(100 * sum(table$optimal) / sum(table$cells)), ")."
+      "The default is at least as fast as every other algorithm in ", format_number(sum(table$optimal), 6), " of ",
+      format_number(sum(table$cells), 6), " cells (", format_pct(100 * sum(table$optimal) / sum(table$cells)), ")."
     ),
     paste0(
-      "On average over a class it is faster than the best other algorithm in ", better, " of ", nrow(table), " classes",
+      "In the mean over each class of mapping, message size and number of processes, the default is faster than the ",
+      "best other algorithm in ", better, " of ", nrow(table), " classes",
       if (worst$mean_difference_us > 0) paste0(
-        "; its largest loss is ", class_words(worst, results$study), ", where it is ",
-        format_us(worst$mean_difference_us), " slower on average"
+        "; its largest mean loss is ", format_us(worst$mean_difference_us), ", mapped ",
+        class_words(worst, results$study)
       ), "."
     )
   )
@@ -194,8 +194,9 @@ describe_default_vs_best <- function(results, collective) {
 
 class_words <- function(row, study) {
   paste0(
-    label_mapping(row$mapping, study), " with ", tolower(row$size_class), " messages and ", tolower(row$process_class),
-    " processes"
+    label_mapping(row$mapping, study), " with ", tolower(row$size_class), " messages and ",
+    if (grepl("node", row$process_class)) "processes on " else "", tolower(row$process_class),
+    if (!grepl("node", row$process_class)) " processes"
   )
 }
 
@@ -222,18 +223,21 @@ describe_decision <- function(results, collective) {
   answer <- filter(summarise_answer(results), .data$collective == .env$collective)
   c(
     paste0(
-      nrow(alone), " of ", nrow(winners), " cells have a single winner",
-      if (length(counts) > 0) paste0(": ", and_list(paste0(names(counts), " (", counts, ")"))), "; in ",
-      sum(winners$tied != ""), " the fastest is tied with others."
+      format_number(nrow(alone), 6), " of ", format_number(nrow(winners), 6), " cells have a single winner",
+      if (length(counts) > 0) paste0(
+        ": ", and_list(paste0(names(counts), " (", format_number(as.vector(counts), 6), ")"))
+      ), if (any(winners$tied != "")) paste0(
+        "; in ", format_number(sum(winners$tied != ""), 6), " the fastest is tied with others"
+      ), "."
     ),
     describe_absent(results, collective, winners),
     describe_flagged(results$study, collective),
     paste0(
-      "Best single algorithm (mean slow-down): ",
+      "Best single algorithm for all cells of a mapping (geometric mean of its slow-down against the fastest): ",
       and_list(paste0(
-        answer$best_single, " when mapped ", label_mapping(answer$mapping, results$study), " (",
+        answer$best_single, " mapped ", label_mapping(answer$mapping, results$study), " (",
         format_pct(answer$best_single_geometric_mean_pct), ")"
-      )), "; geometric mean of the slow-down against the fastest."
+      )), "."
     )
   )
 }
@@ -247,9 +251,10 @@ describe_absent <- function(results, collective, winners) {
   absent <- nrow(winners) - taking_part[taking_part < nrow(winners)]
   if (length(absent) == 0) return(NULL)
   paste0(
-    "Winners are chosen among the algorithms that were measured; not measured in all of these cells (number of ",
-    "missing ",
-    "cells): ", and_list(paste0(label_algorithm(names(absent), results$study, collective), " (", absent, ")")), "."
+    "Winners are chosen among the algorithms that were measured. Cells that an algorithm lacks: ",
+    and_list(paste0(
+      label_algorithm(names(absent), results$study, collective), " (", format_number(as.vector(absent), 6), ")"
+    )), "."
   )
 }
 
@@ -274,11 +279,13 @@ describe_models <- function(results, collective) {
   fits <- if (any(errors$model == "plane")) fit_loglinear(results, collective)
   c(
     if (!is.null(fits) && nrow(fits) > 0) paste0(
-      "The log-linear plane explains ", range_words(100 * fits$r_squared),
-      " of the variance of the logarithm, but has an error of ",
-      range_words(fits$mape_pct), " on average on the fitted latencies."
+      "The log-linear plane (log latency as a linear function of log message size and of the number of processes) ",
+      "explains ", range_words(100 * fits$r_squared), " of the variance of log latency, but its mean error on the ",
+      "latencies that it was fitted to is ", range_words(fits$mape_pct), "."
     ),
-    describe_errors(errors, "held_out_mape_pct", "On cells that were held out"),
+    describe_errors(
+      errors, "held_out_mape_pct", "Interpolation, on process counts and message sizes that were left out of the fit"
+    ),
     describe_extrapolation(errors, results$study)
   )
 }
@@ -296,8 +303,8 @@ describe_errors <- function(errors, column, start) {
   if (nrow(best) == 0) return(NULL)
   count <- sort(table(best$model), decreasing = TRUE)
   paste0(
-    start, ", the best model of each algorithm and mapping has an error of ", range_words(best[[column]]), "; it is ",
-    and_list(paste0(tolower(model_words[names(count)]), " (", count, ")")), "."
+    start, ": the best model of each algorithm and mapping has a mean error of ", range_words(best[[column]]),
+    ". That model is ", and_list(paste0("the ", lower_first(model_words[names(count)]), " (", count, "\u00d7)")), "."
   )
 }
 
@@ -313,14 +320,14 @@ describe_extrapolation <- function(errors, study) {
   c(
     describe_errors(
       filter(errors, .data$model != "interpolation"), "extrapolation_mape_pct",
-      paste0("Fitted up to ", study$analysis$fit_up_to, " processes and judged above")
+      paste0(
+        "Extrapolation, fitted up to ", study$analysis$fit_up_to, " processes and compared with measurements of more"
+      )
     ),
     paste0(
-      "In ", earns, " of ", nrow(both),
-        " combinations of algorithm and mapping some model extrapolates better than repeating the ",
-      "last measured value, whose error is ", range_words(both$last),
-      ". The best of several models is selected after the ",
-      "fact, so this is slightly optimistic."
+      "In ", earns, " of ", nrow(both), " combinations of algorithm and mapping some model extrapolates better than ",
+      "the latency of the largest fitted process count, whose error is ", range_words(both$last),
+      ". The best model is selected with hindsight, so its errors are slightly optimistic."
     )
   )
 }
@@ -344,7 +351,7 @@ describe_latency <- function(results, collective) {
     )
   }
   c(
-    paste0("Latencies", simulated_note(results$study), " reach from ", say(low), " to ", say(high), "."),
+    paste0("Latencies", simulated_note(results$study), " range from ", say(low), " to ", say(high), "."),
     describe_mappings(results, rows),
     describe_claims(results, collective)
   )
@@ -353,13 +360,14 @@ describe_latency <- function(results, collective) {
 describe_mappings <- function(results, rows) {
   most <- max(common_counts(rows, results$study$analysis$best_excludes))
   full <- filter(rows, .data$processes == most, .data$algorithm != "default")
-  if (n_distinct(full$mapping) < 2) return(NULL)
+  # Between two ranks all algorithms send the same messages.
+  if (n_distinct(full$mapping) < 2 || most <= 2) return(NULL)
   best <- full |>
     group_by(.data$size_bytes) |>
     slice_min(.data$latency_us, n = 1, with_ties = FALSE)
   counts <- sort(table(as.character(best$mapping)), decreasing = TRUE)
   paste0(
-    "With ", most, " processes the fastest forced algorithm is mapped ",
+    "With ", most, " processes the fastest algorithm, other than the default, is mapped ",
     and_list(paste0(label_mapping(names(counts), results$study), " at ", counts, " of ", nrow(best), " sizes")), "."
   )
 }

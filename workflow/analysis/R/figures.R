@@ -106,12 +106,12 @@ figures_with_sizes <- function(results, collective) {
 published_number <- function(collective, number) if (collective %in% c("bcast", "barrier")) number else NA
 
 figures_processes <- function(results, collective, rows) {
-  mappings <- levels(droplevels(rows$mapping))
-  sizes <- length(shown_sizes(results, rows))
-  algorithms <- n_distinct(rows$algorithm)
   # A mapping with one number of processes has no curve.
-  drawn <- purrr::keep(mappings, function(mapping) n_distinct(rows$processes[rows$mapping == mapping]) > 1)
+  drawn <- purrr::keep(levels(droplevels(rows$mapping)), function(mapping) {
+    nrow(rows_of_curves(results, collective, mapping)) > 0
+  })
   by_mapping <- map(drawn, function(mapping) {
+    sizes <- length(shown_sizes(results, rows_of_curves(results, collective, mapping)))
     figure(
       collective, paste0("processes-", slug(mapping)), plot_processes(results, collective, mapping),
       paste0(
@@ -124,30 +124,33 @@ figures_processes <- function(results, collective, rows) {
       9, 1.3 + 2.5 * ceiling(sizes / 2)
     )
   })
-  c(by_mapping, if (length(mappings) > 1) list(figure(
+  mapped <- rows_of_mappings(results, collective)
+  shown <- length(mapped_sizes(results, mapped))
+  sizes <- length(shown_sizes(results, mapped))
+  c(by_mapping, if (nrow(mapped) > 0) list(figure(
     collective, "mappings", plot_mappings(results, collective),
     paste0(
       "Latency (\u00b5s) against processes for each algorithm (rows) and message size (columns), colour: ",
       "mapping; logarithmic axes.",
-      if (length(mapped_sizes(results, rows)) < sizes) paste0(
-        " Of the ", sizes, " sizes of the figures before, ", length(mapped_sizes(results, rows)), " are drawn."
-      ),
-      interval_note(rows), drawn_note(rows, most_in_quarter)
+      if (shown < sizes) paste0(" Of the ", sizes, " sizes of the figures before, ", shown, " are drawn."),
+      interval_note(mapped), drawn_note(mapped, most_in_quarter)
     ),
-    published_number(collective, 4), 10, 1.4 + 1.75 * algorithms
+    published_number(collective, 4), 10, 1.4 + 1.75 * n_distinct(mapped$algorithm)
   )))
 }
 
 slug <- function(text) gsub("[^a-z0-9]+", "-", tolower(text))
 
 figure_sizes <- function(results, collective, rows) {
+  panels <- distinct(rows_of_sizes(results, collective), .data$processes, .data$mapping)
+  lines <- if (is_grid(panels)) n_distinct(panels$processes) else ceiling(nrow(panels) / 3)
   figure(
     collective, "sizes", plot_sizes(results, collective),
     paste0(
       "Latency (\u00b5s) against message size for some numbers of processes; both axes are logarithmic.",
       interval_note(rows)
     ),
-    published_number(collective, 12), 9.5, 1.8 + 2.1 * min(3, n_distinct(rows$processes))
+    published_number(collective, 12), 9.5, 1.8 + 2.1 * max(lines, 1.3)
   )
 }
 
@@ -193,14 +196,16 @@ figures_wins <- function(results, collective) {
   c(
     if (nrow(winners) > 0) list(figure(
       collective, "decision-map", plot_decision(results, collective), paste0(
-        "Fastest algorithm of each cell. ", tie_rule(results, collective), excluded_note(results, collective)
+        "Fastest algorithm of each cell. ", tie_rule(results, collective), excluded_note(results, collective),
+        map_note(winners)
       ), NA, 9.5, if (sized) map_height(compared) else 2.4 + 0.35 * n_distinct(winners$mapping), part = "wins"
     )),
     if (nrow(compared) > 0 && sized) list(figure(
       collective, "default-map", plot_default_map(results, collective), paste0(
         "Latency of the default relative to the best of the other algorithms, in percent: orange where the ",
         "default is slower, ",
-        "blue where it is faster; the colour saturates at the ends of the scale.", excluded_note(results, collective)
+        "blue where it is faster; the colour saturates at the ends of the scale.", excluded_note(results, collective),
+        map_note(compared)
       ), NA, 9.5, map_height(compared), part = "wins"
     )),
     if (nrow(compared) > 0 && !sized && n_distinct(compared$processes) > 1) list(figure(
@@ -244,22 +249,23 @@ figures_without <- function(results, collective) {
 
 figures_processes_unsized <- function(results, collective, rows) {
   mappings <- levels(droplevels(rows$mapping))
-  list(
-    figure(
+  mapped <- rows_of_mappings(results, collective)
+  c(
+    list(figure(
       collective, "processes", plot_processes_unsized(results, collective), paste0(
         "Latency (\u00b5s) against the number of processes, one panel per mapping.", interval_note(rows),
         drawn_note(rows, most_in_quarter),
         boundary_note(results, collective, mappings, max(rows$processes))
       ), published_number(collective, 6), 9.5, 4
-    ),
-    figure(
+    )),
+    if (nrow(mapped) > 0) list(figure(
       collective, "mappings", plot_mappings(results, collective),
       paste0(
-        "Latency (\u00b5s) against the number of processes, one panel per algorithm, colour: mapping.",
-        interval_note(rows), drawn_note(rows)
+        "Latency (\u00b5s) against the number of processes, one panel per algorithm, each with its own axis; colour: ",
+        "mapping.", interval_note(mapped), drawn_note(mapped)
       ),
-      published_number(collective, 7), 9, 1.4 + 2.4 * ceiling(n_distinct(rows$algorithm) / 2)
-    )
+      published_number(collective, 7), 9, 1.4 + 2.4 * ceiling(n_distinct(mapped$algorithm) / 2)
+    ))
   )
 }
 

@@ -175,14 +175,21 @@ front_overall <- function(rows, studies, define = TRUE) {
   each <- paste0(format_pct(pooled$geometric_mean_pct), " on ", on, " (", about, ")")[order]
   slower <- range(pooled$slower_pct)
   share <- unique(sub(" %", "", format_pct(slower)))
+  default <- front_default(studies[map_chr(studies, "name") %in% rows$study])
   paste0(
-    front_default(studies[map_chr(studies, "name") %in% rows$study]), " takes longer than ", fastest, " by ",
-    and_list(each), " in the geometric mean; it is more than 5 % ",
+    if (define) paste0(front_verdict(slower), sub("^The ", "the ", default)) else default,
+    " takes longer than ", fastest, " by ", and_list(each), " in the geometric mean; it is more than 5 % ",
     "slower in ", paste(share, collapse = " to "), " % of the cells.",
     if (define) paste(
       " A cell is one combination of collective, mapping of processes to cores, number of processes and message size."
     )
   )
+}
+
+#' The answer in a word, by the share of the cells in which the default is more than 5 % slower
+#' @noRd
+front_verdict <- function(slower_pct) {
+  if (max(slower_pct) < 5) "Nearly always: " else if (min(slower_pct) < 30) "Not always: " else "Often not: "
 }
 
 #' "Open MPI's default", where all studies are of one installed library
@@ -208,7 +215,19 @@ front_extent <- function(studies) {
   # The list of cells may be missing.
   if (is.na(nodes)) return(NULL)
   processes <- paste(format_number(most("processes"), 6), "processes")
-  if (nodes == 1) paste("1 node, up to", processes) else paste("up to", format_number(nodes, 6), "nodes and", processes)
+  cores <- unique(unlist(map(studies, front_cores)))
+  of <- if (length(cores) == 1) paste0(" of ", cores, " cores")
+  if (nodes == 1) return(paste0("1 node", of, ", up to ", processes))
+  paste0("up to ", format_number(nodes, 6), " nodes", of, " and ", processes)
+}
+
+#' Cores of a node; NULL where the levels of the machine are not known
+#' @noRd
+front_cores <- function(study) {
+  levels <- study$about$machine$levels
+  node <- match("node", map_chr(levels, function(level) level$name))
+  if (is.na(node) || node == length(levels)) return(NULL)
+  prod(map_dbl(levels[-seq_len(node)], function(level) level$count %||% 1))
 }
 
 #' What was measured of the collectives that a simulation has of the same machine
@@ -349,9 +368,9 @@ front_transfer <- function(studies) {
   order <- order(wide$default, decreasing = TRUE)
   paste0(
     if (better > nrow(wide) / 2) "Rules carry over between machines" else "Rules of other machines do not help",
-    ": with them the slow-down is ", and_list(paste0(
-      format_pct(wide$rule), " instead of ", format_pct(wide$default), " on ", wide$label
-    )[order]), ", for the collectives that the machines share",
+    ": with them the slow-down, for the collectives that the machines share, is ", and_list(paste0(
+      format_pct(wide$rule), " on ", wide$label, " (the default's: ", format_pct(wide$default), ")"
+    )[order]),
     if (all(is.finite(changed)) && better <= nrow(wide) / 2) paste0(
       "; they change the algorithm in at most ", format_pct(max(changed)), " of the cells"
     ), "."
@@ -392,8 +411,8 @@ front_trust <- function(studies, rows) {
     ),
     if (length(imported) > 0) paste0(
       "The measurements on ", and_list(within_text(imported)), " were made by other authors, mostly with one launch ",
-      "per cell: how much launches vary is unknown there. The fastest of several noisy latencies is partly luck, so ",
-      "slow-downs are somewhat overestimated."
+      "per cell: the variation between launches is unknown there. The minimum over several noisy latencies is ",
+      "biased low, so slow-downs are somewhat overestimated."
     ),
     if (nrow(accuracy) > 0) paste0(
       "Simulated latencies differ from measured ones by ", by_machine(accuracy, "median_abs_error_pct"), " (medians)."

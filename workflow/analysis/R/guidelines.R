@@ -146,8 +146,8 @@ describe_guidelines <- function(results) {
     if (nrow(violated) > 0) paste0(
       machine_name(violated$machine, violated$simulated), ", ",
       collective_word(violated$collective), ": the default violates \u201c", violated$guideline, "\u201d in ",
-      format_pct(violated$violated_pct), " of ", format_number(violated$cells), " cells (geometric mean of the",
-      " excess there ", format_pct(violated$slower_pct), ", largest ", format_pct(violated$worst_pct), ")."
+      format_pct(violated$violated_pct), " of ", format_number(violated$cells, 6), " cells, by ",
+      format_pct(violated$slower_pct), " (geometric mean) and at most ", format_pct(violated$worst_pct), "."
     ) else if (nrow(found) > 0) "No guideline that could be judged is violated by more than 5 %.",
     if (length(unjudged) > 0) paste0(
       "Not judged on any machine, because no study measured all parts with the same mapping and ranks and the time of",

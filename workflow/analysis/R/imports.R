@@ -3,18 +3,28 @@
 #' Import checks and agreement of a study, as the import wrote them
 #'
 #' @param results List from [read_results()].
-#' @return A list: `checks` (check, where, found, how_sure, done), `agreement` (machine, collective, algorithm, mapping,
-#'   sources, cells, median_abs_difference_pct, p90_abs_difference_pct); NULL where the study imports nothing.
+#' @return A list: `checks` (check, where, found, confidence, action), `agreement` (machine, collective, algorithm,
+#'   mapping, sources, cells, median_abs_difference_pct, p90_abs_difference_pct); NULL where the study imports nothing.
 #' @noRd
 read_import <- function(results) {
   files <- file.path(results$study$folder, c("import-checks.csv", "agreement.csv"))
   if (is.null(results$study$import) || !all(file.exists(files))) return(NULL)
   list(
-    checks = readr::read_csv(files[1], col_types = readr::cols(.default = "c"), progress = FALSE),
+    checks = read_checks(files[1]),
     agreement = readr::read_csv(files[2], progress = FALSE, col_types = readr::cols(
       .default = "c", cells = "i", median_abs_difference_pct = "d", p90_abs_difference_pct = "d"
     ))
   )
+}
+
+#' import-checks.csv; of a study that an older version imported, with the names of its columns of today
+#' @noRd
+read_checks <- function(file) {
+  checks <- readr::read_csv(file, col_types = readr::cols(.default = "c"), progress = FALSE)
+  was <- c(how_sure = "confidence", done = "action")
+  old <- names(checks) %in% names(was)
+  names(checks)[old] <- was[names(checks)[old]]
+  checks
 }
 
 #' The findings of the studies that an atlas gathers, each with its study; those without any are counted in the caption
@@ -24,9 +34,7 @@ tables_of_gathered <- function(results) {
   files <- file.path(dirname(results$study$folder), studies, "import-checks.csv")
   here <- file.exists(files)
   if (!any(here)) return(list())
-  found <- map(setNames(files[here], studies[here]), function(file) {
-    readr::read_csv(file, col_types = readr::cols(.default = "c"), progress = FALSE)
-  })
+  found <- map(setNames(files[here], studies[here]), read_checks)
   none <- tibble(study = character(), check = character(), where = character(), found = character())
   checks <- bind_rows(none, unname(imap(found, function(rows, study) mutate(rows, study = .env$study, .before = 1))))
   sound <- setdiff(names(found), checks$study)
@@ -115,7 +123,8 @@ plot_agreement <- function(results, agreement) {
       breaks = function(x) x[seq(1, length(x), by = 4)], labels = function(x) label_bytes(as.numeric(x))
     ) +
     labs(
-      title = "How far authors of the same machine are apart", x = "Processes", y = "Message size", fill = "difference"
+      title = "Difference between two authors' latencies of the same cell", x = "Processes", y = "Message size",
+      fill = "difference"
     ) +
     theme_study()
 }
@@ -126,9 +135,9 @@ figures_of_import <- function(results) {
   if (nrow(agreement) == 0) return(list())
   panels <- nrow(distinct(agreement, .data$collective, .data$mapping))
   list(figure("import", "agreement", plot_agreement(results, agreement), paste(
-    "The noise floor between authors: |a / b - 1| of two sources in the same cell, in the median over the algorithms",
-    "that both measured; of more than two sources, those that are farthest apart. Differences between algorithms that",
-    "are smaller were not shown by two people."
+    "Noise floor between authors: |a / b - 1| of two sources in the same cell, median over the algorithms that both",
+    "measured; of more than two sources, the largest. Smaller differences between algorithms are not confirmed by a",
+    "second author."
   ), width = 9.5, height = 1.5 + 2.6 * ceiling(panels / 3)))
 }
 
@@ -143,20 +152,24 @@ describe_import <- function(results) {
   checks <- import$checks
   by_check <- count(checks, .data$check)
   found <- if (nrow(checks) == 0) {
-    "The import checks have no findings."
+    "The checks of the imported data have no findings."
   } else {
     paste0(
-      "The import checks have ",
-      and_list(paste0(by_check$n, " of \u201c", by_check$check, "\u201d")), "; ",
-      sum(checks$how_sure == "certain"), " of these findings are certain."
+      "The checks of the imported data found ",
+      and_list(paste0(
+        "\u201c", by_check$check, "\u201d in ", by_check$n, ifelse(by_check$n == 1, " place", " places")
+      )),
+      if (all(checks$confidence == "certain")) "; all of these findings are certain." else paste0(
+        "; ", sum(checks$confidence == "certain"), " of these ", nrow(checks), " findings are certain."
+      )
     )
   }
   agreement <- import$agreement
   sources <- if (nrow(agreement) > 0) {
     paste0(
-      "Sources of the same cells differ by ", format_number(min(agreement$median_abs_difference_pct)), " to ",
-      format_number(max(agreement$median_abs_difference_pct)), " % in the median, by algorithm and mapping (",
-      format_number(median(agreement$median_abs_difference_pct)), " % in the middle)."
+      "Two sources of the same cells differ by ", range_words(agreement$median_abs_difference_pct),
+      " (medians by algorithm and mapping; median of these ",
+      format_pct(median(agreement$median_abs_difference_pct)), ")."
     )
   }
   c(found, sources)

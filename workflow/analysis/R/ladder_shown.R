@@ -4,7 +4,7 @@ tables_of_ladder <- function(results) {
   ladder <- read_ladder(results)
   if (nrow(ladder) == 0) return(NULL)
   check_pairs(results$study, read_pairs(results))
-  check_ladder(ladder, asked_levels(results))
+  check_ladder(ladder, levels_of_study(results))
   timed <- ladder_collective(results)
   levels <- summarise_ladder(ladder)
   c(
@@ -23,12 +23,12 @@ tables_of_ladder <- function(results) {
   )
 }
 
-#' The levels that the study's ladder asks for, outermost first
+#' The levels that the study's ladder measures, outermost first
 #' @noRd
-asked_levels <- function(results) {
+levels_of_study <- function(results) {
   mappings <- unlist(map(results$study$collectives[names(results$study$collectives) %in% point_to_point], "mappings"))
-  asked <- c(ladder_level(results$study, mappings), read_pairs(results)$level)
-  intersect(map_chr(results$study$machine$levels, "name"), asked)
+  here <- c(ladder_level(results$study, mappings), read_pairs(results)$level)
+  intersect(map_chr(results$study$machine$levels, "name"), here)
 }
 
 ladder_collective <- function(results) {
@@ -165,8 +165,8 @@ plot_ladder <- function(results, rows, column, title_y, title) {
     geom_line(linewidth = 0.35, alpha = 0.7) +
     geom_point(size = 1.3) +
     (if (any(rows$pairs > 1)) facet_wrap(vars(.data$pairs), labeller = labeller(pairs = label_pairs))) +
-    scale_colour_manual(values = mapping_colours) +
-    scale_shape_manual(values = point_shapes) +
+    scale_colour_manual(values = mapping_colours, labels = level_word) +
+    scale_shape_manual(values = point_shapes, labels = level_word) +
     scale_x_size() +
     scale_y_log10(title_y, labels = format_number, breaks = scales::breaks_log(6)) +
     labs(title = title) + tag_simulated(results$study) + theme_study()
@@ -189,7 +189,7 @@ plot_per_byte <- function(results, rows, published) {
     geom_line(linewidth = 0.5) +
     geom_point(size = 1.2) +
     facet_wrap(vars(.data$pairs), labeller = labeller(pairs = label_pairs)) +
-    scale_colour_manual(values = mapping_colours) +
+    scale_colour_manual(values = mapping_colours, labels = level_word) +
     scale_x_size() +
     scale_y_log10("Round trip per byte (ns/B)", labels = format_number, breaks = scales::breaks_log(6)) +
     labs(title = "Round trip per byte at each level") + tag_simulated(results$study) + theme_study()
@@ -208,16 +208,19 @@ describe_ladder <- function(results) {
   most <- filter(levels, .data$pairs == max(.data$pairs))
   c(
     paste0(
-      "A small message takes ", and_list(paste0(format_us(one$latency_us), " (", one$level, ")")),
-      simulated_note(results$study), ": across the outermost level ",
-      times(utils::tail(one$latency_us, 1) / one$latency_us[1]), " as long as across the innermost."
+      "Latency of messages of up to 64 B", simulated_note(results$study), ", by the outermost level at which the two ",
+      "cores differ: ", and_list(paste0(format_us(one$latency_us), " (", level_word(one$level), ")")),
+      if (nrow(one) > 1) paste0(
+        ", ", times(utils::tail(one$latency_us, 1) / one$latency_us[1]), " as long as for the innermost"
+      ), "."
     ),
     paste0(
-      "A large message reaches ", and_list(paste0(format_number(one$bandwidth_gb_s), " GB/s (", one$level, ")")), "."
+      "Bandwidth of large messages: ",
+      and_list(paste0(format_number(one$bandwidth_gb_s), " GB/s (", level_word(one$level), ")")), "."
     ),
     if (max(levels$pairs) > 1) paste0(
       "With ", most$pairs[1], " concurrent pairs, each pair has ", and_list(paste0(
-        format_number(most$bandwidth_gb_s), " GB/s (", most$level, ", ",
+        format_number(most$bandwidth_gb_s), " GB/s (", level_word(most$level), ", ",
         format_pct(100 * most$bandwidth_gb_s / one$bandwidth_gb_s[match(most$level, one$level)]), " of one pair's)"
       )), "."
     ),

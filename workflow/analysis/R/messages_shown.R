@@ -229,32 +229,36 @@ describe_selection <- function(results) {
     modelled <- filter(of_default, .data$model %in% names(models_of_messages))
     c(
       paste0(
-        capitalised(collective_word(name)), simulated_note(results$study), ": on held-out cells the smallest ",
-        "mean error ",
-        "has ", word(errors$model[1]), " (", format_pct(errors$error[1]), ")",
+        capitalised(collective_word(name)), simulated_note(results$study), ": on cells that were left out of the fit ",
+        "the smallest mean error is ", format_pct(errors$error[1]), " (", word(errors$model[1]), ")",
         if (nrow(made) > 0) paste0(
-          "; among models not fitted to any collective, ", word(made$model[1]), " (",
-          format_pct(made$error[1]), ")"
+          "; among models fitted to ping-pongs alone, ", format_pct(made$error[1]), " (", word(made$model[1]), ")"
         ), "."
       ),
       paste0(
-        "Selecting by ", word(best$model), " has a regret of ", format_pct(best$regret), " in ",
-        "the geometric mean (correct in ", format_pct(best$right), " of the cells)",
+        "The algorithm for which ", word(best$model), " predicts the lowest latency is ", format_pct(best$regret),
+        " slower than the fastest algorithm other than the default in the geometric mean, and the fastest in ",
+        format_pct(best$right), " of the cells",
         if (nrow(physical) > 0) paste0(
-          ", by ", word(physical$model[1]), ", which needs the ladder only, ", format_pct(physical$regret[1])
+          "; that of ", word(physical$model[1]), ", which needs ping-pongs only, is ",
+          format_pct(physical$regret[1]), " slower"
         ),
-        if (nrow(default) > 0) paste0(", the library's default ", format_pct(default$regret)), "."
+        if (nrow(default) > 0) paste0(
+          "; the library's default is ", format_pct(abs(default$regret)),
+          if (default$regret < 0) " faster" else " slower"
+        ), "."
       ),
       if (nrow(modelled) > 0) paste0(
-        "The default is modelled as the algorithm that the library's table chooses in each cell (mean error of ",
+        "The default is modelled as the algorithm that the library's decision table selects in each cell (mean error ",
+        "of ",
         word(modelled$model[which.min(modelled$held_out_mape_pct)]), ": ",
         format_pct(min(modelled$held_out_mape_pct)), ")",
         if (max(of_default$held_out_cells) > max(modelled$held_out_cells)) paste0(
-          "; of the ", max(of_default$held_out_cells), " held-out cells, ",
-          max(of_default$held_out_cells) - max(modelled$held_out_cells), " have a choice without a model"
+          "; of the ", max(of_default$held_out_cells), " cells left out, ",
+          max(of_default$held_out_cells) - max(modelled$held_out_cells), " have an algorithm without a model"
         ), "."
       ) else if (nrow(of_default) > 0) paste0(
-        "The default's choices are unknown, so no model of messages covers it."
+        "Which algorithms the default selected is not recorded, so Hockney's model and LogGP do not cover it."
       )
     )
   }))

@@ -9,20 +9,29 @@
 #' @return A ggplot.
 #' @noRd
 plot_processes <- function(results, collective, mapping) {
-  rows <- filter(rows_to_fit(results, collective), .data$mapping == .env$mapping)
+  rows <- rows_of_curves(results, collective, mapping)
   rows <- filter(rows, .data$size_bytes %in% shown_sizes(results, rows)) |> droplevels() |> drawn_counts()
   ggplot(rows, aes(.data$processes, .data$latency_us, colour = .data$algorithm, shape = .data$algorithm)) +
     layer_boundaries(results, rows, collective) +
     layer_points(rows) +
     facet_wrap(vars(size_factor(.data$size_bytes)), scales = "free_y", ncol = 2) +
     scale_algorithm(results, collective, rows$algorithm) +
-    scale_x_processes() +
+    scale_x_processes(rows$processes) +
     scale_y_latency_log() +
-    labs(title = paste0(capitalised(collective_word(collective)), ", mapped ", label_mapping(mapping, results$study))) +
+    labs(title = paste0(
+      capitalised(collective_word(collective)), ": latency against processes, mapped ",
+      label_mapping(mapping, results$study)
+    )) +
     tag_simulated(results$study) + theme_study()
 }
 
-scale_x_processes <- function() scale_x_continuous("Processes", breaks = process_breaks)
+#' Few counts over a wide range, such as 4 to 2048, are apart on a logarithmic axis alone
+#' @noRd
+scale_x_processes <- function(processes) {
+  counts <- unique(processes)
+  if (length(counts) <= 12 && max(counts) >= 16 * min(counts)) return(scale_x_processes_log(counts))
+  scale_x_continuous("Processes", breaks = process_breaks)
+}
 
 process_breaks <- function(limits) {
   step <- c(1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024)
@@ -37,7 +46,7 @@ process_breaks <- function(limits) {
 #' @return A ggplot.
 #' @noRd
 plot_mappings <- function(results, collective) {
-  rows <- rows_to_fit(results, collective)
+  rows <- rows_of_mappings(results, collective)
   sized <- !anyNA(rows$size_bytes)
   if (sized) rows <- filter(rows, .data$size_bytes %in% mapped_sizes(results, rows))
   rows <- drawn_counts(rows, if (sized) most_in_quarter else most_in_half)
@@ -52,9 +61,9 @@ plot_mappings <- function(results, collective) {
     layer_points(rows) +
     (if (sized) facet_wrap(vars(.data$panel, .data$size), scales = "free_y", ncol = n_distinct(rows$size),
       labeller = one_line)
-     else facet_wrap(vars(.data$panel), ncol = 2)) +
+     else facet_wrap(vars(.data$panel), scales = "free_y", ncol = 2)) +
     scale_mapping(results$study, rows$mapping) +
-    scale_x_processes() +
+    scale_x_processes(rows$processes) +
     (if (sized) scale_y_latency_log() else scale_y_continuous("Latency (\u00b5s)", limits = c(0, NA))) +
     labs(title = paste0(capitalised(collective_word(collective)), ": each algorithm under each mapping")) +
     tag_simulated(results$study) + theme_study()
@@ -78,7 +87,7 @@ plot_processes_unsized <- function(results, collective) {
     layer_points(rows) +
     facet_wrap(vars(.data$mapping), labeller = labeller(.default = mapping_labels(results$study))) +
     scale_algorithm(results, collective, rows$algorithm) +
-    scale_x_processes() +
+    scale_x_processes(rows$processes) +
     (if (apart) scale_y_latency_log() else scale_y_continuous("Latency (\u00b5s)", limits = c(0, NA))) +
     labs(title = paste0(capitalised(collective_word(collective)), ": latency against processes")) +
     tag_simulated(results$study) + theme_study()
@@ -102,7 +111,7 @@ plot_difference <- function(results, collective) {
     geom_point(aes(colour = .data$best, shape = .data$best), size = 1.7) +
     facet_wrap(vars(.data$mapping), labeller = labeller(.default = mapping_labels(results$study))) +
     scale_algorithm(results, collective, rows$best) +
-    scale_x_processes() +
+    scale_x_processes(rows$processes) +
     scale_y_continuous("Default \u2212 best of the others (\u00b5s)") +
     labs(
       title = paste0(capitalised(collective_word(collective)), ": cost of the default"),
@@ -136,7 +145,7 @@ plot_fit <- function(results, collective, algorithm, form) {
     geom_line(data = lines, colour = colour, linewidth = 0.8) +
     layer_points(rows, line = FALSE) +
     facet_wrap(vars(.data$mapping), labeller = labeller(.default = mapping_labels(results$study))) +
-    scale_x_processes() +
+    scale_x_processes(rows$processes) +
     scale_y_continuous("Latency (\u00b5s)") +
     labs(title = paste0(
       capitalised(collective_word(collective)), ", ", label_algorithm(algorithm, results$study, collective), ": ",
@@ -153,20 +162,26 @@ fitted_line <- function(data, form, knots) {
   tibble(processes = at$processes, latency_us = band$fit, low = band$lwr, high = band$upr)
 }
 
-#' Latency against message size, rows process counts, columns mappings ([zampar2024], Figure 12)
+#' Latency against message size, rows process counts, columns mappings ([zampar2024], Figure 12); where mappings have
+#' different process counts, a panel for each pair that was measured
 #'
 #' @inheritParams plot_processes
-#' @param counts Process counts to show; by default up to three that nearly every algorithm has.
 #' @return A ggplot with logarithmic axes.
 #' @noRd
-plot_sizes <- function(results, collective, counts = NULL) {
-  rows <- rows_to_fit(results, collective)
-  counts <- counts %||% spread_out(common_counts(rows, results$study$analysis$best_excludes), 3)
-  rows <- filter(rows, .data$processes %in% counts)
+plot_sizes <- function(results, collective) {
+  rows <- rows_of_sizes(results, collective)
+  label <- mapping_labels(results$study)
+  panels <- arrange(distinct(rows, .data$processes, .data$mapping), .data$processes, .data$mapping)
+  label_panel <- function(processes, mapping) paste0(label_processes(processes), ", ", label(mapping))
+  rows$panel <- factor(
+    label_panel(rows$processes, rows$mapping), label_panel(panels$processes, panels$mapping)
+  )
   ggplot(rows, aes(.data$size_bytes, .data$latency_us, colour = .data$algorithm, shape = .data$algorithm)) +
     layer_points(rows) +
-    facet_grid(vars(.data$processes), vars(.data$mapping), scales = "free_y",
-               labeller = labeller(processes = label_processes, mapping = mapping_labels(results$study))) +
+    (if (is_grid(panels)) facet_grid(
+      vars(.data$processes), vars(.data$mapping), scales = "free_y",
+      labeller = labeller(processes = label_processes, mapping = label)
+    ) else facet_wrap(vars(.data$panel), scales = "free_y", ncol = min(3, nrow(panels)))) +
     scale_algorithm(results, collective, rows$algorithm) +
     scale_x_size() +
     scale_y_latency_log() +
@@ -201,10 +216,11 @@ plot_default_map <- function(results, collective) {
       mapping = mapping_factor(.data$mapping, results$study, .env$collective),
       pct = 100 * (.data$default_us / .data$best_us - 1)
     )
+  rows$size_bytes <- drawn_sizes(rows)
   limit <- max(10, min(100, ceiling(quantile(abs(rows$pct), 0.98, names = FALSE) / 10) * 10))
   ggplot(rows, aes(cell_axis(.data$processes), cell_axis(.data$size_bytes), fill = .data$pct)) +
     geom_tile() +
-    facet_wrap(vars(.data$mapping), labeller = labeller(.default = mapping_labels(results$study))) +
+    facet_cells(results, rows) +
     scale_fill_gradient2(
       "Default against the best of the others", low = "#0072B2", mid = "#F7F7F7", high = "#D55E00",
       limits = c(-limit, limit),
@@ -242,19 +258,21 @@ theme_cells <- function() {
 #'
 #' @inheritParams plot_processes
 #' @return A ggplot. Full colour: the fastest algorithm, alone. Pale with a dot: tied; the dot has the colour of the
-#'   default
-#'   where the default is among the tied, else of the next algorithm. Without sizes the map has one row per mapping.
+#'   default where the default is among the tied, else of the next algorithm. A map with too many columns has no dots.
+#'   Without sizes the map has one row per mapping.
 #' @noRd
 plot_decision <- function(results, collective) {
   rows <- decision_rows(results, collective)
   sized <- !anyNA(rows$size_bytes)
+  if (sized) rows$size_bytes <- drawn_sizes(rows)
+  dotted <- n_distinct(rows$processes) <= most_dotted
   y <- if (sized) cell_axis(rows$size_bytes) else factor(rows$mapping, rev(levels(rows$mapping)))
   ggplot(mutate(rows, y = y), aes(cell_axis(.data$processes), .data$y)) +
     geom_tile(aes(fill = .data$winner, alpha = .data$mate != ""), colour = if (sized) NA else "white") +
-    geom_point(
+    (if (dotted) geom_point(
       aes(colour = .data$mate), function(data) mutate_mate(data, levels(rows$winner)), size = if (sized) 0.75 else 2.2
-    ) +
-    (if (sized) facet_wrap(vars(.data$mapping), labeller = labeller(.default = mapping_labels(results$study)))) +
+    )) +
+    (if (sized) facet_cells(results, rows)) +
     scale_algorithm(results, collective, rows$winner, c("fill", "colour")) +
     scale_alpha_manual(values = c("FALSE" = 1, "TRUE" = 0.42), guide = "none") +
     guides(colour = "none") +
@@ -264,7 +282,11 @@ plot_decision <- function(results, collective) {
     )) +
     labs(
       title = paste0(capitalised(collective_word(collective)), ": fastest algorithm"),
-      subtitle = "Pale with a dot: tied; the dot shows with which (the default first)"
+      subtitle = if (dotted) {
+        "Pale with a dot: tied; the colour of the dot shows with which (the default first)"
+      } else {
+        "Pale: tied with at least one other algorithm"
+      }
     ) +
     tag_simulated(results$study) + theme_study() + theme_cells() + theme(legend.title = element_blank())
 }
@@ -289,7 +311,7 @@ decision_rows <- function(results, collective) {
 model_words <- c(
   plane = "Log-linear plane", linear = "Straight line", spline = "Degree-1 spline",
   log_linear = "Logarithm + line", smooth = "Smooth surface", interpolation = "Log-interpolation",
-  last_value = "Last measured value", hops = "Hop model", hops_anchored = "Hop model, anchored",
+  last_value = "Latency of the largest fitted count", hops = "Hop model", hops_anchored = "Hop model, anchored",
   blend = "Hop model \u00d7 interpolation"
 )
 
@@ -304,7 +326,7 @@ plot_model_errors <- function(results, collective, errors) {
     pivot_longer(c("held_out_mape_pct", "extrapolation_mape_pct"), names_to = "kind", values_to = "mape") |>
     filter(!is.na(.data$mape)) |>
     mutate(
-      kind = factor(.data$kind, c("held_out_mape_pct", "extrapolation_mape_pct"), c("Held out", "Extrapolation")),
+      kind = factor(.data$kind, c("held_out_mape_pct", "extrapolation_mape_pct"), c("Interpolation", "Extrapolation")),
       algorithm = first_on_top(
         label_algorithm(.data$algorithm, results$study, .env$collective), results, .env$collective
       ),
@@ -314,8 +336,12 @@ plot_model_errors <- function(results, collective, errors) {
   rows <- filter(rows, !(.data$kind == "Extrapolation" & .data$model == "interpolation"))
   # A logarithmic axis has no place for an error of zero.
   least <- 0.1
-  note <- if (any(rows$mape < least)) paste0("; errors below ", least, " % are drawn there")
-  rows <- mutate(rows, mape = pmax(.data$mape, .env$least))
+  most <- 1000
+  note <- c(
+    if (any(rows$mape < least)) paste0("; errors below ", least, " % are drawn there"),
+    if (any(rows$mape > most)) paste0("; errors above ", format_number(most), " % are drawn there")
+  )
+  rows <- mutate(rows, mape = pmin(pmax(.data$mape, .env$least), .env$most))
   best <- rows |> group_by(.data$kind, .data$mapping, .data$algorithm) |>
     slice_min(.data$mape, n = 1, with_ties = FALSE)
   colours <- c(
@@ -331,12 +357,22 @@ plot_model_errors <- function(results, collective, errors) {
     scale_shape_manual(
       values = setNames(c(3, 3, 4, 8, 15, 16, 18, 2, 17, 6), names(model_words)), labels = model_words
     ) +
-    scale_x_log10("Mean absolute error (%)", breaks = c(1, 2, 5, 10, 20, 50, 100, 200, 500)) +
+    scale_x_log10("Mean absolute error (%)", breaks = error_breaks, labels = format_number) +
     labs(
-      y = NULL, title = paste0(capitalised(collective_word(collective)), ": errors on cells that were not fitted"),
-      subtitle = paste0("A ring marks the smallest error of its row", note)
+      y = NULL,
+      title = paste0(capitalised(collective_word(collective)), ": errors of models on cells left out of the fit"),
+      subtitle = paste(c("A ring marks the smallest error of its row", note), collapse = "")
     ) +
     tag_simulated(results$study) + theme_study() + theme(strip.text.y = element_text(hjust = 0.5))
+}
+
+#' 1, 2, 5, 10, ... as far as labels have room beside each other
+#' @noRd
+error_breaks <- function(limits) {
+  breaks <- c(outer(c(1, 2, 5), 10^(-1:3)))
+  breaks <- breaks[breaks >= limits[1] & breaks <= limits[2]]
+  if (length(breaks) > 7) breaks <- intersect(breaks, 10^(-1:4))
+  breaks
 }
 
 first_on_top <- function(labels, results, collective) {

@@ -106,12 +106,15 @@ tables_across <- function(results) {
   across <- summarise_regret_across(results)
   if (nrow(across) == 0) return(list())
   list(listed("regret-across", NULL, across, paste(
-    "Decisions judged on data that were not used to decide. tuned: the rules of this study's method; best-single: the",
-    "algorithm",
-    "other than the default that is best on the deciding data. Of one source at most", most_left_out,
-    "process counts between are judged, evenly spread.", slowdown_note
+    "Decisions tested on data that were not used to decide. tuned: the rules of this study's method; best-single: the",
+    "algorithm other than the default that is best on the deciding data. Of one source at most", most_left_out,
+    "process counts between are tested, evenly spread.", slowdown_note
   )))
 }
+
+#' "all other process counts", or whose data
+#' @noRd
+across_words <- function(data) ifelse(grepl("process count", data), data, paste("the measurements of", data))
 
 #' What [summarise_regret_across()] says, in sentences
 #' @noRd
@@ -123,8 +126,9 @@ describe_across <- function(results) {
     select("decided_on", "judged_on", "collective", "policy", "geometric_mean_pct", "cells") |>
     pivot_wider(names_from = "policy", values_from = "geometric_mean_pct")
   paste0(
-    capitalised(collective_word(wide$collective)), ", decided on ", wide$decided_on, " and judged on ", wide$judged_on,
-    " (", format_number(wide$cells), " cells): the tuned rules are ", format_pct(wide$tuned),
-    " slower than the best measured algorithm, the default ", format_pct(wide$default), " (geometric means)."
+    capitalised(collective_word(wide$collective)), ", rules decided on ", across_words(wide$decided_on),
+    " and tested on ", across_words(wide$judged_on), " (", format_number(wide$cells, 6), " cells): the rules are ",
+    format_pct(wide$tuned), " slower than the best measured algorithm, the default ", format_pct(wide$default),
+    " (geometric means)."
   )
 }

@@ -121,7 +121,7 @@ plot_sampling <- function(results, sampling) {
     scale_colour_manual(values = c("#0072B2", "#D55E00"), aesthetics = c("colour", "fill")) +
     expand_limits(x = 0, y = 0) +
     labs(
-      x = "Share of the grid's measurement time (%)", y = "Regret over the whole grid, geometric mean (%)",
+      x = "Share of the grid's measurement time (%)", y = "Regret, geometric mean (%)",
       title = "Measuring only what could change a decision"
     ) +
     tag_simulated(results$study) +

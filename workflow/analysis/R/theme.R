@@ -1,10 +1,30 @@
-# Okabe and Ito (2008), told apart by colour-blind readers; the default is nearly black. Each algorithm keeps its
-# colour.
-algorithm_colours <- c(
-  default = "#333333", linear = "#E69F00", chain = "#56B4E9", binary_tree = "#009E73", binomial = "#0072B2",
-  pipeline = "#CC79A7", recursive_doubling = "#D55E00", tree = "#009E73"
+# Okabe and Ito (2008) and Tol (2021), told apart by colour-blind readers; the default is nearly black. Each algorithm
+# keeps its colour through the whole report; those that one collective has, but for rare ones, differ.
+hues <- c(
+  orange = "#E69F00", sky = "#56B4E9", green = "#009E73", blue = "#0072B2", pink = "#CC79A7", red = "#D55E00",
+  wine = "#882255", teal = "#44AA99", olive = "#999933", indigo = "#332288", purple = "#AA4499", brown = "#7A4B1F",
+  yellow = "#F0E442"
 )
-spare_colours <- c("#D55E00", "#CC79A7", "#0072B2", "#56B4E9", "#009E73", "#E69F00", "#F0E442", "#882255", "#44AA99")
+colour_names <- c(
+  linear = "orange", chain = "sky", pipeline = "pink", binary_tree = "green", binary = "green", tree = "green",
+  binomial = "blue", split_binary_tree = "red", in_order_binary = "red", knomial = "wine",
+  scatter_allgather = "teal", scatter_allgather_ring = "olive",
+  recursive_doubling = "red", recursive_halving = "wine", rabenseifner = "teal", ring = "pink", double_ring = "pink",
+  segmented_ring = "wine", nonoverlapping = "blue", butterfly = "green", bruck = "blue", two_proc = "olive",
+  neighbor_exchange = "green", sparbit = "sky", gather_bcast = "orange", pairwise = "green", xor = "sky",
+  mesh_2d = "wine", linear_nb = "pink", linear_sync = "pink",
+  node = "indigo", group = "olive", node_group = "purple", node_group_chain = "brown", rank_reorder = "yellow",
+  node_group_pipelined = "wine", node_gatherv = "wine",
+  pipelined = "purple", pipelined_binomial = "indigo", pipelined_chain = "brown", pipelined_ring = "brown",
+  pipelined_recursive_doubling = "yellow",
+  tuned = "blue", basic = "orange", sm = "green", han = "red", adapt = "pink", xhc = "sky", acoll = "wine",
+  ucc = "teal", hcoll = "olive", libnbc = "orange",
+  collnet_direct = "indigo", collnet_chain = "sky", nvls = "olive", nvls_tree = "brown", pat = "teal"
+)
+algorithm_colours <- c(
+  default = "#333333", aligned = "#999999", setNames(hues[colour_names], names(colour_names))
+)
+spare_colours <- unname(hues)
 mapping_colours <- c("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#882255", "#333333")
 point_shapes <- c(16, 17, 15, 18, 4, 8, 3, 1, 2, 0, 5, 6, 7, 9, 10)
 
@@ -33,11 +53,18 @@ theme_study <- function(base_size = 10.5) {
 #' @noRd
 colours_of <- function(study, collective, algorithms) {
   known <- study$algorithms$algorithm[study$algorithms$collective == collective]
-  all <- unique(c(intersect(known, known), algorithms))
-  colours <- setNames(algorithm_colours[all], all)
-  free <- setdiff(c(spare_colours, grDevices::hcl.colors(length(all), "Dark 3")), colours)
+  assign_colours(unique(c(known, algorithms)))[algorithms]
+}
+
+#' A colour for each of these algorithms: one without a colour of its own, or whose colour an earlier one has, gets a
+#' spare one
+#' @noRd
+assign_colours <- function(algorithms) {
+  colours <- setNames(algorithm_colours[algorithms], algorithms)
+  colours[duplicated(colours)] <- NA
+  free <- setdiff(c(spare_colours, grDevices::hcl.colors(length(algorithms), "Dark 3")), colours)
   colours[is.na(colours)] <- free[seq_len(sum(is.na(colours)))]
-  colours[algorithms]
+  colours
 }
 
 shapes_of <- function(study, collective, algorithms) {

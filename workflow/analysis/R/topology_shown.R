@@ -192,7 +192,7 @@ scale_algorithms_of_all <- function(results, algorithms) {
   known <- results$study$algorithms
   labels <- known$label[match(names, known$algorithm)]
   all <- unique(known$algorithm)
-  colours <- setNames(c("#333333", spare_colours, grDevices::hcl.colors(length(all), "Dark 3"))[seq_along(all)], all)
+  colours <- assign_colours(all)
   list(
     scale_colour_manual(values = colours[names], breaks = names, labels = labels),
     scale_shape_manual(values = setNames(point_shapes[match(names, all)], names), breaks = names, labels = labels)

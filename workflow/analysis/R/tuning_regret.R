@@ -64,8 +64,8 @@ no_regret <- function() {
 }
 
 spell_counts <- function(counts) {
-  if (length(counts) < 5) return(paste(counts, collapse = " "))
-  paste(counts[1], counts[2], "...", tail(counts, 1))
+  if (length(counts) > 4) counts <- c(counts[1:2], "...", tail(counts, 1))
+  paste(counts, collapse = ", ")
 }
 
 #' Slow-down of each policy in each judged cell ([compare_policies()])

@@ -75,14 +75,14 @@ describe_regret <- function(folder) {
   first <- distinct(rows, .data$collective, .data$split)
   map_chr(seq_len(nrow(first)), function(i) {
     here <- rows[rows$collective == first$collective[i] & rows$split == first$split[i], ]
-    mean <- setNames(format_number(here$geometric_mean_pct), here$policy)
+    mean <- setNames(format_pct(here$geometric_mean_pct), here$policy)
     paste0(
-      capitalised(collective_word(first$collective[i])), ", ", first$split[i], " processes and judged on the ",
-      here$cells[1], " cells of the other counts: the tuned choice is ", mean[["tuned"]],
-      " % slower than the best measured algorithm (geometric mean; by more than ",
-      format_number(here$p99_pct[here$policy == "tuned"]), " % in one of a hundred cells), the default ",
-      mean[["default"]], " %, the best single other algorithm (", here$algorithm[here$policy == "best-single"], ") ",
-      mean[["best-single"]], " %."
+      capitalised(collective_word(first$collective[i])), ", rules ", first$split[i], " processes and tested on the ",
+      format_number(here$cells[1], 6), " cells of the other process counts: the tuned rules are ", mean[["tuned"]],
+      " slower than the best measured algorithm (geometric mean; more than ",
+      format_pct(here$p99_pct[here$policy == "tuned"]), " in one cell of a hundred), the default ",
+      mean[["default"]], ", the best single other algorithm (",
+      gsub("_", " ", here$algorithm[here$policy == "best-single"]), ") ", mean[["best-single"]], "."
     )
   })
 }
@@ -93,12 +93,14 @@ describe_sampling <- function(folder) {
   rows <- readr::read_csv(path, show_col_types = FALSE, progress = FALSE)
   last <- rows |> group_by(.data$startup_s) |> slice_tail(n = 1) |> ungroup()
   paste0(
-    "Sampling with ", format_number(last$share_of_time_pct), " % of the grid's time",
+    "Rules decided on a sample that takes ", format_pct(last$share_of_time_pct), " of the measurement time of the ",
+    "whole grid",
     ifelse(
-      last$startup_s == 0, " in the benchmark's loops", paste0(", ", last$startup_s, " s for each launch included,")
+      last$startup_s == 0, " (time in the benchmark's loops)",
+      paste0(" (with ", last$startup_s, " s for the start of each launch)")
     ),
-    " leaves a regret of ", format_number(last$geometric_mean_regret_pct), " % (geometric mean over the cells; ",
-    "standard deviation over ", last$seeds, " seeds ", format_number(last$sd_over_seeds), " %)."
+    " are ", format_pct(last$geometric_mean_regret_pct), " slower than the fastest algorithm (geometric mean over the ",
+    "cells; standard deviation over ", last$seeds, " random samples ", format_pct(last$sd_over_seeds), ")."
   )
 }
 
@@ -106,7 +108,7 @@ describe_verification <- function(folder) {
   rows <- summarise_verification(folder)
   if (is.null(rows)) return(character())
   changed <- sum(rows$changed)
-  if (changed == 0) return("On fresh launches nothing was verified under a rule other than the default.")
+  if (changed == 0) return("On fresh launches no cell has a rule other than the default.")
   paste0(
     "On fresh launches ", sum(rows$faster), " of the ", changed,
     " cells with a rule other than the default are faster, ", sum(rows$tie), " tie and ", sum(rows$slower),

@@ -110,7 +110,7 @@ caption_default_vs_best <- function(results, collective) {
     results, collective, "the default against the best of the other algorithms by class of message size and number ",
     "of processes. Cells are mapping \u00d7 processes \u00d7 size; optimal: cells in which the default is at least ",
     "as fast as every other algorithm. Differences are default minus best, in \u00b5s; positive means that the ",
-    "default is slower; sd is the population standard deviation.", excluded_note(results, collective)
+    "default is slower.", excluded_note(results, collective)
   )
 }
 
@@ -148,10 +148,9 @@ caption_fits <- function(results, collective) {
 
 caption_errors <- function(results, collective) {
   caption_in(
-    results, collective, "mean absolute error in percent of models on cells that they were not fitted to. Held out: ",
-    "every second number of processes and every fourth message size, chosen before anything was fitted. ",
-    "Extrapolation: fitted up to ", results$study$analysis$fit_up_to, " processes, judged above; there interpolation ",
-    "can only repeat the last measured value."
+    results, collective, "mean absolute error (%) of models on cells that they were not fitted to. Interpolation: ",
+    "every second number of processes and every fourth message size was left out of the fit. Extrapolation: fitted up ",
+    "to ", results$study$analysis$fit_up_to, " processes, compared with measurements of more. ", model_note
   )
 }
 
@@ -161,3 +160,12 @@ caption_costs <- function(results, collective) {
     "belongs to the outermost level that it crosses."
   )
 }
+
+#' What the models compute, for captions
+#' @noRd
+model_note <- paste(
+  "The hop model counts the messages of the algorithm by the level of the machine that they cross (core, socket, node",
+  "...) and fits a cost for each level and size; anchored, it is scaled to the measurements of neighbouring process",
+  "counts. Log-interpolation is linear in log latency between measured cells; the product of both is their geometric",
+  "mean."
+)

@@ -40,7 +40,7 @@ FURTHER_COLUMNS = [
     "q3_us", "source", "flag",
 ]  # fmt: skip
 #: Findings of import checks (import-checks.csv).
-CHECK_COLUMNS = ["check", "where", "found", "how_sure", "done"]
+CHECK_COLUMNS = ["check", "where", "found", "confidence", "action"]
 #: Agreement of sources of one machine (agreement.csv).
 AGREEMENT_COLUMNS = [
     "machine", "collective", "algorithm", "mapping", "sources", "cells", "median_abs_difference_pct", "p90_abs_difference_pct",

@@ -54,6 +54,19 @@ test_that("measured machines come first, simulated ones are labelled", {
   expect_match(front$question, "^Does an MPI library select")
 })
 
+test_that("the answer begins with a verdict, and says what the nodes are", {
+  expect_equal(
+    purrr::map_chr(list(c(1, 4), c(4, 40), c(30, 40)), front_verdict),
+    c("Nearly always: ", "Not always: ", "Often not: ")
+  )
+  expect_match(describe_front(front_study("real"))$answer[1], "^Often not: the default takes longer")
+  levels <- list(list(name = "node", count = 2), list(name = "socket", count = 2), list(name = "core", count = 12))
+  study <- list(cells = tibble::tibble(nodes = 2, processes = 48), about = list(machine = list(levels = levels)))
+  expect_equal(front_extent(list(study)), "up to 2 nodes of 24 cores and 48 processes")
+  study$about$machine$levels <- NULL
+  expect_equal(front_extent(list(study)), "up to 2 nodes and 48 processes")
+})
+
 test_that("two ranks are a sentence and no row", {
   front <- describe_front(c(front_study("pair", counts = 2), front_study("real")))
   expect_equal(unique(front$table$study), "real")

@@ -15,10 +15,12 @@ imported_study <- function(rows, checks, agreement = NULL) {
 }
 
 nothing <- tibble::tibble(
-  check = character(), where = character(), found = character(), how_sure = character(), done = character()
+  check = character(), where = character(), found = character(), confidence = character(), action = character()
 )
-finding <- function(check, how_sure) {
-  tibble::tibble(check = check, where = "bcast chain, by core", found = "3 of 9", how_sure = how_sure, done = "kept")
+finding <- function(check, confidence) {
+  tibble::tibble(
+    check = check, where = "bcast chain, by core", found = "3 of 9", confidence = confidence, action = "kept"
+  )
 }
 two_authors <- function(factor) {
   rows <- lawful(c(default = 1.3, linear = 1, chain = 1.1))
@@ -33,6 +35,12 @@ test_that("a study that imports nothing has no table, figure or sentence of it",
   expect_equal(describe_import(results), character())
 })
 
+test_that("the columns of findings that an older version wrote are read", {
+  checks <- finding("noise", "certain")
+  old <- dplyr::rename(checks, how_sure = "confidence", done = "action")
+  expect_equal(read_import(imported_study(two_authors(1.02), old))$checks, dplyr::as_tibble(checks), ignore_attr = TRUE)
+})
+
 test_that("findings are listed as they are, and counted in a sentence", {
   checks <- dplyr::bind_rows(finding("noise", "certain"), finding("noise", "likely"), finding("outlier", "certain"))
   results <- imported_study(two_authors(1.02), checks)
@@ -40,12 +48,12 @@ test_that("findings are listed as they are, and counted in a sentence", {
   expect_length(tables, 1)
   expect_equal(as.data.frame(tables[[1]]$data), as.data.frame(checks))
   expect_equal(describe_import(results), paste(
-    "The import checks have 2 of \u201cnoise\u201d and 1 of \u201coutlier\u201d;",
-    "2 of these findings are certain."
+    "The checks of the imported data found \u201cnoise\u201d in 2 places and \u201coutlier\u201d in 1 place;",
+    "2 of these 3 findings are certain."
   ))
   expect_equal(
     describe_import(imported_study(two_authors(1.02), nothing)),
-    "The import checks have no findings."
+    "The checks of the imported data have no findings."
   )
 })
 
@@ -56,8 +64,10 @@ test_that("agreement of sources: table, sentence and the figure by cell", {
   )
   results <- imported_study(two_authors(1.2), nothing, agreement)
   expect_equal(purrr::map_chr(tables_of_import(results), "id"), c("import-checks", "agreement"))
-  expect_match(describe_import(results)[2], "differ by 2 to 4 % in the median, by algorithm and mapping (3 % in the",
-               fixed = TRUE)
+  expect_match(
+    describe_import(results)[2], "differ by 2.0 to 4.0 % (medians by algorithm and mapping; median of these 3.0 %)",
+    fixed = TRUE
+  )
   cells <- summarise_agreement_by_cell(results)
   expect_equal(cells$difference_pct, rep(100 / 6, nrow(cells)))
   expect_equal(unique(cells$algorithms), 3L)

@@ -39,13 +39,13 @@ test_that("the first figure of every section is kept with its caption for snakem
   expect_equal(unname(gsub("\\\\", "", captions)), main$caption)
 })
 
-test_that("a mapping with one process count has no curve", {
+test_that("a mapping with one process count has no curve, and no other one is compared with it", {
   rows <- dplyr::bind_rows(
     lawful(counts = c(4, 8), sizes = c(1, 64)), dplyr::mutate(lawful(counts = 8, sizes = c(1, 64)), mapping = "node")
   )
   results <- read_results(make_study(rows))
   figures <- figures_processes(results, "bcast", rows_to_fit(results, "bcast"))
-  expect_equal(purrr::map_chr(figures, "id"), c("bcast-processes-core", "bcast-mappings"))
+  expect_equal(purrr::map_chr(figures, "id"), "bcast-processes-core")
 })
 
 test_that("algorithms of a barrier that are far apart have a logarithmic axis", {

@@ -77,7 +77,7 @@ def _with_done(findings: list[Finding], everything: Launches) -> list[Finding]:
         return next((reasons[series] for series in finding.about if series in reasons), None)
 
     return [
-        replace(finding, done=f"left out by the study: {text}") if (text := reason(finding)) else finding
+        replace(finding, action=f"left out by the study: {text}") if (text := reason(finding)) else finding
         for finding in findings
     ]
 

@@ -13,7 +13,7 @@ np = lazy("numpy")
 
 @dataclass(frozen=True)
 class Finding:
-    """One row of import-checks.csv. `how_sure` is certain, likely or possible.
+    """One row of import-checks.csv. `confidence` is certain, likely or possible.
 
     `about` is the series that it is about, or those of two sources that disagree; otherwise a text.
     """
@@ -21,8 +21,8 @@ class Finding:
     check: str
     about: str | tuple[Series, ...]
     found: str
-    how_sure: str
-    done: str = "kept as it is; a warning"
+    confidence: str
+    action: str = "kept as it is; a warning"
 
     @property
     def where(self) -> str:
@@ -36,7 +36,7 @@ class Finding:
 
 def rows_of(findings: list[Finding]) -> list[dict[str, Any]]:
     """Findings as rows of the table."""
-    columns = ("check", "where", "found", "how_sure", "done")
+    columns = ("check", "where", "found", "confidence", "action")
     return [{column: getattr(finding, column) for column in columns} for finding in findings]
 
 

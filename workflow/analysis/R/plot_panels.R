@@ -1,0 +1,93 @@
+# Which panels, rows and columns figures of collectives have where a study is no full grid of mappings, process counts
+# and message sizes: an empty panel, or one with a single point, shows nothing.
+
+#' Rows of one mapping whose sizes have a curve against processes: sizes with nearly all of the process counts
+#'
+#' Nearly all: three quarters of the most, as in [common_counts()].
+#' @noRd
+rows_of_curves <- function(results, collective, mapping) {
+  rows_to_fit(results, collective) |>
+    filter(.data$mapping == .env$mapping) |>
+    group_by(.data$size_bytes) |>
+    mutate(counts = n_distinct(.data$processes)) |>
+    ungroup() |>
+    filter(.data$counts > 1, .data$counts >= 0.75 * max(.data$counts, 1)) |>
+    select(-"counts")
+}
+
+#' Rows in which mappings can be compared: algorithms and sizes that two mappings have at two process counts
+#' @noRd
+rows_of_mappings <- function(results, collective) {
+  rows_to_fit(results, collective) |>
+    group_by(.data$algorithm, .data$size_bytes, .data$processes) |>
+    mutate(shared = n_distinct(.data$mapping) > 1) |>
+    group_by(.data$algorithm, .data$size_bytes) |>
+    filter(n_distinct(.data$processes[.data$shared]) > 1) |>
+    ungroup() |>
+    select(-"shared") |>
+    droplevels()
+}
+
+#' Rows of the up to three process counts that nearly every algorithm has
+#' @noRd
+rows_of_sizes <- function(results, collective) {
+  rows <- rows_to_fit(results, collective)
+  counts <- spread_out(common_counts(rows, results$study$analysis$best_excludes), 3)
+  droplevels(filter(rows, .data$processes %in% counts))
+}
+
+#' Does every mapping have every process count of these panels?
+#' @noRd
+is_grid <- function(panels) nrow(panels) == n_distinct(panels$processes) * n_distinct(panels$mapping)
+
+# As many columns of a map as leave room for a dot in each.
+most_dotted <- 60
+
+#' The power of 8, 4 or 2 to which the rows of a map round its message sizes; 1: none
+#'
+#' Sizes that are multiples of different process counts would have a row each, most of it empty. They are rounded as far
+#' as no two sizes of one column fall together.
+#' @noRd
+size_step <- function(rows) {
+  cells <- distinct(rows, .data$mapping, .data$processes, .data$size_bytes)
+  columns <- nrow(distinct(cells, .data$mapping, .data$processes))
+  if (anyNA(cells$size_bytes) || nrow(cells) >= 0.7 * columns * n_distinct(cells$size_bytes)) return(1)
+  for (step in c(8, 4, 2)) {
+    together <- mutate(cells, size_bytes = step^round(log(.data$size_bytes, step)))
+    if (nrow(distinct(together)) == nrow(cells)) return(step)
+  }
+  1
+}
+
+drawn_sizes <- function(rows) {
+  step <- size_step(rows)
+  if (step == 1) rows$size_bytes else step^round(log(rows$size_bytes, step))
+}
+
+#' Panels of a map, one for each mapping; columns that a mapping lacks take no room where the counts are few
+#' @noRd
+facet_cells <- function(results, rows) {
+  label <- labeller(.default = mapping_labels(results$study))
+  counts <- map(split(rows$processes, as.character(rows$mapping)), function(here) sort(unique(here)))
+  if (length(unique(counts)) == 1 || length(counts) > 3 || max(lengths(counts)) > 24) {
+    return(facet_wrap(vars(.data$mapping), labeller = label))
+  }
+  facet_grid(cols = vars(.data$mapping), scales = "free_x", space = "free_x", labeller = label)
+}
+
+#' What a map does to its cells, for captions
+#' @noRd
+map_note <- function(rows) {
+  if (anyNA(rows$size_bytes)) return("")
+  step <- size_step(rows)
+  cells <- nrow(distinct(rows, .data$mapping, .data$processes, .data$size_bytes))
+  rows$size_bytes <- drawn_sizes(rows)
+  room <- n_distinct(rows$mapping) * n_distinct(rows$processes) * n_distinct(rows$size_bytes)
+  notes <- c(
+    if (step > 1) paste0(
+      " Message sizes are rounded to powers of ", step, ", because they differ between process counts."
+    ),
+    if (cells < room) " White: not measured with two algorithms."
+  )
+  paste(notes, collapse = "")
+}

@@ -1,0 +1,93 @@
+# Figures of studies that are no full grid: sizes differ between process counts, counts between mappings.
+of_mapping <- function(name, counts, sizes) dplyr::mutate(lawful(counts = counts, sizes = sizes), mapping = name)
+ragged <- dplyr::bind_rows(
+  of_mapping("core", 1024, 8^(1:6)),
+  of_mapping("node", c(4, 32), 8^(1:6)), of_mapping("node", c(200, 254), 10 * 8^(0:5)), of_mapping("node", 512, 64)
+)
+
+test_that("a map has one row for sizes that differ between process counts only, and no column without cells", {
+  results <- read_results(make_study(ragged))
+  drawn <- ggplot2::ggplot_build(plot_decision(results, "bcast"))
+  tiles <- drawn$data[[1]]
+  expect_equal(length(unique(tiles$y)), 6)
+  expect_equal(nrow(tiles), 6 * 5 + 1)
+  columns <- purrr::map(drawn$layout$panel_scales_x, function(scale) scale$get_limits())
+  expect_equal(columns, list("1024", c("4", "32", "200", "254", "512")))
+  captions <- purrr::map_chr(figures_wins(results, "bcast"), "caption")
+  expect_match(captions, "rounded to powers of 8", all = TRUE)
+  expect_match(captions, "White: not measured", all = TRUE)
+})
+
+test_that("sizes that would fall together keep their rows, and those of a full grid as well", {
+  rows <- dplyr::bind_rows(
+    of_mapping("node", 4, 2^(1:6)), of_mapping("node", 8, 3 * 2^(1:6)), of_mapping("node", 16, 5)
+  )
+  expect_equal(size_step(rows[!is.na(rows$size_bytes), ]), 2)
+  full <- lawful(counts = c(4, 8), sizes = c(1, 3, 4))
+  expect_equal(size_step(full[!is.na(full$size_bytes), ]), 1)
+  note <- map_note(full[!is.na(full$size_bytes), ])
+  expect_equal(note, "")
+})
+
+test_that("latency against processes is drawn for sizes with curves alone", {
+  rows <- dplyr::bind_rows(of_mapping("core", c(4, 8, 16), c(64, 1024)), of_mapping("core", 32, c(64, 4096)))
+  results <- read_results(make_study(rows, analysis = list(figure_sizes = list(64, 1024, 4096))))
+  plot <- plot_processes(results, "bcast", "core")
+  expect_setequal(plot$data$size_bytes, c(64, 1024))
+  # A mapping with the other sizes alone has no such figure, and nothing is compared with it.
+  results <- read_results(make_study(dplyr::bind_rows(rows, of_mapping("node", 64, 4096))))
+  ids <- purrr::map_chr(figures_processes(results, "bcast", rows_to_fit(results, "bcast")), "id")
+  expect_equal(ids, "bcast-processes-core")
+})
+
+test_that("mappings with different process counts have panels of what was measured", {
+  rows <- dplyr::bind_rows(of_mapping("core", 1024, c(1, 64)), of_mapping("node", 256, c(1, 64)))
+  built <- ggplot2::ggplot_build(plot_sizes(read_results(make_study(rows)), "bcast"))
+  expect_equal(as.character(built$layout$layout$panel), c("256 processes, by node", "1024 processes, by core"))
+  rows <- dplyr::bind_rows(of_mapping("core", c(4, 8), c(1, 64)), of_mapping("node", c(4, 8), c(1, 64)))
+  built <- ggplot2::ggplot_build(plot_sizes(read_results(make_study(rows)), "bcast"))
+  expect_equal(nrow(built$layout$layout), 4)
+  expect_true("mapping" %in% names(built$layout$layout))
+})
+
+test_that("few process counts over a wide range have a logarithmic axis", {
+  axis <- function(counts) {
+    plot <- plot_processes(read_results(make_study(lawful(counts = counts, sizes = c(1, 64)))), "bcast", "core")
+    ggplot2::ggplot_build(plot)$layout$panel_scales_x[[1]]$trans$name
+  }
+  expect_equal(c(axis(c(4, 32, 200, 2048)), axis(seq(2, 48, 2))), c("log-2", "identity"))
+})
+
+test_that("errors beyond every scale are drawn at its end, and said to be", {
+  results <- read_results(make_study(lawful()))
+  errors <- summarise_model_errors(results, "bcast")
+  errors$extrapolation_mape_pct[1] <- 1e7
+  plot <- plot_model_errors(results, "bcast", errors)
+  expect_equal(max(plot$data$mape), 1000)
+  expect_match(plot$labels$subtitle, "above 1,000 %")
+  expect_lte(length(error_breaks(c(0.1, 1000))), 7)
+})
+
+test_that("an algorithm has the same colour in every collective, and no other one of it has that", {
+  path <- test_path("..", "..", "..", "..", "config", "algorithms.yaml")
+  skip_if_not(file.exists(path), "the catalogue is not beside the package")
+  lines <- readLines(path)
+  top <- grepl("^[a-z_]+:", lines)
+  collective <- c(NA, sub(":.*", "", lines[top]))[1 + cumsum(top)]
+  is_algorithm <- grepl("^  [a-z0-9_]+:", lines)
+  names <- sub("^  ([a-z0-9_]+):.*", "\\1", lines[is_algorithm])
+  catalogue <- tibble::tibble(collective = collective[is_algorithm], algorithm = names)
+  found <- purrr::imap(split(names, catalogue$collective), function(names, collective) {
+    colours_of(list(algorithms = catalogue), collective, names)
+  })
+  expect_equal(sum(purrr::map_int(found, anyDuplicated)), 0)
+  # Algorithms of the library itself; components and this project's come after them and may have to give way.
+  of_library <- c(
+    "default", "linear", "chain", "pipeline", "binomial", "recursive_doubling", "bruck", "rabenseifner", "two_proc",
+    "neighbor_exchange", "linear_sync", "butterfly", "recursive_halving", "nonoverlapping"
+  )
+  for (name in of_library) {
+    colours <- unique(unlist(purrr::map(found, function(colours) unname(colours[names(colours) == name]))))
+    expect_equal(length(colours), 1, info = name)
+  }
+})
