@@ -8,9 +8,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from collstudy.base.files import read_csv
 from collstudy.base.paths import SETUP
 from collstudy.launch.platforms import platform_xml
 from collstudy.study.machines import Level
+from conftest import Checkout
 
 LEVELS = (
     Level("node", 2, 10.0, 12.0, 12.0),
@@ -56,3 +58,37 @@ def test_bandwidth_by_level(
     found = {int(size): float(us) for size, us in re.findall(r"^(\d+)\s+([\d.]+)$", done.stdout, re.MULTILINE)}
     assert found[1] == pytest.approx(latency_us, rel=0.01)
     assert found[8388608] == pytest.approx(latency_us + 8388608 / (gb_s * 1e3), rel=0.01)
+
+
+MANY = 6144
+MACHINE = f"""
+kind: simulated
+label: many ranks
+levels:
+  - {{name: node, count: {MANY // 64}, latency_us: 1.5, bandwidth_gb_s: 12}}
+  - {{name: core, count: 64, latency_us: 0.5, bandwidth_gb_s: 12}}
+"""
+STUDY = f"""
+title: t
+question: q
+machine: many
+sweeps:
+  - collective: bcast
+    algorithms: [binomial]
+    mappings: [core]
+    processes: [{MANY}]
+    sizes: {{from: 8, to: 8}}
+    iterations: 1
+    warmup: 0
+    barrier: aligned
+"""
+
+
+@pytest.mark.long
+def test_more_ranks_than_a_process_has_room_for_copies(checkout: Checkout) -> None:
+    checkout.write("config/machines/many.yaml", MACHINE)
+    checkout.write("config/studies/many.yaml", STUDY)
+    done = checkout.snakemake("--config", "studies=many", "--", "results/many/measurements.csv")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (row,) = read_csv(checkout.folder / "results/many/measurements.csv")
+    assert int(row["processes"]) == MANY and float(row["latency_us"]) > 1.5
