@@ -38,6 +38,7 @@ from collstudy.tuning.rules import (
     HAN,
     Placement,
     Rule,
+    Table,
     own_version,
     selected,
     selected_rules,
@@ -53,6 +54,8 @@ LAUNCH_LIMIT_S = 60
 ASKED = ", asked"
 
 Pairs = frozenset[tuple[int, int]]
+#: The pairs of a launch that forces a rule: (collective, processes, bytes, rule).
+References = dict[tuple[str, int, int, str], Pairs]
 #: Number of messages per pair of ranks (sender, receiver).
 Messages = dict[tuple[int, int], int]
 #: Starts the probe: (selection, collective, processes, bytes) -> messages. The selection is a rules file, a rule
@@ -329,6 +332,41 @@ def _covering(placement: Placement, entries: list[tuple[str, int]]) -> set[tuple
     return chosen
 
 
+def _start_entry(
+    file: Path, shown: str, table: Table, collective: str, entry: int, sizes: list[int], catalogue: Catalogue,
+    library: Library, references: References,
+) -> list[Finding]:  # fmt: skip
+    """Check one entry, which is in *file* for at most MOST_RANKS processes, at these sizes."""
+    findings = []
+    processes = min(MOST_RANKS, max(entry, 2))
+    chosen = {size: selected(table, processes, size) for size in sizes}
+    _add_references(references, chosen, collective, processes, catalogue, library)
+    all_seen = library.seen(file, collective, processes, sizes)
+    limited = library.requests and any("max_requests" in dict(rule.parameters) for rule in chosen.values())
+    limits = library.requests(file, collective, processes, sizes) if limited and library.requests else []
+    limit_at = dict(zip(sizes, limits, strict=False))
+    for size, rule in chosen.items():
+        expected = expected_pairs(catalogue, collective, rule, processes, library.mpi)
+        if expected is None:
+            expected = references[collective, processes, size, rule.text]
+        seen = all_seen[size]
+        number = expected_number(catalogue, collective, rule, size, library.mpi)
+        others = [
+            (
+                expected_pairs(catalogue, collective, other, processes, library.mpi),
+                expected_number(catalogue, collective, other, size, library.mpi),
+            )
+            for other in selected_rules(table, processes)
+            if (other.algorithm, other.parameters) != (rule.algorithm, rule.parameters)
+        ]
+        agrees, apart = _agree(seen, expected, number), bool(others) and (expected, number) not in others
+        wanted = dict(rule.parameters).get("max_requests")
+        if wanted is not None and size in limit_at:
+            agrees, apart = agrees and limit_at[size] == wanted, True
+        findings.append(Finding(library.label, shown, collective, entry, processes, size, rule.text, agrees, apart))
+    return findings
+
+
 def _start_placement(
     placement: Placement, path: Path, catalogue: Catalogue, library: Library, entries: set[tuple[str, int]]
 ) -> list[Finding]:
@@ -338,7 +376,7 @@ def _start_placement(
     processes: this checks sizes, algorithm and parameters, but not the number of processes.
     """
     findings = []
-    references: dict[tuple[str, int, int, str], Pairs] = {}
+    references: References = {}
     done: set[tuple] = set()
     with tempfile.TemporaryDirectory(prefix="rulescheck-") as folder:
         for collective, table in placement.tables.items():
@@ -358,40 +396,14 @@ def _start_placement(
                     file = Path(folder) / f"{collective}-{entry}{path.suffix}"
                     library.write(copy, file)
                 sizes = [1] if collective == "barrier" else boundaries(rules) or [1]
-                chosen = {size: selected(seen_table, processes, size) for size in sizes}
-                _add_references(references, chosen, collective, processes, catalogue, library)
-                all_seen = library.seen(file, collective, processes, sizes)
-                limited = library.requests and any("max_requests" in dict(rule.parameters) for rule in chosen.values())
-                limits = library.requests(file, collective, processes, sizes) if limited and library.requests else []
-                limit_at = dict(zip(sizes, limits, strict=False))
-                for size, rule in chosen.items():
-                    expected = expected_pairs(catalogue, collective, rule, processes, library.mpi)
-                    if expected is None:
-                        expected = references[collective, processes, size, rule.text]
-                    seen = all_seen[size]
-                    number = expected_number(catalogue, collective, rule, size, library.mpi)
-                    others = [
-                        (
-                            expected_pairs(catalogue, collective, other, processes, library.mpi),
-                            expected_number(catalogue, collective, other, size, library.mpi),
-                        )
-                        for other in selected_rules(seen_table, processes)
-                        if (other.algorithm, other.parameters) != (rule.algorithm, rule.parameters)
-                    ]
-                    agrees, apart = _agree(seen, expected, number), bool(others) and (expected, number) not in others
-                    wanted = dict(rule.parameters).get("max_requests")
-                    if wanted is not None and size in limit_at:
-                        agrees, apart = agrees and limit_at[size] == wanted, True
-                    findings.append(
-                        Finding(
-                            library.label, path.name, collective, entry, processes, size, rule.text, agrees, apart,
-                        )
-                    )  # fmt: skip
+                findings += _start_entry(
+                    file, path.name, seen_table, collective, entry, sizes, catalogue, library, references,
+                )  # fmt: skip
     return findings
 
 
 def _add_references(
-    references: dict[tuple[str, int, int, str], Pairs], chosen: dict[int, Rule], collective: str, processes: int,
+    references: References, chosen: dict[int, Rule], collective: str, processes: int,
     catalogue: Catalogue, library: Library,
 ) -> None:  # fmt: skip
     """Ask the library for what it sends where that is not known from the rule: one launch for all sizes of a rule."""
