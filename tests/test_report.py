@@ -86,7 +86,7 @@ def make_study(results: Path, name: str, simulated: bool, title: str) -> Path:
     write_csv(folder / "measurements.csv", [measurement])
     (folder / "figures").mkdir()
     (folder / "figures" / "bcast-latency.svg").write_text(SVG, encoding="utf-8")
-    figure = {"title": "T", "caption": f"Latency. {NASTY}", "published_figure": 1, "width_in": 7, "height_in": 4}
+    figure = {"title": "T", "caption": f"Latency. {NASTY}", "width_in": 7, "height_in": 4}
     (folder / "figures" / "bcast-shapes.svg").write_text(SVG + f"<!--{'x' * 500_000}-->", encoding="utf-8")
     (folder / "figures" / "bcast-shapes.png").write_bytes(PNG)
     ids = ["bcast-latency", "bcast-decision-map", "bcast-shapes", "other"]
@@ -136,7 +136,6 @@ def make_study(results: Path, name: str, simulated: bool, title: str) -> Path:
                 "section": SECTIONS.get(i, "bcast"),
                 "file": f"tables/{i}.csv",
                 "caption": f"Table {i} {NASTY} [@derin2025]",
-                "published_table": "",
             }
             for i in tables
         ],

@@ -59,10 +59,8 @@ read_study <- function(report, name) {
   study
 }
 
-figure_columns <- c(
-  "id", "section", "file", "title", "caption", "published_figure", "width_in", "height_in", "interactive"
-)
-table_columns <- c("id", "section", "file", "caption", "published_table")
+figure_columns <- c("id", "section", "file", "title", "caption", "width_in", "height_in", "interactive")
+table_columns <- c("id", "section", "file", "caption")
 sentence_columns <- c("section", "order", "text", "claim")
 
 read_index <- function(folder, file, columns) {

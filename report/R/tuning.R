@@ -54,7 +54,7 @@ show_sampling <- function(study) {
 #' A figure of the folder `tuning`, which has no index, where it is there.
 show_drawing <- function(study, id, title, caption) {
   row <- data.frame(
-    id = id, file = paste0("tuning/", id, ".svg"), title = title, caption = caption, published_figure = NA, width_in = 7,
+    id = id, file = paste0("tuning/", id, ".svg"), title = title, caption = caption, width_in = 7,
     height_in = 4, interactive = NA
   )
   if (file.exists(file.path(study$folder, row$file))) show_figure(study, row)

@@ -88,7 +88,7 @@ figures_components <- function(results) {
     figure(
       collective, "components", plot_components(results, own, collective), paste0(
         "Latency of each component, and of the fastest forced algorithm of each size (dotted). ", slowest_note
-      ), NA, 9, 2.2 + 2.3 * ceiling(n_distinct(own$nodes, own$processes) / 2)
+      ), 9, 2.2 + 2.3 * ceiling(n_distinct(own$nodes, own$processes) / 2)
     )
   })
 }

@@ -33,10 +33,10 @@ figures_extrapolation <- function(results) {
       "Median error (points) and the range to the 90th percentile, over all collectives and algorithms for which a ",
       "model predicts; fitted to at most ", results$study$analysis$fit_up_to, " nodes. Dotted: ",
       extrapolation_target, " %."
-    ), NA, 9, 4.5),
+    ), 9, 4.5),
     figure("extrapolation", "steps", plot_ring_steps(results), paste(
       "What no fit to fewer nodes contains: time of a step of the ring algorithms with messages of at most 64 B."
-    ), NA, 9, 3.5)
+    ), 9, 3.5)
   )
 }
 

@@ -1,7 +1,7 @@
 write_figures <- function(figures, folder, study) {
   none <- tibble(
     id = character(), section = character(), file = character(), title = character(), caption = character(),
-    published_figure = integer(), width_in = numeric(), height_in = numeric(), interactive = character()
+    width_in = numeric(), height_in = numeric(), interactive = character()
   )
   # What has nothing to draw, such as sizes that one of the mappings lacks, is no figure.
   figures <- purrr::discard(figures, function(figure) is.data.frame(figure$plot$data) && nrow(figure$plot$data) == 0)
@@ -41,9 +41,9 @@ figures_of <- function(results) {
 #'
 #' @param interactive A function without arguments that returns the plotly widget of the figure that readers can turn.
 #' @noRd
-figure <- function(about, what, plot, caption, published = NA, width = 9, height = 5, part = NULL, interactive = NULL) {
+figure <- function(about, what, plot, caption, width = 9, height = 5, part = NULL, interactive = NULL) {
   list(id = paste0(about, "-", what), section = section_name(about, part), plot = plot, caption = caption,
-       published = published, width = width, height = height, interactive = interactive)
+       width = width, height = height, interactive = interactive)
 }
 
 # A drawing of more shapes makes browsers slow; it gets a picture of dots beside it, which the report's pages show.
@@ -73,7 +73,7 @@ write_figure <- function(figure, folder, study) {
   tibble(
     id = figure$id, section = figure$section, file = file, title = title,
     caption = paste0(title, simulated_note(study), ". ", figure$caption),
-    published_figure = as.integer(figure$published), width_in = figure$width, height_in = figure$height,
+    width_in = figure$width, height_in = figure$height,
     interactive = write_interactive(figure, folder)
   )
 }
@@ -101,10 +101,6 @@ figures_with_sizes <- function(results, collective) {
   )
 }
 
-#' The number of a figure in Zampar (2024), which has broadcast and barrier only
-#' @noRd
-published_number <- function(collective, number) if (collective %in% c("bcast", "barrier")) number else NA
-
 figures_processes <- function(results, collective, rows) {
   # A mapping with one number of processes has no curve.
   drawn <- purrr::keep(levels(droplevels(rows$mapping)), function(mapping) {
@@ -120,7 +116,6 @@ figures_processes <- function(results, collective, rows) {
         interval_note(rows), drawn_note(filter(rows, .data$mapping == .env$mapping)),
         boundary_note(results, collective, mapping, max(rows$processes))
       ),
-      published_number(collective, unname(c(core = 1, socket = 2, node = 3)[mapping])),
       9, 1.3 + 2.5 * ceiling(sizes / 2)
     )
   })
@@ -135,7 +130,7 @@ figures_processes <- function(results, collective, rows) {
       if (shown < sizes) paste0(" Of the ", sizes, " sizes of the figures before, ", shown, " are drawn."),
       interval_note(mapped), drawn_note(mapped, most_in_quarter)
     ),
-    published_number(collective, 4), 10, 1.4 + 1.75 * n_distinct(mapped$algorithm)
+    10, 1.4 + 1.75 * n_distinct(mapped$algorithm)
   )))
 }
 
@@ -150,7 +145,7 @@ figure_sizes <- function(results, collective, rows) {
       "Latency (\u00b5s) against message size for some numbers of processes; both axes are logarithmic.",
       interval_note(rows)
     ),
-    published_number(collective, 12), 9.5, 1.8 + 2.1 * max(lines, 1.3)
+    9.5, 1.8 + 2.1 * max(lines, 1.3)
   )
 }
 
@@ -165,7 +160,7 @@ figures_surface <- function(results, collective, rows) {
   c(
     if (nrow(plane) == 1) list(figure(
       collective, "surface-plane", plot_plane(results, collective, algorithm, mapping), caption_plane(plane),
-      published_number(collective, 5), 8, 5.4, part = "models"
+      8, 5.4, part = "models"
     )),
     # Points that are no grid have no surface.
     if (nrow(surface$layers[[2]]$data) > 0) list(figure(
@@ -174,7 +169,7 @@ figures_surface <- function(results, collective, rows) {
         "Latency (\u00b5s, logarithmic) over processes and message size: in print one panel per algorithm; on the",
         "pages the surfaces can be turned, and the legend shows and hides algorithms."
       ),
-      published_number(collective, 13), 9, 1.5 + 3.4 * ceiling(length(here) / 2),
+      9, 1.5 + 3.4 * ceiling(length(here) / 2),
       interactive = function() plot_surface_interactive(results, collective, mappings[1])
     ))
   )
@@ -198,7 +193,7 @@ figures_wins <- function(results, collective) {
       collective, "decision-map", plot_decision(results, collective), paste0(
         "Fastest algorithm of each cell. ", tie_rule(results, collective), excluded_note(results, collective),
         map_note(winners)
-      ), NA, 9.5, if (sized) map_height(compared) else 2.4 + 0.35 * n_distinct(winners$mapping), part = "wins"
+      ), 9.5, if (sized) map_height(compared) else 2.4 + 0.35 * n_distinct(winners$mapping), part = "wins"
     )),
     if (nrow(compared) > 0 && sized) list(figure(
       collective, "default-map", plot_default_map(results, collective), paste0(
@@ -206,7 +201,7 @@ figures_wins <- function(results, collective) {
         "default is slower, ",
         "blue where it is faster; the colour saturates at the ends of the scale.", excluded_note(results, collective),
         map_note(compared)
-      ), NA, 9.5, map_height(compared), part = "wins"
+      ), 9.5, map_height(compared), part = "wins"
     )),
     if (nrow(compared) > 0 && !sized && n_distinct(compared$processes) > 1) list(figure(
       collective, "default-minus-best", plot_difference(results, collective), paste0(
@@ -214,7 +209,7 @@ figures_wins <- function(results, collective) {
         boundary_note(results, collective, unique(compared$mapping), max(compared$processes)) |>
           sub(pattern = "^ ", replacement = ". "),
         excluded_note(results, collective)
-      ), published_number(collective, 8), 9, 3.8, part = "wins"
+      ), 9, 3.8, part = "wins"
     ))
   )
 }
@@ -226,7 +221,7 @@ figures_models <- function(results, collective) {
   if (nrow(errors) == 0) return(NULL)
   list(figure(
     collective, "model-errors", plot_model_errors(results, collective, errors), caption_errors(results, collective),
-    NA, 10, 2 + 0.42 * n_distinct(errors$algorithm) * (1 + any(!is.na(errors$extrapolation_mape_pct))), part = "models"
+    10, 2 + 0.42 * n_distinct(errors$algorithm) * (1 + any(!is.na(errors$extrapolation_mape_pct))), part = "models"
   ))
 }
 
@@ -256,7 +251,7 @@ figures_processes_unsized <- function(results, collective, rows) {
         "Latency (\u00b5s) against the number of processes, one panel per mapping.", interval_note(rows),
         drawn_note(rows, most_in_quarter),
         boundary_note(results, collective, mappings, max(rows$processes))
-      ), published_number(collective, 6), 9.5, 4
+      ), 9.5, 4
     )),
     if (nrow(mapped) > 0) list(figure(
       collective, "mappings", plot_mappings(results, collective),
@@ -264,7 +259,7 @@ figures_processes_unsized <- function(results, collective, rows) {
         "Latency (\u00b5s) against the number of processes, one panel per algorithm, each with its own axis; colour: ",
         "mapping.", interval_note(mapped), drawn_note(mapped)
       ),
-      published_number(collective, 7), 9, 1.4 + 2.4 * ceiling(n_distinct(mapped$algorithm) / 2)
+      9, 1.4 + 2.4 * ceiling(n_distinct(mapped$algorithm) / 2)
     ))
   )
 }
@@ -283,7 +278,7 @@ figures_fits <- function(results, collective) {
         and_list(paste(format_pct(here$mape_pct), label_mapping(here$mapping, results$study))), ".",
         drawn_note(filter(rows_to_fit(results, collective), .data$algorithm == .env$algorithm))
       ),
-      published_number(collective, unname(c(linear = 9, tree = 10, recursive_doubling = 11)[algorithm])), 9, 3.7,
+      9, 3.7,
       part = "models"
     )
   })

@@ -24,7 +24,7 @@ figures_of_applications <- function(results) {
     figure("applications", "operations", plot_operations(applications, "operations"), paste(
       "Number of operations of each kind: a collective counted once for all ranks that take part, point-to-point calls",
       "that send or start to send individually."
-    ), published = 1, height = 2.2 + 1.5 * ceiling(length(applications) / 2)),
+    ), height = 2.2 + 1.5 * ceiling(length(applications) / 2)),
     figure("applications", "bytes", plot_operations(applications, "sent_bytes"), paste(
       "Bytes passed to MPI by kind of operation (send buffers of all ranks)."
     ), height = 2.2 + 1.5 * ceiling(length(applications) / 2)),

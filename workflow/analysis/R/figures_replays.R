@@ -16,32 +16,31 @@ figures_of_replay <- function(application) {
   )
   width <- paste0("Intervals of ", format_us(replay$about$interval_us), ". ", phases_note)
   busiest <- busiest_switch(replay)
-  spiking <- if (grepl("spiking|nest", application$name)) 3 else if (grepl("lammps", application$name)) 2 else NA
   list(
     simulated_figure(application$name, "pairs", plot_traffic(replay, application$label), paste0(
       where, "Bytes from rank to rank, by what the algorithms of the collectives send, and by point-to-point ",
       "messages; white: nothing."
-    ), published = spiking, height = 5, section = "pairs"),
+    ), height = 5, section = "pairs"),
     simulated_figure(application$name, "ports", plot_ports(replay, busiest, application$label), paste0(
       where, "Bytes sent by switch ", busiest, " (the busiest), stacked by port. ", width
-    ), published = 4, height = 4.5, part = "dynamic"),
+    ), height = 4.5, part = "dynamic"),
     simulated_figure(application$name, "switches", plot_switches(replay, application$label), paste0(
       where, "Bytes sent by each switch, stacked by port. ", "Intervals of ", format_us(replay$about$interval_us), "."
-    ), published = 4, height = 6, part = "dynamic"),
+    ), height = 6, part = "dynamic"),
     simulated_figure(application$name, "latency", plot_message_latency(replay, application$label), paste0(
       where, "Mean time of a message from its start to its arrival, by the interval of its arrival; line: on ",
       "an empty network. ", width
-    ), published = 5, height = 3.8, part = "dynamic"),
+    ), height = 3.8, part = "dynamic"),
     simulated_figure(application$name, "saturation", plot_saturation(replay, application$label), paste0(
       where, "Share of the interval in which a port of the switch is saturated (the port with the largest share), ",
       "stacked by switch. ", flow_note, width
-    ), published = 6, height = 4.2, part = "dynamic"),
+    ), height = 4.2, part = "dynamic"),
     simulated_figure(application$name, "saturation-map", plot_saturation_map(replay, application$label), paste0(
       where, "The same by switch and time; S1 are the switches of the first stage, at the hosts. ", flow_note
-    ), published = 7, height = 4.5, part = "dynamic"),
+    ), height = 4.5, part = "dynamic"),
     simulated_figure(application$name, "throughput", plot_throughput(replay, application$label), paste0(
       where, "Received bytes as a share of the hosts' total bandwidth, and the load of the busiest link. ", width
-    ), published = 8, height = 3.8, part = "dynamic")
+    ), height = 3.8, part = "dynamic")
   )
 }
 

@@ -95,19 +95,19 @@ figures_of_ladder <- function(results) {
         "Point-to-point latency of each level"), paste0(
         "Time of one message (\u00b5s) between two cores that differ first at the level, against its size; ",
         "logarithmic axes."
-      ), NA, 9, 4.6
+      ), 9, 4.6
     )),
     if (several) list(figure(
       ladder_collective(results), "per-byte", plot_per_byte(results, timed, published), paste0(
         "Round trip per byte (ns/B) against message size, one pair and several at once; logarithmic axes.",
         if (!is.null(published)) " Hollow points, dashed: measurements by @wisner-svd."
-      ), NA, 9.5, 4.6
+      ), 9.5, 4.6
     )),
     figures_of_pairs(results),
     if (any(!is.na(ladder$bandwidth_mb_s))) list(figure(
       "bw", "ladder", plot_ladder(results, filter(ladder, !is.na(.data$bandwidth_mb_s)), "bandwidth_mb_s",
         "Bandwidth (MB/s)", "Point-to-point bandwidth of each level"),
-      "Bandwidth (MB/s) of a window of messages against their size; logarithmic axes.", NA, 9, 4.6
+      "Bandwidth (MB/s) of a window of messages against their size; logarithmic axes.", 9, 4.6
     ))
   )
 }
@@ -122,7 +122,7 @@ figures_of_pairs <- function(results) {
     "Latency (\u00b5s) of a message of ", label_bytes(small), " between every two cores, numbered over the whole ",
     "machine; colour is logarithmic. White: not measured, or a core with itself. Lines: the outermost unit (",
     group_sizes(results$study)$level[1], ")."
-  ), NA, 7.6, 6.6))
+  ), 7.6, 6.6))
 }
 
 #' Latencies from a single core to others: a matrix of them would be one line
@@ -139,7 +139,7 @@ figure_from_core <- function(results, pairs) {
   figure("pairs", "matrix", plot, paste0(
     "Latency (\u00b5s) of a message of ", label_bytes(pairs$size_bytes[1]), "; cores are numbered over the whole ",
     "machine. Lines: the outermost unit (", units$level[1], ")."
-  ), NA, 9, 4)
+  ), 9, 4)
 }
 
 plot_pairs <- function(results, pairs) {

@@ -43,12 +43,12 @@ figures_mapping <- function(results) {
       figure(
         "mapping", half, plot_mapping_policies(results, range(halves[[half]])), paste0(
           "Bandwidth of each mapping with the best algorithm of each size (shape). ", bandwidth_note
-        ), c(short = 13, long = 14)[[half]], 9, 4.4
+        ), 9, 4.4
       )
     }),
     list(figure("mapping", "loss", plot_mapping_loss(results), paste0(
       "Slow-down of each mapping against the best one at the same size, in percent. ", slowest_note
-    ), NA, 9, 4))
+    ), 9, 4))
   )
 }
 

@@ -54,7 +54,6 @@ figures_of_messages_in <- function(results, collective, costs) {
   rows <- rows_to_fit(results, collective)
   if (n_distinct(rows$processes) < 3) return(NULL)
   mappings <- levels(droplevels(rows$mapping))
-  published <- unname(c(bcast = 6, reduce = 7)[collective])
   unlist(map(mappings, function(mapping) {
     here <- droplevels(filter(rows, .data$mapping == .env$mapping))
     algorithms <- levels(here$algorithm)
@@ -76,13 +75,13 @@ figures_of_messages_in <- function(results, collective, costs) {
         "based on point-to-point costs; the lower bound holds for any algorithm whose ranks start together. Vertical ",
         "lines: more processes need a second unit of a level (", boundary_words(results, collective, mapping, most),
         "). Logarithmic axes.", note, bound_note(results, filter(here, .data$size_bytes == small), costs)
-      ), published, 9.5, height, part = "models"),
+      ), 9.5, height, part = "models"),
       figure(collective, paste0("model-bound-", slug(mapping)), plot_models(
         results, collective, filter(here, .data$processes == most), "size_bytes", costs), paste0(
         "Latency (\u00b5s) with ", most, " processes against message size: ", found, " (points), models, and the ",
         "lower bound by latency and bandwidth for algorithms whose ranks start together. Logarithmic axes.",
         bound_note(results, filter(here, .data$processes == most), costs)
-      ), NA, 9.5, height, part = "models")
+      ), 9.5, height, part = "models")
     )
   }), recursive = FALSE)
 }

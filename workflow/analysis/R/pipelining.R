@@ -123,7 +123,7 @@ figures_pipelining <- function(results) {
     figure(
       operation, "bandwidth", plot_bandwidth(results, operation), paste0(
         bandwidth_note, " Rows: MPI libraries; columns: how the operation is called.", launches_note(rows)
-      ), c(allreduce = 11, bcast = 12, reduce_scatter = 12)[[operation]], 10, 2.6 + 2.3 * libraries
+      ), 10, 2.6 + 2.3 * libraries
     )
   })
 }

@@ -104,11 +104,11 @@ figures_of_scaling <- function(results) {
           "Speed-up over one process against the number of processes, one line per matrix size; grey: ideal.",
           if (!is.null(published)) " Hollow points, dashed: measurements by @wisner-svd. Logarithmic axes.",
           if (is.null(published)) " Logarithmic axes.", lines
-        ), NA, 9.5, if (is.null(published)) 4.2 else 6.4),
+        ), 9.5, if (is.null(published)) 4.2 else 6.4),
         figure(name, "communication", plot_communication(results, here), paste0(
           "Share of the time to solution that a rank spends in communication calls, waiting included (mean over the ",
           "ranks, %), against the number of processes.", lines
-        ), NA, 9, 4.2)
+        ), 9, 4.2)
       ),
       figures_of_scaling_model(results, name, lines)
     )
@@ -122,7 +122,7 @@ figures_of_scaling_model <- function(results, name, lines) {
     "Time to solution (s; points: ", if (results$study$simulated) "simulated" else "measured", ") against the number ",
     "of processes, one panel per matrix size, and models: flops alone, flops with the messages of the program at the ",
     "costs of the ladder, and the same with the flops that each run counted. Logarithmic axes.", lines
-  ), NA, 9.5, 1.5 + 2.4 * ceiling(n_distinct(predicted$n) / 3), part = "models"))
+  ), 9.5, 1.5 + 2.4 * ceiling(n_distinct(predicted$n) / 3), part = "models"))
 }
 
 scale_x_processes_log <- function(processes) {

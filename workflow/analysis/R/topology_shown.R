@@ -99,7 +99,7 @@ figures_topology <- function(results) {
       "speedup", collective, plot_topology_speedup(results, collective), paste0(
         "Speed-up over the library's default with the same hosts (the base case; above 1 the algorithm is ",
         "faster), host file with shuffled lines. ", slowest_note
-      ), match(collective, topology_collectives) + 2, 9.5, 7
+      ), 9.5, 7
     )
   })
   c(
@@ -108,16 +108,16 @@ figures_topology <- function(results) {
       figure("hosts", "orders", plot_host_orders(results), paste0(
         "Latency relative to the library's default with hosts in block order (below 1 is faster), for the most ",
         "nodes and processes of each collective. ", slowest_note
-      ), NA, 9.5, 1.6 + 2.1 * length(found)),
+      ), 9.5, 1.6 + 2.1 * length(found)),
       figure("choice", "regret", plot_policies(results), paste0(
         "Regret (geometric mean) of selection policies, over all cells and orders of hosts."
-      ), NA, 9, 1.8 + 1.6 * ceiling(length(found) / 2))
+      ), 9, 1.8 + 1.6 * ceiling(length(found) / 2))
     ),
     if (nrow(placement_table(results)) > 0) list(figure(
       "placement", "ratio", plot_placement(results), paste0(
         "A binomial broadcast to eight ranks on two nodes: latency with ranks 0, 3, 5, 6 on one node over ",
         "latency with ranks 0 to 3 there. Dashed: the measured ratio of @bijlani2021, 3."
-      ), 2, 8, 3.4
+      ), 8, 3.4
     ))
   )
 }

@@ -72,7 +72,7 @@ tables_with_sizes <- function(results, collective) {
     list(
       listed(
         collective, "default-vs-best", summarise_default_vs_best(results, collective),
-        caption_default_vs_best(results, collective), published = 1, part = "wins"
+        caption_default_vs_best(results, collective), part = "wins"
       ),
       listed_winners(results, collective)
     ),
@@ -90,7 +90,7 @@ tables_without <- function(results, collective) {
   list(
     listed(
       collective, "default-vs-best", summarise_optimal(results, collective), caption_optimal(results, collective),
-      published = 3, part = "wins"
+      part = "wins"
     ),
     listed_winners(results, collective)
   )
@@ -110,7 +110,7 @@ models_with_sizes <- function(results, collective) {
     list(
       listed(
         collective, "loglinear", fit_loglinear(results, collective), caption_loglinear(results, collective),
-        published = 2, part = "models"
+        part = "models"
       )
     ),
     models_compared(results, collective)
@@ -122,7 +122,7 @@ models_without <- function(results, collective) {
     list(
       listed(
         collective, "tree-slopes", fit_tree_slopes(results, collective), caption_slopes(results, collective),
-        published = 4, part = "models"
+        part = "models"
       ),
       listed(collective, "fits", fit_barriers(results, collective), caption_fits(results, collective), part = "models")
     ),
@@ -152,24 +152,19 @@ models_compared <- function(results, collective) {
 #'   that, or its `part` (`wins`, `models`, `levels`).
 #' @param what Makes the identifier `about-what`; NULL: `about`.
 #' @noRd
-listed <- function(about, what, data, caption, published = NA, part = NULL) {
+listed <- function(about, what, data, caption, part = NULL) {
   list(id = paste(c(about, what), collapse = "-"), section = section_name(about, part), about = about, what = what,
-       data = data, caption = caption, published = published)
+       data = data, caption = caption)
 }
 
 section_name <- function(about, part = NULL) paste(c(about, part), collapse = "/")
 
 write_listed <- function(entries, folder, kind, study) {
-  index <- tibble(
-    id = character(), section = character(), file = character(), caption = character(), published_table = integer()
-  )
+  index <- tibble(id = character(), section = character(), file = character(), caption = character())
   index <- bind_rows(index, map_dfr(entries, function(entry) {
     file <- file.path(kind, paste0(entry$id, ".csv"))
     write_table(split_variants(entry$data, study, entry$about), file.path(folder, file))
-    tibble(
-      id = entry$id, section = entry$section, file = file, caption = entry$caption,
-      published_table = as.integer(entry$published)
-    )
+    tibble(id = entry$id, section = entry$section, file = file, caption = entry$caption)
   }))
   write_table(index, file.path(folder, kind, "index.csv"))
 }
