@@ -50,6 +50,8 @@ rule note_sources:
         RESULTS / "sources" / "{part}.sha256",
     log:
         "logs/plan/sources-{part}.log",
+    # The analysis waits for it.
+    priority: 1
     shell:
         "cp {input.staged:q} {output:q} 2> {log:q}"
 
