@@ -37,31 +37,48 @@ make_big_study <- function(rows, folder) {
   folder
 }
 
-rows <- as.integer(c(commandArgs(trailingOnly = TRUE), 1e6)[1])
-folder <- make_big_study(rows, file.path(tempfile("bench"), "big"))
 cpu <- function(expression) {
   before <- proc.time()
   force(expression)
   sum((proc.time() - before)[c("user.self", "sys.self")])
 }
+
+analyse <- function(folder) {
+  analysis <- asNamespace("collanalysis")
+  read <- cpu(results <- analysis$read_measured(folder))
+  tables <- cpu({
+    # As write_analysis() does it; a study that was generated has no placements, and models are another question.
+    results$cells <- analysis$read_cells(folder)
+    results <- analysis$remembering(results)
+    analysis$write_listed(analysis$tables_of(results), folder, "tables", results$study)
+  })
+  peak <- as.numeric(gsub("[^0-9]", "", grep("^VmHWM", readLines("/proc/self/status"), value = TRUE))) / 1024
+  cat(sprintf(
+    "read_cpu_s=%.1f\ntables_cpu_s=%.1f\ntotal_cpu_s=%.1f\npeak_mb=%.0f\n", read, tables, read + tables, peak
+  ))
+}
+
 # The baseline: what anybody would write.
-plain <- cpu(dplyr::summarise(
-  dplyr::group_by(
-    readr::read_csv(file.path(folder, "measurements.csv"), show_col_types = FALSE, progress = FALSE),
-    collective, algorithm, mapping, processes, size_bytes
-  ), median(latency_us), .groups = "drop"
-))
-analysis <- asNamespace("collanalysis")
-read <- cpu(results <- analysis$read_measured(folder))
-tables <- cpu({
-  # As write_analysis() does it; a study that was generated has no placements, and models are another question.
-  results$cells <- analysis$read_cells(folder)
-  results <- analysis$remembering(results)
-  analysis$write_listed(analysis$tables_of(results), folder, "tables", results$study)
-})
-peak <- as.numeric(gsub("[^0-9]", "", grep("^VmHWM", readLines("/proc/self/status"), value = TRUE))) / 1024
-cat(sprintf(
-  "rows=%d\nread_cpu_s=%.1f\ntables_cpu_s=%.1f\ntotal_cpu_s=%.1f\nplain_cpu_s=%.1f\npeak_mb=%.0f\n",
-  rows, read, tables, read + tables, plain, peak
-))
-unlink(dirname(folder), recursive = TRUE)
+read_plainly <- function(folder) {
+  cat(sprintf("plain_cpu_s=%.1f\n", cpu(dplyr::summarise(
+    dplyr::group_by(
+      readr::read_csv(file.path(folder, "measurements.csv"), show_col_types = FALSE, progress = FALSE),
+      collective, algorithm, mapping, processes, size_bytes
+    ), median(latency_us), .groups = "drop"
+  ))))
+}
+
+# Each in a process of its own: the most memory is that of the analysis alone.
+arguments <- commandArgs(trailingOnly = TRUE)
+if (length(arguments) == 2) {
+  switch(arguments[1], analyse = analyse(arguments[2]), plain = read_plainly(arguments[2]))
+} else {
+  rows <- as.integer(c(arguments, 1e6)[1])
+  folder <- make_big_study(rows, file.path(tempfile("bench"), "big"))
+  cat(sprintf("rows=%d\n", rows))
+  script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+  for (part in c("plain", "analyse")) {
+    if (system2("Rscript", c(shQuote(script), part, shQuote(folder))) != 0) stop(part, " failed")
+  }
+  unlink(dirname(folder), recursive = TRUE)
+}

@@ -170,7 +170,7 @@ range_words <- function(values) {
 #' @return Character vector.
 #' @noRd
 describe_default_vs_best <- function(results, collective) {
-  differences <- summarise_differences(results$medians, collective, results$study$analysis$best_excludes)
+  differences <- summarise_differences(results, collective)
   if (nrow(differences) == 0) return("No cell has both the default and another algorithm.")
   if (anyNA(differences$size_bytes)) return(describe_optimal(results, collective))
   table <- summarise_default_vs_best(results, collective)
@@ -203,7 +203,7 @@ class_words <- function(row, study) {
 describe_optimal <- function(results, collective) {
   table <- summarise_optimal(results, collective)
   slower <- paste0(table$not_optimal, " of ", table$optimal + table$not_optimal + table$zero_difference)
-  differences <- summarise_differences(results$medians, collective, results$study$analysis$best_excludes)
+  differences <- summarise_differences(results, collective)
   paste0(
     "The default is slower than the best of the others at ", per_mapping(table, slower, results$study),
     " process counts; the largest loss is ", format_us(max(differences$difference_us, 0)), "."

@@ -183,7 +183,7 @@ caption_plane <- function(plane) {
 }
 
 figures_wins <- function(results, collective) {
-  compared <- summarise_differences(results$medians, collective, results$study$analysis$best_excludes)
+  compared <- summarise_differences(results, collective)
   sized <- !anyNA(compared$size_bytes)
   winners <- decide_winners(results, collective)
   # A map of one number of processes would be one column; the table and the latency against size say the same.

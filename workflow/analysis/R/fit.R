@@ -34,6 +34,30 @@ find_rows_to_fit <- function(results, collective) {
     arrange(.data$algorithm, .data$mapping, .data$processes, .data$size_bytes)
 }
 
+# Of more numbers of processes than this, as many are chosen to fit models to and to judge them on: their errors hardly
+# change, and their costs grow with the square of the processes.
+most_modelled <- 96
+
+#' [rows_to_fit()] with at most `most_modelled` numbers of processes of each algorithm and mapping
+#'
+#' First those that most algorithms and mappings have, because models are asked for the fastest of these; spread evenly
+#' where there is a choice.
+#' @noRd
+rows_to_model <- function(results, collective) {
+  rows <- rows_to_fit(results, collective)
+  groups <- split(seq_len(nrow(rows)), list(rows$algorithm, rows$mapping), drop = TRUE)
+  counts <- map(groups, function(at) sort(unique(rows$processes[at])))
+  having <- table(unlist(counts))
+  kept <- map2(groups, counts, function(at, counts) {
+    chosen <- numeric()
+    for (alike in rev(split(counts, having[as.character(counts)]))) {
+      chosen <- c(chosen, spread_out(alike, most_modelled - length(chosen)))
+    }
+    at[rows$processes[at] %in% chosen]
+  })
+  rows[sort(unlist(kept, use.names = FALSE)), ]
+}
+
 #' Apply a fit to each algorithm and mapping; `none` is the answer's header
 #' @noRd
 fit_groups <- function(rows, fit, none) {
@@ -75,12 +99,15 @@ barrier_forms <- c(linear = "linear", tree = "spline", recursive_doubling = "log
 #'
 #' @param data Tibble with processes and latency_us of one algorithm and mapping.
 #' @param form "linear", "spline" or "log_linear".
-#' @param knots Process counts at which the slope of the spline may change.
+#' @param knots Process counts at which the slope of the spline may change; of those that are
+#'   nearer to each other than two measured counts, the first.
 #' @return An object of class lm.
 #' @noRd
 fit_barrier <- function(data, form = c("linear", "spline", "log_linear"), knots = numeric()) {
   form <- match.arg(form)
-  knots <- knots[knots > min(data$processes) & knots < max(data$processes)]
+  counts <- sort(unique(data$processes))
+  knots <- knots[knots > min(counts) & knots < max(counts)]
+  knots <- knots[!duplicated(findInterval(knots, counts[c(TRUE, FALSE)]))]
   terms <- switch(form,
     linear = "processes",
     spline = c("processes", sprintf("pmax(processes - %s, 0)", format(knots, trim = TRUE)))[seq_len(1 + length(knots))],
@@ -101,6 +128,10 @@ fit_barrier <- function(data, form = c("linear", "spline", "log_linear"), knots 
 #'   (us).
 #' @noRd
 fit_barriers <- function(results, collective) {
+  remember(results, paste("fits of barriers", collective), function() fit_each_barrier(results, collective))
+}
+
+fit_each_barrier <- function(results, collective) {
   knots <- results$study$analysis$barrier_tree_knots
   rows <- filter(rows_to_fit(results, collective), .data$algorithm != "default")
   none <- tibble(

@@ -9,7 +9,7 @@
 #'   size_bytes, latency_us (measured), predicted_us. The cells are those of [split_held_out()], whichever model.
 #' @noRd
 predict_held_out <- function(results, collective, costs = message_costs(results)) {
-  rows <- rows_to_fit(results, collective)
+  rows <- rows_to_model(results, collective)
   if (nrow(rows) == 0) return(tibble())
   sized <- !anyNA(rows$size_bytes)
   statistical <- if (sized) models_sized[c("plane", "interpolation", "hops", "blend")]

@@ -99,7 +99,7 @@ plot_processes_unsized <- function(results, collective) {
 #' @return A ggplot.
 #' @noRd
 plot_difference <- function(results, collective) {
-  rows <- summarise_differences(results$medians, collective, results$study$analysis$best_excludes) |>
+  rows <- summarise_differences(results, collective) |>
     mutate(
       mapping = mapping_factor(.data$mapping, results$study, .env$collective),
       best = algorithm_factor(.data$best, results$study, .env$collective)
@@ -211,7 +211,7 @@ common_counts <- function(rows, excludes = character()) {
 #' @return A ggplot.
 #' @noRd
 plot_default_map <- function(results, collective) {
-  rows <- summarise_differences(results$medians, collective, results$study$analysis$best_excludes) |>
+  rows <- summarise_differences(results, collective) |>
     mutate(
       mapping = mapping_factor(.data$mapping, results$study, .env$collective),
       pct = 100 * (.data$default_us / .data$best_us - 1)

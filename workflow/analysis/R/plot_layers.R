@@ -43,6 +43,11 @@ drawn_note <- function(rows, most = most_in_half) {
 #'   known.
 #' @noRd
 summarise_boundaries <- function(results, collective, mappings, most) {
+  key <- paste(c("boundaries", collective, most, as.character(mappings)), collapse = "\r")
+  remember(results, key, function() find_boundaries(results, collective, mappings, most))
+}
+
+find_boundaries <- function(results, collective, mappings, most) {
   none <- tibble(mapping = character(), processes = numeric(), level = character())
   names <- group_sizes(results$study)$level
   if (length(names) == 0 || most < 2) return(none)

@@ -6,26 +6,23 @@
 #' Nearly all: three quarters of the most, as in [common_counts()].
 #' @noRd
 rows_of_curves <- function(results, collective, mapping) {
-  rows_to_fit(results, collective) |>
-    filter(.data$mapping == .env$mapping) |>
-    group_by(.data$size_bytes) |>
-    mutate(counts = n_distinct(.data$processes)) |>
-    ungroup() |>
-    filter(.data$counts > 1, .data$counts >= 0.75 * max(.data$counts, 1)) |>
-    select(-"counts")
+  rows <- rows_to_fit(results, collective)
+  rows <- rows[rows$mapping == mapping, ]
+  of_size <- vctrs::vec_group_id(rows["size_bytes"])
+  cells <- !duplicated(data.frame(of_size, rows$processes))
+  counts <- tabulate(of_size[cells])[of_size]
+  rows[counts > 1 & counts >= 0.75 * max(counts, 1), ]
 }
 
 #' Rows in which mappings can be compared: algorithms and sizes that two mappings have at two process counts
 #' @noRd
 rows_of_mappings <- function(results, collective) {
-  rows_to_fit(results, collective) |>
-    group_by(.data$algorithm, .data$size_bytes, .data$processes) |>
-    mutate(shared = n_distinct(.data$mapping) > 1) |>
-    group_by(.data$algorithm, .data$size_bytes) |>
-    filter(n_distinct(.data$processes[.data$shared]) > 1) |>
-    ungroup() |>
-    select(-"shared") |>
-    droplevels()
+  rows <- rows_to_fit(results, collective)
+  cells <- distinct(rows[c("algorithm", "size_bytes", "processes", "mapping")])
+  points <- count(cells, .data$algorithm, .data$size_bytes, .data$processes)
+  curves <- count(points[points$n > 1, ], .data$algorithm, .data$size_bytes)
+  curves <- curves[curves$n > 1, c("algorithm", "size_bytes")]
+  droplevels(rows[vctrs::vec_in(rows[c("algorithm", "size_bytes")], curves), ])
 }
 
 #' Rows of the up to three process counts that nearly every algorithm has

@@ -65,7 +65,7 @@ fit_hops <- function(data, hops) {
 #' @noRd
 fit_hop_costs <- function(results, collective) {
   rows <- mutate(
-    rows_to_fit(results, collective), name = as.character(.data$algorithm), place = as.character(.data$mapping)
+    rows_to_model(results, collective), name = as.character(.data$algorithm), place = as.character(.data$mapping)
   )
   none <- tibble(
     algorithm = character(), mapping = character(), size_bytes = numeric(), term = character(), cost_us = numeric()
@@ -271,7 +271,7 @@ mean_error <- function(mape_pct, cells, use) {
 #'   mape_pct.
 #' @noRd
 summarise_model_detail <- function(results, collective) {
-  rows <- rows_to_fit(results, collective)
+  rows <- rows_to_model(results, collective)
   none <- tibble(
     algorithm = character(), mapping = character(), model = character(), held_out = character(), cells = integer(),
     mape_pct = numeric()

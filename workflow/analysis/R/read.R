@@ -134,7 +134,8 @@ read_rows <- function(path) {
   if (length(lacking) > 0) stop(path, ": no column ", paste(lacking, collapse = ", "), call. = FALSE)
   types <- do.call(readr::cols_only, wanted)
   rows <- readr::read_csv(path, col_types = types, lazy = FALSE, progress = FALSE)
-  empty <- list(c = NA_character_, d = NA_real_, i = NA_integer_, l = NA)
+  # Columns that the file lacks share one vector of each type.
+  empty <- map(list(c = NA_character_, d = NA_real_, i = NA_integer_, l = NA), rep, nrow(rows))
   for (name in setdiff(names(measurement_columns), names(rows))) rows[[name]] <- empty[[measurement_columns[[name]]]]
   keep_rows(rows, is.na(rows$proved) | rows$proved)
 }
@@ -245,8 +246,8 @@ read_measured <- function(folder) {
 #' importer knows more.
 #' @noRd
 launches_of <- function(rows) {
-  keep <- several(rows, cell_keys)
-  rows <- rows[keep, c(cell_keys, "algorithm_name", "launch", "round", "source", "latency_us")]
+  columns <- c(cell_keys, "algorithm_name", "launch", "round", "source", "latency_us")
+  rows <- keep_rows(rows[columns], several(rows, cell_keys))
   if (n_distinct(rows$source) > 1 && all(is.na(rows$round))) rows$round <- rows$source
   rows
 }

@@ -62,15 +62,21 @@ collectives_of <- function(results, sized = NULL) {
 
 #' Latency of the default beside the best of the other algorithms
 #'
-#' @param medians Tibble from [summarise_launches()].
+#' Algorithms of `analysis.best_excludes` do not compete.
+#'
+#' @param results List from [read_results()].
 #' @param collective Name of a collective.
-#' @param excludes Algorithms that do not compete (`analysis.best_excludes`).
 #' @return Tibble, one row per mapping x processes x size where the default and at least one other algorithm were
 #'   measured:
 #'   default_us, best_us, best (name), difference_us = default_us - best_us (negative: the default is faster).
 #' @noRd
-summarise_differences <- function(medians, collective, excludes = character()) {
-  rows <- filter(medians, .data$collective == .env$collective, !.data$algorithm_name %in% excludes)
+summarise_differences <- function(results, collective) {
+  remember(results, paste("differences", collective), function() find_differences(results, collective))
+}
+
+find_differences <- function(results, collective) {
+  excludes <- results$study$analysis$best_excludes
+  rows <- filter(results$medians, .data$collective == .env$collective, !.data$algorithm_name %in% excludes)
   others <- rows |>
     filter(.data$algorithm != "default") |>
     arrange(.data$latency_us) |>
@@ -93,7 +99,7 @@ summarise_differences <- function(medians, collective, excludes = character()) {
 #' @noRd
 summarise_default_vs_best <- function(results, collective) {
   analysis <- results$study$analysis
-  summarise_differences(results$medians, collective, analysis$best_excludes) |>
+  summarise_differences(results, collective) |>
     mutate(
       mapping = mapping_factor(.data$mapping, results$study, .env$collective),
       size_class = class_of(.data$size_bytes, analysis$size_classes),
@@ -116,7 +122,7 @@ summarise_default_vs_best <- function(results, collective) {
 #'   not_optimal_pct.
 #' @noRd
 summarise_optimal <- function(results, collective) {
-  summarise_differences(results$medians, collective, results$study$analysis$best_excludes) |>
+  summarise_differences(results, collective) |>
     mutate(mapping = mapping_factor(.data$mapping, results$study, .env$collective)) |>
     group_by(.data$mapping) |>
     summarise(

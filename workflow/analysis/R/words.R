@@ -150,7 +150,11 @@ caption_errors <- function(results, collective) {
   caption_in(
     results, collective, "mean absolute error (%) of models on cells that they were not fitted to. Interpolation: ",
     "every second number of processes and every fourth message size was left out of the fit. Extrapolation: fitted up ",
-    "to ", results$study$analysis$fit_up_to, " processes, compared with measurements of more. ", model_note
+    "to ", results$study$analysis$fit_up_to, " processes, compared with measurements of more. ",
+    if (n_distinct(rows_to_fit(results, collective)$processes) > most_modelled) paste0(
+      "Of the numbers of processes of an algorithm, at most ", most_modelled, " are used. "
+    ),
+    model_note
   )
 }
 

@@ -36,3 +36,12 @@ test_that("non-negative least squares", {
   expect_equal(fit_nonnegative(a, c(6, 4, 2, 0)), c(3, 0))
   expect_equal(fit_nonnegative(a, c(-1, -1, -1, -1)), c(0, 0))
 })
+
+test_that("of knots that are nearer to each other than two measured counts, the first is used", {
+  counts <- seq(2, 62, 5)
+  data <- tibble::tibble(processes = counts, latency_us = 1 + 0.5 * counts - 0.2 * pmax(counts - 4, 0))
+  fit <- fit_barrier(data, "spline", seq(4, 60, 4))
+  expect_false(anyNA(coef(fit)))
+  expect_true("pmax(processes - 4, 0)" %in% names(coef(fit)))
+  expect_length(coef(fit_barrier(data, "spline", c(20, 40))), 4)
+})

@@ -54,3 +54,25 @@ test_that("a study with fewer sizes at many processes is judged without the mode
   expect_true("interpolation" %in% extrapolated)
   expect_false("smooth" %in% extrapolated)
 })
+
+test_that("many process counts are fitted and judged on some: shared ones first, spread evenly", {
+  some <- rows_to_model(results, "bcast")
+  expect_equal(some, rows_to_fit(results, "bcast"))
+  many <- read_results(make_study(lawful(c(default = 1.1, linear = 1), counts = 2:200), levels = list(
+    list(name = "node", count = 2), list(name = "socket", count = 2), list(name = "core", count = 50)
+  )))
+  counts <- sort(unique(rows_to_model(many, "barrier")$processes))
+  expect_length(counts, 96)
+  expect_equal(range(counts), c(2, 200))
+  expect_lte(max(diff(counts)), 3)
+  expect_equal(unique(summarise_model_errors(many, "barrier")$held_out_cells), 47)
+  expect_match(caption_errors(many, "barrier"), "Of the numbers of processes of an algorithm, at most 96 are used.")
+  expect_no_match(caption_errors(results, "barrier"), "at most 96")
+  rows <- lawful(c(default = 1.1, linear = 1), counts = 2:200) |>
+    dplyr::filter(.data$algorithm == "linear" | .data$processes %% 4 == 1)
+  uneven <- rows_to_model(read_results(make_study(rows)), "barrier")
+  of <- split(uneven$processes, as.character(uneven$algorithm))
+  expect_equal(of$default, seq(5, 197, 4))
+  expect_length(of$linear, 96)
+  expect_true(all(of$default %in% of$linear))
+})
