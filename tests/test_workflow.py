@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 
 import pytest
+import snakemake_logger_plugin_collstudy
 from collstudy.launch.toolchain import installed
 from conftest import IMPORTED, ROOT, TINY, Checkout, local_study
 from snakemake_interface_logger_plugins.common import LogEvent
@@ -244,6 +245,41 @@ def test_failed_rules_are_named_again_at_the_end(capsys: pytest.CaptureFixture[s
     assert lines() == ["deciding for one", said]
     other = {"jobid": 2, "rule_name": "decide_tuning", "log": [], "wildcards": {"study": "two"}}
     assert lines(record(event=LogEvent.JOB_INFO, **other)) == ["deciding for one", said, "deciding for two", said]
+
+
+def test_jobs_that_run_silently_are_named_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run is never silent for long: jobs of the analysis print nothing of their own."""
+    monkeypatch.setattr(snakemake_logger_plugin_collstudy, "SILENCE_S", 0.05)
+    shown = object.__new__(LogHandler)
+    shown.__post_init__()
+
+    def started(number: int, rule: str, **wildcards: str) -> logging.LogRecord:
+        job = {"jobid": number, "rule_name": rule, "log": [], "wildcards": wildcards}
+        return logging.makeLogRecord({"msg": "", "levelno": logging.INFO, "event": LogEvent.JOB_INFO, **job})
+
+    def read(until: str) -> str:
+        said, deadline = "", time.monotonic() + 20
+        while until not in said and time.monotonic() < deadline:
+            time.sleep(0.02)
+            said += capsys.readouterr().err
+        return said
+
+    shown.emit(started(1, "measure_block", block="b"))
+    shown.emit(started(2, "analyse_study", study="one"))
+    shown.emit(started(3, "render_report"))
+    line = "still tables, models and figures of one (0:00); rendering the report (0:00)"
+    assert line in read(line)
+    for number in (2, 3):
+        shown.emit(logging.makeLogRecord({"event": LogEvent.JOB_FINISHED, "job_id": number}))
+    shown.emit(started(4, "decide_tuning", study="two"))
+    line = "still deciding for two (0:00)"
+    assert line in read(line).splitlines()
+    shown.emit(logging.makeLogRecord({"event": LogEvent.JOB_ERROR, "jobid": 4, "rule_name": "decide_tuning"}))
+    capsys.readouterr()
+    time.sleep(0.3)
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.long

@@ -10,8 +10,10 @@ from __future__ import annotations
 import logging
 import sys
 import threading
+import time
 from pathlib import Path
 
+from collstudy.base.clock import clock
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
@@ -30,6 +32,10 @@ DOES = {
     "render_report": "rendering the report",
     "calibrate": "fitting machine {machine}",
 }
+#: Rules whose jobs say themselves how far they are.
+SPEAKING = ("measure_block", "measure_here", "trace_block")
+#: Seconds without a line after which the jobs that run are named again.
+SILENCE_S = 5.0
 #: Rules that fail to say that cells did, which they name.
 VERDICTS = ("measure", "give_verdict")
 #: Beginnings of what Snakemake says of itself.
@@ -55,13 +61,36 @@ class LogHandler(LogHandlerBase):
         self.figures: dict[int, Path] = {}
         self.failed: list[str] = []
         self.last = ""
+        #: Jobs that run silently: what they do, and since when.
+        self.silent: dict[int, tuple[str, float]] = {}
+        self.reminder: threading.Timer | None = None
+        self.alone = threading.Lock()
 
     def emit(self, record: logging.LogRecord) -> None:
         """One line, or nothing."""
-        text = self.line(record)
-        if text:
-            self.last = text
-            print(text, file=sys.stderr, flush=True)
+        with self.alone:
+            text = self.line(record)
+            if text:
+                self.last = text
+                print(text, file=sys.stderr, flush=True)
+                self._wait()
+
+    def _wait(self) -> None:
+        """Name the jobs that run when nothing was said for a while."""
+        if self.reminder:
+            self.reminder.cancel()
+        if self.silent:
+            self.reminder = threading.Timer(SILENCE_S, self._remind)
+            self.reminder.daemon = True
+            self.reminder.start()
+
+    def _remind(self) -> None:
+        with self.alone:
+            if self.silent:
+                now = time.monotonic()
+                running = "; ".join(f"{does} ({clock(now - since)})" for does, since in self.silent.values())
+                print(f"still {running}", file=sys.stderr, flush=True)
+            self._wait()
 
     def line(self, record: logging.LogRecord) -> str:
         """What a person should read of *record*; empty for nothing."""
@@ -75,13 +104,17 @@ class LogHandler(LogHandlerBase):
             for path in map(Path, said.get("output") or []):
                 if path.parts[-2:] == ("figures", "index.csv"):
                     self.figures[said["jobid"]] = path.parent
-            does = DOES.get(said["rule_name"])
+            does = DOES.get(said["rule_name"], "").format_map(dict(said["wildcards"]))
+            if does and said["rule_name"] not in SPEAKING:
+                self.silent[said["jobid"]] = (does, time.monotonic())
             done = f"[{self.done[0]}/{self.done[1]}] " if self.done else ""
-            return done + does.format_map(dict(said["wildcards"])) if does else ""
+            return done + does if does else ""
         if event == LogEvent.JOB_FINISHED:
+            self.silent.pop(record.__dict__["job_id"], None)
             figures = self.figures.get(record.__dict__["job_id"])
             return f"figures: {figures}/" if figures else ""
         if event == LogEvent.JOB_ERROR:
+            self.silent.pop(record.__dict__["jobid"], None)
             if record.__dict__.get("rule_name") in VERDICTS:
                 return ""
             rule, logs = self.jobs.get(record.__dict__["jobid"], (record.__dict__.get("rule_name", "a job"), []))
