@@ -13,6 +13,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -321,6 +322,32 @@ def test_killed_and_started_again(checkout: Checkout) -> None:
     assert kept.items() <= after.items() and len(after) == 48
     assert len(rows(checkout)) == 48 * 11
     assert not list((checkout.folder / "results").rglob("*.tmp"))
+
+
+def test_interrupted_and_started_again(checkout: Checkout) -> None:
+    """Ctrl-C ends a run with a line, without tracebacks and without calling jobs failed that it ended."""
+    checkout.write("config/studies/tiny.yaml", TINY.replace("[2, 4]", "{from: 2, to: 48, step: 2}"))
+    command = [sys.executable, "-m", "collstudy", "run", "--studies", "tiny", "--", MEASURED]
+    environment = {**os.environ, "PYTHONPATH": str(checkout.folder / "workflow")}
+    process = subprocess.Popen(
+        command, cwd=checkout.folder, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        # A test that runs in the background inherits an ignored signal.
+        env=environment, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
+    deadline = time.monotonic() + 120
+    while len(cell_files(checkout)) < 5 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    os.killpg(process.pid, signal.SIGINT)
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode != 0
+    assert "interrupted: ending the jobs that run" in said.splitlines()
+    assert "Traceback" not in said and "_block failed" not in said, said
+    kept = cell_files(checkout)
+    assert 5 <= len(kept) < 48
+    again = subprocess.run(command, cwd=checkout.folder, env=environment, capture_output=True, text=True, check=False)
+    assert again.returncode == 0, again.stderr
+    after = cell_files(checkout)
+    assert kept.items() <= after.items() and len(after) == 48
 
 
 @pytest.mark.long

@@ -50,6 +50,8 @@ ITS_OWN = (
 
 #: Set when Snakemake says that there is nothing to do.
 NOTHING_TO_DO = threading.Event()
+#: Set when a person ends the run (Ctrl-C): jobs that end with it have not failed.
+INTERRUPTED = threading.Event()
 
 
 class LogHandler(LogHandlerBase):
@@ -115,7 +117,7 @@ class LogHandler(LogHandlerBase):
             return f"figures: {figures}/" if figures else ""
         if event == LogEvent.JOB_ERROR:
             self.silent.pop(record.__dict__["jobid"], None)
-            if record.__dict__.get("rule_name") in VERDICTS:
+            if record.__dict__.get("rule_name") in VERDICTS or INTERRUPTED.is_set():
                 return ""
             rule, logs = self.jobs.get(record.__dict__["jobid"], (record.__dict__.get("rule_name", "a job"), []))
             self.failed.append(f"{rule} failed" + (f"; its output is in {', '.join(logs)}" if logs else ""))

@@ -27,12 +27,14 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Parse the command line and run; a StudyError becomes one message and exit status 2."""
+    """Parse the command line and run; a StudyError becomes one message and exit status 2, Ctrl-C exit status 130."""
     arguments = parser().parse_args(argv)
     try:
         return arguments.run(arguments) or 0
     except StudyError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        return 130
     except BrokenPipeError:
         return 0

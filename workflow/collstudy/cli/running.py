@@ -9,6 +9,7 @@ import argparse
 import contextlib
 import io
 import os
+import signal
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -63,6 +64,7 @@ def run(arguments: argparse.Namespace) -> None:
         rate = options.max_jobs_per_timespan
         if (rate.max_jobs, rate.timespan) == DEFAULT_RATE:
             options.max_jobs_per_timespan = None
+        signal.signal(signal.SIGINT, _interrupt)
         succeeded = args_to_api(options, parser)
         if succeeded and not (arguments.plan or arguments.words or os.environ.get("SNAKEMAKE_PROFILE")):
             _note_nothing_to_do(opened(arguments.results), arguments.studies, left_out)
@@ -70,6 +72,16 @@ def run(arguments: argparse.Namespace) -> None:
     except Exception as error:
         print_exception(error)
         sys.exit(1)
+
+
+def _interrupt(number: int, frame: object) -> None:
+    """End a run at Ctrl-C; the jobs, which get the same signal, are not called failed."""
+    import snakemake_logger_plugin_collstudy as logger
+
+    if not logger.INTERRUPTED.is_set():
+        print("interrupted: ending the jobs that run", file=sys.stderr, flush=True)
+    logger.INTERRUPTED.set()
+    raise KeyboardInterrupt
 
 
 def _note_nothing_to_do(project: Project, names: str, left_out: list[str]) -> None:
