@@ -14,6 +14,8 @@ from collstudy.project.studies import Project
 from collstudy.study.config import Configuration
 from collstudy.study.openmpi_numbers import NUMBERS
 from collstudy.tuning import check, rules, writers
+from collstudy.tuning.findings import Finding, complain
+from collstudy.tuning.library import library_of
 from collstudy.tuning.rules import Decision, placements
 from conftest import ROOT, Checkout
 
@@ -151,11 +153,11 @@ def decided(collective: str, chosen: dict[int, tuple[str, tuple[tuple[str, int],
     )[0]
 
 
-def checked(tmp_path: Path, placement: rules.Placement, text: str) -> list[check.Finding]:
+def checked(tmp_path: Path, placement: rules.Placement, text: str) -> list[Finding]:
     """What the installed Open MPI does with a file of the placement."""
     path = tmp_path / "some.rules"
     path.write_text(text)
-    return check.check_placement(placement, path, CATALOGUE, check.library(library(), CATALOGUE, NUMBERS))
+    return check.check_placement(placement, path, CATALOGUE, library_of(library(), CATALOGUE, NUMBERS))
 
 
 def test_requests_are_in_version_2_and_the_library_is_seen_to_limit_them(tmp_path: Path) -> None:
@@ -164,13 +166,13 @@ def test_requests_are_in_version_2_and_the_library_is_seen_to_limit_them(tmp_pat
     assert (rules.own_version(placement, "5.0.11"), rules.own_version(placement, "5.0.6")) == (2, 1)
     text = writers.openmpi_rules(placement, CATALOGUE, [], NUMBERS, 2)
     findings = checked(tmp_path, placement, text)
-    check.complain(findings)
+    complain(findings)
     assert any(one.tells_apart for one in findings if one.rule == "linear_sync:max_requests=3")
     # The same file with another limit: the messages are the same, the call is not.
     wrong = re.sub(r"^(\d+ 4 0 0) 3", r"\1 2", text, flags=re.MULTILINE)
     assert wrong != text
     with pytest.raises(StudyError, match="linear_sync:max_requests=3"):
-        check.complain(checked(tmp_path, placement, wrong))
+        complain(checked(tmp_path, placement, wrong))
     # Version 1 cannot say it: there the library decides.
     first = rules.as_openmpi_reads(placement, 1)
     assert {rule.algorithm for own in first.tables["alltoall"].values() for rule in own} == {"default"}
@@ -189,9 +191,9 @@ def test_one_radix_is_in_the_file_and_the_library_follows_it(tmp_path: Path) -> 
     assert kept == [(0, "knomial"), (64, "linear"), (512, "knomial"), (4096, "default")]
     text = writers.openmpi_rules(placement, CATALOGUE, [], NUMBERS)
     assert "# mca coll_tuned_bcast_algorithm_knomial_radix 2" in text.splitlines()
-    check.complain(checked(tmp_path, placement, text))
+    complain(checked(tmp_path, placement, text))
     with pytest.raises(StudyError, match="knomial:radix=2"):
-        check.complain(checked(tmp_path, placement, text.replace("knomial_radix 2", "knomial_radix 4")))
+        complain(checked(tmp_path, placement, text.replace("knomial_radix 2", "knomial_radix 4")))
 
 
 @pytest.mark.long

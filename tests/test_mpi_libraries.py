@@ -21,6 +21,8 @@ from collstudy.study.cells import Cell, Versions, cell_from, expand
 from collstudy.study.config import Configuration
 from collstudy.study.selection import Default, Rules, Switch
 from collstudy.tuning import check
+from collstudy.tuning.findings import complain
+from collstudy.tuning.library import Library, library_of
 from collstudy.tuning.rules import Placement, Rule, placements
 from collstudy.tuning.writers import INTEL, intel_variables
 from conftest import ROOT, Checkout
@@ -186,13 +188,13 @@ def test_mpich_does_not_split_a_forced_algorithm_by_node(tmp_path: Path) -> None
     assert set(messages(tmp_path)) == {(0, 1), (2, 3)}  # by nodes it would be one message between first ranks
 
 
-def mpich_rules() -> tuple[check.Library, Placement]:
+def mpich_rules() -> tuple[Library, Placement]:
     """The installed MPICH, and a placement on one node whose sizes and numbers of ranks change the algorithm."""
     installed("mpich")
     rows = decisions({4: {1: "default", 64: "pipeline:segment_bytes=100", 512: "binomial"}}, nodes=1)
     rows += decisions({3: {1: "rabenseifner", 512: "ring"}}, collective="allreduce", nodes=1)
     configuration = Configuration(ROOT / "config")
-    return check.library(mpis()["mpich"], configuration.catalogue, {}), placements(rows)[0]
+    return library_of(mpis()["mpich"], configuration.catalogue, {}), placements(rows)[0]
 
 
 def test_mpich_does_what_its_selection_file_says(tmp_path: Path) -> None:
@@ -201,7 +203,7 @@ def test_mpich_does_what_its_selection_file_says(tmp_path: Path) -> None:
     library.write(placement, path)
     catalogue = Configuration(ROOT / "config").catalogue
     found = check.check_placement(placement, path, catalogue, library)
-    check.complain(found)
+    complain(found)
     assert {one.collective for one in found if one.tells_apart} == {"bcast", "allreduce"}
     assert {one.size_bytes for one in found if one.collective == "bcast" and one.entry == 4} >= {
         63,

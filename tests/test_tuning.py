@@ -17,6 +17,8 @@ from collstudy.study.openmpi_numbers import NUMBERS
 from collstudy.study.patterns import PATTERNS
 from collstudy.study.selection import Rules
 from collstudy.tuning import asking, check, emission, rules, trees, writers
+from collstudy.tuning.findings import complain
+from collstudy.tuning.library import ONLY_TUNED, Library, launch, library_of, on_two_nodes
 from collstudy.tuning.rules import (
     Decision,
     Placement,
@@ -164,7 +166,7 @@ def emitted(folder, nodes, mpi=None):
     mpi = mpi or mpis()["openmpi"]
     how = {**STUDY["provenance"], "mpi": mpi.name, "mpi_version": mpi.version}
     (found,) = placements(decisions({4: {1: "pipeline", 1024: "default"}}, nodes=nodes))
-    library = check.library(mpi, CATALOGUE, NUMBERS)
+    library = library_of(mpi, CATALOGUE, NUMBERS)
     emission.emit(
         {**STUDY, "provenance": how}, [found], CATALOGUE, CONFIG.machine("thin"), folder, None, library.write, mpi.build
     )
@@ -264,7 +266,7 @@ def test_on_several_nodes_the_rules_act_through_coll_han_and_not_without_it(tmp_
     rules, han = emission.rules_path(tmp_path, "openmpi", placement), emission.han_path(tmp_path, placement)
 
     def pairs(size, *arguments):
-        return frozenset(check.on_two_nodes(mpi, list(arguments), "bcast", 4, size))
+        return frozenset(on_two_nodes(mpi, list(arguments), "bcast", 4, size))
 
     both = rules_arguments(rules, han=han)
     pipeline = PATTERNS["pipeline"](4, {})
@@ -276,12 +278,12 @@ def test_on_several_nodes_the_rules_act_through_coll_han_and_not_without_it(tmp_
 
 
 def test_a_launch_that_hangs_is_tried_once_more(tmp_path, monkeypatch):
-    monkeypatch.setattr(check, "LAUNCH_LIMIT_S", 0.5)
+    monkeypatch.setattr("collstudy.tuning.library.LAUNCH_LIMIT_S", 0.5)
     once = f"[ -e '{tmp_path}/tried' ] || {{ touch '{tmp_path}/tried'; exec sleep 9; }}"
-    check._launch(["sh", "-c", once], {}, tmp_path)
+    launch(["sh", "-c", once], {}, tmp_path)
     assert (tmp_path / "tried").exists()
     with pytest.raises(StudyError, match="not finished after 0.5 s, twice"):
-        check._launch(["sleep", "9"], {}, tmp_path)
+        launch(["sleep", "9"], {}, tmp_path)
 
 
 def test_a_file_of_han_that_is_not_followed_is_named(tmp_path, monkeypatch):
@@ -296,7 +298,7 @@ def test_a_file_of_han_that_is_not_followed_is_named(tmp_path, monkeypatch):
     with pytest.raises(
         StudyError, match=r"two emulated nodes does not follow .*\n *h\.rules: bcast, entry for 4 processes, 1 B"
     ):
-        check.complain(findings)
+        complain(findings)
     assert all(one.agrees for one in findings if one.rule == "default")
 
 
@@ -350,7 +352,7 @@ def obedient(table):
         pairs = check.expected_pairs(CATALOGUE, collective, rule, processes, "openmpi") or {(0, 99)}
         return dict.fromkeys(pairs, check.expected_number(CATALOGUE, collective, rule, size, "openmpi") or 1)
 
-    return check.Library("Open MPI x", "openmpi", probe, lambda placement, path: None)
+    return Library("Open MPI x", "openmpi", probe, lambda placement, path: None)
 
 
 def test_messages_of_no_known_pattern_are_compared_with_those_of_the_forced_algorithm(tmp_path):
@@ -362,8 +364,8 @@ def test_messages_of_no_known_pattern_are_compared_with_those_of_the_forced_algo
         rule = selected(found.tables["reduce"], processes, size) if isinstance(choice, Path) else choice
         return {(0, hash(rule.text if rule and rule.algorithm != "default" else None)): 1}
 
-    library = check.Library("Open MPI x", "openmpi", probe, lambda placement, path: None)
-    check.complain(check.check_placement(found, tmp_path / "a.rules", CATALOGUE, library))
+    library = Library("Open MPI x", "openmpi", probe, lambda placement, path: None)
+    complain(check.check_placement(found, tmp_path / "a.rules", CATALOGUE, library))
     assert {choice.text for choice in asked if isinstance(choice, Rule)} == {"linear", "rabenseifner"}
 
 
@@ -373,11 +375,11 @@ def test_check_names_file_rule_and_size_of_a_mismatch(tmp_path):
     right = check.check_placement(found, tmp_path / "a.rules", CATALOGUE, obedient(table))
     assert all(one.agrees for one in right)
     assert {one.size_bytes for one in right if one.entry == 6} == {1, 7, 8, 9, 15, 16, 17}
-    check.complain(right)
+    complain(right)
     late = {**table, 6: (Rule(0, "linear"), Rule(9, "chain"), Rule(16, "default"))}
     wrong = check.check_placement(found, tmp_path / "a.rules", CATALOGUE, obedient(late))
     with pytest.raises(StudyError, match=r"a\.rules: bcast, entry for 6 processes, 8 B: the file has chain"):
-        check.complain(wrong)
+        complain(wrong)
 
 
 def test_a_rule_that_is_cut_in_other_segments_is_a_mismatch(tmp_path):
@@ -388,12 +390,12 @@ def test_a_rule_that_is_cut_in_other_segments_is_a_mismatch(tmp_path):
         "chain:segment_bytes=8", "chain:fanout=2:segment_bytes=8", "chain:segment_bytes=16", "default"
     ]  # fmt: skip
     right = check.check_placement(found, tmp_path / "a.rules", CATALOGUE, obedient(table))
-    check.complain(right)
+    complain(right)
     assert all(one.tells_apart for one in right if one.size_bytes > 16)
     other = {**table, 6: (*table[6][:2], Rule(512, "chain", (("segment_bytes", 8),)), table[6][3])}
     wrong = check.check_placement(found, tmp_path / "a.rules", CATALOGUE, obedient(other))
     with pytest.raises(StudyError, match="512 B: the file has chain:segment_bytes=16"):
-        check.complain(wrong)
+        complain(wrong)
 
 
 def test_no_decisions_is_an_error_that_says_what_to_do(tmp_path):
@@ -423,7 +425,7 @@ def test_one_process_asks_for_more_ranks_than_could_be_started(tmp_path):
         500: (Rule(0, "binomial"), Rule(4096, "pipeline", (("segment_bytes", 2048),))),
     }
     path = tmp_path / "a.rules"
-    check.library(mpi, CATALOGUE, NUMBERS).write(Placement("core", 1, {"bcast": table}), path)
+    library_of(mpi, CATALOGUE, NUMBERS).write(Placement("core", 1, {"bcast": table}), path)
     calls = [(4, 1024), (499, 4096), (500, 4095), (500, 4096), (1000, 1)]
     found = asking.ask(mpi, rules_arguments(path), "bcast", calls)
     assert [found[call] for call in calls] == [
@@ -431,7 +433,7 @@ def test_one_process_asks_for_more_ranks_than_could_be_started(tmp_path):
         "bcast_intra_pipeline[segment 2048]", "bcast_intra_binomial[segment 0]",
     ]  # fmt: skip
     # The default's own decision depends on the number of ranks.
-    own = asking.ask(mpi, check.ONLY_TUNED, "bcast", [(4, 1), (1000, 1)])
+    own = asking.ask(mpi, ONLY_TUNED, "bcast", [(4, 1), (1000, 1)])
     assert own[4, 1] != own[1000, 1] and asking.ask(mpi, rules_arguments(path), "bcast", [(4, 1)])[4, 1] == own[4, 1]
 
 
@@ -460,7 +462,7 @@ def test_every_algorithm_of_the_library_is_an_answer_of_its_own(collective):
 @needs_answers
 def test_a_large_entry_that_the_file_has_for_another_number_of_ranks_is_seen(tmp_path):
     mpi = mpis()["openmpi"]
-    own = check.library(mpi, CATALOGUE, NUMBERS)
+    own = library_of(mpi, CATALOGUE, NUMBERS)
     tables = [{2: (Rule(0, "linear"),), entry: (Rule(0, "chain"), Rule(64, "binomial"))} for entry in (100, 101)]
     path = tmp_path / "a.rules"
     own.write(Placement("core", 1, {"bcast": tables[0]}), path)
@@ -469,7 +471,7 @@ def test_a_large_entry_that_the_file_has_for_another_number_of_ranks_is_seen(tmp
     own.write(Placement("core", 1, {"bcast": tables[1]}), path)
     wrong = check._ask_placement(Placement("core", 1, {"bcast": tables[0]}), path, [("bcast", 100)], own)
     with pytest.raises(StudyError, match="with 100 ranks selects another algorithm"):
-        check.complain(wrong["bcast", 100])
+        complain(wrong["bcast", 100])
 
 
 def test_few_entries_are_started_where_the_library_answers(tmp_path):
@@ -490,7 +492,7 @@ def test_few_entries_are_started_where_the_library_answers(tmp_path):
         }
 
     findings = check.check_placement(found, tmp_path / "a.rules", CATALOGUE, replace(silent, probe=probe, ask=ask))
-    check.complain(findings)
+    complain(findings)
     assert {one.processes for one in findings if one.mpi.endswith(check.ASKED)} >= set(range(3, 9))
     assert len(started) <= 2
     # One that does not answer is started at every entry.

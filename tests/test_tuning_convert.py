@@ -12,6 +12,8 @@ from collstudy.launch.toolchain import mpis
 from collstudy.study.openmpi_numbers import NUMBERS
 from collstudy.tuning import check, rules, writers
 from collstudy.tuning.convert import convert
+from collstudy.tuning.findings import complain
+from collstudy.tuning.library import library_of
 from collstudy.tuning.readers.dispatch import read
 from collstudy.tuning.rules import Placement, Rule
 from test_tuning_files import CATALOGUE, GOOD, JSON, MPICH, converted, known, refused, written
@@ -192,13 +194,13 @@ def test_the_files_that_studies_write_are_read_as_they_were_meant(tmp_path):
 
 def test_sizes_of_all_ranks_are_checked_for_more_ranks_than_are_started(tmp_path):
     """Where a file counts the bytes of all ranks, the copy for fewer ranks must have their limits."""
-    own = check.library(mpis()["openmpi"], CATALOGUE, NUMBERS)
+    own = library_of(mpis()["openmpi"], CATALOGUE, NUMBERS)
     table = {2: (Rule(0, "default"),), 24: (Rule(0, "ring"), Rule(64, "bruck"))}
     placement = Placement("core", 1, {"allgather": table})
     path = tmp_path / "openmpi.rules"
     own.write(placement, path)
     findings = check.check_placement(placement, path, CATALOGUE, own)
-    check.complain(findings)
+    complain(findings)
     assert {one.rule for one in findings if one.tells_apart} >= {"ring", "bruck"}
 
 
@@ -214,6 +216,6 @@ def test_the_installed_library_follows_a_converted_file(tmp_path, capsys, mpi):
     output.write_text(output.read_text().replace("0 6 0 0", "0 1 0 0").replace("intra_binomial", "intra_smp"))
     if mpi == "openmpi":
         found = convert(read(path, known(mpis()[mpi].version)), mpi, known(mpis()[mpi].version))
-        own = check.library(mpis()[mpi], CATALOGUE, NUMBERS)
+        own = library_of(mpis()[mpi], CATALOGUE, NUMBERS)
         with pytest.raises(StudyError, match="sends other messages"):
-            check.complain(check.check_placement(found.placement, output, CATALOGUE, own))
+            complain(check.check_placement(found.placement, output, CATALOGUE, own))

@@ -21,6 +21,8 @@ from collstudy.tuning.advise import advise as answers
 from collstudy.tuning.convert import Converted, grouped
 from collstudy.tuning.convert import convert as converted
 from collstudy.tuning.explain import explain as explained
+from collstudy.tuning.findings import complain
+from collstudy.tuning.library import library_of
 from collstudy.tuning.readers.dispatch import read
 from collstudy.tuning.readers.known import FORMATS, Known
 
@@ -163,9 +165,9 @@ def convert(arguments: argparse.Namespace) -> None:
 def _watch(found: Converted, path: Path, mpi: Any, known: Known) -> None:
     """Let the library read the file. Raises StudyError for a rule that it does not follow."""
     findings = check.check_placement(
-        found.placement, path.resolve(), known.catalogue, check.library(mpi, known.catalogue, known.numbers)
+        found.placement, path.resolve(), known.catalogue, library_of(mpi, known.catalogue, known.numbers)
     )
-    check.complain(findings)
+    complain(findings)
     print(
         f"{mpi.label} {mpi.version}: {len(findings)} limits checked, {sum(one.tells_apart for one in findings)} conclusive"
     )

@@ -10,7 +10,8 @@ from collstudy.base.files import to_csv, write_atomically
 from collstudy.launch import ran
 from collstudy.sources.trial import TrialSource, variables
 from collstudy.sources.verifying import WITHDRAWN_COLUMNS, ratio_of_pairs, verdict_of
-from collstudy.tuning import check, emission
+from collstudy.tuning import emission
+from collstudy.tuning.findings import findings_csv, read_findings
 from collstudy.tuning.rules import Placement
 
 if TYPE_CHECKING:
@@ -61,8 +62,8 @@ def keep(tuner: Tuner, trial: TrialSource | None, placement: Placement | None) -
     write_atomically(tables / "tuning-ran.csv", to_csv(RAN_COLUMNS, seen))
     tuner.write_verification([])
     write_atomically(tables / "tuning-withdrawn.csv", to_csv(WITHDRAWN_COLUMNS, withdrawn))
-    findings = check.read_csv(folder / "check-emitted.csv")
-    write_atomically(folder / "check.csv", check.to_csv(findings if placement and not reason else []))
+    findings = read_findings(folder / "check-emitted.csv")
+    write_atomically(folder / "check.csv", findings_csv(findings if placement and not reason else []))
     print("\n".join(lines))
 
 

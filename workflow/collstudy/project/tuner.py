@@ -23,6 +23,8 @@ from collstudy.store.measurements import read_measurements
 from collstudy.study.description import Study
 from collstudy.study.openmpi_numbers import NUMBERS
 from collstudy.tuning import check, emission, rules, writers
+from collstudy.tuning.findings import Finding, complain, findings_csv, read_findings
+from collstudy.tuning.library import library_of
 from collstudy.tuning.rules import Placement, selected
 
 COLUMNS = [
@@ -44,14 +46,14 @@ class Tuner:
         self.decisions = rules.read_decisions(self.folder / "tuning" / "decisions.csv")
         self.tie_pct = float(self.study.analysis.get("tie_pct", 2))
         self.withdrawn: set[tuple] = set()
-        self.findings: list[check.Finding] = []
+        self.findings: list[Finding] = []
         self.mpi: str = self.document["provenance"]["mpi"]
         #: The installed library that the files are for: that of the study, and Open MPI for simulated and imported ones; none
         #: for NCCL.
         self.installed = mpis().get(self.mpi if self.mpi in ("mpich", "impi", "nccl") else "openmpi")
         reader = self.installed if self.installed and self.installed.name != "impi" else None
         numbers = {**NUMBERS, **self.numbers()}
-        self.library = check.library(reader, self.catalogue, numbers) if reader else None
+        self.library = library_of(reader, self.catalogue, numbers) if reader else None
 
     def numbers(self) -> dict[str, dict[str, int]]:
         """Algorithm numbers of the installed Open MPI, for the collectives of the study."""
@@ -79,7 +81,7 @@ class Tuner:
 
         *before* was checked already: only entries missing from it are checked; its findings are kept for the others.
         """
-        findings: list[check.Finding] = []
+        findings: list[Finding] = []
         if self.mpi not in ("mpich", "impi", "nccl"):
             found, before = (
                 [
@@ -104,11 +106,11 @@ class Tuner:
         else:
             print("no installed MPI library shows its choices: the rules files are not checked")
         self.findings = findings
-        write_atomically(self.folder / "tuning" / name, check.to_csv(findings))
-        check.complain(findings)
+        write_atomically(self.folder / "tuning" / name, findings_csv(findings))
+        complain(findings)
         print(f"{len(findings)} boundaries checked, {sum(one.tells_apart for one in findings)} of them conclusive")
 
-    def _check_han(self, found: list[Placement], before: list[Placement]) -> list[check.Finding]:
+    def _check_han(self, found: list[Placement], before: list[Placement]) -> list[Finding]:
         """Check with Open MPI 5 on emulated nodes the placements whose rules for coll/han differ from *before*."""
         folder, findings = self.folder / "tuning", []
         for placement in found:
@@ -226,7 +228,7 @@ def keep(project: Project, name: str) -> None:
     if tuner.withdrawn:
         final = tuner.emit()
         print(f"{len(tuner.withdrawn)} decisions withdrawn; the files are written again")
-    tuner.findings = check.read_csv(tuner.folder / "tuning" / "check-emitted.csv")
+    tuner.findings = read_findings(tuner.folder / "tuning" / "check-emitted.csv")
     tuner.check(final, "check.csv", before=found)
     changed = [row for row in rows if row.rule.algorithm != "default"]
     verdicts = [row.verdict(tuner.tie_pct) for row in changed]

@@ -4,233 +4,39 @@ One process asks Open MPI (asking.py) at all boundaries and numbers of processes
 selects where the algorithm of the file is forced, or without a file. Processes are then started only for entries that together
 have every algorithm of the file; for MPICH, and where nothing can be asked, for all entries.
 
-Release builds do not report the selected algorithm, so each size is broadcast (reduced, ...) once while the messages are
-counted (Open MPI's monitoring component, libmessages.so for MPICH), and the pairs of ranks that exchanged messages are compared
-with those of the algorithm in the file; if its pattern is unknown, with those of a launch that forces the
-algorithm; and if the file leaves the choice to the library, with those of a launch without a rules file.
+The pairs of ranks that exchanged messages in a call are compared with those of the algorithm in the file; if its pattern is
+unknown, with those of a launch that forces the algorithm; and if the file leaves the choice to the library, with those of a
+launch without a rules file.
 """
 
 from __future__ import annotations
 
-import csv
-import functools
-import io
-import re
-import subprocess
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from collstudy.base.errors import StudyError
-from collstudy.launch import hydra, mpich, openmpi
-from collstudy.launch.openmpi import AS_NODE
-from collstudy.launch.proof import messages
 from collstudy.launch.rulesfile import rules_arguments
-from collstudy.launch.toolchain import Mpi, preloadable
-from collstudy.launch.tracefile import rank_files
+from collstudy.launch.toolchain import Mpi
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.patterns import PATTERNS, messages_an_edge
-from collstudy.tuning import trees
-from collstudy.tuning.asking import Question, ask, can_ask
-from collstudy.tuning.rules import (
-    HAN,
-    Placement,
-    Rule,
-    Table,
-    own_version,
-    selected,
-    selected_rules,
-)
+from collstudy.tuning.asking import Question
+from collstudy.tuning.findings import ASKED, Finding
+from collstudy.tuning.library import ONLY_TUNED, Library, Messages, forcing, on_two_nodes
+from collstudy.tuning.rules import HAN, Placement, Rule, Table, selected, selected_rules
 from collstudy.tuning.writers import components_of, han_rules, openmpi_rules, settings_of
 
-#: The default of Open MPI's coll/tuned, to which the rules of a file belong.
-ONLY_TUNED = ["--mca", "coll", "tuned,basic,libnbc,self,monitoring"]
 #: Maximum number of started ranks, on few cores: enough to distinguish chain, trees and linear.
 MOST_RANKS = 8
-LAUNCH_LIMIT_S = 60
-#: Follows the library's label in findings that were asked for, not seen in messages.
-ASKED = ", asked"
 
 Pairs = frozenset[tuple[int, int]]
 #: The pairs of a launch that forces a rule: (collective, processes, bytes, rule).
 References = dict[tuple[str, int, int, str], Pairs]
-#: Number of messages per pair of ranks (sender, receiver).
-Messages = dict[tuple[int, int], int]
-#: Starts the probe: (selection, collective, processes, bytes) -> messages. The selection is a rules file, a rule
-#: to be forced, or None for the library's own choice.
-Probe = Callable[[Path | Rule | None, str, int, int], Messages]
-#: Asks the library for the algorithm that it selects: (selection, collective, (processes, bytes)...) -> algorithm with its
-#: parameters, for calls with an answer.
-Ask = Callable[[Path | Rule | None, str, Iterable[Question]], dict[Question, str]]
-#: A probe for several sizes in one launch.
-ProbeOfSizes = Callable[[Path | Rule | None, str, int, Sequence[int]], dict[int, Messages]]
-
-
-@dataclass(frozen=True)
-class Library:
-    """An installed library to be checked: label, name in the catalogue, probe, and format of its files.
-
-    A second probe measures several sizes in one launch: starting the processes takes nearly all the time. *requests* is the
-    number of requests that a file gives a collective at each size, which no message shows; None if it cannot be seen.
-    """
-
-    label: str
-    mpi: str
-    probe: Probe
-    write: Callable[[Placement, Path], None]
-    probe_sizes: ProbeOfSizes | None = None
-    requests: Callable[[Path, str, int, Sequence[int]], list[int | None]] | None = None
-    ask: Ask | None = None
-
-    def seen(
-        self, choice: Path | Rule | None, collective: str, processes: int, sizes: Sequence[int]
-    ) -> dict[int, Messages]:
-        """The messages of a call of each size."""
-        if self.probe_sizes and sizes:
-            return self.probe_sizes(choice, collective, processes, sizes)
-        return {size: self.probe(choice, collective, processes, size) for size in sizes}
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One size at one number of processes: the rule of the file, and whether the library's messages match it."""
-
-    mpi: str
-    file: str
-    collective: str
-    entry: int
-    processes: int
-    size_bytes: int
-    rule: str
-    agrees: bool
-    tells_apart: bool
 
 
 def boundaries(rules: tuple[Rule, ...]) -> list[int]:
     """Sizes at which a misread rule shows: one below, at, and one above each rule's first size; never 0."""
     sizes = {size for rule in rules for size in (rule.size - 1, rule.size, rule.size + 1) if size > 0}
     return sorted(sizes)
-
-
-def library(mpi: Mpi, catalogue: Catalogue, numbers: dict[str, dict[str, int]]) -> Library:
-    """The check of the installed Open MPI or MPICH; *numbers* are those of Open MPI's algorithms."""
-    if mpi.name == "mpich":
-        own = trees.own_trees(mpi.shared_library)
-
-        def write(placement: Placement, path: Path) -> None:
-            trees.write(placement, catalogue, own, path)
-
-        return Library(f"MPICH {mpi.version}", "mpich", _mpich_probe(mpi, catalogue), write)
-
-    def write_classic(placement: Placement, path: Path) -> None:
-        version = own_version(placement, mpi.version)
-        path.write_text(openmpi_rules(placement, catalogue, [], numbers, version), encoding="utf-8")
-
-    probe_sizes = _openmpi_probe(mpi, catalogue)
-
-    def probe(choice: Path | Rule | None, collective: str, processes: int, size: int) -> Messages:
-        return probe_sizes(choice, collective, processes, [size])[size]
-
-    traces = (mpi.build / "trace" / "libcolltrace.so").exists()
-    requests = functools.partial(_requests, mpi) if traces else None
-    asks = functools.partial(_openmpi_ask, mpi, catalogue)
-    return Library(f"Open MPI {mpi.version}", "openmpi", probe, write_classic, probe_sizes, requests, asks)
-
-
-def _requests(mpi: Mpi, path: Path, collective: str, processes: int, sizes: Sequence[int]) -> list[int | None]:
-    """The limit of outstanding requests that Open MPI gave its algorithm in a call of each size, under the trace library."""
-    with tempfile.TemporaryDirectory(prefix="rulescheck-") as name:
-        folder = Path(name)
-        own = preloadable(mpi.build / "trace" / "libcolltrace.so", folder)
-        command = [
-            mpi.mpirun, "-n", processes, "--map-by", "core:OVERSUBSCRIBE", *rules_arguments(path), "--bind-to", "none",
-            "--mca", "mpi_yield_when_idle", "1", "env", f"LD_PRELOAD={own}", f"COLLTRACE_FOLDER={folder}", "COLLTRACE_RAN=1",
-            mpi.build / "probe" / "collprobe", collective, *sizes,
-        ]  # fmt: skip
-        _launch(command, mpi.environment(), folder)
-        calls = [call for call in rank_files(folder, processes)[0].calls() if call.operation == collective]
-    found = [re.search(r"\[requests (\d+)\]", call.ran) for call in calls]
-    return [int(one.group(1)) if one else None for one in found]
-
-
-def _arguments(mpi: Mpi, catalogue: Catalogue, choice: Path | Rule | None, collective: str) -> list[str]:
-    """The arguments of mpirun for a selection of a probe."""
-    if isinstance(choice, Path):
-        return rules_arguments(choice, monitored=True)
-    return _forcing(mpi, catalogue, collective, choice) if choice else ONLY_TUNED
-
-
-def _openmpi_ask(
-    mpi: Mpi, catalogue: Catalogue, choice: Path | Rule | None, collective: str, questions: Iterable[Question]
-) -> dict[Question, str]:
-    if not can_ask(mpi, collective):
-        return {}
-    return ask(mpi, _arguments(mpi, catalogue, choice, collective), collective, questions)
-
-
-def _openmpi_probe(mpi: Mpi, catalogue: Catalogue) -> ProbeOfSizes:
-    def probe(choice: Path | Rule | None, collective: str, processes: int, sizes: Sequence[int]) -> dict[int, Messages]:
-        arguments = _arguments(mpi, catalogue, choice, collective)
-        return _monitored(mpi, ["--map-by", "core:OVERSUBSCRIBE", *arguments], collective, processes, sizes)
-
-    return probe
-
-
-def _forcing(mpi: Mpi, catalogue: Catalogue, collective: str, rule: Rule) -> list[str]:
-    chosen = settings_of(catalogue, collective, rule, "openmpi")
-    return openmpi.forcing_arguments(collective, chosen, mpi, rule.text, monitored=True)
-
-
-def _monitored(
-    mpi: Mpi, arguments: list[Any], collective: str, processes: int, sizes: Sequence[int]
-) -> dict[int, Messages]:
-    """The messages of one call of each size under Open MPI's monitoring component, in one launch."""
-    with tempfile.TemporaryDirectory(prefix="rulescheck-") as folder:
-        command = [
-            mpi.mpirun, "-n", processes, *arguments, "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1",
-            "--mca", "pml_monitoring_enable", "2", "--mca", "pml_monitoring_enable_output", "3",
-            "--mca", "pml_monitoring_filename", f"{folder}/messages",
-            mpi.build / "probe" / "collprobe", "-p", f"{folder}/messages", collective, *sizes,
-        ]  # fmt: skip
-        _launch(command, mpi.environment(), Path(folder))
-        return {size: messages(Path(folder), f"messages-{size}") for size in sizes}
-
-
-def _mpich_probe(mpi: Mpi, catalogue: Catalogue) -> Probe:
-    def probe(choice: Path | Rule | None, collective: str, processes: int, size: int) -> Messages:
-        with tempfile.TemporaryDirectory(prefix="rulescheck-") as folder:
-            environment = mpi.environment()
-            if isinstance(choice, Path):
-                environment |= mpich.environment(choice)
-            elif choice:
-                environment |= mpich.forcing_environment(
-                    collective, settings_of(catalogue, collective, choice, "mpich")
-                )
-            command = [
-                mpi.mpirun, "-n", processes, *hydra.watching(mpi.build / "probe", Path(folder)),
-                mpi.build / "probe" / "collprobe", collective, size,
-            ]  # fmt: skip
-            _launch(command, environment, Path(folder))
-            return messages(Path(folder))
-
-    return probe
-
-
-def _launch(command: list[Any], environment: dict[str, str], folder: Path) -> None:
-    words = [str(word) for word in command]
-    for _ in range(2):  # a hanging launch (seen once in 600 on a busy computer) is no evidence against the file
-        try:
-            done = subprocess.run(
-                words, capture_output=True, text=True, timeout=LAUNCH_LIMIT_S, env=environment, cwd=folder, check=False
-            )
-        except subprocess.TimeoutExpired:
-            continue
-        if done.returncode != 0:
-            raise StudyError(f"{' '.join(words)} failed:\n{(done.stdout + done.stderr)[-1000:]}")
-        return
-    raise StudyError(f"{' '.join(words)}: not finished after {LAUNCH_LIMIT_S} s, twice")
 
 
 def expected_pairs(catalogue: Catalogue, collective: str, rule: Rule, processes: int, mpi: str) -> Pairs | None:
@@ -418,17 +224,6 @@ def _add_references(
             references[collective, processes, size, text] = frozenset(seen)
 
 
-def on_two_nodes(mpi: Mpi, arguments: list[Any], collective: str, processes: int, size: int) -> Messages:
-    """The same with the ranks on two emulated nodes, in blocks; *arguments* may exclude components."""
-    hosts = f"nodea:{(processes + 1) // 2},nodeb:{processes // 2}"
-    with tempfile.TemporaryDirectory(prefix="rulescheck-") as folder:
-        agent = Path(folder) / AS_NODE.name  # Open MPI splits the agent's path at blanks
-        agent.symlink_to(AS_NODE)
-        where = ["--prtemca", "plm_ssh_agent", agent, "--host", hosts, "--map-by", "slot"]
-        # One size a launch: the first call makes the communicators of coll/han, with messages of their own.
-        return _monitored(mpi, [*where, *arguments], collective, processes, [size])[size]
-
-
 def check_han(
     placement: Placement, path: Path, han: Path, default: str, catalogue: Catalogue, mpi: Mpi,
     numbers: dict[str, dict[str, int]],
@@ -461,7 +256,7 @@ def check_han(
                     if rule.algorithm != "default":
                         expected = expected_pairs(catalogue, collective, rule, processes, "openmpi")
                         expected = expected or frozenset(
-                            on_two_nodes(mpi, _forcing(mpi, catalogue, collective, rule), *call)
+                            on_two_nodes(mpi, forcing(mpi, catalogue, collective, rule), *call)
                         )
                     elif default == "tuned":
                         expected = frozenset(on_two_nodes(mpi, ONLY_TUNED, *call))
@@ -473,38 +268,3 @@ def check_han(
                         )
                     )  # fmt: skip
     return findings
-
-
-def complain(findings: list[Finding]) -> None:
-    """Raise StudyError naming file, rule and size of every mismatch."""
-    wrong = [
-        f"{one.file}: {one.collective}, entry for {one.entry} processes, {one.size_bytes} B: the file has {one.rule}, "
-        f"but {one.mpi} with {one.processes} ranks "
-        + ("selects another algorithm" if one.mpi.endswith(ASKED) else "sends other messages")
-        for one in findings
-        if not one.agrees
-    ]
-    if wrong:
-        raise StudyError(f"{findings[0].mpi} does not follow the rules file:\n  " + "\n  ".join(wrong))
-
-
-def to_csv(findings: list[Finding]) -> bytes:
-    """check.csv."""
-    stream = io.StringIO(newline="")
-    writer = csv.DictWriter(stream, [field.name for field in fields(Finding)], lineterminator="\n")
-    writer.writeheader()
-    rows: list[dict[str, Any]] = [asdict(one) for one in findings]
-    writer.writerows({k: str(v).upper() if isinstance(v, bool) else v for k, v in row.items()} for row in rows)
-    return stream.getvalue().encode()
-
-
-def read_csv(path: Path) -> list[Finding]:
-    """Read the output of to_csv."""
-    with open(path, newline="", encoding="utf-8") as stream:
-        return [
-            Finding(
-                row["mpi"], row["file"], row["collective"], int(row["entry"]), int(row["processes"]), int(row["size_bytes"]),
-                row["rule"], row["agrees"] == "TRUE", row["tells_apart"] == "TRUE",
-            )
-            for row in csv.DictReader(stream)
-        ]  # fmt: skip

@@ -1,0 +1,201 @@
+"""An installed library as a check of tuning files needs it: asked for what it selects, and started to see its messages.
+
+Release builds do not report the selected algorithm, so a call of each size is made once while its messages are counted: by
+Open MPI's monitoring component, by libmessages.so for MPICH.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from collstudy.base.errors import StudyError
+from collstudy.launch import hydra, mpich, openmpi
+from collstudy.launch.openmpi import AS_NODE
+from collstudy.launch.proof import messages
+from collstudy.launch.rulesfile import rules_arguments
+from collstudy.launch.toolchain import Mpi, preloadable
+from collstudy.launch.tracefile import rank_files
+from collstudy.study.catalogue import Catalogue
+from collstudy.tuning import trees
+from collstudy.tuning.asking import Question, ask, can_ask
+from collstudy.tuning.rules import Placement, Rule, own_version
+from collstudy.tuning.writers import openmpi_rules, settings_of
+
+#: The default of Open MPI's coll/tuned, to which the rules of a file belong.
+ONLY_TUNED = ["--mca", "coll", "tuned,basic,libnbc,self,monitoring"]
+LAUNCH_LIMIT_S = 60
+
+#: Number of messages per pair of ranks (sender, receiver).
+Messages = dict[tuple[int, int], int]
+#: Starts the probe: (selection, collective, processes, bytes) -> messages. The selection is a rules file, a rule
+#: to be forced, or None for the library's own choice.
+Probe = Callable[[Path | Rule | None, str, int, int], Messages]
+#: Asks the library for the algorithm that it selects: (selection, collective, (processes, bytes)...) -> algorithm with its
+#: parameters, for calls with an answer.
+Ask = Callable[[Path | Rule | None, str, Iterable[Question]], dict[Question, str]]
+#: A probe for several sizes in one launch.
+ProbeOfSizes = Callable[[Path | Rule | None, str, int, Sequence[int]], dict[int, Messages]]
+
+
+@dataclass(frozen=True)
+class Library:
+    """An installed library to be checked: label, name in the catalogue, probe, and format of its files.
+
+    A second probe measures several sizes in one launch: starting the processes takes nearly all the time. *requests* is the
+    number of requests that a file gives a collective at each size, which no message shows; None if it cannot be seen.
+    """
+
+    label: str
+    mpi: str
+    probe: Probe
+    write: Callable[[Placement, Path], None]
+    probe_sizes: ProbeOfSizes | None = None
+    requests: Callable[[Path, str, int, Sequence[int]], list[int | None]] | None = None
+    ask: Ask | None = None
+
+    def seen(
+        self, choice: Path | Rule | None, collective: str, processes: int, sizes: Sequence[int]
+    ) -> dict[int, Messages]:
+        """The messages of a call of each size."""
+        if self.probe_sizes and sizes:
+            return self.probe_sizes(choice, collective, processes, sizes)
+        return {size: self.probe(choice, collective, processes, size) for size in sizes}
+
+
+def library_of(mpi: Mpi, catalogue: Catalogue, numbers: dict[str, dict[str, int]]) -> Library:
+    """The check of the installed Open MPI or MPICH; *numbers* are those of Open MPI's algorithms."""
+    if mpi.name == "mpich":
+        own = trees.own_trees(mpi.shared_library)
+
+        def write(placement: Placement, path: Path) -> None:
+            trees.write(placement, catalogue, own, path)
+
+        return Library(f"MPICH {mpi.version}", "mpich", _mpich_probe(mpi, catalogue), write)
+
+    def write_classic(placement: Placement, path: Path) -> None:
+        version = own_version(placement, mpi.version)
+        path.write_text(openmpi_rules(placement, catalogue, [], numbers, version), encoding="utf-8")
+
+    probe_sizes = _openmpi_probe(mpi, catalogue)
+
+    def probe(choice: Path | Rule | None, collective: str, processes: int, size: int) -> Messages:
+        return probe_sizes(choice, collective, processes, [size])[size]
+
+    traces = (mpi.build / "trace" / "libcolltrace.so").exists()
+    requests = functools.partial(_requests, mpi) if traces else None
+    asks = functools.partial(_openmpi_ask, mpi, catalogue)
+    return Library(f"Open MPI {mpi.version}", "openmpi", probe, write_classic, probe_sizes, requests, asks)
+
+
+def _requests(mpi: Mpi, path: Path, collective: str, processes: int, sizes: Sequence[int]) -> list[int | None]:
+    """The limit of outstanding requests that Open MPI gave its algorithm in a call of each size, under the trace library."""
+    with tempfile.TemporaryDirectory(prefix="rulescheck-") as name:
+        folder = Path(name)
+        own = preloadable(mpi.build / "trace" / "libcolltrace.so", folder)
+        command = [
+            mpi.mpirun, "-n", processes, "--map-by", "core:OVERSUBSCRIBE", *rules_arguments(path), "--bind-to", "none",
+            "--mca", "mpi_yield_when_idle", "1", "env", f"LD_PRELOAD={own}", f"COLLTRACE_FOLDER={folder}", "COLLTRACE_RAN=1",
+            mpi.build / "probe" / "collprobe", collective, *sizes,
+        ]  # fmt: skip
+        launch(command, mpi.environment(), folder)
+        calls = [call for call in rank_files(folder, processes)[0].calls() if call.operation == collective]
+    found = [re.search(r"\[requests (\d+)\]", call.ran) for call in calls]
+    return [int(one.group(1)) if one else None for one in found]
+
+
+def _arguments(mpi: Mpi, catalogue: Catalogue, choice: Path | Rule | None, collective: str) -> list[str]:
+    """The arguments of mpirun for a selection of a probe."""
+    if isinstance(choice, Path):
+        return rules_arguments(choice, monitored=True)
+    return forcing(mpi, catalogue, collective, choice) if choice else ONLY_TUNED
+
+
+def _openmpi_ask(
+    mpi: Mpi, catalogue: Catalogue, choice: Path | Rule | None, collective: str, questions: Iterable[Question]
+) -> dict[Question, str]:
+    if not can_ask(mpi, collective):
+        return {}
+    return ask(mpi, _arguments(mpi, catalogue, choice, collective), collective, questions)
+
+
+def _openmpi_probe(mpi: Mpi, catalogue: Catalogue) -> ProbeOfSizes:
+    def probe(choice: Path | Rule | None, collective: str, processes: int, sizes: Sequence[int]) -> dict[int, Messages]:
+        arguments = _arguments(mpi, catalogue, choice, collective)
+        return _monitored(mpi, ["--map-by", "core:OVERSUBSCRIBE", *arguments], collective, processes, sizes)
+
+    return probe
+
+
+def forcing(mpi: Mpi, catalogue: Catalogue, collective: str, rule: Rule) -> list[str]:
+    """Arguments of Open MPI's mpirun that force the algorithm of a rule, with its parameters."""
+    chosen = settings_of(catalogue, collective, rule, "openmpi")
+    return openmpi.forcing_arguments(collective, chosen, mpi, rule.text, monitored=True)
+
+
+def _monitored(
+    mpi: Mpi, arguments: list[Any], collective: str, processes: int, sizes: Sequence[int]
+) -> dict[int, Messages]:
+    """The messages of one call of each size under Open MPI's monitoring component, in one launch."""
+    with tempfile.TemporaryDirectory(prefix="rulescheck-") as folder:
+        command = [
+            mpi.mpirun, "-n", processes, *arguments, "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1",
+            "--mca", "pml_monitoring_enable", "2", "--mca", "pml_monitoring_enable_output", "3",
+            "--mca", "pml_monitoring_filename", f"{folder}/messages",
+            mpi.build / "probe" / "collprobe", "-p", f"{folder}/messages", collective, *sizes,
+        ]  # fmt: skip
+        launch(command, mpi.environment(), Path(folder))
+        return {size: messages(Path(folder), f"messages-{size}") for size in sizes}
+
+
+def _mpich_probe(mpi: Mpi, catalogue: Catalogue) -> Probe:
+    def probe(choice: Path | Rule | None, collective: str, processes: int, size: int) -> Messages:
+        with tempfile.TemporaryDirectory(prefix="rulescheck-") as folder:
+            environment = mpi.environment()
+            if isinstance(choice, Path):
+                environment |= mpich.environment(choice)
+            elif choice:
+                environment |= mpich.forcing_environment(
+                    collective, settings_of(catalogue, collective, choice, "mpich")
+                )
+            command = [
+                mpi.mpirun, "-n", processes, *hydra.watching(mpi.build / "probe", Path(folder)),
+                mpi.build / "probe" / "collprobe", collective, size,
+            ]  # fmt: skip
+            launch(command, environment, Path(folder))
+            return messages(Path(folder))
+
+    return probe
+
+
+def launch(command: list[Any], environment: dict[str, str], folder: Path) -> None:
+    """Run a command in *folder*, once more if it hangs; raises StudyError with the end of its output."""
+    words = [str(word) for word in command]
+    for _ in range(2):  # a hanging launch (seen once in 600 on a busy computer) is no evidence against the file
+        try:
+            done = subprocess.run(
+                words, capture_output=True, text=True, timeout=LAUNCH_LIMIT_S, env=environment, cwd=folder, check=False
+            )
+        except subprocess.TimeoutExpired:
+            continue
+        if done.returncode != 0:
+            raise StudyError(f"{' '.join(words)} failed:\n{(done.stdout + done.stderr)[-1000:]}")
+        return
+    raise StudyError(f"{' '.join(words)}: not finished after {LAUNCH_LIMIT_S} s, twice")
+
+
+def on_two_nodes(mpi: Mpi, arguments: list[Any], collective: str, processes: int, size: int) -> Messages:
+    """The messages of a call with the ranks on two emulated nodes, in blocks; *arguments* may exclude components."""
+    hosts = f"nodea:{(processes + 1) // 2},nodeb:{processes // 2}"
+    with tempfile.TemporaryDirectory(prefix="rulescheck-") as folder:
+        agent = Path(folder) / AS_NODE.name  # Open MPI splits the agent's path at blanks
+        agent.symlink_to(AS_NODE)
+        where = ["--prtemca", "plm_ssh_agent", agent, "--host", hosts, "--map-by", "slot"]
+        # One size a launch: the first call makes the communicators of coll/han, with messages of their own.
+        return _monitored(mpi, [*where, *arguments], collective, processes, [size])[size]
