@@ -1,0 +1,140 @@
+# The answer on the front page: how far the default is from the fastest algorithm, over all machines.
+
+#' Pool groups of cells: the share that is slower, and the geometric mean of the slow-down
+#' @noRd
+pool_front <- function(rows) {
+  tibble(
+    cells = sum(rows$cells), slower_pct = stats::weighted.mean(rows$slower_pct, rows$cells),
+    geometric_mean_pct = pooled_regret(rows$geometric_mean_pct, rows$cells)
+  )
+}
+
+front_answer <- function(rows, studies) {
+  measured <- rows[!rows$simulated, ]
+  simulated <- rows[rows$simulated, ]
+  sentences <- c(
+    if (nrow(measured) > 0) c(front_overall(measured, studies), front_extremes(measured, studies)),
+    front_rules(studies, measured), front_transfer(studies),
+    if (nrow(simulated) > 0) paste0(
+      "Simulated, not measured: ", lower_first(front_overall(simulated, studies, define = nrow(measured) == 0)),
+      front_measured_there(simulated, measured)
+    )
+  )
+  # Studies of another question (an application, a ladder) have answers of their own.
+  if (length(sentences) == 0) sentences <- head(unlist(map(studies, "answers")), 5)
+  if (length(sentences) == 0) return("No study of this report compares the library's default with another algorithm.")
+  sentences
+}
+
+front_overall <- function(rows, studies, define = TRUE) {
+  rows$label <- plain_machine(rows$machine)
+  machines <- split(rows, factor(rows$label, unique(rows$label)))
+  pooled <- map_dfr(machines, pool_front)
+  fastest <- paste("the fastest", if (all(rows$simulated)) "simulated" else "measured", "algorithm")
+  on <- within_text(names(machines))
+  about <- map_chr(machines, function(part) {
+    cells <- paste(format_number(sum(part$cells), 6), "cells")
+    paste(c(front_extent(studies[map_chr(studies, "name") %in% part$study]), cells), collapse = "; ")
+  })
+  order <- order(pooled$geometric_mean_pct, decreasing = TRUE)
+  each <- paste0(format_pct(pooled$geometric_mean_pct), " on ", on, " (", about, ")")[order]
+  slower <- range(pooled$slower_pct)
+  share <- unique(sub(" %", "", format_pct(slower)))
+  default <- front_default(studies[map_chr(studies, "name") %in% rows$study])
+  paste0(
+    if (define) paste0(front_verdict(slower), sub("^The ", "the ", default)) else default,
+    " takes longer than ", fastest, " by ", and_list(each), " in the geometric mean; it is more than 5 % ",
+    "slower in ", paste(share, collapse = " to "), " % of the cells.",
+    if (define) paste(
+      " A cell is one combination of collective, mapping of processes to cores, number of processes and message size."
+    )
+  )
+}
+
+#' The answer in a word, by the share of the cells in which the default is more than 5 % slower
+#' @noRd
+front_verdict <- function(slower_pct) {
+  if (max(slower_pct) < 5) "Nearly always: " else if (min(slower_pct) < 30) "Not always: " else "Often not: "
+}
+
+#' "Open MPI's default", where all studies are of one installed library
+#' @noRd
+front_default <- function(studies) {
+  libraries <- unique(unlist(map(studies, function(study) study$about$provenance$mpi)))
+  one <- length(libraries) == 1 && !any(map_lgl(studies, "simulated"))
+  if (one) paste0(mpi_label(libraries), "'s default") else "The default"
+}
+
+#' A machine's label without the word that the sentence has already
+#' @noRd
+plain_machine <- function(label) sub(",? [(]?simulated[)]?$", "", label)
+
+#' "up to 2 nodes and 256 processes": how far the cells of studies of one machine reach
+#' @noRd
+front_extent <- function(studies) {
+  most <- function(column) {
+    values <- as.numeric(unlist(map(studies, function(study) study$cells[[column]])))
+    if (all(is.na(values))) NA else max(values, na.rm = TRUE)
+  }
+  nodes <- most("nodes")
+  # The list of cells may be missing.
+  if (is.na(nodes)) return(NULL)
+  processes <- paste(format_number(most("processes"), 6), "processes")
+  cores <- unique(unlist(map(studies, front_cores)))
+  of <- if (length(cores) == 1) paste0(" of ", cores, " cores")
+  if (nodes == 1) return(paste0("1 node", of, ", up to ", processes))
+  paste0("up to ", format_number(nodes, 6), " nodes", of, " and ", processes)
+}
+
+#' Cores of a node; NULL where the levels of the machine are not known
+#' @noRd
+front_cores <- function(study) {
+  levels <- study$about$machine$levels
+  node <- match("node", map_chr(levels, function(level) level$name))
+  if (is.na(node) || node == length(levels)) return(NULL)
+  prod(map_dbl(levels[-seq_len(node)], function(level) level$count %||% 1))
+}
+
+#' What was measured of the collectives that a simulation has of the same machine
+#' @noRd
+front_measured_there <- function(simulated, measured) {
+  there <- measured[plain_machine(measured$machine) %in% plain_machine(simulated$machine), ]
+  both <- intersect(there$collective, simulated$collective)
+  if (length(both) == 0 || n_distinct(there$machine) > 1) return(NULL)
+  paste0(
+    " Measured there, for ", and_list(collective_word(both)), ": ",
+    format_pct(pool_front(there[there$collective %in% both, ])$geometric_mean_pct), "."
+  )
+}
+
+front_extremes <- function(rows, studies) {
+  # A handful of cells is no extreme of a machine, where others have many.
+  many <- rows$cells >= few_cells
+  if (sum(many) > 1) rows <- rows[many, ]
+  if (nrow(rows) < 2) return(NULL)
+  say <- function(row) {
+    paste0(collective_word(row$collective), if (n_distinct(rows$machine) > 1) {
+      paste0(" on ", within_text(row$machine))
+    })
+  }
+  worst <- rows[which.max(rows$geometric_mean_pct), ]
+  best <- rows[which.min(rows$geometric_mean_pct), ]
+  paste0(
+    if (sum(many) > 1 && !all(many)) paste0("Among collectives with at least ", few_cells, " cells, the") else "The",
+    " slow-down is largest for ", say(worst), " (", format_pct(worst$geometric_mean_pct),
+    front_by_mapping(worst, studies), ") and smallest for ", say(best), " (", format_pct(best$geometric_mean_pct), ")."
+  )
+}
+
+#' ": 5.6 % mapped by core, 452 % by node", where several mappings were measured
+#' @noRd
+front_by_mapping <- function(row, studies) {
+  study <- studies[[match(row$study, map_chr(studies, "name"))]]
+  found <- study$by_mapping[study$by_mapping$collective == row$collective, ]
+  if (NROW(found) < 2) return(NULL)
+  found <- arrange(found, .data$default_geometric_mean_pct)
+  label <- label_mapping(found$mapping, study$about)
+  paste0(": ", and_list(paste0(
+    format_pct(found$default_geometric_mean_pct), c(" mapped ", rep(" ", nrow(found) - 1)), label
+  )))
+}

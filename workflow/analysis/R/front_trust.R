@@ -1,0 +1,86 @@
+# How far to trust the front page.
+
+#' How far to trust the page
+#' @noRd
+front_trust <- function(studies, rows) {
+  compared <- map_chr(studies, "name") %in% rows$study[!rows$simulated]
+  c(
+    front_agreement(studies), front_imported(rows), front_accuracy(studies), front_lacking(studies),
+    paste0(
+      "\u201cFastest\u201d means the fastest of the algorithms that were measured", front_libraries(studies[compared]),
+      ". Other versions of the library may have other defaults."
+    )
+  )
+}
+
+#' "2.1 % on ORFEO THIN": the median of a column for each machine
+#' @noRd
+front_medians <- function(table, column) {
+  table <- table |> group_by(.data$label) |> summarise(value = median(.data[[column]]))
+  and_list(paste0(format_pct(table$value), " on ", within_text(table$label)))
+}
+
+front_agreement <- function(studies) {
+  found <- map_dfr(studies, function(study) {
+    if (!is.null(study$agreement)) mutate(study$agreement, label = front_machine(study))
+  })
+  if (nrow(found) == 0) return(NULL)
+  paste0(
+    "Latencies that two authors measured of the same cells differ by ",
+    front_medians(found, "median_abs_difference_pct"),
+    " in the median. A smaller difference in a single cell may be noise; means over many cells are more precise."
+  )
+}
+
+front_imported <- function(rows) {
+  machines <- unique(rows$machine[rows$numbers == "measured, imported"])
+  if (length(machines) == 0) return(NULL)
+  paste0(
+    "The measurements on ", and_list(within_text(machines)), " were made by other authors, mostly with one launch ",
+    "per cell: the variation between launches is unknown there. The minimum over several noisy latencies is ",
+    "biased low, so slow-downs are somewhat overestimated."
+  )
+}
+
+front_accuracy <- function(studies) {
+  found <- map_dfr(studies, function(study) {
+    if (is.null(study$accuracy)) return(NULL)
+    filter(study$accuracy, .data$algorithm == "all", .data$mapping == "all") |> mutate(label = front_machine(study))
+  })
+  if (nrow(found) == 0) return(NULL)
+  paste0(
+    "Simulated latencies differ from measured ones by ", front_medians(found, "median_abs_error_pct"), " (medians)."
+  )
+}
+
+front_lacking <- function(studies) {
+  found <- map_dfr(studies, function(study) {
+    tibble(
+      machine = machine_name(front_machine(study), study$simulated), selected = NROW(study$cells),
+      lacking = sum(study$cells$status != "measured")
+    )
+  }) |>
+    group_by(machine = factor(.data$machine, unique(.data$machine))) |>
+    summarise(across(everything(), sum)) |>
+    filter(.data$lacking > 0)
+  if (nrow(found) == 0) return(NULL)
+  paste0(
+    "No usable number: ", and_list(paste0(
+      format_number(found$lacking, 6), " of ", format_number(found$selected, 6), " configurations on ",
+      within_text(found$machine)
+    )), " (algorithm, mapping and number of processes); the appendix lists the reasons."
+  )
+}
+
+#' ", with Open MPI 4.1.6 on Leonardo Booster", for the machines of studies; empty where no version is known
+#' @noRd
+front_libraries <- function(studies) {
+  found <- map_dfr(studies, function(study) {
+    how <- study$about$provenance
+    if (length(how$mpi_version) != 1 || how$mpi_version %in% c("", "unknown")) return(NULL)
+    tibble(library = paste(mpi_label(how$mpi), how$mpi_version), machine = within_text(front_machine(study)))
+  })
+  if (nrow(found) == 0) return("")
+  on <- vapply(split(found$machine, found$library), function(machines) and_list(unique(machines)), "")
+  paste0(", with ", and_list(paste(names(on), "on", on)))
+}
