@@ -1,0 +1,148 @@
+# The answer of a study: is the default good enough, and would one algorithm do?
+
+#' The front page's table: is the default good enough, and would one algorithm do?
+#'
+#' @param results List from [read_results()].
+#' @return Tibble, one row per collective and mapping: collective, mapping, default_best_pct (cells in which the default
+#'   is fastest or tied, see [decide_winners()]), slower (cells in which it is slower), default_ with each of
+#'   [summarise_slowdown()]'s columns (the default's regret over all compared cells), cells (compared), best_single (the
+#'   algorithm with the smallest geometric mean of regret among those measured in every compared cell),
+#'   best_single_geometric_mean_pct, best_single_mean_pct.
+#' @noRd
+summarise_answer <- function(results) {
+  none <- tibble(
+    collective = character(), mapping = character(), default_best_pct = numeric(), slower = integer(),
+    default_geometric_mean_pct = numeric(), default_mean_pct = numeric(), default_median_pct = numeric(),
+    default_p90_pct = numeric(), default_p99_pct = numeric(), default_max_pct = numeric(), cells = integer(),
+    best_single = character(), best_single_geometric_mean_pct = numeric(), best_single_mean_pct = numeric()
+  )
+  # A chapter of its own compares by other rules, and says so there.
+  if (!is.null(own_chapter(results))) return(none)
+  bind_rows(none, map_dfr(collectives_of(results), function(collective) answer_collective(results, collective)))
+}
+
+answer_collective <- function(results, collective) {
+  winners <- decide_winners(results, collective)
+  if (nrow(winners) == 0) return(NULL)
+  winners |>
+    group_by(mapping = mapping_factor(.data$mapping, results$study, .env$collective)) |>
+    summarise(
+      default_best_pct = share(.data$default_is %in% c("best", "tied"), !is.na(.data$default_is)),
+      slower = sum(.data$default_is %in% "slower"),
+      default = summarise_slowdown(1 + .data$default_regret_pct / 100), compared = n()
+    ) |>
+    tidyr::unpack("default", names_sep = "_") |>
+    select(-"default_cells") |>
+    rename(cells = "compared") |>
+    mutate(mapping = as.character(.data$mapping), collective = .env$collective) |>
+    left_join(summarise_single(results, collective, winners), by = "mapping")
+}
+
+share <- function(yes, of) if (any(of)) 100 * sum(yes & of) / sum(of) else NA_real_
+mean_known <- function(x) if (all(is.na(x))) NA_real_ else mean(x, na.rm = TRUE)
+max_known <- function(x) if (all(is.na(x))) NA_real_ else max(x, na.rm = TRUE)
+
+#' Regret of using one algorithm everywhere
+#' @noRd
+summarise_single <- function(results, collective, winners) {
+  keys <- c("mapping", "processes", "size_bytes")
+  competing(results, collective) |>
+    mutate(across(c("mapping", "algorithm"), as.character)) |>
+    inner_join(select(winners, all_of(keys), "winner_us"), by = keys) |>
+    group_by(.data$mapping, .data$algorithm) |>
+    summarise(covered = n(), regret = summarise_slowdown(.data$latency_us / .data$winner_us), .groups = "drop_last") |>
+    tidyr::unpack("regret") |>
+    filter(.data$covered == max(.data$covered)) |>
+    slice_min(.data$geometric_mean_pct, n = 1, with_ties = FALSE) |>
+    ungroup() |>
+    transmute(
+      .data$mapping, best_single = label_algorithm(.data$algorithm, results$study, .env$collective),
+      best_single_geometric_mean_pct = .data$geometric_mean_pct, best_single_mean_pct = .data$mean_pct
+    )
+}
+
+tables_of_answer <- function(results) {
+  list(listed("answer", NULL, summarise_answer(results), paste(
+    "How often the library's default is the fastest or tied with it, and its regret over all cells, tied ones",
+    "included.",
+    slowdown_note, "Best single: the algorithm with the smallest mean slow-down if used for every cell."
+  )), listed("answer", "collectives", summarise_by_collective(results), paste(
+    "The default's regret by collective; slower: the share of the cells in which it is more than 5 % slower than the",
+    "best measured algorithm.", slowdown_note
+  )))
+}
+
+#' The default's regret by collective, all mappings together, by the rule of the chapter on all machines
+#'
+#' @param results List from [read_results()].
+#' @return Columns of [summarise_atlas()], and best_other (the algorithm other than the default with the smallest regret
+#'   among those measured in most cells) with best_other_geometric_mean_pct. No rows for a chapter of its own.
+#' @noRd
+summarise_by_collective <- function(results) {
+  none <- mutate(summarise_atlas(atlas_rows(list(rows = results$rows[0, ]))),
+    best_other = character(), best_other_geometric_mean_pct = numeric())
+  if (!is.null(own_chapter(results))) return(none)
+  results$rows$machine <- coalesce(results$rows$machine, results$study$machine$name)
+  results$rows$simulated <- coalesce(results$rows$simulated, results$study$simulated)
+  rows <- atlas_rows(results)
+  if (nrow(rows) == 0) return(none)
+  others <- filter(rows, .data$algorithm != "default") |>
+    group_by(.data$collective, .data$algorithm) |>
+    summarise(covered = n(), mean = geometric_mean(.data$slowdown), .groups = "drop_last") |>
+    filter(.data$covered == max(.data$covered)) |>
+    slice_min(.data$mean, n = 1, with_ties = FALSE) |>
+    ungroup()
+  others$label <- map2_chr(others$algorithm, others$collective, function(algorithm, collective) {
+    label_algorithm(algorithm, results$study, collective)
+  })
+  left_join(summarise_atlas(rows), transmute(others,
+    .data$collective, best_other = .data$label, best_other_geometric_mean_pct = 100 * (.data$mean - 1)
+  ), by = "collective")
+}
+
+#' The answer of a study in sentences
+#'
+#' @param results List from [read_results()].
+#' @return Character vector, one sentence each.
+#' @noRd
+describe_answer <- function(results) {
+  if (has_applications(results)) {
+    return(c(describe_accounts(results), describe_gain(results), describe_alternatives(results)))
+  }
+  if (!is.null(own_chapter(results))) return(own_chapter(results)$answer(results))
+  answer <- filter(summarise_answer(results), !is.na(.data$default_best_pct))
+  if (nrow(answer) == 0) return(paste0(study_name(results), ": ", answer_otherwise(results)))
+  vapply(split(answer, factor(answer$collective, unique(answer$collective))), function(rows) {
+    paste0(
+      study_name(results), ", ", collective_word(rows$collective[1]),
+      ": the default is the fastest or tied with it in ",
+      per_mapping(rows, format_pct(rows$default_best_pct), results$study), " of the cells",
+      slower_words(results, rows$collective[1]), "."
+    )
+  }, "", USE.NAMES = FALSE)
+}
+
+#' How much slower the default is in the cells in which it is slower; nothing is said of those in which it is tied
+#' @noRd
+slower_words <- function(results, collective) {
+  winners <- decide_winners(results, collective)
+  slower <- summarise_slowdown(1 + winners$default_regret_pct[winners$default_is %in% "slower"] / 100)
+  if (slower$cells == 0) return("")
+  if (slower$cells == 1) return(paste0("; in the other one it is ", format_pct(slower$max_pct), " slower"))
+  paste0(
+    "; in the other ", format_number(slower$cells), " cells it is slower by ", format_pct(slower$geometric_mean_pct),
+    " (geometric mean; arithmetic mean ", format_pct(slower$mean_pct), "), by more than ", format_pct(slower$p90_pct),
+    " in one cell of ten, at most by ", format_pct(slower$max_pct)
+  )
+}
+
+#' The answer of a study that compares no algorithms
+#' @noRd
+answer_otherwise <- function(results) {
+  scaling <- summarise_scaling(read_scaling(results))
+  if (nrow(scaling) > 0) {
+    return(lower_first(c(describe_speedup(scaling, simulated_note(results$study)), describe_communication(scaling))[1]))
+  }
+  if (nrow(read_ladder(results)) > 0) return(lower_first(describe_ladder(results)[1]))
+  "no cell has both the default and another algorithm."
+}
