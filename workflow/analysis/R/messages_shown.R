@@ -206,59 +206,76 @@ describe_selection <- function(results) {
   selection <- results$models$selection %||% tibble()
   comparison <- results$models$comparison %||% tibble()
   if (nrow(selection) == 0 || nrow(comparison) == 0) return(character())
-  words <- model_labels()
-  word <- function(model) unname(coalesce(words[model], model))
   unlist(map(unique(selection$collective), function(name) {
-    errors <- comparison |>
-      filter(.data$collective == name) |>
-      group_by(.data$model) |>
-      summarise(error = mean(.data$held_out_mape_pct)) |>
-      arrange(.data$error)
-    made <- filter(errors, .data$model %in% setdiff(names(models_of_messages), "loggp_fitted"))
-    picks <- filter(selection, .data$collective == name) |>
-      group_by(.data$model) |>
-      summarise(
-        right = mean(.data$pick_accuracy_pct), regret = pooled_regret(.data$geometric_mean_regret_pct, .data$cells)
-      ) |>
-      arrange(.data$regret)
-    default <- filter(picks, .data$model == "library_default")
-    best <- filter(picks, .data$model != "library_default")[1, ]
-    physical <- filter(picks, .data$model %in% made$model)
     of_default <- filter(comparison, .data$collective == name, .data$algorithm == "default")
-    modelled <- filter(of_default, .data$model %in% names(models_of_messages))
     c(
-      paste0(
-        capitalised(collective_word(name)), simulated_note(results$study), ": on cells that were left out of the fit ",
-        "the smallest mean error is ", format_pct(errors$error[1]), " (", word(errors$model[1]), ")",
-        if (nrow(made) > 0) paste0(
-          "; among models fitted to ping-pongs alone, ", format_pct(made$error[1]), " (", word(made$model[1]), ")"
-        ), "."
-      ),
-      paste0(
-        "The algorithm for which ", word(best$model), " predicts the lowest latency is ", format_pct(best$regret),
-        " slower than the fastest algorithm other than the default in the geometric mean, and the fastest in ",
-        format_pct(best$right), " of the cells",
-        if (nrow(physical) > 0) paste0(
-          "; that of ", word(physical$model[1]), ", which needs ping-pongs only, is ",
-          format_pct(physical$regret[1]), " slower"
-        ),
-        if (nrow(default) > 0) paste0(
-          "; the library's default is ", format_pct(abs(default$regret)),
-          if (default$regret < 0) " faster" else " slower"
-        ), "."
-      ),
-      if (nrow(modelled) > 0) paste0(
-        "The default is modelled as the algorithm that the library's decision table selects in each cell (mean error ",
-        "of ",
-        word(modelled$model[which.min(modelled$held_out_mape_pct)]), ": ",
-        format_pct(min(modelled$held_out_mape_pct)), ")",
-        if (max(of_default$held_out_cells) > max(modelled$held_out_cells)) paste0(
-          "; of the ", max(of_default$held_out_cells), " cells left out, ",
-          max(of_default$held_out_cells) - max(modelled$held_out_cells), " have an algorithm without a model"
-        ), "."
-      ) else if (nrow(of_default) > 0) paste0(
-        "Which algorithms the default selected is not recorded, so Hockney's model and LogGP do not cover it."
-      )
+      describe_held_out(filter(comparison, .data$collective == name), name, results$study),
+      describe_picks(filter(selection, .data$collective == name)),
+      describe_modelled_default(of_default)
     )
   }))
+}
+
+model_word <- function(model) unname(coalesce(model_labels()[model], model))
+
+#' Models that need ping-pongs only
+#' @noRd
+models_of_pingpongs <- function() setdiff(names(models_of_messages), "loggp_fitted")
+
+describe_held_out <- function(comparison, collective, study) {
+  errors <- comparison |>
+    group_by(.data$model) |>
+    summarise(error = mean(.data$held_out_mape_pct)) |>
+    arrange(.data$error)
+  made <- filter(errors, .data$model %in% models_of_pingpongs())
+  paste0(
+    capitalised(collective_word(collective)), simulated_note(study), ": on cells that were left out of the fit ",
+    "the smallest mean error is ", format_pct(errors$error[1]), " (", model_word(errors$model[1]), ")",
+    if (nrow(made) > 0) paste0(
+      "; among models fitted to ping-pongs alone, ", format_pct(made$error[1]), " (", model_word(made$model[1]), ")"
+    ), "."
+  )
+}
+
+describe_picks <- function(selection) {
+  picks <- selection |>
+    group_by(.data$model) |>
+    summarise(
+      right = mean(.data$pick_accuracy_pct), regret = pooled_regret(.data$geometric_mean_regret_pct, .data$cells)
+    ) |>
+    arrange(.data$regret)
+  default <- filter(picks, .data$model == "library_default")
+  best <- filter(picks, .data$model != "library_default")[1, ]
+  physical <- filter(picks, .data$model %in% models_of_pingpongs())
+  paste0(
+    "The algorithm for which ", model_word(best$model), " predicts the lowest latency is ", format_pct(best$regret),
+    " slower than the fastest algorithm other than the default in the geometric mean, and the fastest in ",
+    format_pct(best$right), " of the cells",
+    if (nrow(physical) > 0) paste0(
+      "; that of ", model_word(physical$model[1]), ", which needs ping-pongs only, is ",
+      format_pct(physical$regret[1]), " slower"
+    ),
+    if (nrow(default) > 0) paste0(
+      "; the library's default is ", format_pct(abs(default$regret)), if (default$regret < 0) " faster" else " slower"
+    ), "."
+  )
+}
+
+#' What the models of messages say of the default, which is a choice
+#' @noRd
+describe_modelled_default <- function(of_default) {
+  modelled <- filter(of_default, .data$model %in% names(models_of_messages))
+  if (nrow(of_default) == 0) return(NULL)
+  if (nrow(modelled) == 0) {
+    return("Which algorithms the default selected is not recorded, so Hockney's model and LogGP do not cover it.")
+  }
+  best <- modelled[which.min(modelled$held_out_mape_pct), ]
+  left_out <- max(of_default$held_out_cells)
+  without <- left_out - max(modelled$held_out_cells)
+  paste0(
+    "The default is modelled as the algorithm that the library's decision table selects in each cell (mean error of ",
+    model_word(best$model), ": ", format_pct(best$held_out_mape_pct), ")",
+    if (without > 0) paste0("; of the ", left_out, " cells left out, ", without, " have an algorithm without a model"),
+    "."
+  )
 }

@@ -84,37 +84,9 @@ def emit(
         _emit_nccl(study, found, catalogue, folder)
         return
     for placement in found:
-        header = header_of(study, placement)
-        foreign = [
-            *header,
-            "For another library than the measured one, whose algorithms of the same name are different implementations.",
-        ]
-        own = rules_path(folder, mpi, placement)
-        counts = {name: sorted(study["collectives"][name]["processes"]) for name in placement.tables}
-        default = "ompi_default" if study["simulated"] else "default"
-        texts = {}
-        if (ours := in_library(catalogue, placement)).tables:
-            texts[_library_path(folder, placement)] = library_rules(ours, catalogue, header, machine, counts, default)
         if mpi == "mpich" and write_trees:
-            write_trees(placement, own)
-            texts[_subtrees_path(folder, placement)] = trees.subtrees_text(placement, catalogue)
-        elif mpi == "impi":
-            texts[own] = intel_variables(placement, catalogue, header)
-        elif mpi != "mpich":
-            texts |= {
-                own: openmpi_rules(
-                    placement, catalogue, header, numbers, own_version(placement, study["provenance"]["mpi_version"])
-                ),
-                folder / f"openmpi-5.0.7-{placement.name}.rules": openmpi_rules(
-                    placement, catalogue, header, numbers, version=2
-                ),
-                folder / f"openmpi-6.0-{placement.name}.json": openmpi_json(placement, catalogue, numbers),
-                folder / f"intel-{placement.name}.sh": intel_variables(placement, catalogue, foreign),
-                folder / f"mpich-{placement.name}.sh": trees.variables(placement, catalogue, foreign),
-            }
-            if component := han_default(study, placement):
-                texts[han_path(folder, placement)] = han_rules(placement, component, header)
-        for path, text in texts.items():
+            write_trees(placement, rules_path(folder, mpi, placement))
+        for path, text in _texts(study, placement, catalogue, machine, folder, numbers, bool(write_trees)).items():
             write_atomically(path, text.encode())
     if mpi not in ("mpich", "impi"):
         entries = shapes(study, found, catalogue, set(measured))
@@ -122,6 +94,44 @@ def emit(
         write_atomically(folder / LAUNCHER_NAME, LAUNCHER.read_bytes())
         (folder / LAUNCHER_NAME).chmod(0o755)
     write_atomically(folder / "README.md", readme(study, found, catalogue, built, lost(folder)).encode())
+
+
+def _texts(
+    study: dict[str, Any], placement: Placement, catalogue: Catalogue, machine: Machine, folder: Path,
+    numbers: dict[str, dict[str, int]], with_trees: bool,
+) -> dict[Path, str]:  # fmt: skip
+    """The files of a placement that this project writes itself, by path."""
+    mpi = study["provenance"]["mpi"]
+    header = header_of(study, placement)
+    foreign = [
+        *header,
+        "For another library than the measured one, whose algorithms of the same name are different implementations.",
+    ]
+    own = rules_path(folder, mpi, placement)
+    texts = {}
+    if (ours := in_library(catalogue, placement)).tables:
+        counts = {name: sorted(study["collectives"][name]["processes"]) for name in placement.tables}
+        default = "ompi_default" if study["simulated"] else "default"
+        texts[_library_path(folder, placement)] = library_rules(ours, catalogue, header, machine, counts, default)
+    if mpi == "mpich":
+        return texts | (
+            {_subtrees_path(folder, placement): trees.subtrees_text(placement, catalogue)} if with_trees else {}
+        )
+    if mpi == "impi":
+        return texts | {own: intel_variables(placement, catalogue, header)}
+    version = own_version(placement, study["provenance"]["mpi_version"])
+    texts |= {
+        own: openmpi_rules(placement, catalogue, header, numbers, version),
+        folder / f"openmpi-5.0.7-{placement.name}.rules": openmpi_rules(
+            placement, catalogue, header, numbers, version=2
+        ),
+        folder / f"openmpi-6.0-{placement.name}.json": openmpi_json(placement, catalogue, numbers),
+        folder / f"intel-{placement.name}.sh": intel_variables(placement, catalogue, foreign),
+        folder / f"mpich-{placement.name}.sh": trees.variables(placement, catalogue, foreign),
+    }
+    if component := han_default(study, placement):
+        texts[han_path(folder, placement)] = han_rules(placement, component, header)
+    return texts
 
 
 def _emit_nccl(study: dict[str, Any], found: list[Placement], catalogue: Catalogue, folder: Path) -> None:
