@@ -7,13 +7,13 @@ SILENCE_S=5
 say() { printf 'setup: %s\n' "$*" >&2; }
 die() { printf 'error: %s\n' "$*" >&2; exit 2; }
 
-# check_place: make, PATH and the compilers' wrappers split or quote the path of the checkout in ways of their own.
+# check_place: make, PATH, env and the compilers' wrappers split or quote the path of the checkout in ways of their own.
 check_place() {
   local odd
-  odd=$(printf %s "$ROOT" | LC_ALL=C tr -d '\200-\377A-Za-z0-9 /._+,=@~-'; echo end) # a newline at the end would be lost
-  odd=${odd%end}
-  [ -z "$odd" ] || die "the path of this checkout has characters that required programs do not support: $(printf %q "$odd"); of ASCII, \
-letters, digits, blanks and . _ - + , = @ ~ work: $(printf %q "$ROOT")"
+  # One of each, apart; a newline is shown as its escape.
+  odd=$(printf %s "${ROOT//$'\n'/\\}" | LC_ALL=C tr -d '\200-\377A-Za-z0-9 /._+,@~-' | fold -w 1 | sort -u | paste -sd' ')
+  [ -z "$odd" ] || die "the path of this checkout has characters that required programs do not support: $odd (of ASCII, letters, \
+digits, blanks and . _ - + , @ ~ work): ${ROOT//$'\n'/\\n}"
 }
 
 # done_before NAME INPUT... : true if NAME was set up from these inputs. remember NAME INPUT... records it.
