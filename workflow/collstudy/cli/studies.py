@@ -12,7 +12,7 @@ from collstudy.base.errors import StudyError
 from collstudy.base.files import read_csv
 from collstudy.cli import next_step
 from collstudy.cli.commands import add
-from collstudy.project import verification
+from collstudy.project import integrity
 from collstudy.project.status import progress_line, stale_lock
 from collstudy.project.studies import Project
 from collstudy.sources.source import Source
@@ -93,8 +93,8 @@ def verify(arguments: argparse.Namespace) -> int:
     for line in left_out:
         print(line)
     wrong = 0
-    checked = [verification.of_study(source) for source in sources]
-    for lines, problems in [*checked, verification.of_derived("report", project.results)]:
+    checked = [integrity.of_study(source) for source in sources]
+    for lines, problems in [*checked, integrity.of_derived("report", project.results)]:
         print(*lines, *problems, sep="\n")
         wrong += len(problems)
     if wrong:

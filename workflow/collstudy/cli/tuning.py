@@ -13,7 +13,7 @@ from collstudy.calibration.calibrate import calibrate as fit
 from collstudy.cli.commands import add, typed_path
 from collstudy.launch.mpich import device_file
 from collstudy.launch.toolchain import installed, mpis
-from collstudy.project import made, tuner
+from collstudy.project import judging, made
 from collstudy.project.studies import Project
 from collstudy.tuning import check, trees
 from collstudy.tuning.advise import Measured, Question, parse_size
@@ -65,9 +65,9 @@ def add_commands(commands: Any) -> None:
 
 
 def tuning(arguments: argparse.Namespace) -> None:
-    """One of the two steps after the analysis has decided; see project/tuner.py."""
+    """One of the two steps after the analysis has decided; see project/judging.py."""
     project = Project(results=arguments.results)
-    {"emit": tuner.emit, "keep": tuner.keep}[arguments.step](project, arguments.study)
+    {"emit": judging.emit, "keep": judging.keep}[arguments.step](project, arguments.study)
     made.note(project.results, arguments.study, arguments.step)
 
 

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from collstudy.base.files import to_csv, write_atomically
 from collstudy.launch import ran
+from collstudy.project.tuner import Tuner
 from collstudy.sources.trial import TrialSource, variables
 from collstudy.sources.verifying import WITHDRAWN_COLUMNS, ratio_of_pairs, verdict_of
 from collstudy.tuning import emission
 from collstudy.tuning.findings import findings_csv, read_findings
 from collstudy.tuning.rules import Placement
-
-if TYPE_CHECKING:
-    from collstudy.project.tuner import Tuner
 
 PAIR_COLUMNS = ["pair", "part", "default_s", "tuned_s", "speedup"]
 JUDGED_COLUMNS = ["part", "speedup", "low", "high", "pairs", "confidence_pct", "verdict"]

@@ -1,9 +1,4 @@
-"""Emit, check, verify and keep tuning files after the analysis has decided (tuning/decisions.csv).
-
-`emit` writes the files, lets the library read them, and writes the blocks that verify them (sources/verifying.py): new cells
-with fresh launches, on deciding and other process counts and sizes, measured like all blocks. `keep` compares
-both, withdraws rules that turned out slower and writes the files again.
-"""
+"""Write, check and verify a study's tuning files after the analysis has decided (tuning/decisions.csv)."""
 
 from __future__ import annotations
 
@@ -14,8 +9,6 @@ from collstudy.base.files import to_csv, write_atomically
 from collstudy.base.statistics import median
 from collstudy.launch import openmpi
 from collstudy.launch.toolchain import mpis
-from collstudy.plan.blocks import write_pending
-from collstudy.project import trial
 from collstudy.project.studies import Project
 from collstudy.sources.verifying import WITHDRAWN_COLUMNS, Verified
 from collstudy.store.described import read_study
@@ -23,7 +16,7 @@ from collstudy.store.measurements import read_measurements
 from collstudy.study.description import Study
 from collstudy.study.openmpi_numbers import NUMBERS
 from collstudy.tuning import check, emission, rules, writers
-from collstudy.tuning.findings import Finding, complain, findings_csv, read_findings
+from collstudy.tuning.findings import Finding, complain, findings_csv
 from collstudy.tuning.library import library_of
 from collstudy.tuning.rules import Placement, selected
 
@@ -197,42 +190,3 @@ class Tuner:
             elif one.processes == row.processes and (one.size or 0) <= (row.size or 0) < 2 * (one.size or 1):
                 return True
         return False
-
-
-def emit(project: Project, name: str) -> None:
-    """Write and check the files of the decisions, and request their verification (tuning/pending.txt)."""
-    tuner = Tuner(project, name)
-    found = tuner.emit()
-    tuner.check(found, "check-emitted.csv")
-    pending = tuner.folder / "tuning" / "pending.txt"
-    verifying = tuner.source.verifying(found)
-    if verifying:
-        project.request(verifying, 0, pending)
-    else:
-        write_pending(pending, [])
-
-
-def keep(project: Project, name: str) -> None:
-    """Judge the verified files, withdraw slower rules, and write and check the files again."""
-    tuner = Tuner(project, name)
-    # Once more: a killed `keep` may have left other files.
-    found = tuner.emit()
-    verifying = tuner.source.verifying(found)
-    if tuner.source.judged_by_runs:
-        trial.keep(tuner, verifying, found[0] if found else None)
-        return
-    rows = [row for pair in verifying.pairs() for row in verifying.verified(pair)] if verifying else []
-    tuner.withdraw(rows)
-    tuner.write_verification(rows)
-    final = found
-    if tuner.withdrawn:
-        final = tuner.emit()
-        print(f"{len(tuner.withdrawn)} decisions withdrawn; the files are written again")
-    tuner.findings = read_findings(tuner.folder / "tuning" / "check-emitted.csv")
-    tuner.check(final, "check.csv", before=found)
-    changed = [row for row in rows if row.rule.algorithm != "default"]
-    verdicts = [row.verdict(tuner.tie_pct) for row in changed]
-    print(
-        f"{name}: {len(rows)} cells verified, {len(changed)} of them under a rule other than the default: "
-        + ", ".join(f"{verdicts.count(word)} {word}" for word in ("faster", "tie", "slower"))
-    )

@@ -5,15 +5,27 @@ import pkgutil
 
 from collstudy.sources.source import Context, Source
 from collstudy.study.description import Study
+from collstudy.tuning.rules import Placement
 
 
 def source_of(study: Study, context: Context) -> Source:
     """The source of a study: the kind in this folder that belongs to its description."""
-    for module in pkgutil.iter_modules(__path__):
-        importlib.import_module(f"{__name__}.{module.name}")
-    (kind,) = (kind for kind in _kinds(Source) if kind.described_by is type(study.source))
+    (kind,) = (kind for kind in _kinds() if kind.described_by is type(study.source))
     return kind(study, context)
 
 
-def _kinds(base: type[Source]) -> set[type[Source]]:
-    return set(base.__subclasses__()).union(*(_kinds(kind) for kind in base.__subclasses__()))
+def verifying(source: Source, placements: list[Placement]) -> Source | None:
+    """The source whose work verifies the tuning files of *placements*; None if nothing can be launched."""
+    verify = {kind.verifies: kind for kind in _kinds() if kind.verifies}
+    kind = next((verify[base] for base in type(source).__mro__ if base in verify), None)
+    return kind(source.study, source.context, placements) if kind and placements else None
+
+
+def _kinds() -> set[type[Source]]:
+    for module in pkgutil.iter_modules(__path__):
+        importlib.import_module(f"{__name__}.{module.name}")
+    return _below(Source)
+
+
+def _below(base: type[Source]) -> set[type[Source]]:
+    return set(base.__subclasses__()).union(*(_below(kind) for kind in base.__subclasses__()))

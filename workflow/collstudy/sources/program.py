@@ -23,7 +23,7 @@ from collstudy.launch import tracefile
 from collstudy.launch.ran import Launcher, launcher_of, programs_in
 from collstudy.launch.toolchain import chosen, installed
 from collstudy.sources.sampled import SampledSource, grid
-from collstudy.sources.source import Context, Rows, Source
+from collstudy.sources.source import Context, Rows
 from collstudy.sources.verifying import ratio_of_pairs
 from collstudy.store.records import Record
 from collstudy.study.catalogue import Catalogue
@@ -34,7 +34,6 @@ from collstudy.study.names import IMPORTED_ONLY
 from collstudy.study.sweeps import Sweep, read_sweep
 from collstudy.study.traces import RUN_IDENTITY, TRACE_IDENTITY, Run, Trace, nodes_of
 from collstudy.study.work import Work
-from collstudy.tuning.rules import Placement
 
 #: Collectives with less than this share of what all could gain are left out.
 LITTLE_PCT = 1
@@ -164,13 +163,6 @@ class ProgramSource(SampledSource):
             if (row["operation"], int(row["ranks"])) == (collective, processes)
         }
         return gains.get(0, 0.0) if size is None else (gains.get(size, 0.0) + gains.get(size // 2, 0.0)) / 2
-
-    def verifying(self, placements: list[Placement]) -> Source | None:
-        """Runs with the files and without, if there are any."""
-        # Imported here: it is a kind of program's source.
-        from collstudy.sources.trial import TrialSource
-
-        return TrialSource(self.study, self.context, placements[0]) if placements else None
 
     def overhead(self) -> dict[str, float]:
         """Time of runs with the trace library over that of runs without: ratio, low, high; empty without such runs."""

@@ -24,7 +24,6 @@ from collstudy.study.description import Policy, Study
 from collstudy.study.machines import Machine
 from collstudy.study.placement import place
 from collstudy.study.work import Work
-from collstudy.tuning.rules import Placement
 
 MEASUREMENT_COLUMNS = [
     "study", "machine", "simulated", "suite", "mpi", "collective", "algorithm", "parameters", "mapping", "nodes", "processes",
@@ -97,6 +96,8 @@ class Source(ABC):
     #: The class of the description in the study's configuration (`Study.source`) for this kind of source; None for
     #: kinds that are not configured by studies.
     described_by: ClassVar[type | None] = None
+    #: The kind of source whose tuning files this one verifies.
+    verifies: ClassVar[type | None] = None
     #: Number of launches: one, unless a kind of source overrides it.
     policy = Policy(1, 1)
     #: Number of the last round that selects points; 0: none does.
@@ -289,10 +290,6 @@ class Source(ABC):
             (name, nodes, processes, len({core.node for core in place(machine, cycles[name], nodes, processes, None)}))
             for name, nodes, processes in rows
         }
-
-    def verifying(self, placements: list[Placement]) -> Source | None:
-        """The source whose work verifies the tuning files of *placements*; None if nothing can be launched."""
-        return None
 
     def check(self) -> None:
         """Raise StudyError for any problem that would stop a run of it."""

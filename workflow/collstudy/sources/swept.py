@@ -19,7 +19,6 @@ from collstudy.study.description import Study, Swept
 from collstudy.study.names import APPLICATIONS
 from collstudy.study.sweeps import Choice, component_of
 from collstudy.study.work import Work, canonical
-from collstudy.tuning.rules import Placement
 
 
 class SweptSource(Source):
@@ -111,13 +110,6 @@ class SweptSource(Source):
         machine = self.study.machine
         cells = {(c.mapping, c.nodes, c.processes, c.per_node): c for c in self.cells()}.values()
         return {(c.mapping, c.nodes, c.processes, len({core.node for core in c.place(machine)})) for c in cells}
-
-    def verifying(self, placements: list[Placement]) -> Source | None:
-        """Cells with the files and with the default."""
-        # Imported here: it is a kind of swept source.
-        from collstudy.sources.verifying import VerifyingSource
-
-        return VerifyingSource(self.study, self.context, placements)
 
     def launched(self) -> list[Launched]:
         """Every cell of the grid."""

@@ -33,12 +33,14 @@ def variables(mpi: str, placement: Placement, own: Path, han: Path | None = None
 
 
 class TrialSource(ProgramSource):
-    """The runs that judge the tuning files of a placement: with and without them, each as it is, traced, and once to see what ran."""
+    """The runs that judge the tuning files of a program: with and without them, each as it is, traced, and once to see what ran."""
 
     described_by = None
+    verifies = ProgramSource
 
-    def __init__(self, study: Study, context: Context, placement: Placement):
+    def __init__(self, study: Study, context: Context, placements: list[Placement]):
         super().__init__(study, context)
+        placement = placements[0]
         document = read_study(self.folder)
         mpi: str = document["provenance"]["mpi"]
         texts = texts_of(document, placement, self.folder / "tuning")

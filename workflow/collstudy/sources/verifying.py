@@ -117,9 +117,10 @@ def arms(cell: Cell, texts: dict[str, str], number: int) -> tuple[Cell, Cell]:
 
 
 class VerifyingSource(SweptSource):
-    """The cells that verify the files of *placements*; empty for imported studies and without a measured default."""
+    """The cells that verify the files of *placements*; empty without a measured default."""
 
     described_by = None
+    verifies = SweptSource
 
     def __init__(self, study: Study, context: Context, placements: list[Placement]):
         super().__init__(study, context)

@@ -14,6 +14,7 @@ from collstudy.base.errors import StudyError, allowed
 from collstudy.base.paths import ROOT
 from collstudy.study import checks
 from collstudy.study.catalogue import Catalogue
+from collstudy.study.chapters import check_chapter
 from collstudy.study.description import (
     Application,
     Gathered,
@@ -109,7 +110,7 @@ class Configuration:
         arms = list(
             dict.fromkeys(filter(None, (component_of(s, c, self.catalogue) for s in sweeps for c in s.algorithms)))
         )
-        checks.check_chapter(raw, sweeps, len(arms), where / "chapter")
+        check_chapter(raw, sweeps, len(arms), where / "chapter")
         if arms and "tuning" in analysis:
             raise StudyError(
                 f"{where / 'analysis' / 'tuning'}: a tuning file chooses algorithms of coll/tuned, not components; "

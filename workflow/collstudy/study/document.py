@@ -13,9 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError, allowed
-from collstudy.base.paths import ROOT, SETUP
-
-SCHEMAS = ROOT / "workflow" / "schemas"
+from collstudy.base.paths import SCHEMAS, SETUP
 
 #: Suffix of the file of a machine's fitted costs.
 FITTED_SUFFIX = ".fitted.yaml"

@@ -12,7 +12,7 @@ import yaml
 from yaml import MappingNode, MarkedYAMLError, Node, ScalarNode, SequenceNode, YAMLError
 
 from collstudy.base.errors import StudyError, allowed
-from collstudy.study.document import SCHEMAS
+from collstudy.base.paths import SCHEMAS
 
 #: By schema: keys of earlier versions and what to do about them.
 FORMER_KEYS = {

@@ -3,7 +3,7 @@
  *
  *     smpirun ... replay FOLDER RANKS
  *
- * FOLDER has rank-000000.actions, ... of RANKS traced ranks (workflow/collstudy/replays.py writes them). The program
+ * FOLDER has rank-000000.actions, ... of RANKS traced ranks (launch/actions.py writes them). The program
  * may have any multiple of RANKS ranks; then the traced application is copied side by side:
  *   - rank r does what traced rank r mod RANKS did, in copy r div RANKS;
  *   - a communicator of all traced ranks becomes one of all ranks; any other one becomes one in each copy;

@@ -17,7 +17,7 @@
 #define SLOTS_PER_WINDOW (1 << 16)
 #define WINDOW_BYTES ((size_t)SLOTS_PER_WINDOW * sizeof(Record))
 
-_Static_assert(sizeof(Record) == 88, "the format is known to workflow/collstudy/sources/traces.py");
+_Static_assert(sizeof(Record) == 88, "the format is known to workflow/collstudy/launch/tracefile.py");
 _Static_assert(WINDOW_BYTES % 4096 == 0, "a window begins at a page");
 
 static struct {

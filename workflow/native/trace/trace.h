@@ -3,7 +3,7 @@
  * A record is written by storing into mapped memory: no system call, and the kernel keeps what was stored whatever
  * happens to the process. The file is one header, then slots. A slot holds a record or, directly after its record, a
  * part of the record's list of numbers. The first slot whose operation is 0 is the end: that of a rank that was killed
- * is one like any other. Native byte order and alignment; workflow/collstudy/sources/traces.py reads it. Raise
+ * is one like any other. Native byte order and alignment; workflow/collstudy/launch/tracefile.py reads it. Raise
  * TRACE_VERSION when anything here changes. */
 #ifndef TRACE_H
 #define TRACE_H

@@ -1,0 +1,54 @@
+"""The two steps from decisions to tuning files that are worth keeping.
+
+`emit` writes the files, lets the library read them, and writes the blocks that verify them (sources/verifying.py): new cells
+with fresh launches, on deciding and other process counts and sizes, measured like all blocks. `keep` compares
+both, withdraws rules that turned out slower and writes the files again.
+"""
+
+from __future__ import annotations
+
+from collstudy.plan.blocks import write_pending
+from collstudy.project import trial
+from collstudy.project.studies import Project
+from collstudy.project.tuner import Tuner
+from collstudy.sources import verifying
+from collstudy.tuning.findings import read_findings
+
+
+def emit(project: Project, name: str) -> None:
+    """Write and check the files of the decisions, and request their verification (tuning/pending.txt)."""
+    tuner = Tuner(project, name)
+    found = tuner.emit()
+    tuner.check(found, "check-emitted.csv")
+    pending = tuner.folder / "tuning" / "pending.txt"
+    verifier = verifying(tuner.source, found)
+    if verifier:
+        project.request(verifier, 0, pending)
+    else:
+        write_pending(pending, [])
+
+
+def keep(project: Project, name: str) -> None:
+    """Judge the verified files, withdraw slower rules, and write and check the files again."""
+    tuner = Tuner(project, name)
+    # Once more: a killed `keep` may have left other files.
+    found = tuner.emit()
+    verifier = verifying(tuner.source, found)
+    if tuner.source.judged_by_runs:
+        trial.keep(tuner, verifier, found[0] if found else None)
+        return
+    rows = [row for pair in verifier.pairs() for row in verifier.verified(pair)] if verifier else []
+    tuner.withdraw(rows)
+    tuner.write_verification(rows)
+    final = found
+    if tuner.withdrawn:
+        final = tuner.emit()
+        print(f"{len(tuner.withdrawn)} decisions withdrawn; the files are written again")
+    tuner.findings = read_findings(tuner.folder / "tuning" / "check-emitted.csv")
+    tuner.check(final, "check.csv", before=found)
+    changed = [row for row in rows if row.rule.algorithm != "default"]
+    verdicts = [row.verdict(tuner.tie_pct) for row in changed]
+    print(
+        f"{name}: {len(rows)} cells verified, {len(changed)} of them under a rule other than the default: "
+        + ", ".join(f"{verdicts.count(word)} {word}" for word in ("faster", "tie", "slower"))
+    )
