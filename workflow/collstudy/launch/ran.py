@@ -19,6 +19,7 @@ from typing import Any, TextIO
 
 from collstudy.base.errors import StudyError
 from collstudy.base.paths import ROOT, SETUP
+from collstudy.launch.build import build
 from collstudy.launch.execute import LaunchFailed, execute
 from collstudy.launch.toolchain import Mpi, installed, library_of, mpi_environment
 from collstudy.launch.tracefile import Call, Communicators, RankFile, is_collective, rank_files
@@ -151,9 +152,8 @@ def what_ran(words: list[str], folder: Path, limit_s: float, log: TextIO) -> Out
     """
     launcher = launcher_of(words)
     mpi = installed(launcher.mpi)
-    if not (mpi.build / "trace" / "libcolltrace.so").exists():
-        raise StudyError(f"{mpi.build}: no trace library for {mpi.label}; ./study setup builds it")
     refuse_input()
+    build([mpi.name], ["trace"])
     problem = ""
     # The ranks' files must be seen from here: the folder of the command is, where it has several nodes.
     with tempfile.TemporaryDirectory(prefix=".what-ran-", dir=folder) as name:
@@ -162,14 +162,14 @@ def what_ran(words: list[str], folder: Path, limit_s: float, log: TextIO) -> Out
             execute(command, limit_s, log, mpi_environment() | variables, folder)
         except LaunchFailed as failed:
             problem = str(failed)
-        files = ranks_in(Path(name), words, folder, problem)
+        files = ranks_in(Path(name), problem)
         rows = rows_of(files, launcher.mpi)
         if not problem:
             problem = next((f"rank {file.rank} did not reach MPI_Finalize" for file in files if not file.ended), "")
         return Outcome(rows, files[0].texts.get(1, ""), problem)
 
 
-def ranks_in(folder: Path, words: list[str], started_in: Path, problem: str) -> list[RankFile]:
+def ranks_in(folder: Path, problem: str) -> list[RankFile]:
     """The files of all ranks of a command. Raises StudyError, in one sentence, if the program cannot be followed."""
     if (folder / "spawned").exists():
         raise StudyError("the program starts further ranks (MPI_Comm_spawn), which cannot be followed")
@@ -178,20 +178,7 @@ def ranks_in(folder: Path, words: list[str], started_in: Path, problem: str) -> 
         return rank_files(folder, RankFile(first).size)
     if problem:
         raise StudyError(f"the program ended before MPI_Init returned: {problem}")
-    if is_fortran(words, started_in):
-        raise StudyError(
-            "the program is a Fortran program: Open MPI's Fortran functions bypass the C functions that are watched"
-        )
     raise StudyError("the program does not use MPI, or another MPI library than the launcher's")
-
-
-def is_fortran(words: list[str], folder: Path) -> bool:
-    """Whether a program of the command is linked with Open MPI's Fortran bindings."""
-    for program in programs_in(words, folder):
-        done = subprocess.run(["ldd", program], capture_output=True, text=True, timeout=30, check=False)
-        if re.search(r"libmpi_(mpifh|usempi)", done.stdout):
-            return True
-    return False
 
 
 def programs_in(words: list[str], folder: Path) -> list[Path]:

@@ -49,7 +49,7 @@ def run_once(run: Run, place: Allocation, shared: Path, log: TextIO) -> Timed:
         sample: dict[str, Any] = {"latency_us": round(1e6 * seconds, 3)}
         ran: list[dict[str, Any]] = []
         if traces:
-            files = ranks_in(traces, words, folder, "")
+            files = ranks_in(traces, "")
             sample["comm_us"] = round(sum(map(in_collectives_ns, files)) / len(files) / 1000, 3)
             ran = rows_of(files, launcher.mpi) if run.ran else []
     return Timed(sample, command, environment, seconds, ended, ran)
