@@ -11,7 +11,7 @@ from collstudy.plan.blocks import write_pending
 from collstudy.project import trial
 from collstudy.project.studies import Project
 from collstudy.project.tuner import Tuner
-from collstudy.sources import verifying
+from collstudy.sources import verifier_of
 from collstudy.tuning.findings import read_findings
 
 
@@ -21,7 +21,7 @@ def emit(project: Project, name: str) -> None:
     found = tuner.emit()
     tuner.check(found, "check-emitted.csv")
     pending = tuner.folder / "tuning" / "pending.txt"
-    verifier = verifying(tuner.source, found)
+    verifier = verifier_of(tuner.source, found)
     if verifier:
         project.request(verifier, 0, pending)
     else:
@@ -33,7 +33,7 @@ def keep(project: Project, name: str) -> None:
     tuner = Tuner(project, name)
     # Once more: a killed `keep` may have left other files.
     found = tuner.emit()
-    verifier = verifying(tuner.source, found)
+    verifier = verifier_of(tuner.source, found)
     if tuner.source.judged_by_runs:
         trial.keep(tuner, verifier, found[0] if found else None)
         return

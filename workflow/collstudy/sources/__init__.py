@@ -14,7 +14,7 @@ def source_of(study: Study, context: Context) -> Source:
     return kind(study, context)
 
 
-def verifying(source: Source, placements: list[Placement]) -> Source | None:
+def verifier_of(source: Source, placements: list[Placement]) -> Source | None:
     """The source whose work verifies the tuning files of *placements*; None if nothing can be launched."""
     verify = {kind.verifies: kind for kind in _kinds() if kind.verifies}
     kind = next((verify[base] for base in type(source).__mro__ if base in verify), None)
