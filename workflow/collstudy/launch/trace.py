@@ -79,7 +79,7 @@ def trace(trace: Trace, place: Allocation, stage: Path, log: TextIO) -> dict[str
         seconds = time.monotonic() - clock
         try:
             if application.folder:
-                ranks_in(ranks, shlex.split(application.command), work, failure)
+                ranks_in(ranks, failure)
             table = tracefile.collect(ranks, application.ranks, stage / "calls.csv.gz")
         except StudyError as problem:
             (stage / "calls.csv.gz").unlink(missing_ok=True)
