@@ -9,7 +9,7 @@ import pytest
 from collstudy.base.paths import ROOT
 from collstudy.launch import openmpi
 from collstudy.project import tuner
-from collstudy.sources import verifier_of
+from collstudy.sources import verifying
 from collstudy.study.cells import expand
 from collstudy.study.config import Configuration
 from collstudy.study.description import Study
