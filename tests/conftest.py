@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
 import os
 import shutil
 import subprocess
@@ -39,6 +41,12 @@ def reference_data() -> Path:
         message = f"no reference data in {folder} (set STUDY_REFERENCE_DATA)"
         pytest.fail(message) if os.environ.get("CI") == "true" else pytest.skip(message)
     return folder
+
+
+def csv_rows(path: Path) -> list[dict[str, str]]:
+    """The rows of a CSV file, also of a compressed one."""
+    text = gzip.decompress(path.read_bytes()).decode() if path.suffix == ".gz" else path.read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))
 
 
 def quick(values: Iterable, first: int, step: int) -> list:

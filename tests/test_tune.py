@@ -1,6 +1,5 @@
 """Verification: which cells, which arms, what the verdicts are, and what is withdrawn."""
 
-import csv
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,13 +8,15 @@ import pytest
 from collstudy.base.paths import ROOT
 from collstudy.launch import openmpi
 from collstudy.project import tuner
-from collstudy.sources import verifying
+from collstudy.project.studies import Project
+from collstudy.sources import verifier_of, verifying
 from collstudy.study.cells import expand
 from collstudy.study.config import Configuration
 from collstudy.study.description import Study
 from collstudy.study.selection import Default
 from collstudy.tuning import rules
 from collstudy.tuning.rules import Rule
+from conftest import csv_rows
 from test_cells import VERSIONS
 from test_tuning import decisions
 
@@ -87,8 +88,7 @@ def test_segments_and_fan_out_are_candidates_from_the_decision_to_the_advice(che
     folder = checkout.folder / "results" / "tiny"
 
     def rows(name):
-        with open(folder / name, newline="") as stream:
-            return list(csv.DictReader(stream))
+        return csv_rows(folder / name)
 
     # Which variant wins where is the simulator's: each row below must say the same one.
     variants = {
@@ -150,6 +150,16 @@ def verified(placement, processes, size, default, tuned):
 def test_verdicts(default, tuned, word):
     (placement,) = rules.placements(decisions({8: {1: "linear"}}))
     assert verified(placement, 8, 1, default, tuned).verdict(2) == word
+
+
+def test_what_verifies_files_is_found_by_the_kind_of_source(tmp_path):
+    project = Project(ROOT / "config", tmp_path)
+    (placement,) = rules.placements(decisions({8: {1: "linear"}}), set())
+    assert verifier_of(project.source("tuning"), []) is None
+    assert verifier_of(project.source("orfeo-thin"), [placement]) is None
+    (tmp_path / "tuning").mkdir()
+    (tmp_path / "tuning" / "study.json").write_text('{"provenance": {"mpi": "smpi-openmpi"}}')
+    assert isinstance(verifier_of(project.source("tuning"), [placement]), verifying.VerifyingSource)
 
 
 def fake_tuner(rows, folder):
