@@ -130,3 +130,21 @@ def test_wrong_decisions_are_explained(checkout: Checkout, change: tuple[str, st
     checkout.write("config/studies/gained.yaml", (STUDY + "  decisions: few\n").replace(*change))
     with pytest.raises(StudyError, match=message):
         Configuration(checkout.folder / "config").study("gained")
+
+
+def test_decisions_that_simulated_ranks_cannot_follow_are_not_verified(checkout: Checkout) -> None:
+    """Alltoall is not in the collectives library: its rules are written for Open MPI, and broadcasts are verified alone."""
+    checkout.write("config/machines/small.yaml", MACHINE)
+    alltoall = "  - {collective: alltoall, algorithms: [default, pairwise], mappings: [core], processes: [4], sizes: {from: 16, to: 32}}\n"
+    checkout.write("config/studies/few.yaml", CELLS.replace("analysis:", alltoall + "analysis:"))
+    done = checkout.snakemake("--config", "studies=few", "--", "results/few/measurements.csv")
+    assert done.returncode == 0, done.stdout + done.stderr
+    checkout.write("results/few/tuning/decisions.csv", DECISIONS)
+    done = checkout.collstudy("tuning", "emit", "few")
+    assert done.returncode == 0, done.stdout + done.stderr
+    folder = checkout.folder / "results" / "few" / "tuning"
+    assert "alltoall" in (folder / "openmpi-core-n2.rules").read_text()
+    assert "alltoall" not in (folder / "coll-core-n2.rules").read_text()
+    names = [Path(marker).name.split(".")[0] for marker in (folder / "pending.txt").read_text().split()]
+    blocks = [json.loads((checkout.folder / "results" / "blocks" / f"{name}.json").read_text()) for name in names]
+    assert {task["cell"]["collective"] for block in blocks for task in block["tasks"]} == {"bcast"}

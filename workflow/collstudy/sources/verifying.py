@@ -128,6 +128,9 @@ class VerifyingSource(SweptSource):
         self.document: dict[str, Any] = read_study(self.folder)
         self.mpi: str = self.document["provenance"]["mpi"]
         self.placements = placements
+        if self.document["simulated"]:
+            # Simulated ranks get their algorithms from the collectives library.
+            self.placements = [writers.in_library(context.catalogue, one) for one in placements]
         if self.mpi == "openmpi":
             version = self.document["provenance"]["mpi_version"]
             self.placements = [rules.as_openmpi_reads(one, rules.own_version(one, version)) for one in placements]
