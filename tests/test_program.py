@@ -14,6 +14,7 @@ import pytest
 from collstudy.launch.openmpi import library
 from collstudy.launch.toolchain import mpi_environment, versions
 from collstudy.project import trial
+from collstudy.project.studies import Project
 from collstudy.sources.program import sweeps_of
 from conftest import Checkout, write_mpi4py
 
@@ -312,3 +313,16 @@ def test_the_cells_of_an_account_are_its_sizes_and_ranks() -> None:
 def test_clearly_faster_means_that_the_interval_is_above_one(tuned: list[float], verdict: str) -> None:
     row = trial.judge("whole", ([2.0] * 5, tuned), 2.0)
     assert row["verdict"] == verdict and row["pairs"] == 5 and row["confidence_pct"] == pytest.approx(93.75)
+
+
+def test_the_study_of_lammps_says_the_same_as_the_command(user: Checkout, folder: Path) -> None:
+    words = ["--name", "same", "--folder", folder, "--", library().mpirun, "-n", "2", "./tuned"]
+    done = write(user, folder, *words)
+    assert done.returncode == 0, done.stderr
+    project = Project(user.folder / "config", results=user.folder / "results")
+    ours, typed = (project.source(name) for name in ("tune-lammps", "tune-same"))
+    assert (ours.study.machine.name, ours.study.analysis) == (typed.study.machine.name, typed.study.analysis)
+    assert (ours.tuned.runs, ours.policy, ours.sampling) == (typed.tuned.runs, typed.policy, typed.sampling)
+    # Without a folder in the command the launcher is that of the benchmark.
+    assert ours.program.command == f"{library().mpirun} -n 2 lmp -in in.melt -log none"
+    assert ours.program.limit_s == typed.program.limit_s

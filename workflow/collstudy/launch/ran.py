@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import select
+import shlex
 import shutil
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from collstudy.base.errors import StudyError
 from collstudy.base.paths import ROOT, SETUP
 from collstudy.launch.build import build
 from collstudy.launch.execute import LaunchFailed, execute
-from collstudy.launch.toolchain import Mpi, installed, library_of, mpi_environment
+from collstudy.launch.toolchain import Mpi, installed, library_of, mpi_environment, mpis
 from collstudy.launch.tracefile import Call, Communicators, RankFile, is_collective, rank_files
 
 LAUNCHERS = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "srun")
@@ -73,6 +74,22 @@ def launcher_of(words: list[str], environment: Mapping[str, str] | None = None) 
     if library := library_of(Path(found)):
         return Launcher(position, Path(found), *library)
     raise StudyError(f"{found}: not the launcher of Open MPI, MPICH or Intel MPI")
+
+
+def with_benchmarks_launcher(command: str) -> str:
+    """The command of a study, which is for all computers: a launcher without a folder is that of the benchmark's MPI library where
+    PATH has none, or one of another version.
+    """
+    words = shlex.split(command)
+    position = next((at for at, word in enumerate(words) if word in LAUNCHERS and word != "srun"), None)
+    if position is None:
+        return command
+    there = shutil.which(words[position])
+    found = library_of(Path(there)) if there else None
+    mpi = mpis().get(found[0] if found else "openmpi")
+    if mpi is None or found == (mpi.name, mpi.version):
+        return command
+    return shlex.join([*words[:position], str(mpi.mpirun), *words[position + 1 :]])
 
 
 def library_folder(launcher: Launcher, mpi: Mpi) -> Path | None:

@@ -20,7 +20,7 @@ from collstudy.base.digests import file_digest
 from collstudy.base.errors import StudyError
 from collstudy.base.files import read_csv
 from collstudy.launch import tracefile
-from collstudy.launch.ran import Launcher, launcher_of, programs_in
+from collstudy.launch.ran import Launcher, launcher_of, programs_in, with_benchmarks_launcher
 from collstudy.launch.toolchain import chosen, installed
 from collstudy.sources.sampled import SampledSource, grid
 from collstudy.sources.source import Context, Rows
@@ -55,7 +55,8 @@ class ProgramSource(SampledSource):
     def __init__(self, study: Study, context: Context):
         assert isinstance(study.source, Tuned)
         self.tuned = study.source
-        self.program = self.tuned.program
+        program = self.tuned.program
+        self.program = replace(program, command=with_benchmarks_launcher(program.command))
         super().__init__(study, context)
 
     @functools.cached_property
@@ -128,7 +129,12 @@ class ProgramSource(SampledSource):
 
     def needs(self) -> set[str]:
         """A compiler, the MPI library of the launcher, and R."""
-        return {"compiler", "r", launcher_of(shlex.split(self.program.command)).mpi}
+        try:
+            mpi = launcher_of(shlex.split(self.program.command)).mpi
+        except StudyError:
+            # Set-up installs one.
+            mpi = "openmpi"
+        return {"compiler", "r", mpi}
 
     def programs(self) -> set[str]:
         """The trace library."""
