@@ -213,13 +213,14 @@ def test_a_program_in_fortran(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_mpich_says_calls_and_sizes_alone(tmp_path: Path) -> None:
-    if "mpich" not in mpis():
-        pytest.skip("no MPICH")
+@pytest.mark.parametrize("name", ["mpich", "impi"])
+def test_other_libraries_say_calls_and_sizes_alone(tmp_path: Path, name: str) -> None:
+    if name not in mpis():
+        pytest.skip(f"no {name}")
     program = tmp_path / "ran"
-    mpich = installed("mpich")
-    subprocess.run([mpich.mpicc, "-o", program, TESTS / "ran.c"], check=True, env=mpich.environment())
-    done, rows = what_ran(tmp_path, mpich.mpirun, "-n", "2", program)
+    mpi = installed(name)
+    subprocess.run([mpi.mpicc, "-o", program, TESTS / "ran.c"], check=True, env=mpi.environment())
+    done, rows = what_ran(tmp_path, mpi.mpirun, "-n", "2", program)
     assert done.returncode == 0, done.stdout + done.stderr
     assert {(row["component"], row["algorithm"], row["known_by"]) for row in rows} == {("?", "?", "-")}
     assert {row["collective"]: row["calls"] for row in rows} == {

@@ -130,7 +130,10 @@ def with_variables(
         given = [part for key, value in settings.items() for part in ("-x", f"{key}={value}")]
     else:
         given = [part for key, value in settings.items() for part in ("-genv", key, value)]
-    return [*words[: at - 1], launcher.path, *given, *words[at:]], {}
+    # Intel's launcher finds its other programs only so.
+    needed = mpi.environment() if launcher.mpi == "impi" and launcher.path.parent == mpi.bin else {}
+    own = {name: needed[name] for name in ("I_MPI_ROOT", "FI_PROVIDER_PATH", "PATH") if name in needed}
+    return [*words[: at - 1], launcher.path, *given, *words[at:]], own
 
 
 def preloading(mpi: Mpi, own: Path | None, folder: Path | None) -> dict[str, str]:

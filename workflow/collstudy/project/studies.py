@@ -33,6 +33,8 @@ class StudyState:
     @property
     def noun(self) -> str:
         """The noun for its work."""
+        if self.source.judged_by_runs:
+            return "runs and cells"
         return "traces and replays" if any(work.in_folder for work in self.work) else "cells"
 
     @property
