@@ -161,49 +161,21 @@ launch_of <- function(cells) {
 predict_process <- function(part, study, at = part$grid$counts) {
   grid <- part$grid
   n <- c(length(grid$names), length(at), length(grid$sizes))
-  known <- known_points(part)
-  cell <- which(known, arr.ind = TRUE)
-  depth_of <- function(counts) {
-    depths <- map(grid$variants, function(variant) log2(counts * tree_depth(variant, counts)))
-    matrix(unlist(depths), length(counts))
-  }
-  size <- log2(pmax(grid$sizes, 1))
-  place <- function(i, counts) {
-    list(a = i[, 1], x = depth_of(counts)[i[, 2:1, drop = FALSE]], p = log2(counts[i[, 2]]), s = size[i[, 3]],
-      region = findInterval(counts[i[, 2]], default_bounds(study)) * (grid$names[i[, 1]] == "default"))
-  }
-  from <- place(cell, grid$counts)
-  own <- function(u, v) {
-    same <- outer(u$a, v$a, "==") * ifelse(outer(u$region, v$region, "=="), 1, 0.6)
-    near <- exp(-abs(outer(u$x, v$x, "-")) / 2 - abs(outer(u$s, v$s, "-")) / 8)
-    same * (0.3^2 * near + 0.4^2)
-  }
-  shared <- function(u, v) {
-    3^2 * exp(-abs(outer(u$p, v$p, "-")) / 10 - abs(outer(u$s, v$s, "-")) / 20)
-  }
-  middle <- mean(grid$latency[cell])
-  inverse <- chol2inv(chol(own(from, from) + shared(from, from) + diag(0.02^2, nrow(cell))))
-  weight <- drop(inverse %*% (grid$latency[cell] - middle))
-  # How far each known process count is from what the others say of it (squared, over the variance; Rasmussen and
-  # Williams 2006, 5.4.2): the process is as uncertain as that shows, and as if two more counts were as far as it says.
-  errors <- map_dbl(split(seq_len(nrow(cell)), cell[, 2]), function(i) {
-    mean(backsolve(chol(inverse[i, i, drop = FALSE]), weight[i], transpose = TRUE)^2)
-  })
-  scale <- sqrt((2 + sum(errors)) / (2 + length(errors)))
-  place_all <- function(a) place(as.matrix(expand.grid(a, seq_len(n[2]), seq_len(n[3]))), at)
-  level <- matrix(middle + shared(place_all(1), from) %*% weight, n[2])
+  process <- fit_process(part, study)
+  place_all <- function(a) process_places(grid, as.matrix(expand.grid(a, seq_len(n[2]), seq_len(n[3]))), at, study)
+  level <- matrix(process$middle + shared_covariance(place_all(1), process$from) %*% process$weight, n[2])
   mean <- sd <- whole <- array(NA_real_, n)
   for (a in seq_len(n[1])) {
     # Only its own points correlate with an algorithm's own part.
-    same <- which(from$a == a)
-    cross <- own(place_all(a), map(from, function(coordinate) coordinate[same]))
-    mean[a, , ] <- cross %*% weight[same]
-    explained <- rowSums((cross %*% inverse[same, same, drop = FALSE]) * cross)
-    sd[a, , ] <- scale * sqrt(pmax(0.3^2 + 0.4^2 - explained, 1e-6))
+    same <- which(process$from$a == a)
+    cross <- own_covariance(place_all(a), map(process$from, function(coordinate) coordinate[same]))
+    mean[a, , ] <- cross %*% process$weight[same]
+    explained <- rowSums((cross %*% process$inverse[same, same, drop = FALSE]) * cross)
+    sd[a, , ] <- process$scale * sqrt(pmax(0.3^2 + 0.4^2 - explained, 1e-6))
     whole[a, , ] <- mean[a, , ] + level
   }
   column <- match(at, grid$counts)
-  measured <- known[, column, , drop = FALSE]
+  measured <- known_points(part)[, column, , drop = FALSE]
   measured <- measured & !is.na(measured)
   latency <- grid$latency[, column, , drop = FALSE][measured]
   mean[measured] <- mean[measured] + latency - whole[measured]
@@ -213,8 +185,54 @@ predict_process <- function(part, study, at = part$grid$counts) {
   below <- pmax(findInterval(at, grid$counts), 1)
   above <- pmin(below + is.na(column), length(grid$counts))
   mean[!(part$usable[, below, , drop = FALSE] | part$usable[, above, , drop = FALSE])] <- NA
-  list(mean = mean, sd = sd, whole = whole, level = level, size = size, depth = depth_of(at))
+  list(
+    mean = mean, sd = sd, whole = whole, level = level, size = log2(pmax(grid$sizes, 1)), depth = log_depths(grid, at)
+  )
 }
+
+#' The Gaussian process of the points that are known
+#' @return List: from (their [process_places()]), inverse (of their covariance), weight, middle (mean log latency),
+#'   scale (of the standard deviation).
+#' @noRd
+fit_process <- function(part, study) {
+  cell <- which(known_points(part), arr.ind = TRUE)
+  latency <- part$grid$latency[cell]
+  from <- process_places(part$grid, cell, part$grid$counts, study)
+  middle <- mean(latency)
+  inverse <- chol2inv(chol(own_covariance(from, from) + shared_covariance(from, from) + diag(0.02^2, nrow(cell))))
+  weight <- drop(inverse %*% (latency - middle))
+  # How far each known process count is from what the others say of it (squared, over the variance; Rasmussen and
+  # Williams 2006, 5.4.2): the process is as uncertain as that shows, and as if two more counts were as far as it says.
+  errors <- map_dbl(split(seq_len(nrow(cell)), cell[, 2]), function(i) {
+    mean(backsolve(chol(inverse[i, i, drop = FALSE]), weight[i], transpose = TRUE)^2)
+  })
+  scale <- sqrt((2 + sum(errors)) / (2 + length(errors)))
+  list(from = from, inverse = inverse, weight = weight, middle = middle, scale = scale)
+}
+
+#' Coordinates of points (rows of algorithm, count and size, by number) in the process
+#' @noRd
+process_places <- function(grid, points, counts, study) {
+  processes <- counts[points[, 2]]
+  list(
+    a = points[, 1], x = log_depths(grid, counts)[points[, 2:1, drop = FALSE]], p = log2(processes),
+    s = log2(pmax(grid$sizes, 1))[points[, 3]],
+    region = findInterval(processes, default_bounds(study)) * (grid$names[points[, 1]] == "default")
+  )
+}
+
+log_depths <- function(grid, counts) {
+  depths <- map(grid$variants, function(variant) log2(counts * tree_depth(variant, counts)))
+  matrix(unlist(depths), length(counts))
+}
+
+own_covariance <- function(u, v) {
+  same <- outer(u$a, v$a, "==") * ifelse(outer(u$region, v$region, "=="), 1, 0.6)
+  near <- exp(-abs(outer(u$x, v$x, "-")) / 2 - abs(outer(u$s, v$s, "-")) / 8)
+  same * (0.3^2 * near + 0.4^2)
+}
+
+shared_covariance <- function(u, v) 3^2 * exp(-abs(outer(u$p, v$p, "-")) / 10 - abs(outer(u$s, v$s, "-")) / 20)
 
 #' Expected loss that measuring each point could avoid: that it beats the choice, or that the choice loses to the next
 #' @noRd
