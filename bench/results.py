@@ -166,7 +166,7 @@ def analysis_shape(folder: Path) -> Iterator[Row]:
     ask = [sys.executable, "-m", "collstudy", "run", "--studies", "shape", "--"]
     run([*ask, *targets], checkout, own)
     study = checkout / "results" / "shape"
-    _, cpu, _ = run(["Rscript", "workflow/scripts/analyse.R", str(study)], checkout)
+    _, cpu, _ = run(["Rscript", "workflow/scripts/analyse.R", "study", str(study)], checkout)
     plain = (
         "suppressPackageStartupMessages(library(dplyr)); rows <- readr::read_csv(commandArgs(TRUE)[1], show_col_types = FALSE);"
         "invisible(summarise(group_by(rows, collective, algorithm, mapping, processes, size_bytes), median(latency_us)))"

@@ -122,7 +122,7 @@ def test_analysis_reads_nothing_but_the_inputs_of_its_rule(tmp_path: Path) -> No
             for file in ("models/bcast-comparison.csv", "models/comparison.csv", "models/selection.csv"):
                 (folder / file).parent.mkdir(exist_ok=True)
                 (folder / file).write_text("no,table\n")
-        rscript(ANALYSE, folder)
+        rscript(ANALYSE, "study", folder)
         made.append({path.relative_to(folder): path.read_bytes() for path in folder.rglob("*.csv")})
     assert made[0] == made[1]
     assert {Path("sentences.csv"), Path("figures/index.csv"), Path("models/comparison.csv")} <= set(made[0])

@@ -44,6 +44,6 @@ rule analyse_study:
         script=BASE / "workflow" / "scripts" / "analyse.R",
         folder=lambda wildcards: RESULTS / wildcards.study,
     shell:
-        "{{ Rscript {params.script:q} {params.folder:q} && "
+        "{{ Rscript {params.script:q} study {params.folder:q} && "
         "python -m collstudy --results {params.results:q} made {wildcards.study:q} analyse; }}"
         " > {log:q} 2>&1 || {{ tail -n 3 {log:q} >&2; exit 1; }}"

@@ -22,7 +22,7 @@ if TRACED_FIRST:
 
     checkpoint account_program:
         input:
-            script=BASE / "workflow" / "scripts" / "tune.R",
+            script=BASE / "workflow" / "scripts" / "analyse.R",
             program=RESULTS / "{study}" / "program.json",
             traced=get_traced,
         output:

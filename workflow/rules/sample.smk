@@ -4,7 +4,7 @@
 
 checkpoint select_points:
     input:
-        script=BASE / "workflow" / "scripts" / "tune.R",
+        script=BASE / "workflow" / "scripts" / "analyse.R",
         study=RESULTS / "{study}" / "study.json",
         selected=get_selected_before,
         measured=get_round_before,

@@ -3,7 +3,7 @@
 
 rule decide_tuning:
     input:
-        script=BASE / "workflow" / "scripts" / "tune.R",
+        script=BASE / "workflow" / "scripts" / "analyse.R",
         study=RESULTS / "{study}" / "study.json",
         measurements=RESULTS / "{study}" / "measurements.csv",
         cells=RESULTS / "{study}" / "cells.csv",
@@ -30,7 +30,7 @@ rule decide_tuning:
 
 rule replay_sampling:
     input:
-        script=BASE / "workflow" / "scripts" / "tune.R",
+        script=BASE / "workflow" / "scripts" / "analyse.R",
         study=RESULTS / "{study}" / "study.json",
         measurements=RESULTS / "{study}" / "measurements.csv",
         cells=RESULTS / "{study}" / "cells.csv",
@@ -100,7 +100,7 @@ rule keep_tuning:
 
 rule tell_tuning:
     input:
-        script=BASE / "workflow" / "scripts" / "tune.R",
+        script=BASE / "workflow" / "scripts" / "analyse.R",
         judged=get_judged,
         changed=get_changed("tell"),
     output:

@@ -1,12 +1,23 @@
-# The analysis of one study: Rscript analyse.R results/<study>
-# Reads study.json, cells.csv, measurements.csv, ranks.csv, edges.csv and exchanges.csv there (of a study that is
-# compared with another one also that one's study.json and measurements.csv); writes tables/, models/, figures/ and
-# sentences.csv.
+# The R part of the workflow: Rscript analyse.R STAGE results/<study> [ROUND]. What each reads and writes is in docs/files.md.
+#   study   tables/, models/, figures/ and sentences.csv
+#   decide  tuning/decisions.csv and tables/tuning-regret.csv
+#   sample  tables/sampling.csv and a figure, by a replay on complete data
+#   say     tuning/sentences.csv and tables/tuning-verified.csv
+#   account sampling/cells.csv, the cells that a program uses
+#   select  the points that ROUND of a sampled study measures, sampling/round-<ROUND>/selected.csv
 suppressPackageStartupMessages(library(collanalysis))
 
+stages <- list(
+  study = function(folder) write_analysis(read_results(folder)),
+  decide = function(folder) write_tuning(read_results(folder)),
+  sample = function(folder) write_sampling(read_results(folder)),
+  say = write_tuning_sentences,
+  account = write_account,
+  select = function(folder, round) write_selected(folder, as.integer(round))
+)
 arguments <- commandArgs(trailingOnly = TRUE)
-if (length(arguments) != 1) {
-  message("usage: Rscript analyse.R results/<study>")
+if (!arguments[1] %in% names(stages) || length(arguments) != 1 + length(formals(stages[[arguments[1]]]))) {
+  message("usage: Rscript analyse.R {", paste(names(stages), collapse = "|"), "} results/<study>; select takes ROUND, too")
   quit(status = 2)
 }
-invisible(write_analysis(read_results(arguments[1])))
+invisible(do.call(stages[[arguments[1]]], as.list(arguments[-1])))

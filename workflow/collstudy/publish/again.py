@@ -21,7 +21,7 @@ def reanalyse(results: Path, studies: list[str]) -> None:
             raise StudyError(
                 f"{folder / 'measurements.csv'}: no such file; data packages of ./study publish contain it"
             )
-        _call(["Rscript", ROOT / "workflow" / "scripts" / "analyse.R", folder])
+        _call(["Rscript", ROOT / "workflow" / "scripts" / "analyse.R", "study", folder])
         print(f"{name}: tables, models and figures", flush=True)
     render = [sys.executable, "-m", "collstudy", "--results", results, "render", "--studies", *studies]
     _call([*render, "--output", results / "report"])
