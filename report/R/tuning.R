@@ -87,12 +87,12 @@ show_check <- function(study) {
     paragraph("The files are not checked, because no Open MPI was available.")
     return(invisible(NULL))
   }
-  # How a row was found (tuning/check.py): the library was asked, or its messages were counted.
-  asked <- endsWith(table$mpi, ", asked")
+  # How a row was found: the library was asked, or its messages were counted, as they all were by earlier versions.
+  asked <- table$asked %||% FALSE
   said <- function(rows, how, what) {
     if (nrow(rows) == 0) return(NULL)
     paste0(
-      md(sub(", asked$", "", rows$mpi[1])), " was ", how, " at ", nrow(rows), " sizes around the boundaries of the ",
+      md(rows$mpi[1]), " was ", how, " at ", nrow(rows), " sizes around the boundaries of the ",
       "rules; at ", sum(rows$agrees), " it ", what, " the algorithm that the file names, and at ",
       sum(rows$tells_apart), " of them every other algorithm of the same entry differs in that, so that agreement is ",
       "conclusive."

@@ -20,7 +20,7 @@ from collstudy.launch.toolchain import Mpi
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.patterns import PATTERNS, messages_an_edge
 from collstudy.tuning.asking import Question
-from collstudy.tuning.findings import ASKED, Finding
+from collstudy.tuning.findings import Finding
 from collstudy.tuning.library import ONLY_TUNED, Library, Messages, forcing, on_two_nodes
 from collstudy.tuning.rules import HAN, Placement, Rule, Table, selected, selected_rules
 from collstudy.tuning.writers import components_of, han_rules, openmpi_rules, settings_of
@@ -113,8 +113,8 @@ def _ask_placement(
                 others = [expected[text][call] for text in texts - {rule.text}]
                 found[collective, entry].append(
                     Finding(
-                        library.label + ASKED, path.name, collective, entry, processes, size, rule.text,
-                        seen[call] == mine, bool(others) and mine not in others,
+                        library.label, path.name, collective, entry, processes, size, rule.text,
+                        seen[call] == mine, bool(others) and mine not in others, asked=True,
                     )
                 )  # fmt: skip
     return found

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
 
 from collstudy.base.errors import StudyError
-
-#: Follows the library's label in findings that were asked for, not seen in messages.
-ASKED = ", asked"
+from collstudy.base.files import read_csv, to_csv
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One size at one number of processes: the rule of the file, and whether the library's messages match it."""
+    """One size at one number of processes: the rule of the file, and whether the library, asked or by its messages, agrees."""
 
     mpi: str
     file: str
@@ -27,6 +22,7 @@ class Finding:
     rule: str
     agrees: bool
     tells_apart: bool
+    asked: bool = False
 
 
 def complain(findings: list[Finding]) -> None:
@@ -34,7 +30,7 @@ def complain(findings: list[Finding]) -> None:
     wrong = [
         f"{one.file}: {one.collective}, entry for {one.entry} processes, {one.size_bytes} B: the file has {one.rule}, "
         f"but {one.mpi} with {one.processes} ranks "
-        + ("selects another algorithm" if one.mpi.endswith(ASKED) else "sends other messages")
+        + ("selects another algorithm" if one.asked else "sends other messages")
         for one in findings
         if not one.agrees
     ]
@@ -44,21 +40,15 @@ def complain(findings: list[Finding]) -> None:
 
 def findings_csv(findings: list[Finding]) -> bytes:
     """check.csv."""
-    stream = io.StringIO(newline="")
-    writer = csv.DictWriter(stream, [field.name for field in fields(Finding)], lineterminator="\n")
-    writer.writeheader()
-    rows: list[dict[str, Any]] = [asdict(one) for one in findings]
-    writer.writerows({k: str(v).upper() if isinstance(v, bool) else v for k, v in row.items()} for row in rows)
-    return stream.getvalue().encode()
+    return to_csv([field.name for field in fields(Finding)], [asdict(one) for one in findings])
 
 
 def read_findings(path: Path) -> list[Finding]:
     """Read the output of findings_csv."""
-    with open(path, newline="", encoding="utf-8") as stream:
-        return [
-            Finding(
-                row["mpi"], row["file"], row["collective"], int(row["entry"]), int(row["processes"]), int(row["size_bytes"]),
-                row["rule"], row["agrees"] == "TRUE", row["tells_apart"] == "TRUE",
-            )
-            for row in csv.DictReader(stream)
-        ]  # fmt: skip
+    return [
+        Finding(
+            row["mpi"], row["file"], row["collective"], int(row["entry"]), int(row["processes"]), int(row["size_bytes"]),
+            row["rule"], *(row.get(key) == "TRUE" for key in ("agrees", "tells_apart", "asked")),
+        )
+        for row in read_csv(path)
+    ]  # fmt: skip
