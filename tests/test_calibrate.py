@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import math
 import re
@@ -23,7 +22,7 @@ from collstudy.study.cells import machine_identity
 from collstudy.study.config import Configuration
 from collstudy.study.document import read_yaml
 from collstudy.study.machines import Level, Machine
-from conftest import ROOT, Checkout
+from conftest import ROOT, Checkout, csv_rows
 
 LEVELS = (Level("node", 2), Level("socket", 2), Level("core", 2))
 MACHINE = Machine("m", "simulated", "m", "smpi-openmpi", LEVELS)
@@ -263,7 +262,7 @@ def test_the_ladder_of_a_study_with_all_sizes_gives_every_cost_of_a_message(chec
     said = fitted_of(checkout, "plain")
     assert said["not_fitted"] == NOT_IN_A_LADDER
     assert max(said["median_abs_error_pct"].values()) < 1
-    rows = list(csv.DictReader((checkout.folder / "results/calibration/plain.csv").open()))
+    rows = csv_rows(checkout.folder / "results/calibration/plain.csv")
     assert said["points"] == len(rows) == 42
     for row in rows:
         level, size = row["mapping"].removeprefix("level-"), int(row["size_bytes"])

@@ -17,7 +17,7 @@ from collstudy.tuning import check, rules, writers
 from collstudy.tuning.findings import Finding, complain
 from collstudy.tuning.library import library_of
 from collstudy.tuning.rules import Decision, placements
-from conftest import ROOT, Checkout
+from conftest import ROOT, Checkout, csv_rows
 
 CATALOGUE = Configuration(ROOT / "config").catalogue
 
@@ -51,12 +51,6 @@ analysis: {tuning: {}}
 """
 
 
-def rows(path: Path) -> list[dict[str, str]]:
-    """The rows of a CSV file."""
-    with open(path, newline="", encoding="utf-8") as stream:
-        return list(csv.DictReader(stream))
-
-
 def measured(checkout: Checkout, name: str, text: str) -> tuple[dict[str, dict[str, str]], str]:
     """The cells of a study by algorithm after measuring, and what was said."""
     checkout.write(f"config/studies/{name}.yaml", text)
@@ -65,7 +59,7 @@ def measured(checkout: Checkout, name: str, text: str) -> tuple[dict[str, dict[s
     target = f"results/{name}/measurements.csv"
     done = checkout.snakemake("--config", f"studies={name}", "--cores", "2", "--", target)
     assert done.returncode == 0, done.stdout + done.stderr
-    return {row["algorithm"]: row for row in rows(checkout.folder / f"results/{name}/cells.csv")}, done.stderr
+    return {row["algorithm"]: row for row in csv_rows(checkout.folder / f"results/{name}/cells.csv")}, done.stderr
 
 
 def test_the_component_that_was_asked_for_runs_and_is_proved(checkout: Checkout) -> None:
@@ -201,13 +195,13 @@ def test_a_study_of_requests_ends_with_a_file_that_has_them(checkout: Checkout) 
     cells, _ = measured(checkout, "requests", TUNED)
     assert set(cells) == {"default", "linear_sync"}
     folder = checkout.folder / "results" / "requests"
-    assert {row["parameters"] for row in rows(folder / "cells.csv")} == {"", "max_requests=1", "max_requests=3"}
+    assert {row["parameters"] for row in csv_rows(folder / "cells.csv")} == {"", "max_requests=1", "max_requests=3"}
     done = checkout.snakemake("--config", "studies=requests", "--cores", "2", "--", "results/requests/tuning/README.md")
     assert done.returncode == 0, done.stdout + done.stderr
-    table = rows(folder / "tuning" / "decisions.csv")
+    table = csv_rows(folder / "tuning" / "decisions.csv")
     assert table and {row["algorithm"] for row in table} <= {"default", "linear_sync"}
     assert {row["parameters"] for row in table if row["algorithm"] == "linear_sync"} <= {
         "max_requests=1",
         "max_requests=3",
     }
-    assert all(row["agrees"] == "TRUE" for row in rows(folder / "tuning" / "check.csv"))
+    assert all(row["agrees"] == "TRUE" for row in csv_rows(folder / "tuning" / "check.csv"))

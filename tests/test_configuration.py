@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import re
 
 import pytest
-from conftest import TINY, Checkout
+from conftest import TINY, Checkout, csv_rows
 
 THIN = """
 kind: simulated
@@ -112,8 +111,12 @@ def test_sizes_by_a_factor(checkout: Checkout) -> None:
     )
     done = checkout.snakemake("--", "results/tiny/measurements.csv")
     assert done.returncode == 0, done.stderr
-    with open(checkout.folder / "results/tiny/measurements.csv", newline="") as stream:
-        assert {row["size_bytes"] for row in csv.DictReader(stream)} == {"1", "16", "256", "4096"}
+    assert {row["size_bytes"] for row in csv_rows(checkout.folder / "results/tiny/measurements.csv")} == {
+        "1",
+        "16",
+        "256",
+        "4096",
+    }
 
 
 def test_companions_run_as_well(checkout: Checkout) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
 import json
 import subprocess
 from pathlib import Path
@@ -13,7 +11,7 @@ from collstudy.base.errors import StudyError
 from collstudy.launch.openmpi import library
 from collstudy.launch.toolchain import mpi_environment
 from collstudy.study.config import Configuration
-from conftest import Checkout
+from conftest import Checkout, csv_rows
 
 TESTS = Path(__file__).resolve().parent
 
@@ -48,11 +46,6 @@ alltoall,core,2,4,16,pairwise,,,measured,9,10,10,,
 """
 
 
-def rows(path: Path) -> list[dict[str, str]]:
-    text = gzip.decompress(path.read_bytes()).decode() if path.suffix == ".gz" else path.read_text()
-    return list(csv.DictReader(text.splitlines()))
-
-
 @pytest.fixture
 def program(tmp_path: Path) -> Path:
     """tests/traced.c, built with the MPI library of the study."""
@@ -75,12 +68,12 @@ def test_traces_are_replayed_with_and_without_decisions(checkout: Checkout, prog
     about = json.loads((results / "gained" / "study.json").read_text())
     assert [entry["label"] for entry in about["applications"][0]["replays"]] == ["default"]
     folder = results / about["applications"][0]["replays"][0]["folder"]
-    calls = rows(folder / "calls.csv.gz")
+    calls = csv_rows(folder / "calls.csv.gz")
     # The two traced ranks are copied: what all of them call has four ranks, the rest is in each copy.
     assert {(row["operation"], row["ranks"]) for row in calls} >= {("bcast", "4"), ("alltoall", "4")}
     assert [row["sent_bytes"] for row in calls if row["operation"] == "alltoall"] == ["32"] * 4
     assert all(0 <= float(row["start_us"]) <= float(row["end_us"]) for row in calls)
-    ranks = rows(folder / "ranks.csv")
+    ranks = csv_rows(folder / "ranks.csv")
     assert [row["rank"] for row in ranks] == ["0", "1", "2", "3"]
     for row in ranks:
         inside = sum(float(row[key]) for key in ("compute_us", "point_to_point_us", "collectives_us"))
@@ -105,7 +98,7 @@ def test_traces_are_replayed_with_and_without_decisions(checkout: Checkout, prog
     assert (results / default["folder"]) == folder
 
     def time_of(entry: dict[str, str], operation: str) -> float:
-        calls = rows(results / entry["folder"] / "calls.csv.gz")
+        calls = csv_rows(results / entry["folder"] / "calls.csv.gz")
         return max(float(row["end_us"]) - float(row["start_us"]) for row in calls if row["operation"] == operation)
 
     assert time_of(decided, "alltoall") != time_of(default, "alltoall")

@@ -1,10 +1,9 @@
 """A study of other studies' measurements: the atlas."""
 
-import csv
-
 import pytest
 from collstudy.base.errors import StudyError
 from collstudy.project.studies import Project
+from conftest import csv_rows
 
 ROWS = "Algorithm,Processes,Size,Latency\ndefault,4,1,1.5\ndefault,4,2,2.5\nchain,4,1,1.0\nchain,4,2,2.0\n"
 MEMBER = """\
@@ -37,8 +36,7 @@ def test_rows_of_the_studies_that_can_be_had_keep_their_names(project):
     gathered = project.source("all")
     assert gathered.inputs() == [project.results / "one" / "measurements.csv"]
     gathered.collect()
-    with open(project.results / "all" / "measurements.csv", newline="", encoding="utf-8") as stream:
-        rows = list(csv.DictReader(stream))
+    rows = csv_rows(project.results / "all" / "measurements.csv")
     assert [row["study"] for row in rows] == ["one"] * 4
     assert sorted(float(row["latency_us"]) for row in rows) == [1.0, 1.5, 2.0, 2.5]
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from pathlib import Path
 
 import pytest
-from conftest import Checkout
+from conftest import Checkout, csv_rows
 
 STUDY = """
 title: Theirs
@@ -33,8 +32,7 @@ def collect(checkout: Checkout, text: str = STUDY) -> tuple[int, str]:
 
 
 def table(checkout: Checkout, name: str) -> list[dict[str, str]]:
-    with open(checkout.folder / "results" / "theirs" / f"{name}.csv", newline="") as stream:
-        return list(csv.DictReader(stream))
+    return csv_rows(checkout.folder / "results" / "theirs" / f"{name}.csv")
 
 
 def test_blanks_gaps_and_a_missing_last_newline(checkout: Checkout) -> None:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-from pathlib import Path
-
 import pytest
 from collstudy.base.paths import ROOT
 from collstudy.cli.main import main
 from collstudy.study.config import Configuration
 from collstudy.tuning import nccl
 from collstudy.tuning.rules import placements
-from conftest import Checkout
+from conftest import Checkout, csv_rows
 from test_tuning import decisions
 
 MACHINE = """
@@ -96,11 +93,6 @@ def study(checkout: Checkout, files: dict[str, str], text: str = STUDY) -> None:
         checkout.write(f"data/{name}", content)
 
 
-def table(path: Path) -> list[dict[str, str]]:
-    with open(path, newline="", encoding="utf-8") as stream:
-        return list(csv.DictReader(stream))
-
-
 def plugins(text: str, collective: str, size: int, nodes: int, ranks: int) -> tuple[str, str] | None:
     """What NCCL's example tuner takes (plugin.c): the first line that fits, or nothing."""
     for line in text.splitlines():
@@ -135,7 +127,7 @@ def test_from_the_output_to_the_tuners_file(checkout: Checkout, capsys) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     folder = checkout.folder / "results" / "gpus"
-    measured = table(folder / "measurements.csv")
+    measured = csv_rows(folder / "measurements.csv")
     assert {(row["nodes"], row["processes"], row["mapping"]) for row in measured} == {
         ("1", "8", "core"), ("2", "16", "core"), ("4", "32", "core")
     }  # fmt: skip
@@ -150,7 +142,7 @@ def test_from_the_output_to_the_tuners_file(checkout: Checkout, capsys) -> None:
     text = (folder / "tuning" / "nccl-core.csv").read_text()
     shapes = {(row["collective"], int(row["processes"])): int(row["nodes"]) for row in measured}
     chosen = set()
-    for row in table(folder / "tuning" / "decisions.csv"):
+    for row in csv_rows(folder / "tuning" / "decisions.csv"):
         ranks = int(row["processes"])
         if (row["collective"], ranks) not in shapes or row["size_bytes"] == "":
             continue
@@ -221,7 +213,7 @@ def test_nccls_own_lines_say_what_was_set_and_what_ran(checkout: Checkout) -> No
         checkout, printed("allreduce", 1, TIMES, chosen=chosen, ran="Algo RING proto LL128 channel{Lo..Hi}={0..7}")
     )
     assert status == 0, error
-    rows = table(checkout.folder / "results/gpus/measurements.csv")
+    rows = csv_rows(checkout.folder / "results/gpus/measurements.csv")
     assert {(row["algorithm"], row["parameters"]) for row in rows} == {("ring", "protocol=ll128")}
     assert [float(row["latency_us"]) for row in rows] == [round(us, 2) for us in TIMES.values()]
     # Older versions print numbers; a row of another protocol is not used.
@@ -272,7 +264,7 @@ def test_the_draft_of_a_folder_imports_the_same_rows(checkout: Checkout) -> None
     for name in ("gpus", "drafted"):
         done = checkout.collstudy("--results", "results", "collect", name)
         assert done.returncode == 0, done.stderr
-        found = table(checkout.folder / "results" / name / "measurements.csv")
+        found = csv_rows(checkout.folder / "results" / name / "measurements.csv")
         rows[name] = sorted(tuple({**row, "study": ""}.items()) for row in found)
     assert rows["drafted"] == rows["gpus"] != []
 

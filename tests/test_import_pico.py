@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import tarfile
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from collstudy.base.errors import StudyError
 from collstudy.project.studies import Project
 from collstudy.sources.importing import compact, pico
 from collstudy.sources.importing.reading import read_all, used_of
-from conftest import reference_data
+from conftest import csv_rows, reference_data
 from test_import_strict import Import
 
 STUDY = """
@@ -117,8 +116,7 @@ def test_ranks_are_on_the_nodes_of_the_allocation(theirs: Import) -> None:
     compact.write_nodes(theirs.data / "nodes.csv", pico.allocations(packed))
     assert (theirs.data / "nodes.csv").read_text().splitlines()[1:] == ["2025_01_01,4,1,2 179-181"]
     theirs.collect(STUDY.replace("format: pico", "format: pico\n      allocations: {folder}/nodes.csv"))
-    with open(theirs.folder / "results" / "theirs" / "ranks.csv") as stream:
-        rows = list(csv.DictReader(stream))
+    rows = csv_rows(theirs.folder / "results" / "theirs" / "ranks.csv")
     assert [(row["rank"], row["group"], row["node"]) for row in rows] == [
         ("0", "0", "2"),
         ("1", "0", "179"),

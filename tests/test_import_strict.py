@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import shutil
 from pathlib import Path
@@ -12,6 +11,7 @@ from collstudy.base.errors import StudyError
 from collstudy.base.files import write_atomically
 from collstudy.base.paths import ROOT
 from collstudy.project.studies import Project
+from conftest import csv_rows
 
 HEADER = "Algorithm,Mapping,P,Size,Avg,Min,Max"
 SOUND = "0,core,4,8,1.5,1.0,2.0"
@@ -54,8 +54,7 @@ class Import:
         return str(caught.value)
 
     def rows(self, name: str = "measurements") -> list[dict[str, str]]:
-        with open(self.folder / "results" / "theirs" / f"{name}.csv", newline="", encoding="utf-8") as stream:
-            return list(csv.DictReader(stream))
+        return csv_rows(self.folder / "results" / "theirs" / f"{name}.csv")
 
     @property
     def account(self) -> dict:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import subprocess
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from collstudy.study.config import Configuration
 from collstudy.study.machines import Level, Machine
 from collstudy.study.placement import first_difference, nodes_of_pairs, place
 from collstudy.study.selection import Default
-from conftest import Checkout
+from conftest import Checkout, csv_rows
 
 VERSIONS = Versions(
     {"smpi-openmpi": {"name": "collbench", "version": "1"}},
@@ -157,8 +156,7 @@ def test_all_pairs_are_one_launch_with_a_rank_on_every_core(checkout: Checkout) 
     made = [f"results/tiny/{part}/index.csv" for part in ("tables", "figures")]
     done = checkout.snakemake("--cores", "1", "--", *made)
     assert done.returncode == 0, done.stdout + done.stderr
-    with open(checkout.folder / "results/tiny/measurements.csv", newline="") as stream:
-        rows = list(csv.DictReader(stream))
+    rows = csv_rows(checkout.folder / "results/tiny/measurements.csv")
     assert len(rows) == 28 * 4 and {row["processes"] for row in rows} == {"8"}
     # Cores 0 to 7 are two nodes x two sockets x two cores.
     of = {

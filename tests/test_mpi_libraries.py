@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import platform
@@ -25,7 +24,7 @@ from collstudy.tuning.findings import complain
 from collstudy.tuning.library import Library, library_of
 from collstudy.tuning.rules import Placement, Rule, placements
 from collstudy.tuning.writers import INTEL, intel_variables
-from conftest import ROOT, Checkout
+from conftest import ROOT, Checkout, csv_rows
 from test_tuning import decisions
 
 LIBRARIES = ("openmpi", "mpich", "impi")
@@ -242,8 +241,7 @@ def test_a_study_of_mpich_is_tuned_to_the_end(checkout: Checkout) -> None:
     machine.write_text(machine.read_text() + "\noversubscribe: true\n")
     done = checkout.snakemake("--config", "studies=three", "--cores", "2", "--", "results/three/tuning/README.md")
     assert done.returncode == 0, done.stdout + done.stderr
-    with open(checkout.folder / "results/three/tables/tuning-verification.csv", newline="") as stream:
-        rows = list(csv.DictReader(stream))
+    rows = csv_rows(checkout.folder / "results/three/tables/tuning-verification.csv")
     assert rows and {row["verdict"] for row in rows} <= {"faster", "tie", "slower"}
     cells = [json.loads(path.read_text()) for path in (checkout.folder / "results/cells/bcast").glob("*_tuned_*")]
     told = [cell["launches"][0]["provenance"]["environment"] for cell in cells]
@@ -303,10 +301,8 @@ def test_three_libraries_in_one_study(checkout: Checkout) -> None:
     machine.write_text(machine.read_text() + "\noversubscribe: true\n")
     done = checkout.snakemake("--config", "studies=three", "--cores", "2", "--", "results/three/measurements.csv")
     assert done.returncode == 0, done.stdout + done.stderr
-    with open(checkout.folder / "results/three/cells.csv", newline="") as stream:
-        assert not [row for row in csv.DictReader(stream) if row["status"] != "measured"]
-    with open(checkout.folder / "results/three/measurements.csv", newline="") as stream:
-        rows = list(csv.DictReader(stream))
+    assert not [row for row in csv_rows(checkout.folder / "results/three/cells.csv") if row["status"] != "measured"]
+    rows = csv_rows(checkout.folder / "results/three/measurements.csv")
     assert {row["mpi"] for row in rows} == set(LIBRARIES)
     assert all(float(row["latency_us"]) > 0 for row in rows)
     # The library did every pipelined allreduce, with each MPI library.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import shlex
 import shutil
 import subprocess
@@ -16,7 +15,7 @@ from collstudy.launch.toolchain import mpi_environment, versions
 from collstudy.project import trial
 from collstudy.project.studies import Project
 from collstudy.sources.program import sweeps_of
-from conftest import Checkout, write_mpi4py
+from conftest import Checkout, csv_rows, write_mpi4py
 
 TESTS = Path(__file__).resolve().parent
 #: A default that is slower than all others: the benchmark and the program see it alike.
@@ -70,8 +69,7 @@ def write(
 
 
 def table(user: Checkout, name: str, file: str) -> list[dict[str, str]]:
-    with open(user.folder / "results" / f"tune-{name}" / file, newline="", encoding="utf-8") as stream:
-        return list(csv.DictReader(stream))
+    return csv_rows(user.folder / "results" / f"tune-{name}" / file)
 
 
 def tuning_files(user: Checkout, name: str) -> list[str]:
@@ -107,8 +105,7 @@ def test_a_program_with_a_wrong_default_gets_a_file(user: Checkout, folder: Path
     environment = {**mpi_environment(), **WRONG, "PYTHONPATH": str(user.folder / "workflow")}
     script = f"{line}\n{shlex.join(map(str, command))}\n"
     subprocess.run(["bash", "-c", script], check=True, env=environment, cwd=user.folder, stdin=subprocess.DEVNULL)
-    with open(target, newline="", encoding="utf-8") as stream:
-        (row,) = csv.DictReader(stream)
+    (row,) = csv_rows(target)
     assert (row["component"], row["algorithm"]) == (ran["tuned"]["component"], ran["tuned"]["algorithm"])
 
 

@@ -5,13 +5,13 @@ The algorithm printed as "Linear" is Open MPI's binomial broadcast: config/studi
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Set
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
 from pathlib import Path
 
 import pytest
+from conftest import csv_rows
 
 PUBLISHED = Path(__file__).parent / "published"
 
@@ -31,11 +31,6 @@ CUT_OFF = {
 }
 
 
-def read(path: Path) -> list[dict[str, str]]:
-    with open(path, newline="", encoding="utf-8") as stream:
-        return list(csv.DictReader(stream))
-
-
 def as_printed(computed: str, printed: str, cut_off: bool = False) -> str:
     """The computed number with as many decimals as the printed one."""
     rounding = ROUND_DOWN if cut_off else ROUND_HALF_UP
@@ -48,9 +43,9 @@ HIDDEN = {"linear": "binomial"}
 
 def compare(published: str, computed: Path, keys: list[str], cut_off: Set[tuple[str, str, str]] = frozenset()) -> int:
     """Every number of a published table equals the computed one to its printed digits."""
-    found = {tuple(str(row[key]) for key in keys): row for row in read(computed)}
+    found = {tuple(str(row[key]) for key in keys): row for row in csv_rows(computed)}
     true_name = HIDDEN if published == "table2.csv" else {}
-    expected = read(PUBLISHED / published)
+    expected = csv_rows(PUBLISHED / published)
     wrong = []
     for row in expected:
         key = tuple(row[name] for name in keys)
@@ -67,8 +62,8 @@ def compare(published: str, computed: Path, keys: list[str], cut_off: Set[tuple[
 def test_table_1_default_against_best_broadcast(printed_results: Path) -> None:
     computed = printed_results / "tables" / "bcast-default-vs-best.csv"
     assert compare("table1.csv", computed, ["mapping", "size_class", "process_class"]) == 27
-    assert len(read(computed)) == 27
-    assert {row["cells"] for row in read(computed)} == {"56"}
+    assert len(csv_rows(computed)) == 27
+    assert {row["cells"] for row in csv_rows(computed)} == {"56"}
 
 
 def test_table_2_planes(printed_results: Path) -> None:
@@ -80,7 +75,7 @@ def test_the_printed_name_is_said_and_the_true_one_is_used(printed_results: Path
     about = json.loads((printed_results / "study.json").read_text(encoding="utf-8"))
     labels = {entry["name"]: entry["label"] for entry in about["collectives"]["bcast"]["algorithms"]}
     assert labels["binomial"] == "Linear (as printed)" and "linear" not in labels
-    assert {row["algorithm"] for row in read(printed_results / "measurements.csv") if row["collective"] == "bcast"} == {
+    assert {row["algorithm"] for row in csv_rows(printed_results / "measurements.csv") if row["collective"] == "bcast"} == {
         "default", "chain", "binary_tree", "binomial"
     }  # fmt: skip
 
@@ -88,13 +83,13 @@ def test_the_printed_name_is_said_and_the_true_one_is_used(printed_results: Path
 def test_table_3_default_against_best_barrier(printed_results: Path) -> None:
     computed = printed_results / "tables" / "barrier-default-vs-best.csv"
     assert compare("table3.csv", computed, ["mapping"]) == 3
-    assert len(read(computed)) == 3
+    assert len(csv_rows(computed)) == 3
 
 
 def test_table_4_slopes_of_the_tree_barrier(printed_results: Path) -> None:
     computed = printed_results / "models" / "barrier-tree-slopes.csv"
     assert compare("table4.csv", computed, ["mapping", "from_processes", "to_processes"]) == 12
-    assert len(read(computed)) == 12
+    assert len(csv_rows(computed)) == 12
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import os
 from pathlib import Path
@@ -13,7 +12,7 @@ from collstudy.launch.runner import LaunchFailed, execute
 from collstudy.project.studies import Project
 from collstudy.study.cells import Cell, Versions, expand
 from collstudy.study.config import Configuration
-from conftest import Checkout
+from conftest import Checkout, csv_rows
 
 STUDY = """
 title: Scaling
@@ -52,8 +51,7 @@ def cells_of(checkout: Checkout, study: str = STUDY, machine: str = PLAIN) -> li
 def measurements(checkout: Checkout) -> list[dict[str, str]]:
     done = checkout.snakemake("--cores", "1", "--", "results/tiny/measurements.csv")
     assert done.returncode == 0, done.stdout + done.stderr
-    with open(checkout.folder / "results/tiny/measurements.csv", newline="") as stream:
-        return list(csv.DictReader(stream))
+    return csv_rows(checkout.folder / "results/tiny/measurements.csv")
 
 
 def test_one_cell_for_each_number_of_processes_and_problem_size(checkout: Checkout) -> None:

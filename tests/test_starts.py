@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import re
 
 import pytest
 from collstudy.base.errors import StudyError
 from collstudy.study.config import Configuration
-from conftest import Checkout
+from conftest import Checkout, csv_rows
 from test_mpi_libraries import installed
 
 STARTS = """title: Starts
@@ -36,8 +35,7 @@ def measured(checkout: Checkout, study: str) -> list[dict[str, str]]:
     machine.write_text(machine.read_text() + "\noversubscribe: true\n")
     done = checkout.snakemake("--config", "studies=starts", "--cores", "2", "--", "results/starts/measurements.csv")
     assert done.returncode == 0, done.stdout + done.stderr
-    with open(checkout.folder / "results/starts/measurements.csv", newline="", encoding="utf-8") as stream:
-        return list(csv.DictReader(stream))
+    return csv_rows(checkout.folder / "results/starts/measurements.csv")
 
 
 @pytest.mark.parametrize("name", ["mpich", "impi"])

@@ -247,7 +247,21 @@ def test_programs_are_built_for_the_studies_that_need_them(checkout: Checkout) -
 
 @pytest.mark.parametrize(
     "name",
-    ["a 'quote", 'a "quote', "a $dollar", "a:colon", "a\nline", "a;b", "a`b", "a{b}", "a#b", "a%b", "a\\b", "a*", "a=b"],
+    [
+        "a 'quote",
+        'a "quote',
+        "a $dollar",
+        "a:colon",
+        "a\nline",
+        "a;b",
+        "a`b",
+        "a{b}",
+        "a#b",
+        "a%b",
+        "a\\b",
+        "a*",
+        "a=b",
+    ],
 )
 def test_a_path_that_cannot_work_is_refused_before_anything_is_done(tmp_path: Path, name: str) -> None:
     folder = tmp_path / name

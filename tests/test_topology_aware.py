@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from collections import defaultdict
@@ -14,7 +13,7 @@ from collstudy.plan.blocks import Block, Task
 from collstudy.project.studies import Project
 from collstudy.study.description import Policy
 from collstudy.study.selection import Rules
-from conftest import Checkout
+from conftest import Checkout, csv_rows
 
 STUDY = """
 title: Topology-aware broadcast
@@ -53,8 +52,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
 
 
 def rows(study: Checkout) -> list[dict[str, str]]:
-    with open(study.folder / "results/aware/measurements.csv", newline="") as stream:
-        return list(csv.DictReader(stream))
+    return csv_rows(study.folder / "results/aware/measurements.csv")
 
 
 @pytest.mark.long

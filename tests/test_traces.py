@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
 import json
 import re
 import shutil
@@ -19,7 +17,7 @@ from collstudy.launch.actions import read_calls
 from collstudy.launch.openmpi import library
 from collstudy.launch.toolchain import mpi_environment
 from collstudy.study.config import Configuration
-from conftest import Checkout
+from conftest import Checkout, csv_rows
 
 TESTS = Path(__file__).resolve().parent
 
@@ -167,11 +165,6 @@ chapter: congestion
 """
 
 
-def read_csv(path: Path) -> list[dict[str, str]]:
-    text = gzip.decompress(path.read_bytes()).decode() if path.suffix == ".gz" else path.read_text()
-    return list(csv.DictReader(text.splitlines()))
-
-
 def test_a_study_traces_once_and_replays_by_the_rule(checkout: Checkout, program: Path) -> None:
     checkout.write("config/machines/small-tree.yaml", MACHINE)
     checkout.write("config/studies/traced.yaml", STUDY.replace("PROGRAM", str(program)))
@@ -181,7 +174,7 @@ def test_a_study_traces_once_and_replays_by_the_rule(checkout: Checkout, program
     results = checkout.folder / "results"
     status = {
         (row["collective"], row["algorithm"]): (row["status"], row["reason"])
-        for row in read_csv(results / "traced" / "cells.csv")
+        for row in csv_rows(results / "traced" / "cells.csv")
     }
     assert status[("known", "traced")] == status[("known", "default")] == ("measured", "")
     assert status[("dies", "traced")][0] == "failed" and "ended with" in status[("dies", "traced")][1]
@@ -195,18 +188,18 @@ def test_a_study_traces_once_and_replays_by_the_rule(checkout: Checkout, program
     replay = results / next(entry["folder"] for entry in known["replays"] if entry["label"] == "default")
     # Up stays in the copy, down goes to the next one; SMPI adds 16 bytes to each message. Twice 10 bytes go up as well.
     sent = {
-        (int(row["from"]), int(row["to"])): float(row["point_to_point_bytes"]) for row in read_csv(replay / "pairs.csv")
+        (int(row["from"]), int(row["to"])): float(row["point_to_point_bytes"]) for row in csv_rows(replay / "pairs.csv")
     }
     assert {pair: size for pair, size in sent.items() if size} == {
         (0, 1): 1016 + 2 * 26, (2, 3): 1016 + 2 * 26, (1, 2): 516, (3, 0): 516,
     }  # fmt: skip
     # Nothing is lost on the way: what hosts send is what they receive, and what goes up comes down.
-    ports = {row["link"]: row for row in read_csv(replay / "ports.csv")}
+    ports = {row["link"]: row for row in csv_rows(replay / "ports.csv")}
     crossed: Counter[str] = Counter()
-    for row in read_csv(replay / "links.csv.gz"):
+    for row in csv_rows(replay / "links.csv.gz"):
         port = ports[row["link"]]
         crossed[port["stage"] + port["port"].rstrip("0123456789")] += float(row["bytes"])
-    pairs = read_csv(replay / "pairs.csv")
+    pairs = csv_rows(replay / "pairs.csv")
     total = sum(float(row["collective_bytes"]) + float(row["point_to_point_bytes"]) for row in pairs)
     across = sum(
         float(row["collective_bytes"]) + float(row["point_to_point_bytes"])

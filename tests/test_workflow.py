@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import csv
 import html
 import json
 import logging
@@ -20,7 +19,7 @@ from pathlib import Path
 import pytest
 import snakemake_logger_plugin_collstudy
 from collstudy.launch.toolchain import installed
-from conftest import IMPORTED, ROOT, TINY, Checkout, local_study
+from conftest import IMPORTED, ROOT, TINY, Checkout, csv_rows, local_study
 from snakemake_interface_logger_plugins.common import LogEvent
 from snakemake_logger_plugin_collstudy import LogHandler
 
@@ -28,8 +27,7 @@ MEASURED = "results/tiny/measurements.csv"
 
 
 def rows(checkout: Checkout, name: str = MEASURED) -> list[dict[str, str]]:
-    with open(checkout.folder / name, newline="") as stream:
-        return list(csv.DictReader(stream))
+    return csv_rows(checkout.folder / name)
 
 
 def run(checkout: Checkout, *arguments: str, environment: dict[str, str] | None = None) -> str:

@@ -5,7 +5,6 @@ Few ranks and cells, so that the whole file stays within minutes on two cores.
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import subprocess
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ROOT, Checkout
+from conftest import ROOT, Checkout, csv_rows
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from cluster import Cluster, wait_until  # noqa: E402
@@ -102,8 +101,7 @@ class SlurmStudy:
         return {path.name: json.loads(path.read_text())["launches"] for path in files if not path.name.startswith(".")}
 
     def cells(self) -> list[dict[str, str]]:
-        with open(self.folder / "results" / "two" / "cells.csv", newline="") as stream:
-            return list(csv.DictReader(stream))
+        return csv_rows(self.folder / "results" / "two" / "cells.csv")
 
     def until_kept(self, count: int) -> dict[str, list[dict[str, Any]]]:
         """Wait until so many launches are kept, while a block runs."""

@@ -4,7 +4,6 @@
 # ruff: noqa: F811
 from __future__ import annotations
 
-import csv
 import json
 import os
 import shutil
@@ -17,7 +16,7 @@ from collstudy.launch.proof import messages
 from collstudy.launch.toolchain import Mpi, identify, mpis
 from collstudy.study.patterns import PATTERNS
 from collstudy.tuning import emission
-from conftest import ROOT
+from conftest import ROOT, csv_rows
 from test_tuning import emitted, pasted
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -89,26 +88,21 @@ def test_from_the_question_to_the_report(two, cluster) -> None:
     study.assert_complete({}, 1)
     results = study.folder / "results"
     # Each round that asked, and the verification, is a Slurm job.
-    rounds = [row for row in read(results / "two" / "tables" / "sampling-rounds.csv") if row["points"] != "0"]
+    rounds = [row for row in csv_rows(results / "two" / "tables" / "sampling-rounds.csv") if row["points"] != "0"]
     jobs = [job["id"] for job in study.jobs()]
     assert len(jobs) == len(rounds) + 1 and len(rounds) == 2, output
     launched = {name: one[0]["provenance"]["slurm"]["job"] for name, one in study.launches().items()}
     tuned = {job for name, job in launched.items() if "_tuned_" in name}
     assert tuned == {jobs[-1]} and set(launched.values()) == set(jobs)
-    measured = read(results / "two" / "measurements.csv")
+    measured = csv_rows(results / "two" / "measurements.csv")
     assert all(float(row["seconds"]) > 0 for row in measured)
-    verified = read(results / "two" / "tables" / "tuning-verification.csv")
+    verified = csv_rows(results / "two" / "tables" / "tuning-verification.csv")
     assert {row["verdict"] for row in verified} <= {"faster", "tie", "slower"} and verified
     page = "".join(path.read_text() for path in (results / "report").glob("*.html"))
     assert "Two nodes" in page and "Two test nodes" in page and "Sampled in rounds" in page
     assert (results / "report" / "report.pdf").read_bytes().startswith(b"%PDF")
     # Nothing is left to do.
     assert "Nothing to be done" in study.run_all() and len(study.jobs()) == len(jobs), output
-
-
-def read(path: Path) -> list[dict[str, str]]:
-    with open(path, newline="") as stream:
-        return list(csv.DictReader(stream))
 
 
 def use_open_mpi_5(study) -> Mpi:
@@ -147,8 +141,7 @@ def test_the_collectives_library_on_two_nodes(two, cluster) -> None:
     study.checkout.write("config/studies/two.yaml", study.study.replace("[linear, binomial]", f"[{', '.join(names)}]"))
     study.run()
     study.assert_complete({}, 1)
-    with open(study.folder / MEASURED, newline="") as stream:
-        rows = list(csv.DictReader(stream))
+    rows = csv_rows(study.folder / MEASURED)
     assert {row["algorithm"] for row in rows} == names
     assert all(float(row["setup_us"]) > 0 and float(row["left_pct"]) == 0 for row in rows)
 
@@ -162,7 +155,7 @@ def test_components_on_two_nodes(two, cluster) -> None:
     text = study.study.replace("[linear, binomial]", "[default, tuned, basic, han, hcoll]")
     study.checkout.write("config/studies/two.yaml", text)
     study.run()
-    status = {row["algorithm"]: row["status"] for row in read(study.folder / "results" / "two" / "cells.csv")}
+    status = {row["algorithm"]: row["status"] for row in csv_rows(study.folder / "results" / "two" / "cells.csv")}
     assert {name: status[name] for name in ("default", "tuned", "basic", "han")} == dict.fromkeys(
         ("default", "tuned", "basic", "han"), "measured"
     )
@@ -245,7 +238,7 @@ def test_windows_on_two_nodes_with_each_library(two, cluster, tmp_path) -> None:
     number = cluster.submit(script, "-N2", "--exclusive", "--ntasks-per-node=24", f"-o{output}", env=study.environment)
     assert cluster.wait(number) == "COMPLETED", output.read_text() + study.logs()
     assert {(row["status"], row["reason"]) for row in study.cells()} == {("measured", "")}
-    rows = read(study.folder / MEASURED)
+    rows = csv_rows(study.folder / MEASURED)
     assert {row["mpi"] for row in rows} == set(libraries) and len(rows) == 6
     assert {(row["suite"], row["nodes"], row["processes"]) for row in rows} == {("collbench-windows", "2", "2")}
     assert all(int(row["iterations"]) + int(row["late"]) == 500 and int(row["iterations"]) > 0 for row in rows)
