@@ -20,7 +20,6 @@ from test_cells import cells_of
 from test_store import launch
 
 PROOF = {"used": True, "placed": True, "detail": "", "component": "tuned", "binding": []}
-RECORD_PARTS = ("proof", "failure", "launches")
 
 
 @pytest.fixture

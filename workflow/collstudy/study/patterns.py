@@ -42,7 +42,7 @@ def pipeline(p: int, _: Mapping[str, int]) -> Edges:
 def binary(p: int, _: Mapping[str, int]) -> Edges:
     """Binary tree filled level by level; children are one level width apart (ompi_coll_base_topo_build_tree, fan-out 2)."""
     edges, width, first = set(), 1, 0
-    while first + width <= p + width and first < p:
+    while first < p:
         for rank in range(first, min(first + width, p)):
             for child in (rank + width, rank + 2 * width):
                 if child < p:

@@ -21,47 +21,19 @@
  * With COLLSTUDY_CALLS=OUT every rank writes OUT/rank-000000.calls, one line per collective (launch/replay.py names the
  * columns), and a line of OUT/ranks.csv: rank, microseconds of computing, in point-to-point calls and in collectives,
  * and the end of its last call. */
+#include "replay.h"
+
 #include "../trace/operations.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <mpi.h>
 #include <simgrid/host.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-typedef struct Action {
-    int64_t operation, communicator, root, to, from, send_tag, receive_tag, sent, received, request, compute_ns, listed;
-    int64_t list[];
-} Action;
-
-typedef struct Numbers {
-    const int64_t *first, *end;
-} Numbers;
-
-typedef struct Replay {
-    int rank, size, traced_size, copy, traced_rank, copies;
-    const char *folder;
-    Numbers actions;
-    int communicators;
-    MPI_Comm *collective, *messages; /* by communicator */
-    bool *everybody;                 /* whether a communicator has all ranks */
-    int *members;                    /* traced members of a communicator */
-    MPI_Request *requests;
-    char *out, *in;
-    int *counts[2], *places[2];
-    double speed, started;
-    FILE *calls;
-    double spent[3]; /* seconds: computing, point to point, collectives */
-} Replay;
-
-static void fail(const char *what, const char *where) {
+void fail(const char *what, const char *where) {
     fprintf(stderr, "replay: %s: %s\n", where, what);
     MPI_Abort(MPI_COMM_WORLD, 1);
     exit(1);
@@ -176,246 +148,6 @@ static void make_room(Replay *replay) {
     }
 }
 
-/* The rank that stands for a traced rank; `lower`: where the message's target is below its source. */
-static int partner(const Replay *replay, int64_t traced, bool is_target) {
-    if (traced < 0)
-        return traced == -1 ? MPI_ANY_SOURCE : MPI_PROC_NULL;
-    bool lower = is_target ? traced < replay->traced_rank : replay->traced_rank < traced;
-    int copy = replay->copy;
-    if (lower)
-        copy = is_target ? copy + 1 : copy - 1 + replay->copies;
-    return (copy % replay->copies) * replay->traced_size + (int)traced;
-}
-
-static int bounded(int64_t bytes) {
-    if (bytes > INT32_MAX)
-        fail("a message of more than 2 GiB", "replay");
-    return (int)bytes;
-}
-
-/* Block sizes of a list of traced ranks, repeated for the ranks of `comm`. */
-static void blocks(Replay *replay, const Action *action, int64_t offset, int side, MPI_Comm comm) {
-    int size, members = replay->members[action->communicator];
-    MPI_Comm_size(comm, &size);
-    for (int i = 0; i < size; i++) {
-        replay->counts[side][i] = bounded(action->list[offset + i % members]);
-        replay->places[side][i] = 0; /* one place for all: contents do not matter */
-    }
-}
-
-static void point_to_point(Replay *replay, const Action *a) {
-    MPI_Comm comm = replay->messages[a->communicator < 0 ? 0 : a->communicator];
-    int to = a->to == -1 ? MPI_PROC_NULL : partner(replay, a->to, true), from = partner(replay, a->from, false);
-    int sent = bounded(a->sent), received = bounded(a->received);
-    int send_tag = (int)a->send_tag, receive_tag = a->receive_tag == -1 ? MPI_ANY_TAG : (int)a->receive_tag;
-    MPI_Request *request = &replay->requests[a->request];
-    if (a->communicator < 0)
-        to = from = replay->rank;
-    switch (a->operation) {
-    case OP_send:
-    case OP_rsend:
-        MPI_Send(replay->out, sent, MPI_BYTE, to, send_tag, comm);
-        break;
-    case OP_ssend:
-        MPI_Ssend(replay->out, sent, MPI_BYTE, to, send_tag, comm);
-        break;
-    case OP_bsend: { /* it returns at once; nobody waits for it */
-        MPI_Request mine;
-        MPI_Isend(replay->out, sent, MPI_BYTE, to, send_tag, comm, &mine);
-        MPI_Request_free(&mine);
-        break;
-    }
-    case OP_recv:
-        MPI_Recv(replay->in, received, MPI_BYTE, from, receive_tag, comm, MPI_STATUS_IGNORE);
-        break;
-    case OP_sendrecv:
-        MPI_Sendrecv(replay->out, sent, MPI_BYTE, to, send_tag, replay->in, received, MPI_BYTE, from, receive_tag, comm,
-                     MPI_STATUS_IGNORE);
-        break;
-    case OP_isend:
-    case OP_irsend:
-    case OP_ibsend:
-        MPI_Isend(replay->out, sent, MPI_BYTE, to, send_tag, comm, request);
-        break;
-    case OP_issend:
-        MPI_Issend(replay->out, sent, MPI_BYTE, to, send_tag, comm, request);
-        break;
-    case OP_irecv:
-        MPI_Irecv(replay->in, received, MPI_BYTE, from, receive_tag, comm, request);
-        break;
-    case OP_wait:
-    case OP_test: {
-        MPI_Request ended[64];
-        for (int64_t done = 0; done < a->listed;) {
-            int n = 0;
-            for (; n < 64 && done < a->listed; n++, done++) {
-                ended[n] = replay->requests[a->list[done]];
-                replay->requests[a->list[done]] = MPI_REQUEST_NULL;
-            }
-            MPI_Waitall(n, ended, MPI_STATUSES_IGNORE);
-        }
-        break;
-    }
-    }
-}
-
-/* Reductions are of doubles where the bytes allow it: algorithms look at the number of elements. */
-static MPI_Datatype element(int64_t bytes) {
-    return bytes % 8 == 0 ? MPI_DOUBLE : MPI_BYTE;
-}
-
-static int elements(int64_t bytes) {
-    return bounded(bytes % 8 == 0 ? bytes / 8 : bytes);
-}
-
-static MPI_Op operator(int64_t bytes) {
-    return bytes % 8 == 0 ? MPI_SUM : MPI_BOR;
-}
-
-/* Collectives to which each rank may contribute another number of bytes. */
-static void collective_of_blocks(Replay *replay, const Action *a, MPI_Comm comm, int traced) {
-    int root = (int)a->root, me;
-    char *out = replay->out, *in = replay->in;
-    int *out_counts = replay->counts[0], *in_counts = replay->counts[1];
-    int *out_places = replay->places[0], *in_places = replay->places[1];
-    MPI_Request *request = &replay->requests[a->request];
-    MPI_Comm_rank(comm, &me);
-    switch (a->operation) {
-    case OP_gatherv:
-        if (me == root)
-            blocks(replay, a, 0, 1, comm);
-        MPI_Gatherv(out, bounded(a->sent), MPI_BYTE, in, in_counts, in_places, MPI_BYTE, root, comm);
-        break;
-    case OP_scatterv:
-        if (me == root)
-            blocks(replay, a, 0, 0, comm);
-        MPI_Scatterv(out, out_counts, out_places, MPI_BYTE, in, bounded(a->received), MPI_BYTE, root, comm);
-        break;
-    case OP_allgatherv:
-        blocks(replay, a, 0, 1, comm);
-        MPI_Allgatherv(out, bounded(a->sent), MPI_BYTE, in, in_counts, in_places, MPI_BYTE, comm);
-        break;
-    case OP_iallgatherv:
-        blocks(replay, a, 0, 1, comm);
-        MPI_Iallgatherv(out, bounded(a->sent), MPI_BYTE, in, in_counts, in_places, MPI_BYTE, comm, request);
-        break;
-    case OP_alltoallv:
-    case OP_alltoallw:
-        blocks(replay, a, 0, 0, comm);
-        blocks(replay, a, traced, 1, comm);
-        MPI_Alltoallv(out, out_counts, out_places, MPI_BYTE, in, in_counts, in_places, MPI_BYTE, comm);
-        break;
-    case OP_ialltoallv:
-        blocks(replay, a, 0, 0, comm);
-        blocks(replay, a, traced, 1, comm);
-        MPI_Ialltoallv(out, out_counts, out_places, MPI_BYTE, in, in_counts, in_places, MPI_BYTE, comm, request);
-        break;
-    case OP_reduce_scatter:
-        blocks(replay, a, 0, 1, comm);
-        MPI_Reduce_scatter(out, in, in_counts, MPI_BYTE, MPI_BOR, comm);
-        break;
-    }
-}
-
-typedef int AllToAll(const void *, int, MPI_Datatype, void *, int, MPI_Datatype, MPI_Comm);
-
-/* SimGrid's algorithm for blocks of these bytes. COLLSTUDY_ALLTOALL is "256:bruck 1024:default ring": up to so many
- * bytes the algorithm of that name, the last one beyond; `default` is what SimGrid was told to use. It can be told one
- * only. */
-static AllToAll *all_to_all(int64_t bytes) {
-    const char *rules = getenv("COLLSTUDY_ALLTOALL");
-    for (const char *at = rules; at && *at; at += strspn(at, " ")) {
-        char *name, symbol[256];
-        long long most = strtoll(at, &name, 10);
-        bool last = *name != ':';
-        name = last ? (char *)at : name + 1;
-        int length = (int)strcspn(name, " ");
-        at = name + length;
-        if (!last && bytes > most)
-            continue;
-        if (strncmp(name, "default", (size_t)length) == 0)
-            return MPI_Alltoall;
-        snprintf(symbol, sizeof symbol, "_ZN7simgrid4smpi%dalltoall__%.*sEPKviPNS0_8DatatypeEPviS4_PNS0_4CommE",
-                 10 + length, length, name);
-        AllToAll *found;
-        *(void **)&found = dlsym(RTLD_DEFAULT, symbol);
-        if (!found)
-            fail("SimGrid has no such all-to-all", symbol);
-        return found;
-    }
-    return MPI_Alltoall;
-}
-
-static void collective(Replay *replay, const Action *a) {
-    MPI_Comm comm = a->communicator < 0 ? MPI_COMM_SELF : replay->collective[a->communicator];
-    int traced = a->communicator < 0 ? 1 : replay->members[a->communicator], root = (int)a->root;
-    int64_t sent = a->sent, received = a->received;
-    char *out = replay->out, *in = replay->in;
-    MPI_Request *request = &replay->requests[a->request];
-    int64_t larger = sent > received ? sent : received;
-    switch (a->operation) {
-    case OP_barrier:
-        MPI_Barrier(comm);
-        break;
-    case OP_ibarrier:
-        MPI_Ibarrier(comm, request);
-        break;
-    case OP_bcast:
-        MPI_Bcast(out, bounded(larger), MPI_BYTE, root, comm);
-        break;
-    case OP_ibcast:
-        MPI_Ibcast(out, bounded(larger), MPI_BYTE, root, comm, request);
-        break;
-    case OP_reduce:
-        MPI_Reduce(out, in, elements(sent), element(sent), operator(sent), root, comm);
-        break;
-    case OP_ireduce:
-        MPI_Ireduce(out, in, elements(sent), element(sent), operator(sent), root, comm, request);
-        break;
-    case OP_allreduce:
-        MPI_Allreduce(out, in, elements(sent), element(sent), operator(sent), comm);
-        break;
-    case OP_iallreduce:
-        MPI_Iallreduce(out, in, elements(sent), element(sent), operator(sent), comm, request);
-        break;
-    case OP_scan:
-        MPI_Scan(out, in, elements(sent), element(sent), operator(sent), comm);
-        break;
-    case OP_exscan:
-        MPI_Exscan(out, in, elements(sent), element(sent), operator(sent), comm);
-        break;
-    case OP_gather:
-        MPI_Gather(out, bounded(sent), MPI_BYTE, in, bounded(sent), MPI_BYTE, root, comm);
-        break;
-    case OP_igather:
-        MPI_Igather(out, bounded(sent), MPI_BYTE, in, bounded(sent), MPI_BYTE, root, comm, request);
-        break;
-    case OP_scatter:
-        MPI_Scatter(out, bounded(received), MPI_BYTE, in, bounded(received), MPI_BYTE, root, comm);
-        break;
-    case OP_iscatter:
-        MPI_Iscatter(out, bounded(received), MPI_BYTE, in, bounded(received), MPI_BYTE, root, comm, request);
-        break;
-    case OP_allgather:
-        MPI_Allgather(out, bounded(sent), MPI_BYTE, in, bounded(sent), MPI_BYTE, comm);
-        break;
-    case OP_iallgather:
-        MPI_Iallgather(out, bounded(sent), MPI_BYTE, in, bounded(sent), MPI_BYTE, comm, request);
-        break;
-    case OP_alltoall:
-        all_to_all(sent / traced)(out, bounded(sent / traced), MPI_BYTE, in, bounded(sent / traced), MPI_BYTE, comm);
-        break;
-    case OP_ialltoall:
-        MPI_Ialltoall(out, bounded(sent / traced), MPI_BYTE, in, bounded(sent / traced), MPI_BYTE, comm, request);
-        break;
-    case OP_reduce_scatter_block:
-        MPI_Reduce_scatter_block(out, in, elements(received), element(received), operator(received), comm);
-        break;
-    default:
-        collective_of_blocks(replay, a, comm, traced);
-    }
-}
-
 static FILE *open_in(const char *folder, const char *name, const char *mode) {
     char path[4096];
     snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -475,8 +207,8 @@ static void close_calls(const Replay *replay, const char *folder, double end) {
         fail("cannot be written", folder);
 }
 
-int main(int argc, char **argv) {
-    MPI_Init(&argc, &argv);
+/* What the arguments and the trace say. */
+static Replay open_replay(int argc, char **argv) {
     Replay replay = {0};
     MPI_Comm_rank(MPI_COMM_WORLD, &replay.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &replay.size);
@@ -495,36 +227,48 @@ int main(int argc, char **argv) {
     replay.actions = map_numbers(replay.folder, name);
     make_communicators(&replay);
     make_room(&replay);
+    return replay;
+}
+
+/* All actions; returns the time at which the last one ended. */
+static double act(Replay *replay) {
+    double at = replay->started;
+    const Action *end = (const Action *)(const void *)replay->actions.end;
+    for (const Action *a = (const Action *)(const void *)replay->actions.first; a < end; a = next(a)) {
+        if (a->compute_ns > 0)
+            smpi_execute_flops((double)a->compute_ns * 1e-9 * replay->speed);
+        double start = MPI_Wtime();
+        bool is_collective = a->operation >= OP_FIRST_COLLECTIVE;
+        note(replay, (int)a->operation);
+        if (is_collective)
+            collective(replay, a);
+        else
+            point_to_point(replay, a);
+        note(replay, 0);
+        replay->spent[0] += start - at;
+        at = MPI_Wtime();
+        replay->spent[is_collective ? 2 : 1] += at - start;
+        if (replay->calls && is_collective)
+            write_call(replay, a, start, at);
+    }
+    return at;
+}
+
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    Replay replay = open_replay(argc, argv);
     const char *calls = getenv("COLLSTUDY_CALLS");
     if (calls)
         set_up(&replay);
     MPI_Barrier(MPI_COMM_WORLD);
     replay.started = calls ? common_start() : MPI_Wtime();
-    double at = replay.started;
     if (calls)
         open_calls(&replay, calls);
     find_log();
     note(&replay, 0);
-    const Action *end = (const Action *)(const void *)replay.actions.end;
-    for (const Action *a = (const Action *)(const void *)replay.actions.first; a < end; a = next(a)) {
-        if (a->compute_ns > 0)
-            smpi_execute_flops((double)a->compute_ns * 1e-9 * replay.speed);
-        double start = MPI_Wtime();
-        bool is_collective = a->operation >= OP_FIRST_COLLECTIVE;
-        note(&replay, (int)a->operation);
-        if (is_collective)
-            collective(&replay, a);
-        else
-            point_to_point(&replay, a);
-        note(&replay, 0);
-        replay.spent[0] += start - at;
-        at = MPI_Wtime();
-        replay.spent[is_collective ? 2 : 1] += at - start;
-        if (calls && is_collective)
-            write_call(&replay, a, start, at);
-    }
+    double end = act(&replay);
     if (calls)
-        close_calls(&replay, calls, at);
+        close_calls(&replay, calls, end);
     note(&replay, -1);
     if (!enter && replay.rank == 0)
         printf("makespan_us=%.3f (of rank 0)\n", (MPI_Wtime() - replay.started) * 1e6);

@@ -1,0 +1,41 @@
+/* What a replay has, and the two functions that make the calls of an action. */
+#ifndef REPLAY_H
+#define REPLAY_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+typedef struct Action {
+    int64_t operation, communicator, root, to, from, send_tag, receive_tag, sent, received, request, compute_ns, listed;
+    int64_t list[];
+} Action;
+
+typedef struct Numbers {
+    const int64_t *first, *end;
+} Numbers;
+
+typedef struct Replay {
+    int rank, size, traced_size, copy, traced_rank, copies;
+    const char *folder;
+    Numbers actions;
+    int communicators;
+    MPI_Comm *collective, *messages; /* by communicator */
+    bool *everybody;                 /* whether a communicator has all ranks */
+    int *members;                    /* traced members of a communicator */
+    MPI_Request *requests;
+    char *out, *in;
+    int *counts[2], *places[2];
+    double speed, started;
+    FILE *calls;
+    double spent[3]; /* seconds: computing, point to point, collectives */
+} Replay;
+
+/* Ends the replay with a message. */
+void fail(const char *what, const char *where);
+
+void point_to_point(Replay *replay, const Action *action);
+void collective(Replay *replay, const Action *action);
+
+#endif
