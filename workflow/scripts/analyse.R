@@ -17,7 +17,7 @@ stages <- list(
 )
 arguments <- commandArgs(trailingOnly = TRUE)
 if (!arguments[1] %in% names(stages) || length(arguments) != 1 + length(formals(stages[[arguments[1]]]))) {
-  message("usage: Rscript analyse.R {", paste(names(stages), collapse = "|"), "} results/<study>; select takes ROUND, too")
+  message("usage: Rscript analyse.R {", paste(names(stages), collapse = "|"), "} results/<study> [ROUND of select]")
   quit(status = 2)
 }
 invisible(do.call(stages[[arguments[1]]], as.list(arguments[-1])))
