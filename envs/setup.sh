@@ -216,9 +216,8 @@ setup_venv() {
   setup_uv && venv venv study.lock
 }
 
-# import_once: let Python store the compiled modules of the workflow, which takes seconds at the first import, also where this is
-# disabled (PYTHONDONTWRITEBYTECODE).
-import_once() { env -u PYTHONDONTWRITEBYTECODE "$SETUP/venv/bin/python" -c 'import jsonschema, numpy, snakemake.cli, yaml'; }
+# import_once: let Python store the compiled modules of the workflow, which takes seconds at the first import.
+import_once() { "$SETUP/venv/bin/python" -c 'import jsonschema, numpy, snakemake.cli, yaml'; }
 
 # setup_test_venv: requirements of the tests, in the same environment.
 setup_test_venv() {

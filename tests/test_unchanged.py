@@ -126,6 +126,16 @@ def test_other_arguments_and_variables_are_left_to_snakemake(measured: Checkout)
     assert ask(measured, *RUN, SHLVL="7").startswith("nothing")
 
 
+def test_a_dry_run_of_what_has_nothing_to_do_is_answered(measured: Checkout) -> None:
+    ask(measured, "note", *RUN)
+    plan = ("run", "--goal", "measure", "--plan", "--")
+    for option in ("--dry-run", "-n"):
+        assert ask(measured, *plan, option) == "nothingstudy x is left out\nNothing to be done.\n"
+    assert ask(measured, *plan, "--unlock") == "ask Snakemake"
+    assert ask(measured, *plan, "--forceall", "--dry-run") == "ask Snakemake"
+    assert ask(measured, "run", "--plan", "--", "--dry-run") == "ask Snakemake"
+
+
 def asked(checkout: Checkout) -> bool:
     """Run, and say whether Snakemake was asked: it keeps a log of each start."""
     logs = checkout.folder / ".snakemake" / "log"

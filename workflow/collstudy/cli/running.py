@@ -50,8 +50,9 @@ def run(arguments: argparse.Namespace) -> None:
     # These options take all words up to the next one: an option of the profile ends their lists.
     words += ["--keep-going"]
     words += arguments.words + (["--", arguments.goal] if arguments.goal else [])
-    # Snakemake loads all its plugins, and that for Slurm both of these, for a report on finished jobs.
-    for library in ("numpy", "pandas"):
+    # Snakemake loads all its plugins, and that for Slurm the first two of these, for a report on finished jobs; the third one is
+    # loaded with what reads the addresses of remote files.
+    for library in ("numpy", "pandas", "requests"):
         lazy(library)
     from snakemake.cli import args_to_api, parse_args
     from snakemake.exceptions import print_exception

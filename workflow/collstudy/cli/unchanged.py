@@ -125,10 +125,18 @@ def _text(path: str) -> str:
         return ""
 
 
+def _without_dry_run(words: list[str]) -> list[str]:
+    """The arguments of the run that a dry run plans; others as they are."""
+    if "--plan" in words and words[-2:] in (["--", "--dry-run"], ["--", "-n"]):
+        return [word for word in words[:-1] if word != "--plan"]
+    return words
+
+
 def nothing_to_do(words: list[str]) -> bool:
     """Whether `collstudy` with these arguments would do nothing, and say what is then said."""
     if words[:1] != ["run"]:
         return False
+    asked, words = words, _without_dry_run(words)
     try:
         known = json.loads(_record(words).read_bytes())
         state = _state(words, known["results"], known["others"])[0]
@@ -137,7 +145,9 @@ def nothing_to_do(words: list[str]) -> bool:
         return False
     if known["state"] != state or locked:
         return False
-    print(*known["said"], sep="\n", end="\n" * len(known["said"]), file=sys.stderr)
+    # Snakemake says this after a dry run; a run ends with the report's path, which `./study` prints.
+    for line in known["said"] + (["Nothing to be done."] if asked != words else []):
+        print(line, file=sys.stderr)
     return True
 
 
