@@ -10,6 +10,10 @@
 #'   best_single_geometric_mean_pct, best_single_mean_pct.
 #' @noRd
 summarise_answer <- function(results) {
+  remember(results, "answer", function() answer_collectives(results))
+}
+
+answer_collectives <- function(results) {
   none <- tibble(
     collective = character(), mapping = character(), default_best_pct = numeric(), slower = integer(),
     default_geometric_mean_pct = numeric(), default_mean_pct = numeric(), default_median_pct = numeric(),
