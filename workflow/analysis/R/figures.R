@@ -95,7 +95,7 @@ figures_with_sizes <- function(results, collective) {
   c(
     if (n_distinct(rows$processes) > 1) figures_processes(results, collective, rows),
     list(figure_sizes(results, collective, rows)),
-    if (n_distinct(rows$processes) > 1 && n_distinct(rows$size_bytes) > 1) figures_surface(results, collective, rows),
+    figures_surface(results, collective, rows),
     figures_wins(results, collective),
     figures_models(results, collective)
   )
@@ -149,7 +149,16 @@ figure_sizes <- function(results, collective, rows) {
   )
 }
 
+#' Of fewer process counts a surface is a few flat pieces
+#' @noRd
+least_surface <- 6
+
 figures_surface <- function(results, collective, rows) {
+  rows <- rows |>
+    group_by(.data$mapping) |>
+    filter(n_distinct(.data$processes) >= least_surface, n_distinct(.data$size_bytes) > 1) |>
+    ungroup()
+  if (nrow(rows) == 0) return(NULL)
   mappings <- levels(droplevels(rows$mapping))
   mapping <- if ("socket" %in% mappings) "socket" else mappings[1]
   algorithms <- as.character(unique(rows$algorithm[rows$mapping == mapping]))

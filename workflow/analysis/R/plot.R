@@ -114,7 +114,7 @@ plot_difference <- function(results, collective) {
     scale_x_processes(rows$processes) +
     scale_y_continuous("Default \u2212 best of the others (\u00b5s)") +
     labs(
-      title = paste0(capitalised(collective_word(collective)), ": cost of the default"),
+      title = title_count(collective, "the default is slower than the best of the others", rows$difference_us > 0),
       subtitle = "Above zero the default is slower; colour: the best of the others"
     ) +
     tag_simulated(results$study) + theme_study()
@@ -170,6 +170,7 @@ fitted_line <- function(data, form, knots) {
 #' @noRd
 plot_sizes <- function(results, collective) {
   rows <- rows_of_sizes(results, collective)
+  rotated <- n_distinct(rows$mapping, rows$processes) > 1
   label <- mapping_labels(results$study)
   panels <- arrange(distinct(rows, .data$processes, .data$mapping), .data$processes, .data$mapping)
   label_panel <- function(processes, mapping) paste0(label_processes(processes), ", ", label(mapping))
@@ -187,7 +188,8 @@ plot_sizes <- function(results, collective) {
     scale_y_latency_log() +
     labs(title = paste0(capitalised(collective_word(collective)), ": latency against message size")) +
     tag_simulated(results$study) + theme_study() +
-    theme(axis.text.x = element_text(angle = 45, hjust = 1), strip.text.y = element_text(hjust = 0.5))
+    theme(strip.text.y = element_text(hjust = 0.5)) +
+    (if (rotated) theme(axis.text.x = element_text(angle = 45, hjust = 1)))
 }
 
 label_processes <- function(processes) paste(processes, "processes")
@@ -228,7 +230,7 @@ plot_default_map <- function(results, collective) {
       guide = guide_colourbar(title.position = "top", title.hjust = 0.5, barwidth = 16, barheight = 0.6)
     ) +
     scale_cells() +
-    labs(title = paste0(capitalised(collective_word(collective)), ": where the default is slower")) +
+    labs(title = title_count(collective, "the default is more than 5 % slower", rows$pct > 5)) +
     tag_simulated(results$study) + theme_study() + theme_cells()
 }
 
@@ -281,14 +283,29 @@ plot_decision <- function(results, collective) {
       NULL, labels = mapping_labels(results$study), expand = c(0, 0)
     )) +
     labs(
-      title = paste0(capitalised(collective_word(collective)), ": fastest algorithm"),
-      subtitle = if (dotted) {
-        "Pale with a dot: tied; the colour of the dot shows with which (the default first)"
+      title = title_decision(rows, collective),
+      subtitle = paste0("Colour: the fastest algorithm; pale", if (dotted) {
+        " with a dot: tied, the colour of the dot shows with which (the default first)"
       } else {
-        "Pale: tied with at least one other algorithm"
-      }
+        ": tied with at least one other algorithm"
+      })
     ) +
     tag_simulated(results$study) + theme_study() + theme_cells() + theme(legend.title = element_blank())
+}
+
+#' "Broadcast: the default is slower in 12 of 40 cells"
+#' @noRd
+title_count <- function(collective, finding, yes) {
+  paste0(
+    capitalised(collective_word(collective)), ": ", finding, " in ", format_number(sum(yes), 6), " of ",
+    format_number(length(yes), 6), " cells"
+  )
+}
+
+title_decision <- function(rows, collective) {
+  known <- !is.na(rows$default_is)
+  if (!any(known)) return(paste0(capitalised(collective_word(collective)), ": fastest algorithm of each cell"))
+  title_count(collective, "the default is fastest or tied", rows$default_is[known] %in% c("best", "tied"))
 }
 
 mutate_mate <- function(data, algorithms) {

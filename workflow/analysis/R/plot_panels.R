@@ -84,7 +84,7 @@ map_note <- function(rows) {
     if (step > 1) paste0(
       " Message sizes are rounded to powers of ", step, ", because they differ between process counts."
     ),
-    if (cells < room) " White: not measured with two algorithms."
+    if (cells < room) " White: fewer than two algorithms were measured."
   )
   paste(notes, collapse = "")
 }

@@ -90,6 +90,8 @@ draw_surface <- function(quads, frame) {
     theme(
       axis.text = element_blank(), axis.title = element_blank(), panel.grid.major = element_blank(),
       panel.border = element_blank(),
+      # A cube leaves too little width for title and tag beside each other.
+      plot.tag.position = c(0.995, 0.02),
       legend.title = element_text(size = rel(0.85)), legend.key.width = grid::unit(2.5, "lines")
     )
 }
@@ -112,7 +114,10 @@ plot_surface <- function(results, collective, mapping) {
   labels <- setNames(label_algorithm(levels(rows$algorithm), results$study, collective), levels(rows$algorithm))
   draw_surface(quads, surface_frame(ranges)) +
     facet_wrap(vars(.data$algorithm), ncol = 2, labeller = as_labeller(labels)) +
-    labs(title = paste0(capitalised(collective_word(collective)), ", mapped ", label_mapping(mapping, results$study))) +
+    labs(title = paste0(
+      capitalised(collective_word(collective)), ", mapped ", label_mapping(mapping, results$study),
+      ": latency by size and processes"
+    )) +
     tag_simulated(results$study)
 }
 
@@ -154,7 +159,7 @@ plot_plane <- function(results, collective, algorithm, mapping) {
     labs(title = paste0(
       capitalised(collective_word(collective)), ", ", label_algorithm(algorithm, results$study, collective),
       ", mapped ",
-      label_mapping(mapping, results$study), ": surface and plane"
+      label_mapping(mapping, results$study), ": latency and fitted plane"
     )) +
     tag_simulated(results$study)
 }
