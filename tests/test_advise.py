@@ -53,7 +53,11 @@ def test_a_measured_cell(folder):
     assert known
     assert "use: chain" in text and "10 us, [9.5, 10.5] us over 3 launches" in text
     assert "gain over the default (12 us): 20.0 %" in text and "measured, at 8 processes" in text
-    assert "not verified" in text and "tuning/mpich-core-n2.json" in text
+    assert "not verified" in text and "rules file: none was written" in text
+    (folder / "tuning" / "mpich-core-n2.json").write_text("{}")
+    assert f"rules file: {folder}/tuning/mpich-core-n2.json" in "\n".join(
+        answer(folder, Question("bcast", "core", 2, 8, 1024))[1]
+    )
 
 
 def test_an_algorithm_with_parameters(folder):

@@ -75,7 +75,10 @@ def answer(folder: Path, question: Question) -> tuple[bool, list[str]]:
         file = rules_path(
             folder / "tuning", document["provenance"]["mpi"], Placement(question.mapping, question.nodes, {})
         )
-        lines.append(f"  rules file: {file} (usage: README.md beside it)")
+        if file.exists():
+            lines.append(f"  rules file: {file} (usage: README.md beside it)")
+        else:
+            lines.append("  rules file: none was written; with `analysis: {tuning: {}}` the study writes one")
     return True, lines
 
 
