@@ -13,7 +13,7 @@ show_provenance <- function(report) {
   )
   facts <- facts[nzchar(facts)]
   made <- data.frame(part = names(facts), version = unname(facts))
-  emit_table("tbl-provenance", made, "What made this report, and where.")
+  emit_table("tbl-provenance", made, "Software and machine that made this report.")
   rows <- do.call(rbind, lapply(Filter(has_results, report$studies), function(study) {
     how <- study$about$provenance
     data.frame(
@@ -24,7 +24,7 @@ show_provenance <- function(report) {
     )
   }))
   if (is.null(rows)) return(invisible(NULL))
-  emit_table("tbl-provenance-studies", rows, "What made the numbers of each study.", raw = "command")
+  emit_table("tbl-provenance-studies", rows, "Benchmark suite, MPI library and command of each study.", raw = "command")
 }
 
 system_name <- function() {

@@ -126,8 +126,8 @@ show_study_answer <- function(study) {
   )]
   table$collective <- vapply(as.character(table$collective), collective_title, "")
   emit_table(label_of("tbl", study, "answer"), table, caption_of(study, paste(
-    "How often the library's default is the fastest or tied with it, and its regret: how much slower than the fastest",
-    "algorithm of the cell it is. Beside it the one algorithm that would do best if it were used for every cell."
+    "How often the library's default is the fastest or tied with it, and its regret: its slow-down against the fastest",
+    "algorithm of the cell. Best single algorithm: the one with the smallest regret if it were used for every cell."
   )))
 }
 
@@ -220,6 +220,7 @@ stop_sentence <- function(study) {
 import_sentence <- function(import) {
   counts <- c(Filter(function(x) is.numeric(x) && length(x) == 1, import), import$problems)
   if (length(counts) == 0) return(NULL)
+  counts <- counts[counts > 0]
   words <- paste(vapply(counts, format, "", big.mark = ","), md(gsub("_", " ", names(counts))))
   left_out <- vapply(import$left_out %||% list(), function(entry) {
     paste0(" Left out by the study: ", format(entry$rows, big.mark = ","), " rows (", md(entry$reason), ").")

@@ -22,14 +22,15 @@ show_front_table <- function(front) {
   table$machine <- paste0(md(table$machine), ", @sec-", slug(table$study))
   table$study <- NULL
   headers <- c(
-    "Machine", "Collective", "Cells", "Default > 5 % slower (% of cells)",
+    "Machine", "Collective", "Cells", "Default more than 5 % slower (% of cells)",
     "Slow-down of the default (%)", "Best fixed alternative", "Slow-down of the alternative (%)"
   )
   emit_table("tbl-answer", table, paste0(
-    "Slow-down against the fastest measured algorithm of each cell (%, geometric mean): of the library's default, and of ",
-    "the other algorithm that would do best if it were used for every cell. Collectives of few cells come last; cells ",
-    "of two processes do not count, because between two ranks all algorithms send the same messages.",
-    if (length(front$left_out) > 0) paste0(" In the chapters as well: ", and_list(front$left_out), ".")
+    "Slow-down (geometric mean) against the fastest measured algorithm of each cell: of the library's default, and of the ",
+    "best fixed alternative, the one algorithm that would lose least if it replaced the default in every cell. ",
+    "Collectives with few cells come last; cells of two processes do not count, because between two ranks all algorithms ",
+    "send the same messages.",
+    if (length(front$left_out) > 0) paste0(" Only in the chapters: ", and_list(front$left_out), ".")
   ), raw = "machine", headers = headers)
 }
 
@@ -71,23 +72,22 @@ show_advice <- function(report) {
   }
   emit(paste0("- ", md(c(advice$sentence, advice$others, advice$verified)), collapse = "\n"))
   place <- file.path(report$results_label, advice$study, "tuning")
-  if (length(advice$files) > 0) {
-    paragraph("The tuning files are in ", code(place), ", each with its placement in its name: ",
-      and_list(code(advice$files)), ". For Open MPI:")
-    emit(paste0("```\n", advice$command, "\n```"))
-    paragraph(code(file.path(place, "README.md")), " has the commands for the other formats.")
-  }
-  if (!is.null(advice$ask)) {
-    paragraph("This command names the algorithm for one call (`--size` in bytes), the measurements behind it, and the options of ",
-      "`mpirun` that select it:")
-    emit(paste0("```\n", advice$ask, "\n```"))
-  }
-  if (length(advice$files) == 0) {
+  if (is.null(advice$launcher)) {
     paragraph("The rules of each study are in ", code(file.path(report$results_label, "<study>", "tuning", "decisions.csv")),
       "; with ", code("analysis: {tuning: {}}"), " a study also gets the files that the library reads.")
+  } else {
+    paragraph("The tuning files are in ", code(place), ". On that machine, start programs with ", code("mpirun-tuned"),
+      " in place of Open MPI's ", code("mpirun"), ": it selects the file for the job's mapping and numbers of nodes and processes.")
+    emit(paste0("```\n", file.path(place, advice$launcher), "\n```"))
+    paragraph(code(file.path(place, "README.md")), " has the options for a plain ", code("mpirun"), " and for other libraries.")
   }
-  paragraph("On another machine, ", code("./study probe"), " and ", code("./study new"), " draft the files with which it is ",
-    "measured and its rules are decided.")
+  if (!is.null(advice$ask)) {
+    paragraph("For one call, this command names the algorithm, its expected latency and the measurements behind it ",
+      "(", code("--size"), " in bytes):")
+    emit(paste0("```\n", advice$ask, "\n```"))
+  }
+  paragraph("On another machine, ", code("./study probe"), " drafts the description of the machine and ", code("./study new"),
+    " a study that measures it and decides its rules.")
 }
 
 show_trust <- function(report) {

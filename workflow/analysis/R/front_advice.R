@@ -4,9 +4,9 @@
 #'
 #' @inheritParams front_gains
 #' @return List with `study`, `sentence` and `others` (where the gain is clear, where not, what was not tested),
-#'   `files` (names of tuning files; none
-#'   where none was written) with `command` (how to use the first), `ask` (the command that answers for a single call),
-#'   `verified` (what fresh launches gave); NULL where no rules have a clear gain.
+#'   `launcher` (the command that starts a program with the tuning file for its shape; NULL where none was written),
+#'   `ask` (the command that answers for a single call), `verified` (what fresh launches gave); NULL where no rules have
+#'   a clear gain.
 #' @noRd
 advise_front <- function(studies, rows) {
   gains <- front_gains(studies, rows)
@@ -17,13 +17,11 @@ advise_front <- function(studies, rows) {
   if (nrow(gains) == 0) return(NULL)
   best <- gains[1, ]
   study <- studies[[match(best$study, map_chr(studies, "name"))]]
-  files <- list.files(file.path(study$folder, "tuning"), "[.](rules|json|sh)$")
   others <- gains[-1, ][seq_len(min(4, nrow(gains) - 1)), ]
   list(
     study = best$study,
     sentence = paste0(
-      "Replace the default with tuned rules for ", name_cells(best), ": they save ", format_saving(best),
-      " of its time in the geometric mean, judged on process counts that were not used to decide them",
+      "Use tuned rules for ", name_cells(best), ": they save ", format_saving(best), " of its time",
       front_mappings(study, best$collective), "."
     ),
     others = c(
@@ -33,14 +31,15 @@ advise_front <- function(studies, rows) {
         })), "."
       ),
       if (nrow(kept) > 0) paste0(
-        "Keep the default for ", name_by_machine(kept), ": no rule is clearly faster there."
+        "Keep the default for ", name_by_machine(kept), ": no rule is significantly faster there."
       ),
       if (nrow(untested) > 0) paste0(
-        "No rule was tested for ", name_by_machine(untested), ", measured at too few process counts to decide on ",
-        "some and judge on others; the chapters show the fastest algorithm of each cell."
-      )
+        "Too few process counts were measured to judge rules for ", name_by_machine(untested), "; the chapters show ",
+        "the fastest algorithm of each cell."
+      ),
+      front_transfer(studies)
     ),
-    files = files, command = tuning_command(study, files), ask = advise_command(study, best$collective),
+    launcher = tuning_launcher(study, best$collective), ask = advise_command(study, best$collective),
     verified = front_verified(studies)
   )
 }
@@ -62,14 +61,18 @@ front_mappings <- function(study, collective) {
   )))
 }
 
-#' The command line by which Open MPI reads a rules file; NULL without one
+#' The command, in the folder of the tuning files, that starts a program with the file for its shape: for the mapping
+#' whose rules gain most, at the most processes
 #' @noRd
-tuning_command <- function(study, files) {
-  file <- grep("^openmpi-[^0-9].*[.]rules$", grep("^openmpi-han-", files, value = TRUE, invert = TRUE), value = TRUE)
-  if (length(file) == 0) return(NULL)
+tuning_launcher <- function(study, collective) {
+  if (!file.exists(file.path(study$folder, "tuning", "mpirun-tuned"))) return(NULL)
+  found <- filter(study$decisions, .data$collective == .env$collective, .data$algorithm != "default")
+  if (nrow(found) == 0) return(NULL)
+  gains <- tapply(found$gain_pct, as.character(found$mapping), median, na.rm = TRUE)
+  mapping <- names(gains)[which.max(gains)]
   paste0(
-    "mpirun --mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_dynamic_rules_filename ",
-    file.path("results", study$name, "tuning", file[1]), " ./program"
+    "mpirun-tuned -n ", max(found$processes[found$mapping == mapping]),
+    if (mapping %in% c("core", "socket", "node")) paste(" --map-by", mapping), " ./program"
   )
 }
 

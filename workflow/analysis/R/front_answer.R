@@ -13,8 +13,10 @@ front_answer <- function(rows, studies) {
   measured <- rows[!rows$simulated, ]
   simulated <- rows[rows$simulated, ]
   sentences <- c(
-    if (nrow(measured) > 0) c(front_overall(measured, studies), front_extremes(measured, studies)),
-    front_rules(studies, measured), front_transfer(studies),
+    if (nrow(measured) > 0) c(
+      front_overall(measured, studies), front_machines(measured, studies), front_extremes(measured, studies)
+    ),
+    front_rules(studies, measured),
     if (nrow(simulated) > 0) paste0(
       "Simulated, not measured: ", lower_first(front_overall(simulated, studies, define = nrow(measured) == 0)),
       front_measured_there(simulated, measured)
@@ -26,28 +28,48 @@ front_answer <- function(rows, studies) {
   sentences
 }
 
+#' The slow-down of the default on each machine, the worst first, and the share of the cells that are slower
+#'
+#' @param rows Rows of the front page, all measured or all simulated.
+#' @param studies List from [read_front_study()].
+#' @param define Whether a verdict comes first and a cell is explained.
+#' @noRd
 front_overall <- function(rows, studies, define = TRUE) {
-  rows$label <- plain_machine(rows$machine)
-  machines <- split(rows, factor(rows$label, unique(rows$label)))
-  pooled <- map_dfr(machines, pool_front)
-  fastest <- paste("the fastest", if (all(rows$simulated)) "simulated" else "measured", "algorithm")
-  on <- within_text(names(machines))
+  pooled <- map_dfr(split_machines(rows), pool_front, .id = "label")
+  order <- order(pooled$geometric_mean_pct, decreasing = TRUE)
+  longer <- format_pct(pooled$geometric_mean_pct)[order]
+  on <- paste0(" on ", within_text(pooled$label))[order]
+  fastest <- paste(" longer than the fastest", if (all(rows$simulated)) "simulated" else "measured", "algorithm")
+  each <- paste0(longer, c(fastest, rep(" longer", length(on) - 1)), on)
+  default <- front_default(studies[map_chr(studies, "name") %in% rows$study])
+  share <- unique(sub(" %", "", format_pct(range(pooled$slower_pct))))
+  paste0(
+    if (define) paste0(front_verdict(range(pooled$slower_pct)), sub("^The ", "the ", default)) else default,
+    " takes ", and_list(each), " (geometric mean", if (length(on) > 1) "s", "). It is more than 5 % slower in ",
+    paste(share, collapse = " to "), " % of the cells",
+    if (define) "; a cell is one combination of collective, process mapping, process count and message size", "."
+  )
+}
+
+#' Rows by machine, simulated or not, in the order in which the rows have them
+#' @noRd
+split_machines <- function(rows) {
+  label <- plain_machine(rows$machine)
+  split(rows, factor(label, unique(label)))
+}
+
+#' How far the cells of each machine reach, most cells first
+#' @noRd
+front_machines <- function(rows, studies) {
+  machines <- split_machines(rows)
+  machines <- machines[order(-map_dbl(machines, function(part) sum(part$cells)))]
   about <- map_chr(machines, function(part) {
     cells <- paste(format_number(sum(part$cells), 6), "cells")
-    paste(c(front_extent(studies[map_chr(studies, "name") %in% part$study]), cells), collapse = "; ")
+    paste(c(front_extent(studies[map_chr(studies, "name") %in% part$study]), cells), collapse = ", ")
   })
-  order <- order(pooled$geometric_mean_pct, decreasing = TRUE)
-  each <- paste0(format_pct(pooled$geometric_mean_pct), " on ", on, " (", about, ")")[order]
-  slower <- range(pooled$slower_pct)
-  share <- unique(sub(" %", "", format_pct(slower)))
-  default <- front_default(studies[map_chr(studies, "name") %in% rows$study])
   paste0(
-    if (define) paste0(front_verdict(slower), sub("^The ", "the ", default)) else default,
-    " takes longer than ", fastest, " by ", and_list(each), " in the geometric mean; it is more than 5 % ",
-    "slower in ", paste(share, collapse = " to "), " % of the cells.",
-    if (define) paste(
-      " A cell is one combination of collective, mapping of processes to cores, number of processes and message size."
-    )
+    "Measured machine", if (length(machines) > 1) "s", ": ",
+    and_list(paste0(within_text(names(machines)), " (", about, ")")), "."
   )
 }
 
@@ -69,7 +91,7 @@ front_default <- function(studies) {
 #' @noRd
 plain_machine <- function(label) sub(",? [(]?simulated[)]?$", "", label)
 
-#' "up to 2 nodes and 256 processes": how far the cells of studies of one machine reach
+#' "up to 2 nodes of 128 cores and 256 processes": how far the cells of studies of one machine reach
 #' @noRd
 front_extent <- function(studies) {
   most <- function(column) {
@@ -120,9 +142,9 @@ front_extremes <- function(rows, studies) {
   worst <- rows[which.max(rows$geometric_mean_pct), ]
   best <- rows[which.min(rows$geometric_mean_pct), ]
   paste0(
-    if (sum(many) > 1 && !all(many)) paste0("Among collectives with at least ", few_cells, " cells, the") else "The",
-    " slow-down is largest for ", say(worst), " (", format_pct(worst$geometric_mean_pct),
-    front_by_mapping(worst, studies), ") and smallest for ", say(best), " (", format_pct(best$geometric_mean_pct), ")."
+    "The default loses most for ", say(worst), " (", format_pct(worst$geometric_mean_pct), " slower",
+    front_by_mapping(worst, studies), ") and least for ", say(best), " (", format_pct(best$geometric_mean_pct),
+    " slower)", if (sum(many) > 1 && !all(many)) paste0(", among collectives with at least ", few_cells, " cells"), "."
   )
 }
 

@@ -1,6 +1,6 @@
 # What rules that replace the default are worth, on the front page.
 
-#' What rules are worth that were decided on other process counts
+#' What rules are worth that were decided on other process counts, in a sentence; [advise_front()] names each gain
 #' @noRd
 front_rules <- function(studies, rows) {
   gains <- front_gains(studies, rows)
@@ -13,25 +13,27 @@ front_rules <- function(studies, rows) {
     ))
   }
   slower <- sum(gains$gain_high_pct < 0)
-  clear <- arrange(clear, desc(.data$gain_low_pct))
+  saved <- unique(c(sub(" %", "", format_saved(min(clear$gain_pct))), format_saved(max(clear$gain_pct))))
   paste0(
-    "Rules that select the algorithm by mapping, process count and message size are significantly faster than the ",
-    "default, on process counts that were not used to decide them, for ",
-    and_list(map_chr(seq_len(nrow(clear)), function(i) {
-      paste0(name_cells(clear[i, ]), " (", sub("(", "less time, ", format_saving(clear[i, ]), fixed = TRUE))
-    })), ".",
-    if (slower > 0) paste0(" For ", slower, " the rules are slower.")
+    "Tuned rules, which select the algorithm by mapping, process count and message size, are significantly faster ",
+    "than the default in ", nrow(clear), " of ", nrow(gains), " combinations of machine and collective that could be ",
+    "judged: they save ", if (nrow(clear) == 1) format_saved(clear$gain_pct) else paste(saved, collapse = " to "),
+    " of the time, on process counts that were not used to decide the rules.",
+    if (slower > 0) paste0(" In ", slower, if (slower == 1) " they are" else " others they are", " slower.")
   )
 }
+
+#' A gain over the default as the share of the default's time that it saves
+#' @noRd
+format_saved <- function(gain_pct) format_pct(100 * (1 - 1 / (1 + gain_pct / 100)))
 
 #' The share of the default's time that rules save, of how much longer it takes: "52 % (95 % interval 42 to 54 %)"
 #' @noRd
 format_saving <- function(row) {
-  saved <- function(gain_pct) format_pct(100 * (1 - 1 / (1 + gain_pct / 100)))
-  if (is.na(row$gain_low_pct)) return(saved(row$gain_pct))
+  if (is.na(row$gain_low_pct)) return(format_saved(row$gain_pct))
   paste0(
-    saved(row$gain_pct), " (95 % interval ", sub(" %", "", saved(row$gain_low_pct)), " to ", saved(row$gain_high_pct),
-    ")"
+    format_saved(row$gain_pct), " (95 % interval ", sub(" %", "", format_saved(row$gain_low_pct)), " to ",
+    format_saved(row$gain_high_pct), ")"
   )
 }
 
@@ -75,30 +77,26 @@ pool_gains <- function(halves) {
   )
 }
 
-#' Whether what one machine teaches helps on another (of the study that has all of them)
+#' What rules decided on the other machines save of the default's time (of the study that has all machines)
 #' @noRd
 front_transfer <- function(studies) {
   found <- bind_rows(map(studies, "one_rule"))
   if (nrow(found) == 0) return(NULL)
-  names <- map_chr(studies, function(study) study$about$machine$name %||% "")
-  labels <- setNames(map_chr(studies, front_machine), names)
   wide <- found |>
     filter(.data$policy %in% c("default", "rule of the other machines")) |>
-    select("machine", "policy", "geometric_mean_pct", "cells") |>
+    select("machine", "policy", "geometric_mean_pct") |>
     pivot_wider(names_from = "policy", values_from = "geometric_mean_pct")
-  wide$rule <- wide[["rule of the other machines"]]
-  wide$label <- within_text(coalesce(unname(labels[wide$machine]), wide$machine))
-  changed <- found[found$policy == "rule of the other machines", ]
-  changed <- changed$changed_pct[match(wide$machine, changed$machine)]
-  better <- sum(wide$rule < wide$default - 0.5)
-  order <- order(wide$default, decreasing = TRUE)
+  gain_pct <- 100 * ((1 + wide$default / 100) / (1 + wide[["rule of the other machines"]] / 100) - 1)
+  helped <- sum(gain_pct > 0.5)
+  if (helped > nrow(wide) / 2) {
+    return(paste0(
+      "Rules carry over between machines: those decided on the other machines save up to ", format_saved(max(gain_pct)),
+      " of the default's time, on ", helped, " of ", nrow(wide), " machines."
+    ))
+  }
   paste0(
-    if (better > nrow(wide) / 2) "Rules carry over between machines" else "Rules of other machines do not help",
-    ": with them the slow-down, for the collectives that the machines share, is ", and_list(paste0(
-      format_pct(wide$rule), " on ", wide$label, " (the default's: ", format_pct(wide$default), ")"
-    )[order]),
-    if (all(is.finite(changed)) && better <= nrow(wide) / 2) paste0(
-      "; they change the algorithm in at most ", format_pct(max(changed)), " of the cells"
-    ), "."
+    "Decide the rules on the machine itself: those decided on the other machines ",
+    if (max(gain_pct) > 0.05) paste("save at most", format_saved(max(gain_pct)), "of") else "save nothing of",
+    " the default's time."
   )
 }
