@@ -1,4 +1,4 @@
-# The R part of the workflow: Rscript analyse.R STAGE results/<study> [ROUND]. What each reads and writes is in docs/files.md.
+# The R part of the workflow: Rscript analyse.R STAGE results/<study> [ROUND]. Files are described in docs/files.md.
 #   study   tables/, models/, figures/ and sentences.csv
 #   decide  tuning/decisions.csv and tables/tuning-regret.csv
 #   sample  tables/sampling.csv and a figure, by a replay on complete data
