@@ -43,6 +43,12 @@ def reference_data() -> Path:
     return folder
 
 
+def must(done: subprocess.CompletedProcess[str]) -> subprocess.CompletedProcess[str]:
+    """What a command came to that has to succeed."""
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}"
+    return done
+
+
 def csv_rows(path: Path) -> list[dict[str, str]]:
     """The rows of a CSV file, also of a compressed one."""
     text = gzip.decompress(path.read_bytes()).decode() if path.suffix == ".gz" else path.read_text(encoding="utf-8")

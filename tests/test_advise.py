@@ -8,7 +8,7 @@ import pytest
 from collstudy.store.measurements import Measurement
 from collstudy.tuning import advise
 from collstudy.tuning.advise import Measured, Question, Shape, answer, atlas_answer, likeness, parse_size, shape_of
-from conftest import Checkout
+from conftest import Checkout, must
 
 HEADER = (
     "collective,mapping,nodes,processes,size_bytes,algorithm,parameters,reason,basis,expected_us,default_us,gain_pct,"
@@ -216,8 +216,7 @@ def test_a_study_that_has_decided_goes_before_its_cells(tmp_path, folder):
 
 def test_a_fresh_checkout_answers_from_the_measured_machines_that_come_with_it(checkout: Checkout):
     asked = ("--collective", "allreduce", "--nodes", "512", "--ppn", "1", "--mapping", "node")
-    done = checkout.collstudy("advise", *asked, "--size", "16KiB", "--machine", "thin")
-    assert done.returncode == 0, done.stderr
+    done = must(checkout.collstudy("advise", *asked, "--size", "16KiB", "--machine", "thin"))
     assert "Atlas: Leonardo Booster, measured (study leonardo):" in done.stdout
     assert "differs from the requested machine: 32 cores per node in 1 socket; the requested one has 24" in done.stdout
     assert "in this very cell" in done.stdout

@@ -13,6 +13,7 @@ import pytest
 from collstudy.launch import output
 from collstudy.launch.openmpi import AS_NODE, emulates_nodes, library
 from collstudy.launch.runner import execute
+from conftest import must
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ROOT / "workflow" / "native" / "bench"
@@ -56,8 +57,7 @@ pytestmark = pytest.mark.skipif(shutil.which("smpicc") is None, reason="smpicc (
 
 def build(out: Path, compiler: str, *settings: str) -> Path:
     command = ["make", "-s", "-j2", "-C", SOURCES, f"MPICC={compiler}", f"OUT={out}", *settings]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    must(subprocess.run(command, capture_output=True, text=True, check=False))
     return out / "bench"
 
 
@@ -450,8 +450,7 @@ def test_top_makefile_builds_where_paths_have_blanks(tmp_path):
 def test_sources_are_formatted():
     sources = sorted([*SOURCES.glob("*.c"), *SOURCES.glob("*.h")])
     command = ["clang-format", "--dry-run", "--Werror", *sources]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    must(subprocess.run(command, capture_output=True, text=True, check=False))
 
 
 def test_buffers_are_as_large_as_the_largest_message_that_is_sent(

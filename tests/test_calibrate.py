@@ -22,7 +22,7 @@ from collstudy.study.cells import machine_identity
 from collstudy.study.config import Configuration
 from collstudy.study.document import read_yaml
 from collstudy.study.machines import Level, Machine
-from conftest import ROOT, Checkout, csv_rows
+from conftest import ROOT, Checkout, csv_rows, must
 
 LEVELS = (Level("node", 2), Level("socket", 2), Level("core", 2))
 MACHINE = Machine("m", "simulated", "m", "smpi-openmpi", LEVELS)
@@ -325,8 +325,7 @@ def test_calibrating_collects_the_study_that_it_takes(checkout: Checkout) -> Non
         machine.read_text().replace("algorithms: [linear, chain]", "algorithms: [linear]").replace("[12, 40]", "[4]")
     )
     machine.write_text(asked)
-    done = checkout.snakemake("--config", "calibrate=thin", "--", "results/calibration/thin.csv")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = must(checkout.snakemake("--config", "calibrate=thin", "--", "results/calibration/thin.csv"))
     assert "eager limit:" in done.stdout + done.stderr
     assert (checkout.folder / "results/orfeo-thin/measurements.csv").exists()
     assert "send_us" in fit.read_text() and fit.read_text() != fit_before
@@ -339,8 +338,7 @@ def test_the_epyc_machine_is_what_its_ladder_gives(checkout: Checkout) -> None:
     path = checkout.folder / "config/machines/orfeo-epyc.fitted.yaml"
     committed = Configuration(checkout.folder / "config").machine("orfeo-epyc")
     path.write_text(re.sub(r"latency_us: [\d.]+", "latency_us: 0.5", path.read_text()))
-    done = checkout.snakemake("--config", "calibrate=orfeo-epyc", "--", "results/calibration/orfeo-epyc.csv")
-    assert done.returncode == 0, done.stdout + done.stderr
+    must(checkout.snakemake("--config", "calibrate=orfeo-epyc", "--", "results/calibration/orfeo-epyc.csv"))
     assert Configuration(checkout.folder / "config").machine("orfeo-epyc").levels == committed.levels
 
 

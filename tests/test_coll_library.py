@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, quick
+from conftest import ROOT, must, quick
 
 SOURCES = ROOT / "workflow" / "native" / "coll"
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -71,8 +71,7 @@ def tool(name: str, variable: str) -> str:
 
 def build(folder: Path, compiler: str, *flags: str) -> Path:
     command = ["make", "-s", "-j2", "-C", SOURCES, f"MPICC={compiler}", f"OUT={folder}", *flags]
-    made = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert made.returncode == 0, made.stdout + made.stderr
+    must(subprocess.run(command, capture_output=True, text=True, check=False))
     return folder / "coll"
 
 
@@ -187,8 +186,7 @@ def test_memory_limit_falls_back_and_is_reported(simulated: Run, tmp_path: Path)
 
 def test_many_simulated_ranks(simulated: Run) -> None:
     chosen = {"COLL_BCAST": "ompi_chain:segment_bytes=8192", "COLL_REDUCE": "ompi_binary", "COLL_BARRIER": "ompi_bruck"}
-    done = simulated(1024, chosen, "trace", "1", "0")
-    assert done.returncode == 0, done.stderr
+    must(simulated(1024, chosen, "trace", "1", "0"))
 
 
 # ---- under a real MPI library: Open MPI or MPICH, whatever MPICC and MPIRUN name ----
@@ -294,8 +292,7 @@ def plain_program(mpicc: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_preloaded(launch: Run, built: Path, plain_program: Path) -> None:
     library = {"LD_PRELOAD": str(built / "libcollstudy.so"), "COLL_VERBOSE": "1"}
     preload = ["env", *(f"{k}={v}" for k, v in library.items()), "COLL_BCAST=ompi_chain"]
-    done = launch(3, {}, *preload, plain_program)
-    assert done.returncode == 0, done.stderr
+    done = must(launch(3, {}, *preload, plain_program))
     assert "bcast: 1 calls, 0 left to the MPI library" in done.stderr
 
 
@@ -465,8 +462,7 @@ def messages(launch: Run, program: Path, folder: Path, options: list[str], row: 
     monitor = ["pml_monitoring_enable 2", "pml_monitoring_enable_output 3", f"pml_monitoring_filename {output}"]
     watched = [*monitor, "coll monitoring,tuned,basic,libnbc,self"]
     command = [*TUNED, *itertools.chain.from_iterable(["--mca", *option.split()] for option in watched), *options]
-    done = launch(ranks, row, *command, program, "trace", own, theirs)
-    assert done.returncode == 0, done.stderr
+    must(launch(ranks, row, *command, program, "trace", own, theirs))
     seen, classes = {"E": Counter(), "I": Counter()}, {}
     for file in folder.glob(f"{own}-{theirs}.*.prof"):
         for kind, sender, receiver, size, number, histogram in MONITORED.findall(file.read_text()):

@@ -17,7 +17,7 @@ from collstudy.tuning import check, rules, writers
 from collstudy.tuning.findings import Finding, complain
 from collstudy.tuning.library import library_of
 from collstudy.tuning.rules import Decision, placements
-from conftest import ROOT, Checkout, csv_rows
+from conftest import ROOT, Checkout, csv_rows, must
 
 CATALOGUE = Configuration(ROOT / "config").catalogue
 
@@ -57,8 +57,7 @@ def measured(checkout: Checkout, name: str, text: str) -> tuple[dict[str, dict[s
     machine = checkout.folder / "config" / "machines" / "this-machine.yaml"
     machine.write_text(machine.read_text() + "\noversubscribe: true\n")
     target = f"results/{name}/measurements.csv"
-    done = checkout.snakemake("--config", f"studies={name}", "--cores", "2", "--", target)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = must(checkout.snakemake("--config", f"studies={name}", "--cores", "2", "--", target))
     return {row["algorithm"]: row for row in csv_rows(checkout.folder / f"results/{name}/cells.csv")}, done.stderr
 
 

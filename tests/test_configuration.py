@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from conftest import TINY, Checkout, csv_rows
+from conftest import TINY, Checkout, csv_rows, must
 
 THIN = """
 kind: simulated
@@ -109,8 +109,7 @@ def test_sizes_by_a_factor(checkout: Checkout) -> None:
     checkout.write(
         "config/studies/tiny.yaml", re.sub(r"sizes: {[^}]*}", "sizes: {from: 1, to: 4096, factor: 16}", TINY)
     )
-    done = checkout.snakemake("--", "results/tiny/measurements.csv")
-    assert done.returncode == 0, done.stderr
+    must(checkout.snakemake("--", "results/tiny/measurements.csv"))
     assert {row["size_bytes"] for row in csv_rows(checkout.folder / "results/tiny/measurements.csv")} == {
         "1",
         "16",
@@ -155,6 +154,5 @@ def test_an_algorithm_a_mapping_and_a_machine_are_edits_of_yaml(checkout: Checko
     checkout.write("config/machines/mine.yaml", THIN)
     text = TINY.replace("machine: thin", "machine: mine").replace("[core]", "[spread]").replace("linear", "wide_chain")
     checkout.write("config/studies/tiny.yaml", text)
-    done = checkout.collstudy("status", "tiny")
-    assert done.returncode == 0, done.stderr
+    done = must(checkout.collstudy("status", "tiny"))
     assert "cells 0 done, 0 failed, 4 left of 4" in done.stdout

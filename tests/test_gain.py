@@ -11,7 +11,7 @@ from collstudy.base.errors import StudyError
 from collstudy.launch.openmpi import library
 from collstudy.launch.toolchain import mpi_environment
 from collstudy.study.config import Configuration
-from conftest import Checkout, csv_rows
+from conftest import Checkout, csv_rows, must
 
 TESTS = Path(__file__).resolve().parent
 
@@ -60,8 +60,7 @@ def test_traces_are_replayed_with_and_without_decisions(checkout: Checkout, prog
     study = STUDY.replace("PROGRAM", str(program)) + "  decisions: few\n"
     checkout.write("config/studies/gained.yaml", study)
     collected = ["--config", "studies=gained", "--", "results/gained/measurements.csv"]
-    done = checkout.snakemake(*collected)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = must(checkout.snakemake(*collected))
     # Nothing is decided yet: the replay has the defaults.
     assert "few has not decided yet: ./study run few, then this study again" in done.stderr
     results = checkout.folder / "results"
@@ -82,8 +81,7 @@ def test_traces_are_replayed_with_and_without_decisions(checkout: Checkout, prog
         time = sum(float(call["end_us"]) - float(call["start_us"]) for call in mine)
         assert time == pytest.approx(float(row["collectives_us"]), abs=0.01)
     checkout.write("results/few/tuning/decisions.csv", DECISIONS)
-    done = checkout.snakemake(*collected)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = must(checkout.snakemake(*collected))
     about = json.loads((results / "gained" / "study.json").read_text())
     default, decided = about["applications"][0]["replays"]
     assert (default["label"], decided["label"]) == ("default", "decided")
@@ -130,11 +128,9 @@ def test_decisions_that_simulated_ranks_cannot_follow_are_not_verified(checkout:
     checkout.write("config/machines/small.yaml", MACHINE)
     alltoall = "  - {collective: alltoall, algorithms: [default, pairwise], mappings: [core], processes: [4], sizes: {from: 16, to: 32}}\n"
     checkout.write("config/studies/few.yaml", CELLS.replace("analysis:", alltoall + "analysis:"))
-    done = checkout.snakemake("--config", "studies=few", "--", "results/few/measurements.csv")
-    assert done.returncode == 0, done.stdout + done.stderr
+    must(checkout.snakemake("--config", "studies=few", "--", "results/few/measurements.csv"))
     checkout.write("results/few/tuning/decisions.csv", DECISIONS)
-    done = checkout.collstudy("tuning", "emit", "few")
-    assert done.returncode == 0, done.stdout + done.stderr
+    must(checkout.collstudy("tuning", "emit", "few"))
     folder = checkout.folder / "results" / "few" / "tuning"
     assert "alltoall" in (folder / "openmpi-core-n2.rules").read_text()
     assert "alltoall" not in (folder / "coll-core-n2.rules").read_text()

@@ -8,7 +8,7 @@ from collstudy.cli.main import main
 from collstudy.study.config import Configuration
 from collstudy.tuning import nccl
 from collstudy.tuning.rules import placements
-from conftest import Checkout, csv_rows
+from conftest import Checkout, csv_rows, must
 from test_tuning import decisions
 
 MACHINE = """
@@ -262,8 +262,7 @@ def test_the_draft_of_a_folder_imports_the_same_rows(checkout: Checkout) -> None
     drafted.write_text(drafted.read_text().replace("mpi: nccl", "mpi: nccl\n  mpi_version: 2.27.3"))
     rows = {}
     for name in ("gpus", "drafted"):
-        done = checkout.collstudy("--results", "results", "collect", name)
-        assert done.returncode == 0, done.stderr
+        done = must(checkout.collstudy("--results", "results", "collect", name))
         found = csv_rows(checkout.folder / "results" / name / "measurements.csv")
         rows[name] = sorted(tuple({**row, "study": ""}.items()) for row in found)
     assert rows["drafted"] == rows["gpus"] != []

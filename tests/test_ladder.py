@@ -14,7 +14,7 @@ from collstudy.study.config import Configuration
 from collstudy.study.machines import Level, Machine
 from collstudy.study.placement import first_difference, nodes_of_pairs, place
 from collstudy.study.selection import Default
-from conftest import Checkout, csv_rows
+from conftest import Checkout, csv_rows, must
 
 VERSIONS = Versions(
     {"smpi-openmpi": {"name": "collbench", "version": "1"}},
@@ -141,8 +141,7 @@ levels:
 def test_a_simulated_ladder_gives_the_machine_its_latencies(checkout: Checkout) -> None:
     checkout.write("config/machines/plain.yaml", PLAIN)
     checkout.write("config/studies/tiny.yaml", LADDER.replace("machine: thin", "machine: plain"))
-    done = checkout.snakemake("--cores", "1", "--", "results/tiny/measurements.csv")
-    assert done.returncode == 0, done.stdout + done.stderr
+    must(checkout.snakemake("--cores", "1", "--", "results/tiny/measurements.csv"))
     lines = (checkout.folder / "results/tiny/measurements.csv").read_text().splitlines()
     header = lines[0].split(",")
     rows = [dict(zip(header, line.split(","), strict=True)) for line in lines[1:]]
@@ -154,8 +153,7 @@ def test_all_pairs_are_one_launch_with_a_rank_on_every_core(checkout: Checkout) 
     text = LADDER.replace("machine: thin", "machine: plain").replace("[core, socket, node]", "all-pairs")
     checkout.write("config/studies/tiny.yaml", text)
     made = [f"results/tiny/{part}/index.csv" for part in ("tables", "figures")]
-    done = checkout.snakemake("--cores", "1", "--", *made)
-    assert done.returncode == 0, done.stdout + done.stderr
+    must(checkout.snakemake("--cores", "1", "--", *made))
     rows = csv_rows(checkout.folder / "results/tiny/measurements.csv")
     assert len(rows) == 28 * 4 and {row["processes"] for row in rows} == {"8"}
     # Cores 0 to 7 are two nodes x two sockets x two cores.

@@ -13,7 +13,7 @@ import pytest
 from collstudy.project import made
 from collstudy.project.status import run_summary
 from collstudy.project.studies import Project
-from conftest import IMPORTED, TINY, Checkout
+from conftest import IMPORTED, TINY, Checkout, must
 
 MEASURED = "results/tiny/measurements.csv"
 
@@ -50,8 +50,7 @@ def test_what_was_changed_by_hand_is_made_again(checkout: Checkout) -> None:
     planned = checkout.snakemake("-n", MEASURED)
     assert planned.returncode == 0 and "collect_measurements" in planned.stdout + planned.stderr
     assert files(folder) == damaged
-    done = checkout.snakemake("--cores", "2", MEASURED)
-    assert done.returncode == 0, done.stderr
+    done = must(checkout.snakemake("--cores", "2", MEASURED))
     assert "tiny: made again, because files were changed: " + "; ".join(problems) in done.stderr
     assert "to measure" not in done.stderr
     again = files(folder)
@@ -85,8 +84,7 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     found = Checkout(folder)
     found.write("config/studies/tiny.yaml", TUNED)
     found.write("config/config.yaml", "studies: [tiny]\nresults: results\n")
-    done = found.snakemake("--cores", "2")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = must(found.snakemake("--cores", "2"))
     assert "Nothing to be done" in (done := found.snakemake("--cores", "2")).stdout + done.stderr
     return found
 
@@ -110,8 +108,7 @@ def remade(checkout: Checkout, problems: dict[str, str]) -> None:
     assert verified.returncode == 1
     for name, how in problems.items():
         assert f"{name} {how}" in verified.stdout
-    done = checkout.snakemake("--cores", "2")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = must(checkout.snakemake("--cores", "2"))
     said = "\n".join(line for line in done.stderr.splitlines() if "made again, because files were changed" in line)
     for name, how in problems.items():
         assert f"{name.removeprefix('results/tiny/').removeprefix('results/')} {how}" in said

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, TINY, Checkout
+from conftest import ROOT, TINY, Checkout, must
 
 MODULE = """
 configfile: "config/config.yaml"
@@ -41,8 +41,7 @@ def test_another_workflow_uses_it_with_studies_and_results_of_its_own(checkout: 
     (other / "config" / "config.yaml").write_text(f"mpi: {settings}\n")
     (other / "config" / "mpi" / "config.yaml").write_text("studies: [mine]\n")
     (other / "config" / "mpi" / "studies" / "mine.yaml").write_text(TINY)
-    done = snakemake(other)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = must(snakemake(other))
     assert (other / "said.txt").read_text().strip() == str(1 + 4 * 11)
     # Nothing went to the checkout.
     assert not (checkout.folder / "results").exists()
@@ -56,8 +55,7 @@ def test_the_catalogues_folder_and_snakemakes_report(tmp_path: Path) -> None:
     folder.mkdir()
     subprocess.run(["cp", "-r", ROOT / ".test" / "config", folder], check=True)
     arguments = ("--snakefile", str(ROOT / "workflow" / "Snakefile"))
-    done = snakemake(folder, *arguments, "results/tiny/measurements.csv")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = must(snakemake(folder, *arguments, "results/tiny/measurements.csv"))
     done = snakemake(folder, *arguments, "--report", "report.html", "results/tiny/measurements.csv")
     assert done.returncode == 0 and (folder / "report.html").stat().st_size > 10000, done.stdout + done.stderr
 
@@ -68,7 +66,6 @@ def test_an_executor_of_another_queue_measures_it(checkout: Checkout) -> None:
     submit = checkout.write("submit.sh", '#!/bin/sh\necho "$1" >> jobs.txt\nsh "$1" > /dev/null 2>&1 &\necho $!\n')
     submit.chmod(0o755)
     generic = ("--executor", "cluster-generic", "--cluster-generic-submit-cmd", "./submit.sh", "--jobs", "2")
-    done = checkout.snakemake(*generic, "--latency-wait", "20", "--", "results/tiny/measurements.csv")
-    assert done.returncode == 0, done.stdout + done.stderr
+    must(checkout.snakemake(*generic, "--latency-wait", "20", "--", "results/tiny/measurements.csv"))
     assert "snakejob.measure_block" in (checkout.folder / "jobs.txt").read_text()
     assert len((checkout.folder / "results/tiny/measurements.csv").read_text().splitlines()) == 1 + 4 * 11

@@ -24,7 +24,7 @@ from collstudy.tuning.findings import complain
 from collstudy.tuning.library import Library, library_of
 from collstudy.tuning.rules import Placement, Rule, placements
 from collstudy.tuning.writers import INTEL, intel_variables
-from conftest import ROOT, Checkout, csv_rows
+from conftest import ROOT, Checkout, csv_rows, must
 from test_tuning import decisions
 
 LIBRARIES = ("openmpi", "mpich", "impi")
@@ -121,8 +121,7 @@ def proof(cell: Cell, folder: Path, nodes: tuple[str, str] = ("MPIR_CVAR_NOLOCAL
         at = words.index("MPIR_CVAR_NOLOCAL")
         words[at : at + 2] = nodes
     environment = mpis()["mpich"].environment() | hydra.selection_environment(cell)
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = must(subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60, check=False))
     return hydra.judge(cell, done.stdout, folder, [], [], bound=False)
 
 
@@ -239,8 +238,7 @@ def test_a_study_of_mpich_is_tuned_to_the_end(checkout: Checkout) -> None:
     checkout.write("config/studies/three.yaml", TUNED)
     machine = checkout.folder / "config" / "machines" / "this-machine.yaml"
     machine.write_text(machine.read_text() + "\noversubscribe: true\n")
-    done = checkout.snakemake("--config", "studies=three", "--cores", "2", "--", "results/three/tuning/README.md")
-    assert done.returncode == 0, done.stdout + done.stderr
+    must(checkout.snakemake("--config", "studies=three", "--cores", "2", "--", "results/three/tuning/README.md"))
     rows = csv_rows(checkout.folder / "results/three/tables/tuning-verification.csv")
     assert rows and {row["verdict"] for row in rows} <= {"faster", "tie", "slower"}
     cells = [json.loads(path.read_text()) for path in (checkout.folder / "results/cells/bcast").glob("*_tuned_*")]
@@ -299,8 +297,7 @@ def test_three_libraries_in_one_study(checkout: Checkout) -> None:
     assert wanted == {*LIBRARIES, "compiler", "r"}
     machine = checkout.folder / "config" / "machines" / "this-machine.yaml"
     machine.write_text(machine.read_text() + "\noversubscribe: true\n")
-    done = checkout.snakemake("--config", "studies=three", "--cores", "2", "--", "results/three/measurements.csv")
-    assert done.returncode == 0, done.stdout + done.stderr
+    must(checkout.snakemake("--config", "studies=three", "--cores", "2", "--", "results/three/measurements.csv"))
     assert not [row for row in csv_rows(checkout.folder / "results/three/cells.csv") if row["status"] != "measured"]
     rows = csv_rows(checkout.folder / "results/three/measurements.csv")
     assert {row["mpi"] for row in rows} == set(LIBRARIES)
@@ -323,8 +320,7 @@ def test_an_unmodified_benchmark_runs_the_librarys_collectives(name: str) -> Non
     options = ["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"] if name == "openmpi" else []
     program = mpi.build / "bench" / "collbench_bcast"
     command = [mpi.mpirun, "-n", "2", *options, program, "-c", "-m", "8:65536", "-i", "3", "-x", "1"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = must(subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120))
     assert len(re.findall(r"^\d+ .* Pass$", done.stdout, re.MULTILINE)) == 14
     assert re.search(r"libcollstudy: bcast: [1-9]\d* calls, 0 left to the MPI library", done.stdout + done.stderr)
 

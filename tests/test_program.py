@@ -15,7 +15,7 @@ from collstudy.launch.toolchain import mpi_environment, versions
 from collstudy.project import trial
 from collstudy.project.studies import Project
 from collstudy.sources.program import sweeps_of
-from conftest import Checkout, csv_rows, write_mpi4py
+from conftest import Checkout, csv_rows, must, write_mpi4py
 
 TESTS = Path(__file__).resolve().parent
 #: A default that is slower than all others: the benchmark and the program see it alike.
@@ -80,8 +80,7 @@ def tuning_files(user: Checkout, name: str) -> list[str]:
 @pytest.fixture(scope="module")
 def gained(user: Checkout, folder: Path) -> str:
     """What `./study tune` prints for a program whose default is wrong."""
-    done = tune(user, "gained", folder, "./tuned", "plain", BYTES, CALLS)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = must(tune(user, "gained", folder, "./tuned", "plain", BYTES, CALLS))
     return done.stdout
 
 
@@ -141,8 +140,7 @@ def test_the_command_says_the_same_as_the_study(user: Checkout, folder: Path, ga
 @pytest.mark.long
 def test_a_file_that_does_not_make_the_program_faster_is_not_kept(user: Checkout, folder: Path, gained: str) -> None:
     before = len(list((user.folder / "results" / "cells").rglob("*.json")))
-    done = tune(user, "slower", folder, "./tuned", "slower", BYTES, CALLS)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = must(tune(user, "slower", folder, "./tuned", "slower", BYTES, CALLS))
     # The cells are those of the other program.
     assert len(list((user.folder / "results" / "cells").rglob("*.json"))) == before
     last = done.stdout.strip().splitlines()[-1]
@@ -159,8 +157,7 @@ def test_a_file_that_does_not_make_the_program_faster_is_not_kept(user: Checkout
 
 
 def test_a_program_that_hardly_communicates_gets_that_answer(user: Checkout, folder: Path) -> None:
-    done = tune(user, "quiet", folder, "./tuned", "quiet", "8", "3")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = must(tune(user, "quiet", folder, "./tuned", "quiet", "8", "3"))
     assert (
         done.stdout.strip()
         .splitlines()[-1]
@@ -191,8 +188,7 @@ def test_a_program_that_hardly_communicates_gets_that_answer(user: Checkout, fol
 def test_programs_that_cannot_be_followed_are_one_sentence(
     user: Checkout, folder: Path, name: str, words: list[str], options: tuple[str, ...], reason: str
 ) -> None:
-    done = write(user, folder, "--name", name, "--runs", "5", *options, "--", library().mpirun, "-n", "2", *words)
-    assert done.returncode == 0, done.stderr
+    done = must(write(user, folder, "--name", name, "--runs", "5", *options, "--", library().mpirun, "-n", "2", *words))
     done = user.snakemake(
         "--config", f"studies=tune-{name}", "--", f"results/tune-{name}/measurements.csv", environment=mpi_environment()
     )
@@ -219,8 +215,7 @@ def test_a_program_in_python(user: Checkout, folder: Path) -> None:
     done = write(user, folder, "--runs", "5", "--", *words)
     assert done.returncode == 0 and done.stdout == "tune-program\n", done.stderr
     target = "results/tune-program/measurements.csv"
-    done = user.snakemake("--config", "studies=tune-program", "--", target, environment=mpi_environment())
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = must(user.snakemake("--config", "studies=tune-program", "--", target, environment=mpi_environment()))
     assert {row["status"] for row in table(user, "program", "cells.csv")} == {"measured"}
     # It hardly communicates.
     assert table(user, "program", "sampling/grid.csv") == []
@@ -314,8 +309,7 @@ def test_clearly_faster_means_that_the_interval_is_above_one(tuned: list[float],
 
 def test_the_study_of_lammps_says_the_same_as_the_command(user: Checkout, folder: Path) -> None:
     words = ["--name", "same", "--folder", folder, "--", library().mpirun, "-n", "2", "./tuned"]
-    done = write(user, folder, *words)
-    assert done.returncode == 0, done.stderr
+    must(write(user, folder, *words))
     project = Project(user.folder / "config", results=user.folder / "results")
     ours, typed = (project.source(name) for name in ("tune-lammps", "tune-same"))
     assert (ours.study.machine.name, ours.study.analysis) == (typed.study.machine.name, typed.study.analysis)

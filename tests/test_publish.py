@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import IMPORTED, Checkout
+from conftest import IMPORTED, Checkout, must
 from test_workflow import MEASURED, run
 
 
@@ -25,8 +25,7 @@ def published(checkout: Checkout, full: bool) -> Path:
         run(checkout, MEASURED)
         checkout.write("results/report/index.html", "<html></html>")
         checkout.write("results/report/report.pdf", "%PDF-1.7")
-    done = checkout.collstudy("--results", "results", "publish", "--to", "publish")
-    assert done.returncode == 0, done.stderr
+    done = must(checkout.collstudy("--results", "results", "publish", "--to", "publish"))
     assert "1 studies, 4 cell files" in done.stdout
     folder = checkout.folder / "publish"
     shutil.unpack_archive(folder / "data-package.zip", folder)
@@ -108,8 +107,7 @@ def test_imported_data_keep_their_source_and_licence(checkout: Checkout) -> None
     run(checkout, "results/theirs/measurements.csv")
     checkout.write("results/report/index.html", "<html></html>")
     checkout.write("results/report/report.pdf", "%PDF-1.7")
-    done = checkout.collstudy("--results", "results", "publish", "--to", "publish")
-    assert done.returncode == 0, done.stderr
+    must(checkout.collstudy("--results", "results", "publish", "--to", "publish"))
     shutil.unpack_archive(checkout.folder / "publish" / "data-package.zip", checkout.folder / "publish")
     package = checkout.folder / "publish" / "data-package"
     digest = hashlib.sha256(data.read_bytes()).hexdigest()

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 from collstudy.publish import building, renderers
 from collstudy.publish.pages import without_hidden
-from conftest import ROOT
+from conftest import ROOT, must
 
 FILTERS = [ROOT / "report" / "filters" / name for name in ("common.lua", "crossref.lua")]
 
@@ -56,8 +56,7 @@ See @fig-a, @fig-b, [@tbl-a], @sec-two, @sec-inner and number -@fig-b; [see @fig
 
 
 def test_references_are_numbered_links():
-    done = pandoc(FLOATS)
-    assert done.returncode == 0, done.stderr
+    done = must(pandoc(FLOATS))
     said = "See Figure 2.1, Figure 2.2, Table 2.1, Chapter 2, Section 1.1 and number 2.2; see Figure 2.1, Table 2.1."
     assert said in plain(done.stdout)
     for target in ("fig-a", "fig-b", "tbl-a", "sec-two", "sec-inner"):
@@ -68,8 +67,7 @@ def test_references_are_numbered_links():
 
 
 def test_typst_has_the_same_numbers():
-    done = pandoc(FLOATS, "typst")
-    assert done.returncode == 0, done.stderr
+    done = must(pandoc(FLOATS, "typst"))
     for target, text in {
         "fig-b": "Figure\u00a02.2",
         "tbl-a": "Table\u00a02.1",

@@ -12,7 +12,7 @@ from collstudy.launch.runner import LaunchFailed, execute
 from collstudy.project.studies import Project
 from collstudy.study.cells import Cell, Versions, expand
 from collstudy.study.config import Configuration
-from conftest import Checkout, csv_rows
+from conftest import Checkout, csv_rows, must
 
 STUDY = """
 title: Scaling
@@ -49,8 +49,7 @@ def cells_of(checkout: Checkout, study: str = STUDY, machine: str = PLAIN) -> li
 
 
 def measurements(checkout: Checkout) -> list[dict[str, str]]:
-    done = checkout.snakemake("--cores", "1", "--", "results/tiny/measurements.csv")
-    assert done.returncode == 0, done.stdout + done.stderr
+    must(checkout.snakemake("--cores", "1", "--", "results/tiny/measurements.csv"))
     return csv_rows(checkout.folder / "results/tiny/measurements.csv")
 
 

@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, Checkout, local_study
+from conftest import ROOT, Checkout, local_study, must
 from test_spack import LOCK
 
 SPACK = """#!/bin/bash
@@ -68,8 +68,7 @@ def test_without_a_cluster_or_spack(spacked: tuple[Checkout, dict[str, str]]) ->
 def test_view_and_lock_are_used(spacked: tuple[Checkout, dict[str, str]]) -> None:
     checkout, environment = spacked
     environment["COLLSTUDY_CLUSTER"] = "orfeo"
-    done = setup(checkout, environment)
-    assert done.returncode == 0, done.stderr
+    done = must(setup(checkout, environment))
     calls = Path(environment["CALLS"]).read_text().splitlines()
     assert [line.split()[-1] for line in calls] == ["concretize", "install"]
     lock = checkout.folder / "spack" / "orfeo" / "spack.lock"
@@ -86,8 +85,7 @@ def test_view_and_lock_are_used(spacked: tuple[Checkout, dict[str, str]]) -> Non
         "config/studies/local.yaml", local_study("collective: barrier, algorithms: [linear], iterations: 5, warmup: 1")
     )
     arguments = ("--config", "studies=local", "--", "results/local/measurements.csv")
-    measured = checkout.snakemake(*arguments, environment={"SPACK_ENV": str(other)})
-    assert measured.returncode == 0, measured.stdout + measured.stderr
+    must(checkout.snakemake(*arguments, environment={"SPACK_ENV": str(other)}))
     digest = hashlib.sha256(lock.read_bytes()).hexdigest()
     assert (checkout.folder / "results" / "spack.lock").read_bytes() == lock.read_bytes()
     (cell,) = (checkout.folder / "results" / "cells").rglob("*.json")
@@ -100,8 +98,7 @@ def test_a_lock_of_something_else_is_not_taken_up(spacked: tuple[Checkout, dict[
     locks = {}
     for cluster in ("orfeo", "xeon-edr"):
         environment["COLLSTUDY_CLUSTER"] = cluster
-        done = setup(checkout, environment)
-        assert done.returncode == 0, done.stderr
+        done = must(setup(checkout, environment))
         locks[cluster] = checkout.folder / "spack" / cluster / "spack.lock"
         assert cluster in locks[cluster].read_text() and "the lock is new" in done.stderr
     locks["orfeo"].write_text(locks["orfeo"].read_text().replace("23-11-1-1", "22-05-9-1"))

@@ -12,7 +12,7 @@ from collstudy.base.files import read_csv
 from collstudy.base.paths import SETUP
 from collstudy.launch.platforms import platform_xml
 from collstudy.study.machines import Level
-from conftest import Checkout
+from conftest import Checkout, must
 
 LEVELS = (
     Level("node", 2, 10.0, 12.0, 12.0),
@@ -88,7 +88,6 @@ sweeps:
 def test_more_ranks_than_a_process_has_room_for_copies(checkout: Checkout) -> None:
     checkout.write("config/machines/many.yaml", MACHINE)
     checkout.write("config/studies/many.yaml", STUDY)
-    done = checkout.snakemake("--config", "studies=many", "--", "results/many/measurements.csv")
-    assert done.returncode == 0, done.stdout + done.stderr
+    must(checkout.snakemake("--config", "studies=many", "--", "results/many/measurements.csv"))
     (row,) = read_csv(checkout.folder / "results/many/measurements.csv")
     assert int(row["processes"]) == MANY and float(row["latency_us"]) > 1.5

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conftest import TINY, Checkout
+from conftest import TINY, Checkout, must
 
 
 def listing(checkout: Checkout) -> dict[str, tuple[int, bytes]]:
@@ -13,8 +13,7 @@ def listing(checkout: Checkout) -> dict[str, tuple[int, bytes]]:
 
 def test_a_dry_run_writes_nothing(checkout: Checkout) -> None:
     target = "results/tiny/measurements.csv"
-    planned = checkout.snakemake("-n", target)
-    assert planned.returncode == 0, planned.stderr
+    planned = must(checkout.snakemake("-n", target))
     assert "measure_block" in planned.stdout + planned.stderr
     assert not (checkout.folder / "results").exists()
     assert checkout.snakemake("--cores", "2", target).returncode == 0
@@ -22,8 +21,7 @@ def test_a_dry_run_writes_nothing(checkout: Checkout) -> None:
     assert "Nothing to be done" in (done := checkout.snakemake("-n", target)).stdout + done.stderr
     # Another question: a cell more.
     checkout.write("config/studies/tiny.yaml", TINY.replace("[2, 4]", "[2, 4, 8]"))
-    more = checkout.snakemake("-n", target)
-    assert more.returncode == 0, more.stderr
+    more = must(checkout.snakemake("-n", target))
     assert {"describe_study", "plan_tiny", "measure_block"} <= set((more.stdout + more.stderr).split())
     assert listing(checkout) == before
 

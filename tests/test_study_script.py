@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import IMPORTED, ROOT, TINY, Checkout, local_study
+from conftest import IMPORTED, ROOT, TINY, Checkout, local_study, must
 
 
 def study(folder: Path, *arguments: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
@@ -108,8 +108,7 @@ def bare(tmp_path: Path) -> dict[str, str]:
 def test_a_user_without_root_is_told_what_is_missing_what_for_and_how_to_get_it(
     checkout: Checkout, bare: dict[str, str]
 ) -> None:
-    done = study(checkout.folder, "setup", environment=bare)
-    assert done.returncode == 0, done.stderr
+    done = must(study(checkout.folder, "setup", environment=bare))
     for text in (
         "missing: SimGrid (smpicc, smpirun, g++): needed to simulate and to calibrate (tiny)",
         "needed for tables, figures and the report (tiny)",
@@ -138,8 +137,7 @@ def test_what_cannot_run_is_left_out_and_the_rest_runs(checkout: Checkout, bare:
     checkout.write("config/config.yaml", "studies: [imported, tiny]\nresults: results\n")
     checkout.write("config/studies/imported.yaml", IMPORTED)
     checkout.write("data/somebodys/bcast.csv", "Processes,Size,Latency\n2,1,1.5\n2,2,1.6\n")
-    done = study(checkout.folder, "run", environment=bare)
-    assert done.returncode == 0, done.stderr
+    done = must(study(checkout.folder, "run", environment=bare))
     assert "study tiny is left out: SimGrid (smpicc, smpirun) is not installed" in done.stderr
     assert "R is not installed: no tables, figures and report" in done.stderr
     assert "report:" not in done.stdout and not (checkout.folder / "results" / "report").exists()
@@ -174,8 +172,7 @@ def test_apt_waits_for_its_lock(checkout: Checkout, bare: dict[str, str], tmp_pa
     (programs / "id").write_text("#!/bin/bash\necho 0\n")
     (programs / "apt-get").write_text(APT_GET)
     (programs / "apt-get").chmod(0o755)
-    done = study(checkout.folder, "setup", environment={**bare, "CALLS": str(tmp_path / "calls")})
-    assert done.returncode == 0, done.stderr
+    must(study(checkout.folder, "setup", environment={**bare, "CALLS": str(tmp_path / "calls")}))
     calls = (tmp_path / "calls").read_text().splitlines()
     assert ["update" in call for call in calls] == [True, True, False]
     assert "DPkg::Lock::Timeout" in calls[-1] and "libsimgrid-dev" in calls[-1] and "munge" not in calls[-1]
@@ -192,8 +189,7 @@ def test_a_moved_checkout_works_and_builds_nothing_again(checkout: Checkout) -> 
     checkout.folder.rename(moved)
     for path in (moved / "workflow" / "native").rglob("*"):
         path.touch()
-    done = study(moved, "run", "tiny", "--", "results/tiny/measurements.csv")
-    assert done.returncode == 0, done.stderr
+    done = must(study(moved, "run", "tiny", "--", "results/tiny/measurements.csv"))
     assert "compiling" not in done.stderr and "Python packages" not in done.stderr
     assert (moved / "results" / "tiny" / "measurements.csv").exists()
     # Every program of the environment names its place by where it is.
@@ -241,8 +237,7 @@ def test_programs_are_built_for_the_studies_that_need_them(checkout: Checkout) -
     assert "programs are not built for simulated: apps (./study setup factored shows" in done.stdout + done.stderr
     said = checkout.collstudy("build", "tiny", "factored").stderr
     assert "setup: compiling for simulated: apps/svd\n" in said and "fattree" not in said and "bench" not in said
-    done = checkout.snakemake("--config", "studies=factored", "--", "results/factored/measurements.csv")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = must(checkout.snakemake("--config", "studies=factored", "--", "results/factored/measurements.csv"))
 
 
 @pytest.mark.parametrize(
@@ -290,8 +285,7 @@ def test_an_odd_path_works(tmp_path: Path) -> None:
     )
     made.write("config/config.yaml", "studies: [tiny, here]\nresults: results\n")
     wanted = ["results/tiny/tables/index.csv", "results/here/measurements.csv"]
-    done = study(folder, "run", "tiny", "here", "--", *wanted)
-    assert done.returncode == 0, done.stdout + done.stderr
+    must(study(folder, "run", "tiny", "here", "--", *wanted))
     assert (folder / wanted[0]).exists()
     listed = (folder / "results" / "here" / "cells.csv").read_text().splitlines()
     assert [line.split(",")[7] for line in listed] == ["status", "measured", "measured"]
@@ -387,15 +381,13 @@ def test_omb_is_used_where_it_is_installed(checkout: Checkout, tmp_path: Path) -
 
 
 def test_a_study_and_a_target_of_ones_own(checkout: Checkout) -> None:
-    done = study(checkout.folder, "run", "tiny", "--", "results/tiny/measurements.csv", "--dry-run")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = must(study(checkout.folder, "run", "tiny", "--", "results/tiny/measurements.csv", "--dry-run"))
     assert "collect_measurements" in done.stdout + done.stderr
 
 
 def test_settings_of_ones_own_do_not_replace_the_named_studies(checkout: Checkout) -> None:
     checkout.write("config/studies/other.yaml", TINY)
-    done = study(checkout.folder, "run", "other", "--", "--dry-run", "--config", "max_node_hours=1")
-    assert done.returncode == 0, done.stderr
+    done = must(study(checkout.folder, "run", "other", "--", "--dry-run", "--config", "max_node_hours=1"))
     assert "other: 0 of 4 cells are stored" in done.stderr
     assert "tiny" not in done.stdout + done.stderr
 

@@ -17,7 +17,7 @@ from collstudy.launch.actions import read_calls
 from collstudy.launch.openmpi import library
 from collstudy.launch.toolchain import mpi_environment
 from collstudy.study.config import Configuration
-from conftest import Checkout, csv_rows
+from conftest import Checkout, csv_rows, must
 
 TESTS = Path(__file__).resolve().parent
 
@@ -45,8 +45,7 @@ def trace(folder: Path, ranks: int, *command: str | Path) -> subprocess.Complete
 def recorded(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Files of four ranks of the program."""
     folder = tmp_path_factory.mktemp("recorded")
-    done = trace(folder, 4, program)
-    assert done.returncode == 0, done.stdout + done.stderr
+    must(trace(folder, 4, program))
     return folder
 
 
@@ -169,8 +168,7 @@ def test_a_study_traces_once_and_replays_by_the_rule(checkout: Checkout, program
     checkout.write("config/machines/small-tree.yaml", MACHINE)
     checkout.write("config/studies/traced.yaml", STUDY.replace("PROGRAM", str(program)))
     collected = ["--config", "studies=traced", "--", "results/traced/measurements.csv"]
-    done = checkout.snakemake(*collected)
-    assert done.returncode == 0, done.stdout + done.stderr
+    must(checkout.snakemake(*collected))
     results = checkout.folder / "results"
     status = {
         (row["collective"], row["algorithm"]): (row["status"], row["reason"])

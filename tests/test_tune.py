@@ -16,7 +16,7 @@ from collstudy.study.description import Study
 from collstudy.study.selection import Default
 from collstudy.tuning import rules
 from collstudy.tuning.rules import Rule
-from conftest import csv_rows
+from conftest import csv_rows, must
 from test_cells import VERSIONS
 from test_tuning import decisions
 
@@ -83,8 +83,7 @@ analysis:
 @pytest.mark.long
 def test_segments_and_fan_out_are_candidates_from_the_decision_to_the_advice(checkout):
     checkout.write("config/studies/tiny.yaml", VARIANTS)
-    done = checkout.snakemake("--cores", "2", "--", "results/tiny/tuning/README.md")
-    assert done.returncode == 0, done.stdout + done.stderr
+    must(checkout.snakemake("--cores", "2", "--", "results/tiny/tuning/README.md"))
     folder = checkout.folder / "results" / "tiny"
 
     def rows(name):

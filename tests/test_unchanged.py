@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import TINY, Checkout
+from conftest import TINY, Checkout, must
 
 RUN = ("run", "--goal", "measure", "--")
 #: Asks for a record of a run that had nothing to do, or, without arguments, whether there is nothing to do.
@@ -36,8 +36,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     found = Checkout(folder)
     found.write("config/studies/tiny.yaml", TINY)
     found.write("config/config.yaml", "studies: [tiny]\nresults: results\n")
-    done = found.collstudy(*RUN)
-    assert done.returncode == 0, done.stderr
+    must(found.collstudy(*RUN))
     found.write("results/report/index.html", "<p>report</p>")
     found.write("data of others/bcast.csv", "1,2\n")
     found.write("bin/mpirun", "#!/bin/sh\n")
@@ -140,8 +139,7 @@ def asked(checkout: Checkout) -> bool:
     """Run, and say whether Snakemake was asked: it keeps a log of each start."""
     logs = checkout.folder / ".snakemake" / "log"
     before = len(list(logs.iterdir()))
-    done = checkout.collstudy(*RUN)
-    assert done.returncode == 0, done.stderr
+    must(checkout.collstudy(*RUN))
     return len(list(logs.iterdir())) > before
 
 

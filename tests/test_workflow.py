@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 import snakemake_logger_plugin_collstudy
 from collstudy.launch.toolchain import installed
-from conftest import IMPORTED, ROOT, TINY, Checkout, csv_rows, local_study
+from conftest import IMPORTED, ROOT, TINY, Checkout, csv_rows, local_study, must
 from snakemake_interface_logger_plugins.common import LogEvent
 from snakemake_logger_plugin_collstudy import LogHandler
 
@@ -31,8 +31,7 @@ def rows(checkout: Checkout, name: str = MEASURED) -> list[dict[str, str]]:
 
 
 def run(checkout: Checkout, *arguments: str, environment: dict[str, str] | None = None) -> str:
-    done = checkout.snakemake(*arguments, environment=environment)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = must(checkout.snakemake(*arguments, environment=environment))
     return done.stdout + done.stderr
 
 
@@ -192,8 +191,7 @@ def test_a_cell_that_crashed_is_launched_once_more(checkout: Checkout, crashes: 
     checkout.write(
         "config/studies/tiny.yaml", local_study("collective: barrier, algorithms: [linear], iterations: 5, warmup: 1")
     )
-    done = checkout.snakemake("--", MEASURED, environment={"PATH": f"{programs}:{os.environ['PATH']}"})
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = must(checkout.snakemake("--", MEASURED, environment={"PATH": f"{programs}:{os.environ['PATH']}"}))
     (cell,) = rows(checkout, "results/tiny/cells.csv")
     assert cell["status"] == status and not (programs / "crashes").read_text()
     assert (done.stdout + done.stderr).count("it is launched once more") == 1
@@ -291,8 +289,7 @@ def test_imported_studies_have_figures_before_others_are_measured(checkout: Chec
         checkout.write(f"config/studies/{study}.yaml", TINY.replace("[2, 4]", ranks))
     checkout.write("config/config.yaml", f"studies: [{', '.join(studies)}]\nresults: results\n")
     targets = [f"results/{study}/figures/index.csv" for study in studies]
-    done = checkout.snakemake("--logger", "collstudy", "--cores", "1", *targets)
-    assert done.returncode == 0, done.stderr
+    done = must(checkout.snakemake("--logger", "collstudy", "--cores", "1", *targets))
     lines = done.stderr.splitlines()
     shown = lines.index("figures: results/theirs/figures/")
     assert shown < next(at for at, line in enumerate(lines) if "measuring" in line), done.stderr
@@ -518,5 +515,4 @@ def test_an_analysis_package_of_another_checkout_is_refused(
     assert done.returncode == 2
     assert "was not installed from workflow/analysis of this checkout: run ./study setup" in done.stderr
     shutil.copy(ROOT / ".study" / "stamps" / "r", tmp_path / "stamps" / "r")
-    done = checkout.collstudy("made", "tiny", "analyse")
-    assert done.returncode == 0, done.stderr
+    done = must(checkout.collstudy("made", "tiny", "analyse"))
