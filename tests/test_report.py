@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from collstudy.cli.main import main
-from conftest import ROOT
+from conftest import ROOT, must
 from test_report_filters import plain
 
 #: Where Quarto is, the whole report is tested with both renderers.
@@ -485,6 +485,14 @@ def test_table_of_long_texts_goes_on_over_pages(made):
     pages = subprocess.run(["pdftotext", str(pdf), "-"], capture_output=True, text=True, check=True).stdout.split("\f")
     first, last = (next(i for i, page in enumerate(pages) if line in page) for line in ("line00", "line14"))
     assert first < last
+
+
+def test_the_section_that_judged_decisions_refer_to_is_there():
+    """Sampling may be replayed without deciding: its sentences are claims, which the appendix refers to."""
+    said = 'data.frame(section = "tuning", order = 1, text = "Half of the grid suffices.", claim = TRUE)'
+    code = f'source("R/report.R"); show_tuned(list(id = "x", folder = tempdir(), tuned = {said}))'
+    shown = must(subprocess.run(["Rscript", "-e", code], cwd=ROOT / "report", capture_output=True, text=True)).stdout
+    assert "## Tuning {#sec-x-tuning}" in shown and "Half of the grid suffices" in shown
 
 
 def test_broken_study_file_is_named_not_fatal(made, tmp_path):

@@ -41,7 +41,8 @@ show_decided <- function(study, title, key) {
 
 #' For chapters of other kinds: a section where the study was decided and judged.
 show_tuned <- function(study) {
-  if (file.exists(file.path(study$folder, "tables", "tuning-regret.csv"))) show_decided(study, "Tuning", "tuning")
+  decided <- file.exists(file.path(study$folder, "tables", "tuning-regret.csv"))
+  if (decided || nrow(study$tuned) > 0) show_decided(study, "Tuning", "tuning")
 }
 
 show_sampling <- function(study) {
