@@ -174,6 +174,125 @@ def test_values_of_another_study_digit_by_digit() -> None:
     assert found(sound("theirs", 4), {"published": theirs}) == {}
 
 
+def printed(digits: int, decimals: int) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    return lambda row: {
+        "latency_us": round(float(f"{row['latency_us']:.{digits}g}"), decimals), "min_latency_us": None, "max_latency_us": None
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("rounded", [printed(3, 9), printed(9, 1)], ids=["three digits", "one decimal"])
+def test_a_copy_with_fewer_digits(rounded: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    theirs = sound("theirs", 4)
+    copied = [row | rounded(row) | {"source": "ours", "path": "/ours.csv"} for row in theirs]
+    findings = found(copied, {"published": theirs})["equal digit by digit"]
+    assert {finding.where for finding in findings} == {
+        f"ours: bcast {name}" for name in ("linear", "chain", "binomial", "binary_tree")
+    }
+    # Other measurements, printed so, are not accused.
+    assert found([row | rounded(row) for row in sound("other", 9)], {"published": theirs}) == {}
+
+
+def test_a_copy_of_single_launches_in_another_order() -> None:
+    theirs = [row | {"launch": launch} for launch in (1, 2, 3) for row in sound("theirs", launch, ("chain",))]
+    copied = [row | {"source": "ours", "path": "/ours.csv", "launch": 1} for row in theirs if row["launch"] == 2]
+    rest = sound("ours", 8, ("linear",))
+    (finding,) = found(rest + copied, {"published": theirs})["equal digit by digit"]
+    assert finding.where == "ours: bcast chain"
+
+
+def test_a_copy_of_some_numbers_of_ranks() -> None:
+    theirs = sound("theirs", 4)
+    ours = [row | {"source": "ours", "path": "/ours.csv"} for row in theirs if row["processes"] > 24]
+    ours += [row for row in sound("ours", 5) if row["processes"] <= 24]
+    assert len(found(ours, {"published": theirs})["equal digit by digit"]) == 4
+
+
+def test_another_studys_series_times_a_constant() -> None:
+    theirs = sound("theirs", 4, ("chain",))
+    ours = [row | scaled(1.13)(row) | {"source": "ours", "path": "/ours.csv"} for row in theirs]
+    findings = found(ours + sound("ours", 6, ("linear",)), {"published": theirs})["times a constant"]
+    assert {finding.where for finding in findings} == {
+        f"ours: bcast chain, by {mapping}" for mapping in ("core", "node")
+    }
+    assert all("of study published times 1.13" in finding.found for finding in findings)
+
+
+@pytest.mark.parametrize(
+    ("part", "where"),
+    [
+        (lambda row: row["mapping"] == "node", "bcast binomial and chain, by node"),
+        (
+            lambda row: row["mapping"] == "core" and row["processes"] >= 26,
+            "bcast binomial and chain, by core, 26 to 48 ranks",
+        ),
+    ],
+)
+def test_a_label_that_is_wrong_in_part(part: Callable[[dict[str, Any]], bool], where: str) -> None:
+    again = [row | {"algorithm": "chain"} for row in sound(seed=2, algorithms=("binomial",)) if part(row)]
+    faulty = [row for row in sound() if row["algorithm"] != "chain" or not part(row)] + again
+    assert [finding.where for finding in found(faulty)["algorithm is another"]] == [where]
+
+
+def test_algorithms_that_send_the_same_small_messages_are_not_accused() -> None:
+    again = [row | {"algorithm": "linear_nb"} for row in sound(seed=2, algorithms=("linear",))]
+    rows = [row | {"collective": "scatter"} for row in sound(algorithms=("linear", "binomial")) + again]
+    assert found(rows) == {}
+
+
+def test_a_slow_network_and_noise_are_not_accused() -> None:
+    """A cluster with Gigabit Ethernet, and times of which a third is noise, of few numbers of ranks and sizes."""
+    rng = random.Random(7)
+
+    def ethernet(row: dict[str, Any]) -> dict[str, Any]:
+        if row["mapping"] == "core" and row["processes"] <= 24:
+            return {}
+        us = row["latency_us"] + (60 + row["size_bytes"] / 110) * depth(row["algorithm"], row["processes"]) * rng.gauss(
+            1, 0.02
+        )
+        return {"latency_us": us, "min_latency_us": None, "max_latency_us": None}
+
+    assert found([row | ethernet(row) for row in sound()]) == {}
+    noisy = [row | scaled(math.exp(rng.gauss(0, 0.3)))(row) for row in sound()]
+    assert found(noisy) == {}
+    few = [row for row in noisy if row["processes"] in (16, 32, 48) and row["size_bytes"] in (1, 1024, 2**20)]
+    assert found(few) == {}
+
+
+@pytest.mark.parametrize("factor", [1e3, 1e-3])
+def test_units_where_only_large_messages_were_measured(factor: float) -> None:
+    rows = [row | scaled(factor)(row) for row in sound() if row["size_bytes"] >= 65536 and row["mapping"] == "core"]
+    assert {finding.where for finding in found(rows).get("unit of the times", [])} == {
+        f"bcast {name}, by core" for name in ("linear", "chain", "binomial", "binary_tree")
+    }
+
+
+def test_one_algorithm_in_another_unit() -> None:
+    rows = [row for row in sound() if row["processes"] >= 40]
+    faulty = changed(rows, lambda row: row["algorithm"] == "chain", scaled(1e3))
+    assert {finding.where for finding in found(faulty)["unit of the times"]} == {
+        f"bcast chain, by {mapping}" for mapping in ("core", "node")
+    }
+
+
+def test_large_messages_that_take_no_longer_than_larger_ones() -> None:
+    rng = random.Random(3)
+    large = [row for row in sound() if row["size_bytes"] >= 65536]
+    faulty = changed(large, lambda row: row["algorithm"] == "chain", lambda row: {
+        "latency_us": (us := 400 * rng.gauss(1, 0.05)), "min_latency_us": us / 2, "max_latency_us": us * 1.5,
+    })  # fmt: skip
+    assert "bcast chain, by node" in {finding.where for finding in found(faulty)["times do not depend on size"]}
+    assert found(large) == {}
+
+
+@pytest.mark.parametrize(("ranks", "size"), [(2, 1), (2, 2**20), (48, 1), (48, 2**20)])
+def test_an_outlier_at_the_edge_of_the_grid(ranks: int, size: int) -> None:
+    rows = [row for row in sound() if row["processes"] in (2, 8, 16, 24, 32, 48)]
+    at = next(i for i, row in enumerate(rows) if (row["processes"], row["size_bytes"]) == (ranks, size))
+    rows[at] = rows[at] | scaled(1000)(rows[at])
+    assert [finding.check for finding in checks.check(rows, {}, MACHINE, {})] == ["outlier"]
+    assert [row for row in rows if row.get("flag")] == [rows[at]]
+
+
 @pytest.mark.parametrize("factor", [1e3, 1e-3])
 def test_units(factor: float) -> None:
     faulty = changed(sound(), lambda row: row["algorithm"] == "chain", scaled(factor))

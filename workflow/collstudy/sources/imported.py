@@ -15,8 +15,8 @@ from collstudy.sources.importing.compact import read_nodes
 from collstudy.sources.importing.convert import OWN
 from collstudy.sources.importing.files import files_of, folders_of, from_name, missing_files, resolve
 from collstudy.sources.importing.findings import rows_of
-from collstudy.sources.importing.reading import read_all, read_firsts, used_of
-from collstudy.sources.importing.series import Firsts, most_cells
+from collstudy.sources.importing.reading import read_all, read_values, used_of
+from collstudy.sources.importing.series import Values, most_cells
 from collstudy.sources.source import Rows, Source
 from collstudy.study.description import Imported, Study
 from collstudy.study.names import POINT_TO_POINT
@@ -106,7 +106,7 @@ class ImportedSource(Source):
                 found.append(other)
         return found
 
-    def _compared(self, rows: list[dict[str, Any]]) -> dict[str, Firsts]:
+    def _compared(self, rows: list[dict[str, Any]]) -> dict[str, Values]:
         """What of other imported studies may be in *rows* digit by digit; studies that share no cell with them are not read."""
         if most_cells(rows) < copies.LEAST_COPIED:
             return {}
@@ -117,7 +117,7 @@ class ImportedSource(Source):
         for study in self.others():
             if any(_may_share(entry, path, study, nodes) for entry, path in files_of(study)):
                 try:
-                    found[study.name] = read_firsts(study, self.context.catalogue, self.context.results / "imports")
+                    found[study.name] = read_values(study, self.context.catalogue, self.context.results / "imports")
                 except StudyError:
                     continue  # what is wrong with it is said when it is asked for itself
         return found

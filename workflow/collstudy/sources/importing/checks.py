@@ -22,7 +22,7 @@ from collstudy.sources.importing.labels import (
     same_as_another,
     stayed_on_the_node,
 )
-from collstudy.sources.importing.series import Firsts, Launches, Table, grid
+from collstudy.sources.importing.series import Launches, Series, Table, Values, grid
 from collstudy.study.machines import Machine
 
 np = lazy("numpy")
@@ -31,13 +31,21 @@ np = lazy("numpy")
 OUTLIER = 500.0
 #: A series is noisy when so large a part of its cells, and so many, take five times as long as their neighbours (sound ones: 0.6 %, none).
 NOISY, NOISY_CELLS, NOISE_FACTOR = 0.015, 10, 5.0
+#: The slowest that messages are within a node, and between nodes (us, GB/s, words): with a P-th rank the fastest network's times in ns,
+#: read as us, are longer.
+SLOWEST = (
+    (10.0, 0.5, "within a node at 10 us and 0.5 GB/s"),
+    (300.0, 0.05, "on a slow Ethernet at 300 us and 0.05 GB/s"),
+)
+#: The slowest algorithm of a collective is up to 45 times slower than the nearest other one (median over cells).
+FAR_FROM_ALL = 200.0
 
 
 def check(
     rows: list[dict[str, Any]],
     problems: dict[str, int],
     machine: Machine,
-    others: Mapping[str, list[dict[str, Any]] | Firsts],
+    others: Mapping[str, list[dict[str, Any]] | Values],
 ) -> list[Finding]:
     """Every finding. *rows* include those that the study leaves out; *others* are other imported studies, by name: their rows,
     or what of them is compared.
@@ -54,10 +62,10 @@ def check(
         table = timed.medians()
         found += [
             *same_as_another(table), *growth(table, machine), *disagreement(table), *stayed_on_the_node(table, machine),
-            *_outside(timed), *_flat(table), *multiples(table), *_units(table),
+            *_outside(timed), *_flat(table), *multiples(table), *_units(table, machine),
             *_sizes(timed), *_noise(table),
         ]  # fmt: skip
-        found += copies(Firsts.of(timed, timed), others)
+        found += copies(Values.of(timed, timed), others)
     found += pairs_on_one_node(everything.part(everything.pairs), machine)
     return _with_done(list(dict.fromkeys(found)), everything)
 
@@ -134,12 +142,18 @@ def _flat(table: Table) -> Iterator[Finding]:
         ends = np.flatnonzero((np.diff(table.cells[used, :2], axis=0) != 0).any(axis=1)) + 1
         flat = total = 0
         for rows in np.split(used, ends):
-            if len(rows) < 5 or table.sizes[rows[-1]] < max(65536, 256 * table.sizes[rows[0]]):
+            if len(rows) < 3:
+                continue
+            first, last = table.sizes[rows[0]], table.sizes[rows[-1]]
+            # From small to large messages, or large ones alone, which take as long as they are.
+            if last < 65536 or last < (8 if first >= 32768 else 256) * first:
                 continue
             total += 1
             third = max(1, len(rows) // 3)
             times = values[rows].tolist()
-            flat += statistics.median(times[-third:]) < 1.5 * statistics.median(times[:third])
+            # Times that vary wildly are noise.
+            steady = np.quantile(times, 0.9) < 3 * np.quantile(times, 0.1)
+            flat += steady and statistics.median(times[-third:]) < 1.5 * statistics.median(times[:third])
         if total and flat > total / 3:
             yield Finding(
                 "times do not depend on size", (series,),
@@ -147,8 +161,8 @@ def _flat(table: Table) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def _units(table: Table) -> Iterator[Finding]:
-    """Times that are too small or too large for what they are of, or another source's times a power of a thousand."""
+def _units(table: Table, machine: Machine) -> Iterator[Finding]:
+    """Times that are too small or too large for what they are of, or those of the others times a power of a thousand."""
     several = table.processes > 1
     for series, times in table.columns():
         used = several & ~np.isnan(times)
@@ -156,29 +170,51 @@ def _units(table: Table) -> Iterator[Finding]:
             continue
         values, size, ranks = times[used], table.sizes[used], table.processes[used].min()
         fewest = table.processes[used] == ranks
-        least = float(np.median(values[fewest & (size == size[fewest].min())]))
-        evidence = []
-        for other in table.series:
-            if other[1:] == series[1:] and other != series:
-                a, b = common(times, table[other])
-                ratio = float(np.median(a / b)) if len(a) >= 5 else np.nan
-                for power in (1e3, 1e6, 1e9):
-                    if 0.5 < ratio / power < 2 or 0.5 < ratio * power < 2:
-                        evidence.append(f"{ratio:.3g} times those of {other[0] or 'another source'}")
+        evidence = [*_beside_sources(series, table)]
         sure = "certain" if evidence else "likely"
+        evidence += [*_beside_algorithms(series, table)]
+        least = float(np.median(values[fewest & (size == size[fewest].min())]))
         if least < 0.02:
             evidence.append(
                 f"{int(ranks)} ranks take {least:.3g} us for the smallest message, less than a cache line needs between cores"
             )
-        if ranks <= 8 and least > 100 and size[fewest].min() <= 1024:
-            evidence.append(f"{int(ranks)} ranks take {least:.3g} us for the smallest message")
+        within = series[4] == "core" and ranks <= machine.cores_per_node
+        latency, rate, words = SLOWEST[0 if within else 1]
+        slow = (ranks - 1) * (latency + size[fewest] / (1e3 * rate))
+        if np.median(values[fewest] / slow) > 1:
+            worst = np.argmax(values[fewest] / slow)
+            evidence.append(
+                f"{int(ranks)} ranks take {values[fewest][worst]:.3g} us for {int(size[fewest][worst])} bytes, longer than all of its "
+                f"messages one after the other {words} ({slow[worst]:.3g} us)"
+            )
         large = (size >= 65536) & fewest
-        if large.any():
-            rate = float(np.median(size[large] / values[large] / 1e3))
-            if rate > 1000 or (rate < 0.01 and ranks <= 8):
-                evidence.append(f"the longest messages would move at {rate:.3g} GB/s")
+        if large.any() and (moved := float(np.median(size[large] / values[large] / 1e3))) > 1000:
+            evidence.append(f"the longest messages would move at {moved:.3g} GB/s")
         if evidence:
             yield Finding("unit of the times", (series,), "; ".join(evidence), sure)
+
+
+def _beside_sources(series: Series, table: Table) -> Iterator[str]:
+    """Evidence that a series is that of another source times a power of a thousand."""
+    for other in table.series:
+        if other[1:] == series[1:] and other != series:
+            a, b = common(table[series], table[other])
+            ratio = float(np.median(a / b)) if len(a) >= 5 else np.nan
+            if any(0.5 < ratio / power < 2 or 0.5 < ratio * power < 2 for power in (1e3, 1e6, 1e9)):
+                yield f"{ratio:.3g} times those of {other[0] or 'another source'}"
+
+
+def _beside_algorithms(series: Series, table: Table) -> Iterator[str]:
+    """Evidence that a series is far from all other algorithms of its source and mapping."""
+    rivals = [
+        other for other in table.series if other[:2] == series[:2] and other[4] == series[4] and other[2] != series[2]
+    ]
+    ratios = [float(np.median(a / b)) for a, b in (common(table[series], table[other]) for other in rivals) if len(a)]
+    if len(ratios) < 2:
+        return
+    nearest = min(ratios, key=lambda ratio: abs(np.log(ratio)))
+    if not 1 / FAR_FROM_ALL < nearest < FAR_FROM_ALL:
+        yield f"{nearest:.3g} times those of the nearest of {len(ratios)} other algorithms"
 
 
 def _sizes(timed: Launches) -> Iterator[Finding]:
@@ -212,8 +248,9 @@ def _sizes(timed: Launches) -> Iterator[Finding]:
 def _noise(table: Table) -> Iterator[Finding]:
     """Series of which many cells are far above their neighbours."""
     for series, values in table.columns():
-        logs = np.log(table.grid(values)[2])
-        above = logs - _neighbours(logs)
+        _, sizes, times = table.grid(values)
+        logs = np.log(times)
+        above = logs - _neighbours(logs, sizes)
         above = above[~np.isnan(above)]
         slow = int((above > np.log(NOISE_FACTOR)).sum())
         if slow >= NOISY_CELLS and slow >= NOISY * len(above):
@@ -236,23 +273,38 @@ def flag_outliers(launches: Launches) -> list[int]:
         parts = [whole.part(whole.nodes == nodes) for nodes in np.unique(whole.nodes)] if by_nodes else [whole]
         for mine in parts:
             ranks, sizes, times = grid(mine.processes, mine.sizes, mine.us)
-            around = _neighbours(np.log(times))
+            around = _neighbours(np.log(times), sizes)
             limit = around[np.searchsorted(ranks, mine.processes), np.searchsorted(sizes, mine.sizes)]
             found += mine.at[np.log(mine.us) - limit > np.log(OUTLIER)].tolist()
     return sorted(found)
 
 
-def _neighbours(logs: np.ndarray) -> np.ndarray:
-    """For each place the median of the up to eight neighbours within two steps along either axis; NaN with fewer than two."""
+def _neighbours(logs: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """What the up to eight neighbours of each place within two steps along either axis say of it: the median of their values, each
+    brought to the level of the place by the median difference of their rows (columns), of four common places and more; NaN with
+    fewer than two neighbours. A size of less than a sixteenth is no neighbour.
+    """
     padded = np.pad(logs, 2, constant_values=np.nan)
     rows, columns = logs.shape
-    shifts = [(-2, 0), (-1, 0), (1, 0), (2, 0), (0, -2), (0, -1), (0, 1), (0, 2)]
-    stacked = np.stack([padded[2 + i : 2 + i + rows, 2 + j : 2 + j + columns] for i, j in shifts])
-    enough = (~np.isnan(stacked)).sum(axis=0) >= 2
-    result = np.full(logs.shape, np.nan)
-    if enough.any():
-        result[enough] = np.nanmedian(stacked[:, enough], axis=0)
-    return result
+    said = []
+    for i, j in ((-2, 0), (-1, 0), (1, 0), (2, 0), (0, -2), (0, -1), (0, 1), (0, 2)):
+        theirs = padded[2 + i : 2 + i + rows, 2 + j : 2 + j + columns]
+        along = 1 if i else 0
+        if j < 0:
+            smaller = np.pad(sizes, (-j, 0), constant_values=0)[: len(sizes)]
+            theirs = np.where(16 * smaller < sizes, np.nan, theirs)
+        apart = logs - theirs
+        enough = (~np.isnan(apart)).sum(axis=along, keepdims=True) >= 4
+        said.append(theirs + np.where(enough, nan_medians(apart, along), 0))
+    stacked = np.stack(said)
+    known = (~np.isnan(stacked)).sum(axis=0) >= 2
+    return np.where(known, nan_medians(stacked, 0)[0], np.nan)
+
+
+def nan_medians(values: np.ndarray, axis: int) -> np.ndarray:
+    """Medians of what is known along an axis, which is kept; NaN where nothing is."""
+    known = (~np.isnan(values)).any(axis=axis, keepdims=True)
+    return np.where(known, np.nanmedian(np.where(known, values, 0), axis=axis, keepdims=True), np.nan)
 
 
 def _outliers(launches: Launches) -> Iterator[Finding]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from collstudy.base.lazy import lazy
 from collstudy.sources.importing.findings import Finding, percent, series_name, whole_series
-from collstudy.sources.importing.series import Firsts, Series, Table
+from collstudy.sources.importing.series import Series, Table, Values
 
 np = lazy("numpy")
 
@@ -16,7 +17,13 @@ PRECISE_US = 2.0
 #: Independent measurements never have a constant ratio within half a percent.
 SAME_RATIO = 0.005
 #: Fewer common cells tell nothing about copies.
-LEAST_COPIED = 10
+LEAST_COPIED = 8
+#: Two measurements of one cell differ by 0.5 % and more each (standard deviation; of the authors at hand by 1 to 3 %), so that their
+#: values are equal by chance with the probability last digit / (CHANCE x value). Copies have evidence against chance of EVIDENCE
+#: (minus the logarithm of the product of these probabilities: one in a million), in DISTINCT different values.
+CHANCE, EVIDENCE, DISTINCT = 0.018, 14.0, 6
+#: A part of a series is a copy where so many of the values that would be equal by chance in one of ten cells are equal.
+COPIED_PART = 0.3
 
 
 def multiples(table: Table) -> Iterator[Finding]:
@@ -77,52 +84,115 @@ def _constant_ratios(a: np.ndarray, b: np.ndarray) -> list[tuple[int, float, int
     return [(int(rows[i]), float(middle[i]), int(count[i])) for i in np.flatnonzero(constant)]
 
 
-def copies(mine: Firsts, others: Mapping[str, list[dict[str, Any]] | Firsts]) -> Iterator[Finding]:
-    """Series that are another's, digit by digit: of another algorithm, mapping or source here, or of another source in another study."""
+def copies(mine: Values, others: Mapping[str, list[dict[str, Any]] | Values]) -> Iterator[Finding]:
+    """Series that are another's, digit by digit or times a constant: of another algorithm, mapping or source here, or of another
+    source in another study. Within one study multiples() finds constants.
+    """
     for name, other in {"": mine, **others}.items():
-        theirs = Firsts.of_rows(other) if isinstance(other, list) else other
-        ours, reference = _shared(mine.table, theirs.table)
-        found: dict[tuple, list[tuple[str, float, int]]] = {}
-        for one, two, equal, cells in _equal_series(mine.table.series, ours, theirs.table.series, reference):
-            if (name == "" and one >= two) or (name and one[0] == two[0] and one[0] != ""):
-                continue
-            if not (name and mine.paths.get(one, frozenset()) & theirs.paths.get(two, frozenset())):
-                found.setdefault((whole_series(*one[:3]), whole_series(*two[:3])), []).append(
-                    (f"{one[4]} and {two[4]}", equal, cells)
-                )
-        for (one_name, two_name), where in found.items():
-            mappings = ", ".join(text for text, _, _ in where)
-            share = min(equal for _, equal, _ in where)
+        theirs = Values.of_rows(other) if isinstance(other, list) else other
+        known = set(map(tuple, theirs.cells.tolist()))
+        shared = np.array([cell for cell in mine.cells.tolist() if tuple(cell) in known]).reshape(-1, 3)
+        if len(shared) < LEAST_COPIED:
+            continue
+        ours, reference = mine.at(shared), theirs.at(shared)
+        equal: dict[tuple[str, str], list[tuple[Series, Series, Equal]]] = {}
+        for index, one in enumerate(mine.series):
+            columns = [
+                column for column, two in enumerate(theirs.series)
+                if two[1] == one[1] and _independent(one, mine.paths, two, theirs.paths, name)
+            ]  # fmt: skip
+            for column in columns:
+                two, found = theirs.series[column], _equal(ours[:, :, index], reference[:, :, column])
+                if found.evidence:
+                    equal.setdefault((one[0], two[0]), []).append((one, two, found))
+            if name and columns:
+                yield from _scaled(one, ours[0, :, index], theirs, reference[:, :, columns], columns, name)
+        for pairs in equal.values():
+            if sum(found.evidence for _, _, found in pairs) >= EVIDENCE:
+                yield from _copied(pairs, name)
+
+
+def _independent(
+    one: Series,
+    our_paths: Mapping[Series, frozenset[str]],
+    two: Series,
+    their_paths: Mapping[Series, frozenset[str]],
+    name: str,
+) -> bool:
+    """Whether equal values of two series need an explanation: they are not of one source or file in two studies."""
+    if not name:
+        return one < two
+    same_source = one[0] == two[0] and one[0] != ""
+    return not same_source and not our_paths.get(one, frozenset()) & their_paths.get(two, frozenset())
+
+
+def _copied(pairs: list[tuple[Series, Series, Equal]], name: str) -> Iterator[Finding]:
+    """Series that have values of others; all mappings of two algorithms together."""
+    found: dict[tuple[str, str], list[tuple[str, Equal]]] = {}
+    for one, two, equal in pairs:
+        found.setdefault((whole_series(*one[:3]), whole_series(*two[:3])), []).append((f"{one[4]} and {two[4]}", equal))
+    for (one_name, two_name), where in found.items():
+        mappings = ", ".join(text for text, _ in where)
+        yield Finding(
+            "equal digit by digit", one_name + ("" if name else f" and {two_name}"),
+            f"at least {percent(min(equal.share for _, equal in where))} of {sum(equal.cells for _, equal in where)} values are those of "
+            f"{two_name}" + (f" of study {name}" if name else "") + f" (by {mappings}); the values do not show which is the copy",
+            "certain",
+        )  # fmt: skip
+
+
+def _scaled(
+    one: Series, ours: np.ndarray, theirs: Values, reference: np.ndarray, columns: list[int], name: str
+) -> Iterator[Finding]:
+    """Series of *columns*, with the values *reference* (launch x cell x column), that *one* is a multiple of."""
+    precise = np.where(ours >= PRECISE_US, ours, np.nan)
+    for layer in reference:
+        rivals = np.where(layer >= PRECISE_US, layer, np.nan).T
+        for place, factor, cells in _constant_ratios(np.tile(precise, (len(columns), 1)), rivals):
+            two = theirs.series[columns[place]]
             yield Finding(
-                "equal digit by digit", f"{one_name}" + ("" if name else f" and {two_name}"),
-                f"{percent(share)} and more of {sum(cells for _, _, cells in where)} values are those of {two_name}"
-                + (f" of study {name}" if name else "") + f" (by {mappings}); the values do not show which is the copy",
+                "times a constant", series_name(one),
+                f"{cells} cells are those of {series_name(two)} of study {name} times {factor:.4g} within {percent(SAME_RATIO)}",
                 "certain",
             )  # fmt: skip
 
 
-def _shared(one: Table, two: Table) -> tuple[np.ndarray, np.ndarray]:
-    """The values of both tables in the cells that both have."""
-    where = {cell: row for row, cell in enumerate(map(tuple, two.cells.tolist()))}
-    rows = [(row, where[cell]) for row, cell in enumerate(map(tuple, one.cells.tolist())) if cell in where]
-    return one.values[[row for row, _ in rows]], two.values[[row for _, row in rows]]
+@dataclass(frozen=True)
+class Equal:
+    """Of two series: the part of their common cells in which a value of one is a value of the other, as far as both are printed,
+    the number of these cells, and the evidence that this is no chance (0: it may be).
+    """
+
+    share: float
+    cells: int
+    evidence: float
 
 
-def _equal_series(
-    ours: list[Series], our_values: np.ndarray, theirs: list[Series], their_values: np.ndarray
-) -> Iterator[tuple[Series, Series, float, int]]:
-    """Two series of one collective of whose values nine of ten and more are equal, with that share and the cells of both."""
-    if len(our_values) < LEAST_COPIED:
-        return
-    known = ~np.isnan(their_values)
-    for index, one in enumerate(ours):
-        a = our_values[:, index, None]
-        columns = np.array([other for other, two in enumerate(theirs) if two[1] == one[1]], dtype=int)
-        both = known[:, columns] & ~np.isnan(a)
-        equal, large = both & (a == their_values[:, columns]), both & (a >= 1.0)
-        cells, clear = both.sum(axis=0), large.sum(axis=0)
-        enough = (cells >= LEAST_COPIED) & (clear >= 8)
-        share = np.minimum(equal.sum(axis=0) / np.maximum(cells, 1), (equal & large).sum(axis=0) / np.maximum(clear, 1))
-        for place in np.flatnonzero(enough & (share >= 0.9)):
-            if len(np.unique(a[both[:, place]])) >= 6:
-                yield one, theirs[columns[place]], float(share[place]), int(cells[place])
+def _equal(ours: np.ndarray, theirs: np.ndarray) -> Equal:
+    """Compare two series (launch x cell)."""
+    both = ~np.isnan(ours[0]) & ~np.isnan(theirs[0])
+    cells = int(both.sum())
+    if cells < LEAST_COPIED:
+        return Equal(0, cells, 0)
+    a, b = ours[:, both], theirs[:, both]
+    printed = np.maximum(_resolution(a), _resolution(b))
+    limit = 0.5 * printed * (1 + 1e-6) + 1e-9 * a[0]
+    equal = (np.abs(a - b[0]) <= limit).any(axis=0) | (np.abs(a[0] - b) <= limit).any(axis=0)
+    chance = np.minimum(1, printed / (CHANCE * a[0]))
+    telling, rare = chance < 0.5, chance < 0.1
+    whole = equal.mean() >= 0.9 and (not telling.any() or equal[telling].mean() >= 0.9)
+    part = (equal & rare).sum() >= max(LEAST_COPIED, COPIED_PART * rare.sum())
+    evidence = -np.log(chance[equal]).sum() if (whole or part) and len(np.unique(a[0][equal])) >= DISTINCT else 0
+    return Equal(float(equal.mean()), cells, float(evidence))
+
+
+def _resolution(values: np.ndarray) -> np.ndarray:
+    """What the last printed digit of each cell's smallest value stands for, by the decimals and the digits that all values have."""
+    exponent = np.floor(np.log10(values))
+
+    def printed(unit: np.ndarray | float) -> bool:
+        return bool(np.allclose(np.round(values / unit) * unit, values, rtol=1e-9, atol=0))
+
+    decimals = next((n for n in range(10) if printed(10.0**-n)), 10)
+    digits = next((n for n in range(1, 16) if printed(10.0 ** (exponent - n + 1))), 16)
+    return np.maximum(10.0**-decimals, 10.0 ** (exponent[0] - digits + 1))

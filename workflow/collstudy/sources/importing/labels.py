@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from collstudy.base.lazy import lazy
@@ -18,6 +19,12 @@ np = lazy("numpy")
 SAME_MEDIAN, SAME_P90 = 0.035, 0.13
 #: With fewer ranks, different trees send the same messages.
 FROM_RANKS = 8
+#: Consecutive numbers of ranks: of different algorithms 2 at most are equal, of one algorithm by two authors 5 at least.
+LEAST_RUN = 4
+#: ... over sizes from small to large ones (largest over smallest): of small ones alone 5 of different algorithms are equal.
+WIDE = 2**14
+#: Algorithms that send the same messages, up to some size at least.
+SAME_MESSAGES = ({"linear", "linear_nb"}, {"linear", "linear_sync"}, {"ring", "segmented_ring"})
 #: Exponent of the time in the number of ranks, 1 to 8 KiB, within one node: where one rank sends every message, or one message
 #: passes every rank, it is 0.79 to 1.4 by all authors; of trees 0.34 to 0.97.
 LEAST_GROWTH = 0.65
@@ -37,68 +44,117 @@ def _compared(a: np.ndarray, b: np.ndarray) -> tuple[int, float, float]:
     return int(known.sum()), float(np.median(difference)), float(np.quantile(difference, 0.9))
 
 
-def _named_series(table: Table) -> dict[tuple, np.ndarray]:
-    """Times of each source, collective and named algorithm from FROM_RANKS ranks on, all mappings one after the other.
+@dataclass(frozen=True)
+class Same:
+    """Where the times of two algorithms are one algorithm's: the cells (mapping x row of the table), in words, and how near."""
 
-    Of several parameters the first that has a value.
+    part: np.ndarray
+    words: str
+    cells: int
+    middle: float
+    high: float
+
+
+class Named:
+    """Times of each source, collective and named algorithm from FROM_RANKS ranks on: mapping x row of the table.
+
+    Of several parameters the first that has a value. The library's default is not in it: it legitimately equals another algorithm.
     """
-    many = table.processes >= FROM_RANKS
-    if not many.any():
-        return {}
-    named = [name for name in table.series if name[2] != "default"]
-    mappings = sorted({name[4] for name in named})
-    series: dict[tuple, np.ndarray] = {}
-    for name in named:
-        whole = series.setdefault(name[:3], np.full((len(mappings), int(many.sum())), np.nan))
-        mine, values = whole[mappings.index(name[4])], table[name][many]
-        mine[np.isnan(mine)] = values[np.isnan(mine)]
-    return {key: series[key].ravel() for key in sorted(series)}
+
+    def __init__(self, table: Table):
+        many = table.processes >= FROM_RANKS
+        named = [name for name in table.series if name[2] != "default"]
+        self.processes, self.sizes = table.processes[many], table.sizes[many]
+        self.mappings = sorted({name[4] for name in named})
+        self.times: dict[tuple[str, str, str], np.ndarray] = {}
+        for name in named if many.any() else []:
+            whole = self.times.setdefault(name[:3], np.full((len(self.mappings), int(many.sum())), np.nan))
+            mine, values = whole[self.mappings.index(name[4])], table[name][many]
+            mine[np.isnan(mine)] = values[np.isnan(mine)]
+
+    def same(self, one: tuple[str, str, str], two: tuple[str, str, str]) -> list[Same]:
+        """Parts in which two series are equal: everything, or else one mapping, or else consecutive numbers of ranks of a mapping."""
+        a, b = self.times[one], self.times[two]
+        whole = self._same(a, b, np.ones(a.shape, dtype=bool), "")
+        if whole:
+            return [whole]
+        found = []
+        for index, mapping in enumerate(self.mappings):
+            part = np.zeros(a.shape, dtype=bool)
+            part[index] = True
+            same = self._same(a, b, part, f", by {mapping}") or self._run(a, b, index, f", by {mapping}")
+            found += [same] if same else []
+        return found
+
+    def _same(self, a: np.ndarray, b: np.ndarray, part: np.ndarray, words: str) -> Same | None:
+        cells, middle, high = _compared(a[part], b[part])
+        if cells < 20 or not (middle < SAME_MEDIAN and high < SAME_P90):
+            return None
+        return Same(part, words, cells, middle, high)
+
+    def _run(self, a: np.ndarray, b: np.ndarray, index: int, words: str) -> Same | None:
+        """The longest run of numbers of ranks at each of which the times are equal."""
+        known = ~(np.isnan(a[index]) | np.isnan(b[index]))
+        runs: list[list[float]] = [[]]
+        for ranks in np.unique(self.processes[known]):
+            here = known & (self.processes == ranks)
+            cells, middle, high = _compared(a[index][here], b[index][here])
+            wide = self.sizes[here].max() >= WIDE * max(1, self.sizes[here].min())
+            if wide and cells >= 5 and middle < SAME_MEDIAN and high < SAME_P90:
+                runs[-1].append(ranks)
+            else:
+                runs.append([])
+        longest = max(runs, key=len)
+        if len(longest) < LEAST_RUN:
+            return None
+        part = np.zeros(a.shape, dtype=bool)
+        part[index] = known & np.isin(self.processes, longest)
+        return self._same(a, b, part, f"{words}, {int(longest[0])} to {int(longest[-1])} ranks")
 
 
 def same_as_another(table: Table) -> Iterator[Finding]:
-    """Times equal to another algorithm's of the same source, or closer to another's of a second source than to its own.
-
-    The library's default is excluded: it legitimately equals another algorithm.
+    """Times equal to another algorithm's of the same source, or closer to another's of a second source than to its own, at all
+    mappings, at one, or at some numbers of ranks.
     """
-    series = _named_series(table)
-    pairs = {
-        (one, two): _compared(series[one], series[two])
-        for one, two in itertools.combinations(series, 2)
-        if one[1] == two[1]
-    }
-    accused = set()
-    for (one, two), (cells, middle, high) in pairs.items():
-        if one[2] == two[2] or cells < 20 or not (middle < SAME_MEDIAN and high < SAME_P90):
-            continue
-        # The mislabelled one of the two is that which a second source contradicts.
-        for suspect, model in ((one, two), (two, one)):
-            own = [
-                (key, value) for pair, value in pairs.items() if suspect in pair
-                for key in pair if key != suspect and key[2] == suspect[2] and value[0] >= 20
-            ]  # fmt: skip
-            contradicted = [(key[0], value) for key, value in own if value[1] > 3 * SAME_MEDIAN]
-            if contradicted:
-                source, value = contradicted[0]
-                accused |= {(suspect, model), (model, suspect)}
-                yield Finding(
-                    "algorithm is another", whole_series(*suspect),
-                    f"equal to {whole_series(*model)} within {percent(middle)} in the median ({percent(high)} at the 90th percentile, "
-                    f"{cells} cells of {FROM_RANKS} ranks and more), and {percent(value[1])} away from {suspect[2]} of {source}",
-                    "certain",
-                )  # fmt: skip
-        if (one, two) not in accused and one[0] == two[0]:
-            rest = [
-                v[1]
-                for p, v in pairs.items()
-                if p != (one, two) and p[0][1] == one[1] and p[0][2] != p[1][2] and v[0] >= 20
-            ]
-            compared = f"; other pairs of algorithms differ by {percent(min(rest))} and more" if rest else ""
+    named = Named(table)
+    for collective in sorted({key[1] for key in named.times}):
+        keys = sorted(key for key in named.times if key[1] == collective)
+        pairs = [
+            (one, two) for one, two in itertools.combinations(keys, 2)
+            if one[2] != two[2] and not any({one[2], two[2]} <= alike for alike in SAME_MESSAGES)
+        ]  # fmt: skip
+        apart = {pair: _compared(named.times[pair[0]], named.times[pair[1]]) for pair in pairs}
+        for one, two in pairs:
+            for same in named.same(one, two):
+                contradicted = [*_contradicted(named, one, two, same), *_contradicted(named, two, one, same)]
+                yield from contradicted
+                if not contradicted and one[0] == two[0]:
+                    rest = [v[1] for pair, v in apart.items() if pair != (one, two) and v[0] >= 20]
+                    compared = f"; other pairs of algorithms differ by {percent(min(rest))} and more" if rest else ""
+                    yield Finding(
+                        "algorithm is another", f"{whole_series(*one)} and {two[2]}{same.words}",
+                        f"the times of both are equal within {percent(same.middle)} in the median ({percent(same.high)} at the 90th "
+                        f"percentile, {same.cells} cells of {FROM_RANKS} ranks and more){compared}: one of the two labels is wrong",
+                        "likely",
+                    )  # fmt: skip
+
+
+def _contradicted(
+    named: Named, suspect: tuple[str, str, str], model: tuple[str, str, str], same: Same
+) -> Iterator[Finding]:
+    """The mislabelled one of two equal series is that which a second source of the same algorithm contradicts."""
+    mine = named.times[suspect][same.part]
+    for other in sorted(key for key in named.times if key[1:] == suspect[1:] and key != suspect):
+        cells, middle, _ = _compared(mine, named.times[other][same.part])
+        if cells >= 20 and middle > 3 * SAME_MEDIAN:
             yield Finding(
-                "algorithm is another", f"{whole_series(*one)} and {two[2]}",
-                f"the times of both are equal within {percent(middle)} in the median ({percent(high)} at the 90th percentile, {cells} "
-                f"cells of {FROM_RANKS} ranks and more){compared}: one of the two labels is wrong",
-                "likely",
+                "algorithm is another", f"{whole_series(*suspect)}{same.words}",
+                f"equal to {whole_series(*model)} within {percent(same.middle)} in the median ({percent(same.high)} at the 90th "
+                f"percentile, {same.cells} cells of {FROM_RANKS} ranks and more), and {percent(middle)} away from {suspect[2]} "
+                f"of {other[0]}",
+                "certain",
             )  # fmt: skip
+            return
 
 
 def growth(table: Table, machine: Machine) -> Iterator[Finding]:
@@ -112,11 +168,13 @@ def growth(table: Table, machine: Machine) -> Iterator[Finding]:
         used = ~np.isnan(times) & (sizes >= 1024) & (sizes <= 8192)
         used &= (processes >= 4) & (processes <= machine.cores_per_node)
         slopes = [
-            np.polyfit(np.log(processes[of]), np.log(times[of]), 1)[0]
+            _slope(np.log(processes[of]), np.log(times[of]))
             for size in np.unique(sizes[used]) if len(np.unique(processes[of := used & (sizes == size)])) >= 4
         ]  # fmt: skip
         if slopes:
-            found.setdefault((source, collective, algorithm), []).append((mapping, float(np.median(slopes))))
+            # The noise of a slope is no evidence: two standard errors are added.
+            middle = float(np.median([slope + 2 * error for slope, error in slopes]))
+            found.setdefault((source, collective, algorithm), []).append((mapping, middle))
     for key, slopes in found.items():
         low = [(mapping, slope) for mapping, slope in slopes if slope < LEAST_GROWTH]
         if low:
@@ -127,6 +185,13 @@ def growth(table: Table, machine: Machine) -> Iterator[Finding]:
                 f"passes every rank, it is {LEAST_GROWTH} at least: a tree's times, not a {key[2]} broadcast's",
                 "likely",
             )  # fmt: skip
+
+
+def _slope(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+    """Slope of the line through some points, and its standard error."""
+    slope, level = np.polyfit(x, y, 1)
+    spread = np.sum((y - slope * x - level) ** 2) / max(1, len(x) - 2)
+    return float(slope), float(np.sqrt(spread / np.sum((x - x.mean()) ** 2)))
 
 
 def disagreement(table: Table) -> Iterator[Finding]:

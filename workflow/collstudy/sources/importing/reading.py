@@ -28,7 +28,7 @@ from collstudy.sources.importing.files import (
     missing_files,
     resolve,
 )
-from collstudy.sources.importing.series import Firsts
+from collstudy.sources.importing.series import Values
 from collstudy.sources.importing.strict import Problems, Refused
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.description import Study
@@ -68,15 +68,15 @@ def read_all(
     return found[0], found[1]
 
 
-def read_firsts(study: Study, catalogue: Catalogue, cache: Path) -> Firsts:
+def read_values(study: Study, catalogue: Catalogue, cache: Path) -> Values:
     """What of an import is compared with others digit by digit: a small part of what read_all() gives, kept beside it."""
-    digest, stored = _digest(study, catalogue), cache / f"{study.name}.firsts.json"
+    digest, stored = _digest(study, catalogue), cache / f"{study.name}.values.json"
     found = kept.read(stored, digest)
     if found is not None:
-        return Firsts.from_kept(found)
-    firsts = Firsts.of_rows(read_all(study, catalogue, cache)[0])
-    kept.write(stored, digest, firsts.kept())
-    return firsts
+        return Values.from_kept(found)
+    values = Values.of_rows(read_all(study, catalogue, cache)[0])
+    kept.write(stored, digest, values.kept())
+    return values
 
 
 def _digest(study: Study, catalogue: Catalogue) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from collstudy.base.lazy import lazy
 
@@ -72,9 +72,14 @@ class Launches:
         order = np.lexsort((self.us, *self._places()))
         return self._table(order, _middles)
 
-    def first_values(self) -> Table:
-        """The value of the first launch."""
-        return self._table(np.lexsort(self._places()), lambda values, starts, counts: values[starts])
+    def layers(self, most: int) -> list[Table]:
+        """The smallest value of each cell, the second smallest, ... up to *most*; a cell with fewer has its largest again."""
+        order = np.lexsort((self.us, *self._places()))
+        _, counts = np.unique(np.column_stack(self._places()), axis=0, return_counts=True)
+        return [
+            self._table(order, lambda values, starts, counts, k=k: values[starts + np.minimum(k, counts - 1)])
+            for k in range(min(most, counts.max(initial=1)))
+        ]
 
     def _places(self) -> tuple[np.ndarray, ...]:
         return self.sizes, self.processes, self.nodes, self.series
@@ -154,39 +159,63 @@ def grid(processes: np.ndarray, sizes: np.ndarray, values: np.ndarray) -> tuple[
 
 
 @dataclass(frozen=True)
-class Firsts:
-    """What of an import is compared digit by digit: the first value of each series and cell, and the files of each series."""
+class Values:
+    """What of an import is compared value by value: the values of each cell and series, and the files of each series.
 
-    table: Table
+    `layers` is Launches.layers() by series and cell, as one array layer x cell x series.
+    """
+
+    #: Launches of a cell that are compared.
+    MOST: ClassVar[int] = 8
+
+    series: list[Series]
+    cells: np.ndarray
+    layers: np.ndarray
     paths: dict[Series, frozenset[str]]
 
     @classmethod
-    def of(cls, launches: Launches, timed: Launches) -> Firsts:
+    def of(cls, launches: Launches, timed: Launches) -> Values:
         """Of rows; *timed* are those of them that count."""
-        return cls(timed.first_values(), paths_of(launches))
+        tables = timed.layers(cls.MOST)
+        return cls(tables[0].series, tables[0].cells, np.stack([table.values for table in tables]), paths_of(launches))
 
     @classmethod
-    def of_rows(cls, rows: list[dict[str, Any]]) -> Firsts:
+    def of_rows(cls, rows: list[dict[str, Any]]) -> Values:
         """Of all rows of an import."""
         launches = Launches(rows)
         return cls.of(launches, launches.timed())
 
+    def at(self, cells: np.ndarray) -> np.ndarray:
+        """The values of some cells (layer x cell x series); NaN where there is none."""
+        where = {cell: row for row, cell in enumerate(map(tuple, self.cells.tolist()))}
+        rows = np.array([where.get(cell, -1) for cell in map(tuple, cells.tolist())], dtype=int)
+        found = np.full((len(self.layers), len(rows), len(self.series)), np.nan)
+        found[:, rows >= 0] = self.layers[:, rows[rows >= 0]]
+        return found
+
     def kept(self) -> dict[str, Any]:
-        """As JSON."""
-        values = [[None if value != value else value for value in column] for column in self.table.values.T.tolist()]
-        paths = [[list(series), sorted(paths)] for series, paths in self.paths.items()]
+        """As JSON: of each layer the values that are not those of the layer before."""
+        layers, before = [], np.full(self.layers.shape[1:], np.nan)
+        for layer in self.layers:
+            new = np.flatnonzero((layer != before) & ~np.isnan(layer))
+            layers.append({"at": new.tolist(), "values": layer.ravel()[new].tolist()})
+            before = layer
         return {
-            "series": [list(series) for series in self.table.series], "cells": self.table.cells.tolist(), "values": values,
-            "paths": paths,
+            "series": [list(series) for series in self.series], "cells": self.cells.tolist(), "layers": layers,
+            "paths": [[list(series), sorted(paths)] for series, paths in self.paths.items()],
         }  # fmt: skip
 
     @classmethod
-    def from_kept(cls, kept: dict[str, Any]) -> Firsts:
+    def from_kept(cls, kept: dict[str, Any]) -> Values:
         """What kept() gave."""
         series: list[Any] = [tuple(name) for name in kept["series"]]
         cells = np.array(kept["cells"], dtype=float).reshape(-1, 3)
-        values = np.array(kept["values"], dtype=float).reshape(len(series), len(cells)).T
-        return cls(Table(series, cells, values), {tuple(name): frozenset(paths) for name, paths in kept["paths"]})
+        layers, current = [], np.full((len(cells), len(series)), np.nan)
+        for layer in kept["layers"]:
+            current = current.copy()
+            current.ravel()[np.array(layer["at"], dtype=int)] = layer["values"]
+            layers.append(current)
+        return cls(series, cells, np.stack(layers), {tuple(name): frozenset(paths) for name, paths in kept["paths"]})
 
 
 def paths_of(launches: Launches) -> dict[Series, frozenset[str]]:
