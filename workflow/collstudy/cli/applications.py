@@ -92,7 +92,7 @@ def tune(arguments: argparse.Namespace) -> None:
     path = project.configuration.folder / "studies" / f"{name}.yaml"
     there = path.exists()
     if there and path.read_text(encoding="utf-8") != text:
-        raise StudyError(f"{path} is there already and says something else: give another --name, or remove it")
+        raise StudyError(f"{path} exists with other content: give another --name, or remove it")
     write_if_changed(path, text.encode())
     try:
         project.source(name).check()

@@ -43,7 +43,7 @@ def pandoc_command(renderer: Renderer, target: str, source: str, output: str) ->
     ]  # fmt: skip
     if target == PAPER:
         template = ["--template", "theme/fallback.typst"]
-        return [*common, "--standalone", "--toc", "--toc-depth", "1", "--to", "typst", *template]
+        return [*common, "--standalone", "--to", "typst", *template]
     filtered = [
         *common, "--lua-filter", "filters/common.lua", "--lua-filter", "filters/crossref.lua",
         "--metadata", "bibliography=references.bib", "--metadata", "link-citations=true",

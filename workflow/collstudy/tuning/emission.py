@@ -199,7 +199,7 @@ def lost(folder: Path) -> list[str]:
         "at most have in common, the algorithm that is best for them together is",
         f"{float(row['geometric_mean_pct']):.1f} % slower than the fastest of each placement in the geometric mean, "
         f"{float(row['p90_pct']):.1f} % at the 90th percentile and {float(row['max_pct']):.0f} % at most ({row['cells']} cells; "
-        "the fastest of noisy cells flatters itself, so the loss is an upper limit).",
+        "the minimum over noisy latencies is biased low, so the loss is an upper limit).",
         "",
     ]
 
