@@ -3,7 +3,7 @@
 non_blocking <- c(ibcast = "bcast", iallreduce = "allreduce", ireduce_scatter = "reduce_scatter")
 
 pipelining_kinds <- c(
-  "one blocking call", "one non-blocking call", "pipelined, fixed number", "pipelined, fixed size"
+  "one blocking call", "one non-blocking call", "segments: fixed number", "segments: fixed size"
 )
 
 #' Bandwidth of every way to do an operation

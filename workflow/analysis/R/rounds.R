@@ -245,8 +245,8 @@ plot_rounds <- function(results, rounds) {
     scale_colour_manual(values = setNames(c("#0072B2", "#D55E00", "grey40"), words)) +
     expand_limits(x = 0, y = 0) +
     labs(
-      x = "Share of the grid's cost (%)", y = "Regret over the whole grid, geometric mean (%)", colour = NULL,
-      title = "Measuring only what could change a decision"
+      x = "Share of the grid's cost (%)", y = "Regret, geometric mean (%)", colour = NULL,
+      title = "Regret of rules decided from a part of the grid"
     ) +
     tag_simulated(results$study) +
     theme_study()

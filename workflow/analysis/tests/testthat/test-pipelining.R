@@ -32,7 +32,7 @@ test_that("bandwidth is size over time of the slowest rank, and each way has its
   expect_setequal(
     paste(found$kind, "/", found$way, "/", round(found$bandwidth_mb_s)),
     c("one blocking call / Ring / 1000", "one non-blocking call / Ring / 1000",
-      "pipelined, fixed number / Ring, 4 segments / 1500", "pipelined, fixed size / Ring, 64 KiB / 900")
+      "segments: fixed number / Ring, 4 segments / 1500", "segments: fixed size / Ring, 64 KiB / 900")
   )
 })
 
