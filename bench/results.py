@@ -262,27 +262,8 @@ def machine() -> str:
     )
 
 
-def main() -> None:
-    """Run the parts and write the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", choices=[[], *PARTS], help="default: all")
-    arguments = parser.parse_args()
-    os.environ["PATH"] = f"{ROOT / '.study/venv/bin'}:{os.environ['PATH']}"
-    os.environ["PYTHONPATH"], os.environ["R_LIBS"] = str(ROOT / "workflow"), str(ROOT / ".study" / "R")
-    busy = [os.getloadavg()[0]]
-    lines, skipped = [], []
-    with tempfile.TemporaryDirectory(prefix="collstudy-bench-") as name:
-        for part in arguments.parts or PARTS:
-            folder = Path(name) / part
-            folder.mkdir()
-            try:
-                for row in PARTS[part](folder):
-                    lines.append(row.line)
-                    print(row.line, flush=True)
-            except Skipped as reason:
-                skipped.append(f"- {part}: {reason}")
-                print(skipped[-1], file=sys.stderr, flush=True)
-            busy.append(os.getloadavg()[0])
+def write_table(lines: list[str], skipped: list[str], busy: list[float]) -> None:
+    """Write bench/results.md: the rows so far, what was not run and why, and how busy the machine was before and after."""
     cores = len(os.sched_getaffinity(0))
     verdict = (
         "others used the machine, too: times are too long, ratios rough" if busy[0] > cores / 2 else "it was quiet"
@@ -303,6 +284,30 @@ def main() -> None:
         "",
     ]
     OUTPUT.write_text("\n".join(text), encoding="utf-8")
+
+
+def main() -> None:
+    """Run the parts and write the table, after each part: an interrupted run leaves what it has measured."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", choices=[[], *PARTS], help="default: all")
+    parts = parser.parse_args().parts or list(PARTS)
+    os.environ["PATH"] = f"{ROOT / '.study/venv/bin'}:{os.environ['PATH']}"
+    os.environ["PYTHONPATH"], os.environ["R_LIBS"] = str(ROOT / "workflow"), str(ROOT / ".study" / "R")
+    busy = [os.getloadavg()[0]]
+    lines, skipped = [], [f"- {part}: not asked for" for part in PARTS if part not in parts]
+    with tempfile.TemporaryDirectory(prefix="collstudy-bench-") as name:
+        for at, part in enumerate(parts):
+            folder = Path(name) / part
+            folder.mkdir()
+            try:
+                for row in PARTS[part](folder):
+                    lines.append(row.line)
+                    print(row.line, flush=True)
+            except Skipped as reason:
+                skipped.append(f"- {part}: {reason}")
+                print(skipped[-1], file=sys.stderr, flush=True)
+            busy.append(os.getloadavg()[0])
+            write_table(lines, [*skipped, *(f"- {later}: interrupted before" for later in parts[at + 1 :])], busy)
     print(OUTPUT)
 
 
