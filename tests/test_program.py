@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Generator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from collstudy.launch.openmpi import library
@@ -305,6 +306,21 @@ def test_the_cells_of_an_account_are_its_sizes_and_ranks() -> None:
 def test_clearly_faster_means_that_the_interval_is_above_one(tuned: list[float], verdict: str) -> None:
     row = trial.judge("whole", ([2.0] * 5, tuned), 2.0)
     assert row["verdict"] == verdict and row["pairs"] == 5 and row["confidence_pct"] == pytest.approx(93.75)
+
+
+@pytest.mark.parametrize(
+    ("used", "reason"),
+    [
+        ([], "the program hardly communicates by collectives"),
+        ([{"operation": "bcast"}], "for bcast, in which the program spends its time, no algorithms of impi are known"),
+    ],
+)
+def test_a_library_without_known_algorithms_is_told_from_a_quiet_program(
+    used: list[dict[str, str]], reason: str
+) -> None:
+    document = {"program": {}, "collectives": {}}
+    tuner = SimpleNamespace(document=document, source=SimpleNamespace(used=used), mpi="impi")
+    assert trial.why_not(tuner, None, []).startswith(f"No tuning file: {reason}")
 
 
 def test_the_study_of_lammps_says_the_same_as_the_command(user: Checkout, folder: Path) -> None:

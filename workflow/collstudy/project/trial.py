@@ -102,6 +102,9 @@ def why_not(tuner: Tuner, trial: TrialSource | None, judged: list[dict[str, Any]
     program = tuner.document["program"]
     if program.get("failure"):
         return f"No tuning file: the program could not be traced: {program['failure']}."
+    if not tuner.document["collectives"] and (used := tuner.source.used):
+        names = ", ".join(dict.fromkeys(row["operation"] for row in used))
+        return f"No tuning file: for {names}, in which the program spends its time, no algorithms of {tuner.mpi} are known here."
     if not tuner.document["collectives"]:
         return "No tuning file: the program hardly communicates by collectives that can be measured and have algorithms to choose from."
     if trial is None:
