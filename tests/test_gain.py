@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 from collstudy.base.errors import StudyError
+from collstudy.launch.execute import LaunchFailed
 from collstudy.launch.openmpi import library
+from collstudy.launch.replay import refuse_deadlock
 from collstudy.launch.toolchain import mpi_environment
 from collstudy.study.config import Configuration
 from conftest import Checkout, csv_rows, must
@@ -137,3 +139,12 @@ def test_decisions_that_simulated_ranks_cannot_follow_are_not_verified(checkout:
     names = [Path(marker).name.split(".")[0] for marker in (folder / "pending.txt").read_text().split()]
     blocks = [json.loads((checkout.folder / "results" / "blocks" / f"{name}.json").read_text()) for name in names]
     assert {task["cell"]["collective"] for block in blocks for task in block["tasks"]} == {"bcast"}
+
+
+def test_a_replay_that_stops_half_way_is_one_sentence() -> None:
+    printed = (
+        "[0.005] EngineImpl.cpp:718: [ker_engine/CRITICAL] Oops! Deadlock detected, some activities are still around"
+    )
+    with pytest.raises(LaunchFailed, match="the ranks wait for each other for ever"):
+        refuse_deadlock(printed)
+    refuse_deadlock("Simulated time: 0.005 seconds.")

@@ -47,7 +47,7 @@ def replay(replay: Replay, store: Store, stage: Path, log: TextIO) -> dict[str, 
         clock = time.monotonic()
         try:
             command, environment = replay_command(replay, store.file(replay.trace).parent, traced, work)
-            execute(command, replay.machine.launch_time_limit_s, log, environment, work)
+            refuse_deadlock(execute(command, replay.machine.launch_time_limit_s, log, environment, work).printed)
             found = (
                 keep_traffic(work / "log", stage)
                 if replay.on_tree
@@ -64,6 +64,15 @@ def replay(replay: Replay, store: Store, stage: Path, log: TextIO) -> dict[str, 
             "host": system.node(),
         },
     }
+
+
+def refuse_deadlock(printed: str) -> None:
+    """Raise LaunchFailed if the simulator *printed* that no rank could go on; its exit status does not say so."""
+    if "Deadlock detected" in printed:
+        raise LaunchFailed(
+            "the ranks wait for each other for ever: the messages of this program do not follow the rule of scaling out "
+            "(docs/methodology.md, section 12), or depend on which message comes first"
+        )
 
 
 def keep_traffic(log: Path, stage: Path) -> dict[str, Any]:
