@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import shutil
 import urllib.request
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from collstudy.base.errors import StudyError
 from collstudy.base.paths import ROOT
 from collstudy.cli import imports
 from collstudy.cli.main import main
+from collstudy.project.studies import Project
 from collstudy.sources.importing import compact
 from collstudy.sources.importing.draft import draft
 from collstudy.study.config import Configuration
@@ -46,6 +48,74 @@ def test_the_draft_of_named_algorithms(tmp_path: Path) -> None:
     assert entry["mappings"] == {"rack": "?"}
     assert any("the algorithms Mine; known: " in question for question in questions)
     assert any(question.startswith("machine: the machine of the measurements") for question in questions)
+
+
+TABLE = [("linear", "core", 2, 1, "0.21"), ("chain", "node", 4, 1024, "2.5")]
+WORDS = {"linear": "Basic Linear", "chain": "Chain"}
+
+
+def read(folder: Path) -> list[tuple]:
+    """The rows of the study that is drafted for a folder, once the software is named in it."""
+    text, _ = draft(folder, "theirs", "orfeo-thin", CONFIGURATION)
+    document = yaml.safe_load(text)
+    document["question"], document["import"]["mpi_version"] = "Which?", "4.1.5"
+    config = folder.parent / "config"
+    shutil.copytree(ROOT / "config", config)
+    (config / "studies" / "theirs.yaml").write_text(yaml.safe_dump(document))
+    rows, account = Project(config, folder.parent / "results").source("theirs").every
+    assert account["problems"] == {}
+    return [
+        tuple(row[name] for name in ("algorithm", "mapping", "processes", "size_bytes", "latency_us")) for row in rows
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "separator", "header", "comma"),
+    [
+        ("bcast.csv", ";", "Algorithm;Mapping;Processes;Size;Latency (us)", False),
+        ("bcast.csv", ";", "Algorithm;Mapping;Processes;Size;Latency (us)", True),
+        ("bcast.tsv", "\t", "algo\tmap-by\tnp\tsize\tavg_us", False),
+        ("results_bcast.csv.gz", ",", "# measured on thin001\n\nAlgorithm,Allocation,#procs,Bytes,Time(us)", False),
+        ("bcast.dat", "   ", "# algorithm mapping processes size latency_us", False),
+    ],
+    ids=["semicolons", "decimal commas", "tabs", "gzip and comments", "blanks and a commented header"],
+)
+def test_tables_of_any_form_are_read(tmp_path: Path, name: str, separator: str, header: str, comma: bool) -> None:
+    words = dict.fromkeys(WORDS) if separator == "   " else WORDS
+    lines = [
+        separator.join(
+            (words[algorithm] or algorithm, mapping, str(ranks), str(size), us.replace(".", ",") if comma else us)
+        )
+        for algorithm, mapping, ranks, size, us in TABLE
+    ]
+    if separator == "   ":
+        header, lines = "# processes size latency_us", [line.split(separator, 2)[2] for line in lines]
+        for (algorithm, mapping, *_), line in zip(TABLE, lines, strict=True):
+            (tmp_path / "theirs" / mapping).mkdir(parents=True)
+            (tmp_path / "theirs" / mapping / f"bcast_{algorithm}.dat").write_text(f"{header}\n{line}\n")
+    else:
+        (tmp_path / "theirs").mkdir()
+        text = "\n".join([header, *lines]) + "\n"
+        (tmp_path / "theirs" / name).write_bytes(gzip.compress(text.encode()) if name.endswith("gz") else text.encode())
+    assert read(tmp_path / "theirs") == [(*row[:4], float(row[4])) for row in TABLE]
+
+
+def test_raw_output_with_numbers_in_the_names(tmp_path: Path) -> None:
+    (tmp_path / "theirs").mkdir()
+    for number, mapping, ranks in ((1, "core", 2), (2, "node", 4)):
+        (tmp_path / "theirs" / f"bcast{number}_{mapping}_np{ranks}.out").write_text(
+            "# OSU MPI Broadcast Latency Test v7.3\n# Size       Avg Latency(us)\n1        0.25\n2        0.50\n"
+        )
+    assert read(tmp_path / "theirs") == [
+        ("linear", "core", 2, 1, 0.25), ("linear", "core", 2, 2, 0.5), ("chain", "node", 4, 1, 0.25), ("chain", "node", 4, 2, 0.5)
+    ]  # fmt: skip
+
+
+def test_an_algorithm_that_nothing_names_is_not_the_default(tmp_path: Path) -> None:
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "bcast_mine_core.csv").write_text("Processes,Size,Latency (us)\n2,1,0.2\n")
+    with pytest.raises(StudyError, match="algorithm '\\?' is not mapped"):
+        read(tmp_path / "theirs")
 
 
 def test_a_folder_without_results(tmp_path: Path) -> None:

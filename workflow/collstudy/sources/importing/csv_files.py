@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +12,39 @@ from typing import Any
 from collstudy.base.errors import StudyError, allowed
 from collstudy.sources.importing.strict import Problems, read_text
 
+_NUMBER = re.compile(r"[-+.,\deE]+", re.ASCII)
 #: Optional columns.
 OPTIONAL = ("min_latency_us", "max_latency_us", "iterations", "nodes", "launch")
+
+
+def reader(text: str) -> Any:
+    """The records of a CSV file. Comma, semicolon, tab or blanks separate them, whichever the header has; lines that begin with #
+    are empty, but for one that is the header (numbers follow it).
+    """
+    lines = text.splitlines(keepends=True)
+    told = [index for index, line in enumerate(lines) if line.strip() and not line.startswith("#")]
+    first = told[0] if told else 0
+    before = [index for index in range(first) if lines[index].strip()]
+    separator = _separator(lines[first]) if told else ","
+    numbers = bool(told) and all(_NUMBER.fullmatch(field.strip()) for field in _fields(lines[first], separator))
+    alike = bool(before) and len(_fields(lines[before[-1]].lstrip("# "), separator)) == len(
+        _fields(lines[first], separator)
+    )
+    header = before[-1] if numbers and alike else first
+    lines = ["\n" if line.startswith("#") and index != header else line for index, line in enumerate(lines)]
+    if separator == " ":
+        lines = ["\t".join(line.removeprefix("#").split()) + "\n" for line in lines]
+    return csv.reader(lines, strict=True, delimiter="\t" if separator == " " else separator)
+
+
+def _separator(line: str) -> str:
+    """The separator of the header: the most frequent one; blanks where there is no other."""
+    found = max(",;\t", key=line.count)
+    return found if line.count(found) or len(line.split()) < 2 else " "
+
+
+def _fields(line: str, separator: str) -> list[str]:
+    return line.split() if separator == " " else line.split(separator)
 
 
 def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tuple[int, dict[str, str]]]:
@@ -21,7 +53,8 @@ def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tupl
     Raises StudyError for a file that is not text or has no rows, a header with missing or duplicate columns, and unclosed
     quotes.
     """
-    stream = csv.reader(read_text(path).splitlines(keepends=True), strict=True)
+    stream = reader(read_text(path))
+    comma = entry.get("decimal") == "comma"
     header: list[str] = []
     found: dict[str, str] = {}
     used = 0
@@ -39,7 +72,8 @@ def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tupl
                 f"{path.name}, line {line}",
             )
             continue
-        row = dict(zip(header, (text.strip() for text in fields), strict=True))
+        texts = (text.strip().replace(",", ".") if comma else text.strip() for text in fields)
+        row = dict(zip(header, texts, strict=True))
         yield line, {field: row[name] for field, name in found.items()}
     if not header:
         raise StudyError(f"{path}: the file is empty")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import csv
+import itertools
 import re
 from collections import defaultdict
 from pathlib import Path
@@ -10,7 +10,8 @@ from typing import Any
 
 from collstudy.base.errors import StudyError, allowed
 from collstudy.base.lazy import lazy
-from collstudy.sources.importing import nccl_tests
+from collstudy.sources.importing import csv_files, nccl_tests
+from collstudy.sources.importing.files import from_name
 from collstudy.sources.importing.strict import read_text
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.config import Configuration
@@ -103,7 +104,7 @@ def _grouped(folder: Path, catalogue: Catalogue, questions: list[str]) -> list[d
         if (
             not path.is_file()
             or path.name.endswith("_metadata.csv")
-            or path.suffix.lower() not in (".csv", ".txt", ".out", ".log")
+            or _suffix(path) not in (".csv", ".tsv", ".dat", ".txt", ".out", ".log")
         ):
             continue
         try:
@@ -112,36 +113,74 @@ def _grouped(folder: Path, catalogue: Catalogue, questions: list[str]) -> list[d
             questions.append(str(problem))
             continue
         if "# OSU MPI" in text:
-            groups[("omb", (), _pattern(path, catalogue))].append(path)
+            groups[("omb", (), _pattern(folder, path, catalogue))].append(path)
         elif collective := nccl_tests.collective_of(text):
             groups[("nccl-tests", (collective,), _nccl_pattern(path))].append(path)
-        elif path.suffix.lower() == ".csv" and text.strip():
-            header = tuple(next(csv.reader(text.splitlines())))
-            groups[("csv", tuple(name.strip() for name in header), _pattern(path, catalogue))].append(path)
+        elif header := _header(path, text):
+            groups[("csv", header, _pattern(folder, path, catalogue))].append(path)
     return [
         _entry(kind, header, pattern, paths, catalogue, questions) for (kind, header, pattern), paths in groups.items()
     ]
 
 
-def _pattern(path: Path, catalogue: Catalogue) -> str:
-    """The file's path with {algorithm}, {mapping} and {processes} if its name contains them."""
+def _suffix(path: Path) -> str:
+    """The ending of a file's name, without that of gzip."""
+    return Path(path.name.lower().removesuffix(".gz")).suffix
+
+
+def _header(path: Path, text: str) -> tuple[str, ...]:
+    """The header of a table; of other files than CSV only one that has columns of known meaning."""
+    found = next((tuple(name.strip() for name in fields) for fields in csv_files.reader(text) if any(fields)), ())
+    known = sum(plain(_UNIT.sub("", name)) in FIELDS for name in found)
+    return found if _suffix(path) == ".csv" or known >= 2 else ()
+
+
+def _pattern(folder: Path, path: Path, catalogue: Catalogue) -> str:
+    """The file's path with {algorithm}, {mapping} and {processes} where its name or its folders' names contain them."""
     collective = _collective(path.stem, catalogue) or ""
-    parts = []
     known: set[str] = set()
-    for part in re.split(r"([_\-.])", path.stem):
-        numbered = re.fullmatch(rf"({re.escape(collective)})(\d)", part) if collective else None
-        if numbered and "algorithm" not in known:
-            parts.append(f"{collective}{{algorithm}}")
-            known.add("algorithm")
-        elif part in catalogue.mappings and "mapping" not in known:
-            parts.append("{mapping}")
-            known.add("mapping")
-        elif (found := re.fullmatch(r"(np|p|n)?(\d+)", part)) and "processes" not in known:
-            parts.append((found.group(1) or "") + "{processes}")
-            known.add("processes")
-        else:
-            parts.append(part)
-    return str(path.parent / ("".join(parts) + path.suffix))
+    within = path.relative_to(folder)
+    ending = path.name[len(path.name.removesuffix(".gz").rsplit(".", 1)[0]) :]
+    names = [*within.parts[:-1], within.name.removesuffix(ending)]
+    # The file's own name first: it says more than that of a folder.
+    found = [_fields_in(name, collective, catalogue, known) for name in reversed(names)]
+    return str(folder.joinpath(*reversed(found))) + ending
+
+
+def _fields_in(name: str, collective: str, catalogue: Catalogue, known: set[str]) -> str:
+    """A name with {field} for its parts that say one; *known* collects the fields."""
+    parts = re.split(r"([_\-. ])", name)
+    result: list[str] = []
+    at = 0
+    while at < len(parts):
+        # The longest run of words that names an algorithm: linear_nb, not linear.
+        until = next(
+            (end for end in range(len(parts), at, -2) if collective and _algorithm("".join(parts[at:end]), collective, catalogue)),
+            at + 1,
+        ) if at % 2 == 0 else at + 1  # fmt: skip
+        text = "".join(parts[at:until])
+        field, kept = _field_of(text, collective, catalogue)
+        if field and field not in known:
+            known.add(field)
+            text = f"{kept}{{{field}}}"
+        result.append(text)
+        at = until
+    return "".join(result)
+
+
+def _field_of(text: str, collective: str, catalogue: Catalogue) -> tuple[str, str]:
+    """The field that a word of a name says, and what of the word is before it; "" where it says none."""
+    if collective and (
+        found := re.fullmatch(rf"({re.escape(collective)}|alg|algo|algorithm)(\d)", text, re.IGNORECASE)
+    ):
+        return "algorithm", found.group(1)
+    if text.removeprefix("by") in catalogue.mappings:
+        return "mapping", "by" * text.startswith("by")
+    if found := re.fullmatch(r"(np|p|n)?(\d+)", text):
+        return "processes", found.group(1) or ""
+    if collective and text != collective and _algorithm(text, collective, catalogue):
+        return "algorithm", ""
+    return "", ""
 
 
 def _nccl_pattern(path: Path) -> str:
@@ -191,45 +230,61 @@ def _entry(
     where = f"{pattern} ({len(paths)} file{'s' * (len(paths) > 1)})"
     if collective is None:
         questions.append(f"{where}: collective")
+    columns: dict[str, str] = {}
     if kind == "omb":
         entry["format"] = "omb"
-        for field in ("algorithm", "mapping", "processes"):
-            if f"{{{field}}}" not in pattern:
-                questions.append(f"{where}: {field}; it can be set in `constants`")
-        return entry
-    entry |= _columns(header, where, questions)
-    columns = entry["columns"]
+    else:
+        entry |= _columns(header, where, questions)
+        columns = entry["columns"]
     values = _values(paths, header, columns)
-    named = values.get("algorithm", set()) | (
-        {found for path in paths for found in re.findall(r"[a-z](\d)_", path.name)}
-        if "{algorithm}" in pattern
-        else set()
-    )
-    if named and all(re.fullmatch(r"\d+", text) for text in named):
-        entry["algorithms"] = "numbers"
-        questions.append(f"{where}: whether the algorithms {', '.join(sorted(named))} are Open MPI's numbers")
-    elif named and collective:
-        entry["algorithms"] = {text: _algorithm(text, collective, catalogue) or "?" for text in sorted(named)}
-        unknown = [text for text, ours in entry["algorithms"].items() if ours == "?"]
-        if unknown:
-            questions.append(
-                f"{where}: the algorithms {', '.join(unknown)}" + allowed(catalogue.algorithms[collective])
-            )
-    strange = sorted(values.get("mapping", set()) - set(catalogue.mappings))
+    names = [from_name(path, entry) for path in paths]
+    for field in ("algorithm", "mapping"):
+        if field not in columns:
+            values[field] = {given[field] for given in names if field in given}
+    _name_algorithms(entry, values["algorithm"], where, catalogue, questions)
+    strange = sorted(values["mapping"] - set(catalogue.mappings))
     if strange:
-        entry["mappings"] = {text: "?" for text in strange}
-        questions.append(f"{where}: the mappings {', '.join(strange)}" + allowed(catalogue.mappings))
-    for field in ("algorithm", "mapping", "processes", "latency_us"):
+        entry["mappings"] = {text: _mapping(text, catalogue) for text in strange}
+        if unknown := [text for text, ours in entry["mappings"].items() if ours == "?"]:
+            questions.append(f"{where}: the mappings {', '.join(unknown)}" + allowed(catalogue.mappings))
+    if any("," in text for text in values.pop("latency_us", ())):
+        entry["decimal"] = "comma"
+    for field in ("algorithm", "mapping", "processes") + (("latency_us",) if kind == "csv" else ()):
         if field not in columns and f"{{{field}}}" not in pattern:
             questions.append(f"{where}: {field}; it can be set in `constants` or `by_row`")
+            # An algorithm that nobody names is not the default.
+            if field == "algorithm":
+                entry["constants"] = {"algorithm": "?"}
     return entry
 
 
+def _name_algorithms(
+    entry: dict[str, Any], named: set[str], where: str, catalogue: Catalogue, questions: list[str]
+) -> None:
+    """Say in an entry what the algorithms' names mean, and ask what they do not tell."""
+    collective = entry["collective"]
+    if named and all(re.fullmatch(r"\d+", text) for text in named):
+        entry["algorithms"] = "numbers"
+        questions.append(f"{where}: whether the algorithms {', '.join(sorted(named))} are Open MPI's numbers")
+    elif named and collective != "?":
+        entry["algorithms"] = {text: _algorithm(text, collective, catalogue) or "?" for text in sorted(named)}
+        if unknown := [text for text, ours in entry["algorithms"].items() if ours == "?"]:
+            questions.append(
+                f"{where}: the algorithms {', '.join(unknown)}" + allowed(catalogue.algorithms[collective])
+            )
+
+
+def _mapping(text: str, catalogue: Catalogue) -> str:
+    """The mapping that a text such as "by core", "map-by-node" or "Socket" names; "?" if none."""
+    word = plain(text).removeprefix("map").removeprefix("by")
+    return next((name for name in catalogue.mappings if plain(name) == word), "?")
+
+
 def _values(paths: list[Path], header: tuple[str, ...], columns: dict[str, str]) -> dict[str, set[str]]:
-    """The words of the columns that hold names."""
-    found: dict[str, set[str]] = {field: set() for field in ("algorithm", "mapping") if field in columns}
-    for path in paths:
-        for row in csv.reader(read_text(path).splitlines()[1:]):
+    """The words of the columns that hold names, and those of the times."""
+    found: dict[str, set[str]] = {field: set() for field in ("algorithm", "mapping", "latency_us") if field in columns}
+    for path in paths if found else ():
+        for row in itertools.islice(filter(any, csv_files.reader(read_text(path))), 1, None):
             for field, seen in found.items():
                 at = header.index(columns[field])
                 if at < len(row):
@@ -239,6 +294,8 @@ def _values(paths: list[Path], header: tuple[str, ...], columns: dict[str, str])
 
 def _algorithm(text: str, collective: str, catalogue: Catalogue) -> str | None:
     """The catalogue's algorithm of that name, label or name in Open MPI."""
+    if not plain(text):
+        return None
     for name, entry in catalogue.algorithms[collective].items():
         listed = entry.get("openmpi", {}).get("algorithm", [])
         words = [name, entry["label"], *(listed if isinstance(listed, list) else [listed])]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import gzip
 import re
+import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -49,8 +51,13 @@ class Problems:
 
 
 def read_text(path: Path, content: bytes | None = None) -> str:
-    """The UTF-8 text of a file, with or without a byte order mark. Raises StudyError naming file, line and reason."""
+    """The UTF-8 text of a file (or of one in gzip), with or without a byte order mark. Raises StudyError: file, line and reason."""
     content = path.read_bytes() if content is None else content
+    if content[:2] == b"\x1f\x8b":
+        try:
+            content = gzip.decompress(content)
+        except (OSError, EOFError, zlib.error) as error:
+            raise StudyError(f"{path}: a damaged gzip file: {error}") from None
     if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise StudyError(f"{path}: line 1: the file is UTF-16; convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)")
     zero = content.find(b"\0")
