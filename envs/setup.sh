@@ -19,7 +19,14 @@ digits, blanks and . _ - + , @ ~ work): ${ROOT//$'\n'/\\n}"
 # done_before NAME INPUT... : true if NAME was set up from these inputs. remember NAME INPUT... records it.
 digest() { cat -- "$@" 2>/dev/null | sha256sum | cut -d' ' -f1; }
 done_before() { local name=$1; shift; [ "$(cat "$SETUP/stamps/$name" 2>/dev/null)" = "$(digest "$@")" ]; }
-remember() { local name=$1; shift; mkdir -p "$SETUP/stamps"; digest "$@" > "$SETUP/stamps/$name"; }
+# A new file: the old one may be linked into the set-up of another checkout.
+remember() {
+  local name=$1
+  shift
+  mkdir -p "$SETUP/stamps"
+  digest "$@" > "$SETUP/stamps/.$name"
+  mv -f "$SETUP/stamps/.$name" "$SETUP/stamps/$name"
+}
 
 # Steps side by side ---------------------------------------------------------------------------------------------------
 

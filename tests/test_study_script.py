@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -205,6 +206,19 @@ def test_a_moved_checkout_works_and_builds_nothing_again(checkout: Checkout) -> 
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment)
     for line in done.stdout.splitlines():
         assert str(ROOT) not in line
+
+
+def test_setup_leaves_what_another_checkout_remembers(tmp_path: Path) -> None:
+    """A second checkout starts with links to the files of the first one."""
+    first, second = tmp_path / "first" / "stamps", tmp_path / "second" / "stamps"
+    for folder in (first, second):
+        folder.mkdir(parents=True)
+    (first / "r").write_text("of the first\n")
+    os.link(first / "r", second / "r")
+    script = f". {shlex.quote(str(ROOT / 'envs' / 'setup.sh'))}; remember r {shlex.quote(str(ROOT / 'LICENSE'))}"
+    environment = {**os.environ, "ROOT": str(ROOT), "SETUP": str(second.parent)}
+    subprocess.run(["bash", "-euc", script], check=True, env=environment)
+    assert (first / "r").read_text() == "of the first\n" != (second / "r").read_text()
 
 
 def test_a_changed_source_is_built_again(checkout: Checkout) -> None:
