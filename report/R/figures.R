@@ -34,7 +34,9 @@ file_for_page <- function(study, file) {
   if (file.exists(file.path(study$folder, dots))) dots else file
 }
 
-show_figure <- function(study, row, id = label_of("fig", study, row$id), caption = caption_of(study, row$caption)) {
+#' @param widest Largest share of the text's width on paper.
+show_figure <- function(study, row, id = label_of("fig", study, row$id), caption = caption_of(study, row$caption),
+                        widest = 1) {
   # A text of one's own shows it already.
   if (id %in% study$own$labels) return(invisible(NULL))
   image <- stage_figure(study, row$file)
@@ -49,7 +51,7 @@ show_figure <- function(study, row, id = label_of("fig", study, row$id), caption
   emit("![](", stage_figure(study, file_for_page(study, row$file)), "){", figure_attributes(row, 1), "}")
   emit(":::")
   emit("::: {.content-hidden when-format=\"html\"}")
-  emit("![](", image, "){", figure_attributes(row, paper_width(row)), "}")
+  emit("![](", image, "){", figure_attributes(row, min(widest, paper_width(row))), "}")
   emit(":::")
   if (!is.na(row$interactive)) emit_widget(study, row$interactive)
   emit(caption)

@@ -40,7 +40,8 @@ show_front_figure <- function(studies) {
   if (length(atlas) > 0) {
     row <- atlas[[1]]$figures[1, ]
     caption <- paste0(caption_of(atlas[[1]], row$caption), " From @sec-", atlas[[1]]$id, ".")
-    return(show_figure(atlas[[1]], row, id = "fig-answer", caption = caption))
+    # So wide that it stays on the first page of the PDF, below the answer.
+    return(show_figure(atlas[[1]], row, id = "fig-answer", caption = caption, widest = 0.8))
   }
   has_map <- Filter(function(s) nrow(decision_maps(s)) > 0, studies)
   if (length(has_map) == 0) return(invisible(NULL))
