@@ -35,9 +35,9 @@ tuning_counts <- function(medians, collective) {
 #'    noise comes from the launches; with a single launch from how rough latency is over neighbouring sizes (or process
 #'    counts); where there are too few of those, nothing is decided and the default stays. A run of one or two sizes has
 #'    to be seen at a neighbouring process count as well ([supported()]), and a count that was not measured needs
-#'    measured counts on both sides, or one below it in the default's own range ([reached()]). Neighbours are counts
-#'    at which the algorithm was measured; where a run is not sure, the next best algorithm is looked at
-#'    ([pick_sure()]).
+#'    measured counts on both sides, or one below it in the default's own range, and several sizes ([reached()]).
+#'    Neighbours are counts at which the algorithm was measured; where a run is not sure, the next best algorithm is
+#'    looked at ([pick_sure()]).
 #' 5. The choice of the next lower process count is kept where it is predicted to cost less than a quarter of the tie
 #'    width more.
 #'
@@ -123,7 +123,7 @@ decide_cells <- function(grid, at, study, predicted = NULL) {
     why <- "one launch per cell and too few neighbouring cells: the noise is unknown, the default is kept"
   }
   # What a model predicts (rounds.R) is not held against neighbours: they may not have been measured.
-  near <- if (is.null(predicted)) map(at, function(p) neighbours(grid$counts, p, default_bounds(study)))
+  near <- if (is.null(predicted)) map(at, function(p) neighbours(grid, p, default_bounds(study)))
   if (is.null(predicted)) predicted <- interpolate(grid, at, study)
   chosen <- if (is.null(why)) {
     choose_algorithms(predicted$relative, grid, noise$sd, study$analysis$tie_pct / 100, near)

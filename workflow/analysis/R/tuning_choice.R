@@ -38,11 +38,14 @@ pick_sure <- function(excess, previous, tie, noise, near, gain) {
 }
 
 #' The measured process counts around one: `below` and `above` (positions, ascending), `measured` (it is one itself),
-#' `same_range` (another count was measured where the default's table has no boundary between)
+#' `same_range` (another count was measured where the default's table has no boundary between), `sized` (of several
+#' message sizes)
 #' @noRd
-neighbours <- function(counts, at, bounds) {
+neighbours <- function(grid, at, bounds) {
+  counts <- grid$counts
   range <- findInterval(at, bounds)
   list(
+    sized = length(grid$sizes) > 1,
     below = which(counts < at), above = which(counts > at), measured = at %in% counts,
     same_range = length(bounds) == 0 || range %in% findInterval(counts, bounds)
   )
@@ -115,6 +118,9 @@ supported <- function(own, beside, noise, sizes) {
 }
 
 #' May a count that was not measured be decided? Between two measured ones, or beyond those in the range of communicator
-#' sizes that the default's table treats alike: what the default does beyond that is not known.
+#' sizes that the default's table treats alike: what the default does beyond that is not known. A barrier is one cell at
+#' each count, and its latency jumps between counts (powers of two, last steps that are not full): it is not decided there.
 #' @noRd
-reached <- function(beside, near) length(beside) == 2 || (near$same_range && length(near$below) > 0)
+reached <- function(beside, near) {
+  near$sized && (length(beside) == 2 || (near$same_range && length(near$below) > 0))
+}
