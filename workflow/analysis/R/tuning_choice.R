@@ -119,7 +119,8 @@ supported <- function(own, beside, noise, sizes) {
 
 #' May a count that was not measured be decided? Between two measured ones, or beyond those in the range of communicator
 #' sizes that the default's table treats alike: what the default does beyond that is not known. A barrier is one cell at
-#' each count, and its latency jumps between counts (powers of two, last steps that are not full): it is not decided there.
+#' each count, and its latency jumps between counts (powers of two, last steps that are not full): it is not decided
+#' there.
 #' @noRd
 reached <- function(beside, near) {
   near$sized && (length(beside) == 2 || (near$same_range && length(near$below) > 0))

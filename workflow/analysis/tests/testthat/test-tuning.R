@@ -213,7 +213,8 @@ test_that("a barrier is not decided at counts that were not measured", {
   # Linear barriers are clearly faster at both neighbours of every even count, whatever they are at even ones.
   counts <- seq(9, 31, 2)
   rows <- lawful(c(default = 1.5, linear = 1), counts = counts)
-  barrier <- dplyr::mutate(rows[rows$size_bytes == 1 & rows$collective == "bcast", ], collective = "barrier", size_bytes = NA)
+  barrier <- rows[rows$size_bytes == 1 & rows$collective == "bcast", ]
+  barrier <- dplyr::mutate(barrier, collective = "barrier", size_bytes = NA)
   results <- read_results(make_study(barrier))
   found <- decide_tuning(results, "barrier", at = 9:31)
   found <- found[found$mapping == "core", ]
