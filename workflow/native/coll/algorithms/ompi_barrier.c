@@ -11,12 +11,19 @@ static int send_empty(const struct call *call, int to) {
     return coll_send(call, NULL, 0, to);
 }
 
-static int ssend_empty(const struct call *call, int to) {
-    return PMPI_Ssend(NULL, 0, MPI_BYTE, to, call->kind, call->comm);
-}
-
 static int recv_empty(const struct call *call, int from) {
     return coll_recv(call, NULL, 0, from, MPI_STATUS_IGNORE);
+}
+
+/* A synchronous send ends when its receiver has acknowledged it, which costs nothing in the simulator: there, the receiver
+ * answers with a message. */
+static int ssend_empty(const struct call *call, int to) {
+    TRY(PMPI_Ssend(NULL, 0, MPI_BYTE, to, call->kind, call->comm));
+    return COLL_SIMULATED ? recv_empty(call, to) : MPI_SUCCESS;
+}
+
+static int acknowledge(const struct call *call, int from) {
+    return COLL_SIMULATED ? send_empty(call, from) : MPI_SUCCESS;
 }
 
 static int collect_and_release(struct call *call, MPI_Request requests[]) {
@@ -47,19 +54,23 @@ int ompi_barrier_double_ring(struct call *call) {
     for (int round = 0; round < 2; round++) {
         if (call->rank > 0)
             TRY(recv_empty(call, left));
+        if (call->rank > 0 && round == 1)
+            TRY(acknowledge(call, left));
         TRY(round == 0 ? send_empty(call, right) : ssend_empty(call, right));
         if (call->rank == 0)
             TRY(recv_empty(call, left));
     }
-    return MPI_SUCCESS;
+    return call->rank == 0 ? acknowledge(call, left) : MPI_SUCCESS;
 }
 
 /* Ranks beyond the largest power of two report to a partner before, and are released by it after. */
 int ompi_barrier_recursive_doubling(struct call *call) {
     int power = coll_floor_power_of_two(call->size);
     int partner = call->rank + power;
-    if (call->rank >= power)
-        return coll_sendrecv_empty(call, call->rank - power, call->rank - power);
+    if (call->rank >= power) {
+        TRY(coll_sendrecv_empty(call, call->rank - power, call->rank - power));
+        return acknowledge(call, call->rank - power);
+    }
     if (partner < call->size)
         TRY(recv_empty(call, partner));
     for (int bit = 1; bit < power; bit *= 2)
