@@ -169,6 +169,15 @@ def test_what_was_just_received_flows_slower() -> None:
     assert passed_on == pytest.approx((1 + 3 + 3) / 3 * alone, rel=0.03)
 
 
+def test_a_level_without_slower_forwarding_does_not_take_that_of_an_inner_level() -> None:
+    """Both hops of a pipeline by node are between nodes."""
+    within = {"core": 5.0, "socket": 5.0}
+    plain, slow = (
+        linear(machine_of(**costs), 3, 1 << 20, "pipeline", "node") for costs in ({}, {"forward_gb_s": within})
+    )
+    assert slow == plain
+
+
 def test_messages_between_nodes_share_the_network_interface() -> None:
     """By node, ranks 1 and 3 of four are on the other node: two messages share 10 GB/s, one has its node for itself."""
     assert linear(machine_of(), 4, 1 << 20, mapping="node") == pytest.approx((3 * 2 + 1) / 4 * 105.96, rel=0.03)
@@ -182,6 +191,30 @@ def test_a_send_that_is_waited_for_has_an_eager_limit_of_its_own() -> None:
         linear(machine_of(**limits, **slow), 4, 32768, name) for name in ("split_binary_tree", "linear")
     )
     assert waited < 20 < 50 < not_waited
+
+
+def test_an_eager_copy_of_what_was_just_received_is_not_slower() -> None:
+    costs: dict[str, Any] = {"waited_limit_bytes": 1 << 20, "waited_us": machine_of().simulation["delay_us"]}
+    plain, slow = (
+        linear(machine_of(**costs, **more), 4, 1 << 17, "split_binary_tree")
+        for more in ({}, {"forward_gb_s": {"core": 5.0}})
+    )
+    assert slow == plain
+
+
+def test_a_core_sends_eager_messages_to_other_nodes_one_after_the_other() -> None:
+    """By node, ranks 1 and 3 of four are on the other node: one waits for the other. Without a limit both share 10 GB/s."""
+    costs: dict[str, Any] = {"waited_limit_bytes": 1 << 20, "waited_us": machine_of().simulation["delay_us"]}
+    alone = linear(machine_of(), 2, 1 << 19, mapping="node")
+    found = linear(machine_of(**costs), 4, 1 << 19, mapping="node")
+    assert found == pytest.approx((1 + 1 + 2 + 2) / 4 * alone, rel=0.02)
+
+
+def test_a_synchronous_send_waits_for_its_acknowledgement() -> None:
+    """Two ranks pass two tokens twice; the last message of the barrier is acknowledged."""
+    asked = Request("barrier", "double_ring", "core", 2, None)
+    (found,) = Simulator(Configuration(ROOT / "config"), 1).all(machine_of(), [asked]).values()
+    assert found == pytest.approx(5 * 1.1, rel=0.01)
 
 
 def test_a_switch_outside_of_the_calibrated_nodes_adds_its_latency(tmp_path: Path) -> None:

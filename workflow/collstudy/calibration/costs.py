@@ -21,9 +21,9 @@ LONG = {
     "share_core": 0.95, "share_within": 0.42, "share_socket": 1.3, "slower_core": 2.7, "slower_within": 2.5, "slower_socket": 4.0,
     "shared_node": 13.5, "shared_ccd": 11.4,
 }  # fmt: skip
-#: Neither broadcasts with one child per rank nor linear ones determine it: 2 fits the trees of the THIN nodes best, which
-#: are held out, and those of the EPYC nodes (docs/methodology.md, section 8.1).
-SHARE_FORWARD = 2.0
+#: `share_forward` by kind of level, not searched: neither broadcasts with one child per rank nor linear ones determine it. 2 fits the
+#: trees of the THIN nodes best, which are held out (docs/methodology.md, section 8.1).
+FORWARD = {"share_forward_core": 2.0, "share_forward_within": 2.0, "share_forward_socket": 2.0}
 #: UCX's default for blocking sends (UCX_RNDV_SEND_NBR_THRESH), visible in ladders as a drop.
 WAITED_LIMIT = 262144
 
@@ -44,7 +44,7 @@ def fitted_machine(machine: Machine, data: Data, values: dict[str, float], eager
     ]
     receive = [(1, values["receive"]), (last_eager, values["receive"])]
     by_level: dict[str, dict[str, Any]] = {
-        key: {} for key in ("delay_us", "waited_us", "busy", "turn", "share", "forward_gb_s")
+        key: {} for key in ("delay_us", "waited_us", "busy", "turn", "share", "share_forward", "forward_gb_s")
     }
     levels = []
     for level in machine.levels:
@@ -76,7 +76,6 @@ def fitted_machine(machine: Machine, data: Data, values: dict[str, float], eager
         "send_us": [[size, round(us, 4)] for size, us in send],
         "receive_us": [[size, round(us, 4)] for size, us in receive],
         "poll_us": round(values["poll"], 5),
-        "share_forward": SHARE_FORWARD,
         **by_level,
     }
     return replace(machine, levels=tuple(levels), simulation=simulation)
@@ -95,13 +94,13 @@ def kind_of(machine: Machine, level: Level) -> str:
 
 
 def _parts(machine: Machine, level: Level, values: dict[str, float]) -> dict[str, float]:
-    """`busy`, `turn`, `share` of a level, and as `forward_gb_s` the slow-down of a just received message."""
+    """`busy`, `turn`, `share`, `share_forward` of a level, and as `forward_gb_s` the slow-down of a just received message."""
     kind = kind_of(machine, level)
     if kind == "node":
         return {"busy": values["busy_node"], "turn": 0.0, "share": 0.0}
     return {
         "busy": values["busy_within"], "turn": values["turn_within"], "share": values[f"share_{kind}"],
-        "forward_gb_s": values[f"slower_{kind}"],
+        "share_forward": (FORWARD | values)[f"share_forward_{kind}"], "forward_gb_s": values[f"slower_{kind}"],
     }  # fmt: skip
 
 

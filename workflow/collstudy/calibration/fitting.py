@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError, allowed
-from collstudy.calibration.costs import LONG, SHARE_FORWARD, SHORT, fitted_machine, kind_of, level_with_costs
+from collstudy.calibration.costs import FORWARD, LONG, SHORT, fitted_machine, kind_of, level_with_costs
 from collstudy.calibration.measured import Data, Key
 from collstudy.launch import output
 from collstudy.launch.simulator import DEFAULTS, prepare
@@ -28,7 +28,7 @@ from collstudy.study.names import POINT_TO_POINT
 from collstudy.study.sweeps import Choice, Sweep
 
 #: Parameters not fitted with a study, and their values.
-FIXED = ("share of messages between nodes: 0", "forward_gb_s between nodes: none", f"share_forward: {SHARE_FORWARD:g}")
+FIXED = ("share of messages between nodes: 0", "forward_gb_s between nodes: none", "share_forward")
 STEPS = (1.2,)
 #: Parameters that a ladder alone does not determine; the starting values are kept.
 NOT_IN_A_LADDER = [
@@ -150,17 +150,17 @@ def fit_study(
     machine: Machine, data: Data, block: dict[str, Any], simulator: Simulator, say: Callable[[str], None]
 ) -> tuple[Machine, list[Request]]:
     """The machine fitted to a ladder and a study's collectives, with the fitted points."""
-    short_start, long_start = starts(machine, block)
+    short_start, long_start, fixed = starts(machine, block)
 
     def cost_of(eager: int, requests: list[Request]) -> _Cost:
-        return _Cost(simulator, machine, data, short_start | long_start, requests, eager, say)
+        return _Cost(simulator, machine, data, short_start | long_start | fixed, requests, eager, say)
 
     eager = block.get("eager_limit_bytes") or min(
         LIMITS, key=lambda limit: cost_of(limit, [each for part in requests_for(block, limit) for each in part])({})
     )
     say(f"eager limit: {eager} bytes")
     short, long = requests_for(block, eager)
-    values = short_start | long_start
+    values = short_start | long_start | fixed
     for which, requests in ((short_start, short), (long_start, long)):
         # Both start from the same values: their results are independent.
         if block.get("search", True):
@@ -168,8 +168,8 @@ def fit_study(
     return fitted_machine(machine, data, values, eager), short + long
 
 
-def starts(machine: Machine, block: dict[str, Any]) -> tuple[dict[str, float], dict[str, float]]:
-    """The starting values of a machine's search, for short and for long messages.
+def starts(machine: Machine, block: dict[str, Any]) -> tuple[dict[str, float], dict[str, float], dict[str, float]]:
+    """The starting values of a machine's search, for short and for long messages, and the values that are not searched.
 
     Shared bandwidths only of the levels in `shared`; kinds of levels only those of the machine. The block's
     `start` takes precedence. Raises StudyError.
@@ -181,12 +181,12 @@ def starts(machine: Machine, block: dict[str, Any]) -> tuple[dict[str, float], d
         if (key in shared if key.startswith("shared_") else key.partition("_")[2] in kinds)
     }  # fmt: skip
     own = block.get("start", {})
-    if unknown := [key for key in own if key not in SHORT | long]:
+    if unknown := [key for key in own if key not in SHORT | long | FORWARD]:
         raise StudyError(
-            f"calibration.start of machine {machine.name}: unknown {unknown[0]!r}{allowed([*SHORT, *long])}"
+            f"calibration.start of machine {machine.name}: unknown {unknown[0]!r}{allowed([*SHORT, *long, *FORWARD])}"
         )
-    short, long = ({key: own.get(key, value) for key, value in of.items()} for of in (SHORT, long))
-    return short, long
+    short, long, fixed = ({key: own.get(key, value) for key, value in of.items()} for of in (SHORT, long, FORWARD))
+    return short, long, fixed
 
 
 def alone_values(ladder: dict[str, dict[int, float]]) -> dict[str, float]:

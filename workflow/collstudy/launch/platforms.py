@@ -17,9 +17,10 @@ cores takes `alone` = send + delay + size / rate (+ receive, if it is eager) of 
   level's `bandwidth_gb_s` alone and has a share of 1 leaves nothing for another. Data just received are forwarded at no
   more than `forward_gb_s`, with `share_forward` times the share: the bytes are in another core's cache.
 - All messages share the `shared_gb_s` of the units that they leave and enter, in each direction: network interfaces of nodes, and
-  within a node the link of a die.
+  within a node the link of a die, which messages to other nodes do not cross.
 - A send that waits (MPI_Send) is eager up to `waited_limit_bytes`, one that does not (MPI_Isend) up to `eager_limit_bytes`; in
-  between the first takes `waited_us` and its bytes. UCX, under Open MPI, has these two limits.
+  between the first takes `waited_us` and its bytes, also if they were just received. UCX, under Open MPI, has these two limits.
+- Between nodes and these limits, a core's messages leave one after the other; longer ones share what they cross evenly.
 Point-to-point tests send other bytes than they receive, so nothing is forwarded there, and a message has its core for itself.
 `workflow/native/simulator/levels.cpp` is the platform: SimGrid has no option for any of it.
 
@@ -188,8 +189,14 @@ def _links(
     return lines
 
 
-#: Values that an uncalibrated level (switches around the calibrated nodes) takes from the level inside of it.
-BY_LEVEL = {"busy": "busy", "turn": "turn", "share": "share", "forward": "forward_gb_s"}
+#: Values of a calibrated level; another one (switches around the calibrated nodes) takes those of the next level inside of it.
+BY_LEVEL = {
+    "busy": "busy",
+    "turn": "turn",
+    "share": "share",
+    "share_forward": "share_forward",
+    "forward": "forward_gb_s",
+}
 
 
 def machine_text(machine: Machine, collective: str = "") -> str:
@@ -209,14 +216,13 @@ def machine_text(machine: Machine, collective: str = "") -> str:
         for word, key in (("delay", "delay_us"), ("waited", "waited_us")):
             lines += [f"{word} {depth} {size} {us * 1e-6:.9g}" for size, us in by_size(machine, depth, key)]
         lines.append(f"rate {depth} {level.bandwidth_gb_s * 1e9:.9g}")
+        known = next(of.name for of in levels[depth:] if of.name in values["delay_us"])
         for word, key in BY_LEVEL.items():
-            value = next(
-                (values.get(key, {})[of.name] for of in levels[depth:] if of.name in values.get(key, {})), None
-            )
-            if value is not None and not (word in ("forward", "share") and collective in POINT_TO_POINT):
+            value = values.get(key, {}).get(known)
+            if value is not None and not (
+                word in ("forward", "share", "share_forward") and collective in POINT_TO_POINT
+            ):
                 lines.append(f"{word} {depth} {value * (1e9 if word == 'forward' else 1):.9g}")
-    if collective not in POINT_TO_POINT:
-        lines.append(f"share_forward {values.get('share_forward', 1)}")
     lines.append(f"poll {values.get('poll_us', 0) * 1e-6:.9g}")
     return "\n".join([*lines, ""])
 

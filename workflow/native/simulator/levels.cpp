@@ -1,24 +1,21 @@
 // clang-format off: one statement a line.
-/* The platform of a calibrated machine: cores in units of levels, and what a message costs between two of them (the model is
- * described in platforms.py). SimGrid's own factors and zones know no cost by level, size and what the two cores did before.
+/* The platform of a calibrated machine: cores in units of levels, and what a message costs between two of them (the
+ * model is described in platforms.py). SimGrid's own factors and zones know no cost by level, size and what the two
+ * cores did before.
  *
- * COLLSTUDY_PLATFORM names the file that describes the machine, one statement a line, times in seconds, rates in bytes per second;
- * DEPTH counts levels from the outermost, 0:
- *   level NAME COUNT SHARED    units in each unit outside of it; what each unit's messages from and to outside share (0: no limit)
- *   nodes DEPTHS               that many outer levels tell the node of a core
- *   limits WAITED OTHER        eager limit (bytes) of sends that the sender waits for at once (MPI_Send), and of all other ones
- *   send SIZE S                a curve: the sender's own time for a message
- *   receive SIZE S             a curve: the receiver's own time for an eager message
- *   delay DEPTH SIZE S         a curve: from the end of the sender's own time to the first byte
- *   waited DEPTH SIZE S        the same of a message that its sender waits for at once, from the other limit up to its own
- *   rate DEPTH R               the fastest that one message flows
- *   forward DEPTH R            the same where its sender has just received it
- *   busy DEPTH F               a core can start its next message after this part of the time that one takes
- *   turn DEPTH F               the sender takes this part of it longer where the receiver's last message came from another rank
- *   share DEPTH F              a long message takes this part of its sender's core
- *   share_forward F            times this where its sender has just received it
- *   poll S                     delay for each rank on the receiver's node beyond two
- * COLLSTUDY_HOSTS names the host file: ranks are counted by node. */
+ * COLLSTUDY_PLATFORM names the file that describes the machine, one statement a line, times in seconds, rates in bytes
+ * per second; DEPTH counts levels from the outermost, 0: level NAME COUNT SHARED    units in each unit outside of it;
+ * what each unit's messages from and to outside share (0: no limit) nodes DEPTHS               that many outer levels
+ * tell the node of a core limits WAITED OTHER        eager limit (bytes) of sends that the sender waits for at once
+ * (MPI_Send), and of all other ones send SIZE S                a curve: the sender's own time for a message receive
+ * SIZE S             a curve: the receiver's own time for an eager message delay DEPTH SIZE S         a curve: from the
+ * end of the sender's own time to the first byte waited DEPTH SIZE S        the same of a message that its sender waits
+ * for at once, from the other limit up to its own rate DEPTH R               the fastest that one message flows forward
+ * DEPTH R            the same where its sender has just received it busy DEPTH F               a core can start its
+ * next message after this part of the time that one takes turn DEPTH F               the sender takes this part of it
+ * longer where the receiver's last message came from another rank share DEPTH F              a long message takes this
+ * part of its sender's core share_forward DEPTH F      times this where its sender has just received it poll S delay
+ * for each rank on the receiver's node beyond two COLLSTUDY_HOSTS names the host file: ranks are counted by node. */
 // clang-format on
 #include "curve.hpp"
 
@@ -70,7 +67,7 @@ struct Level {
     double shared = 0;
     Curve delay, waited;
     double rate = unlimited, forward = 0;
-    double busy = 0, turn = 0, share = 0;
+    double busy = 0, turn = 0, share = 0, share_forward = 1;
 };
 
 struct Machine {
@@ -78,7 +75,7 @@ struct Machine {
     Curve send, receive;
     size_t node_parts = 0;
     double waited_limit = 0, limit = 0;
-    double share_forward = 1, poll = 0;
+    double poll = 0;
 
     /* What one message takes across a level with nothing else going on. */
     double alone(const Level &level, double size) const {
@@ -93,6 +90,7 @@ struct Place {
          *receives = nullptr;         /* the core: long messages share the first, each message is bound by the second */
     std::vector<Link *> out, in;      /* of the unit at each level above the core; null where nothing is shared */
     int ranks_on_node = 0;            /* from the host file */
+    double left = 0;                  /* when the messages that this core pushes into the network have left it */
     double received = -1;             /* bytes of the last message to this core */
     double free = 0;                  /* when the core can start its next message */
     double turn = 0;                  /* when the next sender of its node can write to what the core looks at */
@@ -127,10 +125,15 @@ double rate_of(const Level &level, bool forwarded) {
     return forwarded && level.forward > 0 ? std::min(level.rate, level.forward) : level.rate;
 }
 
+/* Whether SMPI told of the message that starts now. */
+bool told(const Place &from, const Place &to) {
+    auto sent = from.sent.find(&to);
+    return sent != from.sent.end() && !sent->second.empty();
+}
+
 /* Bytes of the message that starts now: of a pair of ranks, the one that was sent first. */
 double next_size(const Place &from, const Place &to) {
-    auto sent = from.sent.find(&to);
-    return sent == from.sent.end() || sent->second.empty() ? machine.limit : sent->second.front();
+    return told(from, to) ? from.sent.at(&to).front() : machine.limit;
 }
 
 class Cores : public simgrid::kernel::routing::NetZoneImpl {
@@ -191,13 +194,15 @@ class Cores : public simgrid::kernel::routing::NetZoneImpl {
         };
         const Level &level = machine.levels[depth];
         double size = next_size(from, to), whole = crossings * machine.levels.back().rate;
-        bool forwarded = forwards(size, from);
-        double part = level.share * (forwarded ? machine.share_forward : 1);
+        bool forwarded = told(from, to) && forwards(size, from);
+        double part = level.share * (forwarded ? level.share_forward : 1);
         for (long i = size < machine.limit ? 0 : std::lround(part * whole / level.rate); i > 0; i--)
             take(from.sends);
         for (long i = std::max(1L, (long)(whole / rate_of(level, forwarded))); i > 0; i--)
             take(to.receives);
-        for (size_t d = depth; d + 1 < from.at.size(); d++)
+        /* The network interface reads memory: what it sends does not cross the units of the node. */
+        size_t inner = depth < machine.node_parts ? machine.node_parts : from.at.size() - 1;
+        for (size_t d = depth; d < inner && d + 1 < from.at.size(); d++)
             for (Link *link : {from.out[d], to.in[d]})
                 if (link)
                     take(link);
@@ -217,17 +222,27 @@ bool starts(Place &from, const Place &to, double size) {
     return true;
 }
 
+/* The seconds for which a message to another node waits for those before it: below the limit of sends that are waited
+ * for, a core pushes one after the other into the network. */
+double queued(Place &from, const Place &to, double size, double rate) {
+    if (same_node(from, to) || size < machine.limit || size >= machine.waited_limit)
+        return 0;
+    double now = simgrid::s4u::Engine::get_clock(), start = std::max(now, from.left);
+    from.left = start + size / rate;
+    return start - now;
+}
+
 double latency_factor(double size, const Host *source, const Host *target, const Links &links, const Zones &) {
     Place &from = place(source), &to = place(target);
     const Level &level = machine.levels[depth_of(from, to)];
     double bytes = std::max(0.0, size - header);
-    bool told = starts(from, to, bytes), waited = !told && bytes >= machine.limit && bytes < machine.waited_limit;
+    bool known = starts(from, to, bytes), waited = !known && bytes >= machine.limit && bytes < machine.waited_limit;
     if (bytes > 1)
         to.received = bytes;
     to.last_from = &from;
     /* SMPI does not keep the sender of what it did not tell busy: the message takes longer by that time instead. */
-    double seconds = waited ? level.waited.at(bytes) : level.delay.at(bytes) + (told ? 0 : machine.send.at(bytes));
-    seconds += machine.poll * std::max(0, to.ranks_on_node - 2);
+    double seconds = waited ? level.waited.at(bytes) : level.delay.at(bytes) + (known ? 0 : machine.send.at(bytes));
+    seconds += machine.poll * std::max(0, to.ranks_on_node - 2) + queued(from, to, bytes, level.rate);
     double latency = 0;
     for (const auto *link : links)
         latency += link->get_latency();
@@ -236,7 +251,10 @@ double latency_factor(double size, const Host *source, const Host *target, const
 
 double bandwidth_factor(double size, const Host *source, const Host *target, const Links &links, const Zones &) {
     const Place &from = place(source), &to = place(target);
-    double rate = rate_of(machine.levels[depth_of(from, to)], forwards(size - header, from));
+    double bytes = size - header;
+    /* The route bounds other messages; a sender's copy of an eager one is in its own cache. */
+    bool forwarded = bytes >= machine.waited_limit && forwards(bytes, from);
+    double rate = rate_of(machine.levels[depth_of(from, to)], forwarded);
     auto crossed = std::count(links.begin(), links.end(), to.receives);
     return std::min(1.0, rate * (double)crossed / to.receives->get_bandwidth());
 }
@@ -293,11 +311,9 @@ bool read_of_level(const std::string &what, std::istringstream &words) {
         (what == "delay" ? level.delay : level.waited).add(first, second);
         return true;
     }
-    const std::map<std::string, double *> values = {{"rate", &level.rate},
-                                                    {"forward", &level.forward},
-                                                    {"busy", &level.busy},
-                                                    {"turn", &level.turn},
-                                                    {"share", &level.share}};
+    const std::map<std::string, double *> values = {{"rate", &level.rate},   {"forward", &level.forward},
+                                                    {"busy", &level.busy},   {"turn", &level.turn},
+                                                    {"share", &level.share}, {"share_forward", &level.share_forward}};
     auto value = values.find(what);
     if (value == values.end())
         return false;
@@ -315,8 +331,6 @@ bool read_statement(const std::string &what, std::istringstream &words) {
     if (what == "limits" && words >> machine.waited_limit >> machine.limit)
         return true;
     if (what == "poll" && words >> machine.poll)
-        return true;
-    if (what == "share_forward" && words >> machine.share_forward)
         return true;
     if (what == "send" || what == "receive") {
         if (!(words >> size >> value))

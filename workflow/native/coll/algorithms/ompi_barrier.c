@@ -15,8 +15,8 @@ static int recv_empty(const struct call *call, int from) {
     return coll_recv(call, NULL, 0, from, MPI_STATUS_IGNORE);
 }
 
-/* A synchronous send ends when its receiver has acknowledged it, which costs nothing in the simulator: there, the receiver
- * answers with a message. */
+/* A synchronous send ends when its receiver has acknowledged it, which costs nothing in the simulator: there, the
+ * receiver answers with a message. */
 static int ssend_empty(const struct call *call, int to) {
     TRY(PMPI_Ssend(NULL, 0, MPI_BYTE, to, call->kind, call->comm));
     return COLL_SIMULATED ? recv_empty(call, to) : MPI_SUCCESS;
