@@ -15,7 +15,7 @@ test_that("a map has one row for sizes that differ between process counts only, 
   expect_equal(columns, list("1024", c("4", "32", "200", "254", "512")))
   captions <- purrr::map_chr(figures_wins(results, "bcast"), "caption")
   expect_match(captions, "rounded to powers of 8", all = TRUE)
-  expect_match(captions, "White: not measured", all = TRUE)
+  expect_match(captions, "White: fewer than two algorithms", all = TRUE)
 })
 
 test_that("sizes that would fall together keep their rows, and those of a full grid as well", {
