@@ -2,6 +2,7 @@
 # store contains what is measured already. A round without new points has no blocks.
 
 
+# The package is no input: another of its figures does not make anybody measure other points.
 checkpoint select_points:
     input:
         script=BASE / "workflow" / "scripts" / "analyse.R",

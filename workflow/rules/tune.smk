@@ -3,7 +3,7 @@
 
 rule decide_tuning:
     input:
-        script=BASE / "workflow" / "scripts" / "analyse.R",
+        sources=ANALYSIS_SOURCES,
         study=RESULTS / "{study}" / "study.json",
         measurements=RESULTS / "{study}" / "measurements.csv",
         cells=RESULTS / "{study}" / "cells.csv",
@@ -22,15 +22,16 @@ rule decide_tuning:
         IMAGE
     params:
         results=RESULTS,
+        script=BASE / "workflow" / "scripts" / "analyse.R",
         folder=lambda wildcards: RESULTS / wildcards.study,
     shell:
-        "{{ Rscript {input.script:q} decide {params.folder:q} && "
+        "{{ Rscript {params.script:q} decide {params.folder:q} && "
         "python -m collstudy --results {params.results:q} made {wildcards.study:q} decide; }} > {log:q} 2>&1"
 
 
 rule replay_sampling:
     input:
-        script=BASE / "workflow" / "scripts" / "analyse.R",
+        sources=ANALYSIS_SOURCES,
         study=RESULTS / "{study}" / "study.json",
         measurements=RESULTS / "{study}" / "measurements.csv",
         cells=RESULTS / "{study}" / "cells.csv",
@@ -48,9 +49,10 @@ rule replay_sampling:
     threads: 2
     params:
         results=RESULTS,
+        script=BASE / "workflow" / "scripts" / "analyse.R",
         folder=lambda wildcards: RESULTS / wildcards.study,
     shell:
-        "{{ Rscript {input.script:q} sample {params.folder:q} && "
+        "{{ Rscript {params.script:q} sample {params.folder:q} && "
         "python -m collstudy --results {params.results:q} made {wildcards.study:q} sample; }} > {log:q} 2>&1"
 
 
@@ -100,7 +102,7 @@ rule keep_tuning:
 
 rule tell_tuning:
     input:
-        script=BASE / "workflow" / "scripts" / "analyse.R",
+        sources=ANALYSIS_SOURCES,
         judged=get_judged,
         changed=get_changed("tell"),
     output:
@@ -112,7 +114,8 @@ rule tell_tuning:
         IMAGE
     params:
         results=RESULTS,
+        script=BASE / "workflow" / "scripts" / "analyse.R",
         folder=lambda wildcards: RESULTS / wildcards.study,
     shell:
-        "{{ Rscript {input.script:q} say {params.folder:q} && "
+        "{{ Rscript {params.script:q} say {params.folder:q} && "
         "python -m collstudy --results {params.results:q} made {wildcards.study:q} tell; }} > {log:q} 2>&1"
