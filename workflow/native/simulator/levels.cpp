@@ -1,21 +1,24 @@
-// clang-format off: one statement a line.
-/* The platform of a calibrated machine: cores in units of levels, and what a message costs between two of them (the
- * model is described in platforms.py). SimGrid's own factors and zones know no cost by level, size and what the two
- * cores did before.
+// clang-format off
+/* The platform of a calibrated machine: cores in units of levels, and what a message costs between two of them (the model is
+ * described in platforms.py). SimGrid's own factors and zones know no cost by level, size and what the two cores did before.
  *
- * COLLSTUDY_PLATFORM names the file that describes the machine, one statement a line, times in seconds, rates in bytes
- * per second; DEPTH counts levels from the outermost, 0: level NAME COUNT SHARED    units in each unit outside of it;
- * what each unit's messages from and to outside share (0: no limit) nodes DEPTHS               that many outer levels
- * tell the node of a core limits WAITED OTHER        eager limit (bytes) of sends that the sender waits for at once
- * (MPI_Send), and of all other ones send SIZE S                a curve: the sender's own time for a message receive
- * SIZE S             a curve: the receiver's own time for an eager message delay DEPTH SIZE S         a curve: from the
- * end of the sender's own time to the first byte waited DEPTH SIZE S        the same of a message that its sender waits
- * for at once, from the other limit up to its own rate DEPTH R               the fastest that one message flows forward
- * DEPTH R            the same where its sender has just received it busy DEPTH F               a core can start its
- * next message after this part of the time that one takes turn DEPTH F               the sender takes this part of it
- * longer where the receiver's last message came from another rank share DEPTH F              a long message takes this
- * part of its sender's core share_forward DEPTH F      times this where its sender has just received it poll S delay
- * for each rank on the receiver's node beyond two COLLSTUDY_HOSTS names the host file: ranks are counted by node. */
+ * COLLSTUDY_PLATFORM names the file that describes the machine, one statement a line, times in seconds, rates in bytes per second;
+ * DEPTH counts levels from the outermost, 0:
+ *   level NAME COUNT SHARED    units in each unit outside of it; what each unit's messages from and to outside share (0: no limit)
+ *   nodes DEPTHS               that many outer levels tell the node of a core
+ *   limits WAITED OTHER        eager limit (bytes) of sends that the sender waits for at once (MPI_Send), and of all other ones
+ *   send SIZE S                a curve: the sender's own time for a message
+ *   receive SIZE S             a curve: the receiver's own time for an eager message
+ *   delay DEPTH SIZE S         a curve: from the end of the sender's own time to the first byte
+ *   waited DEPTH SIZE S        the same of a message that its sender waits for at once, from the other limit up to its own
+ *   rate DEPTH R               the fastest that one message flows
+ *   forward DEPTH R            the same where its sender has just received it
+ *   busy DEPTH F               a core can start its next message after this part of the time that one takes
+ *   turn DEPTH F               the sender takes this part of it longer where the receiver's last message came from another rank
+ *   share DEPTH F              a long message takes this part of its sender's core
+ *   share_forward DEPTH F      times this where its sender has just received it
+ *   poll S                     delay for each rank on the receiver's node beyond two
+ * COLLSTUDY_HOSTS names the host file: ranks are counted by node. */
 // clang-format on
 #include "curve.hpp"
 
