@@ -100,21 +100,26 @@ barrier_forms <- c(linear = "linear", tree = "spline", recursive_doubling = "log
 #'
 #' @param data Tibble with processes and latency_us of one algorithm and mapping.
 #' @param form "linear", "spline" or "log_linear".
-#' @param knots Process counts at which the slope of the spline may change; of those that are
-#'   nearer to each other than two measured counts, the first.
+#' @param knots Process counts at which the slope of the spline may change, as far as usable.
 #' @return An object of class lm.
 #' @noRd
 fit_barrier <- function(data, form = c("linear", "spline", "log_linear"), knots = numeric()) {
   form <- match.arg(form)
-  counts <- sort(unique(data$processes))
-  knots <- knots[knots > min(counts) & knots < max(counts)]
-  knots <- knots[!duplicated(findInterval(knots, counts[c(TRUE, FALSE)]))]
+  knots <- usable_knots(data, knots)
   terms <- switch(form,
     linear = "processes",
     spline = c("processes", sprintf("pmax(processes - %s, 0)", format(knots, trim = TRUE)))[seq_len(1 + length(knots))],
     log_linear = c("processes", "log2(processes)")
   )
   lm(stats::reformulate(terms, "latency_us"), data)
+}
+
+#' Knots between measured process counts; of those that are nearer to each other than two counts, the first
+#' @noRd
+usable_knots <- function(data, knots) {
+  counts <- sort(unique(data$processes))
+  knots <- knots[knots > min(counts) & knots < max(counts)]
+  knots[!duplicated(findInterval(knots, counts[c(TRUE, FALSE)]))]
 }
 
 #' Coefficients of the barrier models with 95 % intervals
@@ -184,7 +189,7 @@ fit_tree_slopes <- function(results, collective) {
   none <- tibble(mapping = character(), from_processes = numeric(), to_processes = numeric(), slope = numeric())
   fit_groups(rows, function(data) {
     if (nrow(data) < length(knots) + 3) return(tibble())
-    inner <- knots[knots > min(data$processes) & knots < max(data$processes)]
+    inner <- usable_knots(data, knots)
     tibble(
       from_processes = c(min(data$processes), inner), to_processes = c(inner, max(data$processes)),
       slope = cumsum(unname(coef(fit_barrier(data, "spline", inner)))[-1])

@@ -16,6 +16,14 @@ test_that("slopes between knots", {
   expect_equal(slopes$slope, c(0.5, 0.2))
 })
 
+test_that("slopes lie between the knots that the spline uses", {
+  counts <- c(4, 8, 12, 16, 24, 32, 40, 48)
+  rows <- toy_rows("barrier", "tree", counts, NA, 1 + 0.5 * counts - 0.3 * pmax(counts - 12, 0))
+  slopes <- fit_tree_slopes(read_results(make_study(rows, list(barrier_tree_knots = list(12, 24, 36)))), "barrier")
+  expect_equal(slopes$to_processes, c(12, 24, 48))
+  expect_equal(slopes$slope, c(0.5, 0.2, 0.2))
+})
+
 test_that("barrier fits give coefficients with intervals and mark the form shown", {
   counts <- seq(2, 24, 2)
   rows <- dplyr::bind_rows(
