@@ -157,7 +157,7 @@ def test_what_verifies_files_is_found_by_the_kind_of_source(tmp_path):
     assert verifier_of(project.source("tuning"), []) is None
     assert verifier_of(project.source("orfeo-thin"), [placement]) is None
     (tmp_path / "tuning").mkdir()
-    (tmp_path / "tuning" / "study.json").write_text('{"provenance": {"mpi": "smpi-openmpi"}}')
+    (tmp_path / "tuning" / "study.json").write_text('{"simulated": false, "provenance": {"mpi": "smpi-openmpi"}}')
     assert isinstance(verifier_of(project.source("tuning"), [placement]), verifying.VerifyingSource)
 
 
