@@ -74,7 +74,7 @@ def test_an_algorithm_with_parameters(folder):
 def simulate(folder):
     """Make the study a simulated one of machine `toy`."""
     document = json.loads((folder / "study.json").read_text())
-    document |= {"simulated": True, "machine": {"name": "toy", "label": "Toy"}}
+    document |= {"simulated": True, "machine": {"name": "toy", "label": "Toy, simulated"}}
     (folder / "study.json").write_text(json.dumps(document))
 
 
@@ -94,6 +94,7 @@ def test_a_simulated_study_says_how_far_it_is_off(tmp_path, folder):
         "bcast,all,all,TRUE,90,11.2,29\nbcast,chain,core,FALSE,9,1,2\nbcast,all,core,TRUE,30,8.4,24.6\n"
     )
     text = "\n".join(answer(study, question)[1])
+    assert "(Toy, simulated):" in text
     assert "simulated, typically off by 8 % (median of 30 held-out cells, mapping core" in text
     assert "more than 25 %; study judge" in text
 

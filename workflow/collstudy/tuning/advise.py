@@ -51,7 +51,9 @@ def answer(folder: Path, question: Question) -> tuple[bool, list[str]]:
     """The answer of one study: whether it has a decision, and the lines to print."""
     document = read_study(folder)
     kind = "simulated" if document["simulated"] else "measured"
-    head = f"Study {document['name']} ({document['machine']['label']}, {kind}):"
+    # Labels of simulated machines may say so themselves.
+    label = document["machine"]["label"].removesuffix(f", {kind}")
+    head = f"Study {document['name']} ({label}, {kind}):"
     wanted = (question.collective, question.mapping, str(question.nodes))
     decided = [
         row
