@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from conftest import Checkout
 
-#: Tuned and verified, so that every rule from measurements to the verdict has something to do.
-STUDY = """
-title: A tuned study
+#: The whole grid, on which sampling is replayed.
+TINY = """
+title: A whole study
 question: Which broadcast?
 machine: thin
 sweeps:
@@ -24,8 +24,12 @@ sweeps:
     iterations: 3
     warmup: 1
 analysis:
-  tuning: {}
+  replay_sampling: {}
 """
+#: The same, sampled, tuned and verified.
+ROUNDS = TINY.partition("analysis:")[0] + "sampling: {rounds: 1, first_pct: 50}\nanalysis: {tuning: {}}\n"
+#: On this machine.
+HERE = TINY.partition("analysis:")[0].replace("thin", "this-machine").replace("2, 4, 6, 8", "2").replace(", chain", "")
 #: Imported, so that checks have something to say, and gathered with the other one.
 THEIRS = """
 title: Theirs
@@ -38,6 +42,21 @@ import:
       columns: {{algorithm: A, mapping: M, processes: P, size_bytes: S, latency_us: L}}
 """
 ALL = "title: All\nquestion: Where?\nmachine: all-measured\nchapter: atlas\ngather: [theirs]\n"
+#: What a machine is calibrated with.
+LADDER = """
+title: Ladder
+question: Which costs?
+machine: thin
+sweeps:
+  - {collective: latency, levels: [node, core], sizes: {from: 1, to: 1048576}, iterations: 1, warmup: 1}
+"""
+PLAIN = """
+kind: simulated
+label: Plain
+levels: [{name: node, count: 2}, {name: core, count: 2}]
+fitted: plain.fitted.yaml
+calibration: {ladder: ladder, eager_limit_bytes: 16384}
+"""
 ROWS = [
     f"{a},core,{p},{s},{p * s / 7 + len(a)}"
     for a in ("linear", "chain", "default")
@@ -45,8 +64,9 @@ ROWS = [
     for s in (1, 8, 64)
 ]
 #: Not inputs but kept beside them: the store, which has a file for each cell (their digests are in study.json and in the blocks'
-#: markers), and what several rules add to (`python -m collstudy made` and the plan).
-SHARED = ("cells", "blocks")
+#: markers). What measures begins without it.
+STORE = ("cells", "blocks")
+MEASURING = ("measure_block", "measure_here")
 
 
 def jobs(folder: Path) -> dict[tuple[str, str], tuple[set[str], set[str]]]:
@@ -62,67 +82,86 @@ def jobs(folder: Path) -> dict[tuple[str, str], tuple[set[str], set[str]]]:
     return found
 
 
-RULES = (
-    "collect_measurements", "analyse_study", "decide_tuning", "emit_tuning", "keep_tuning", "tell_tuning",
-)  # fmt: skip
 JOBS = [
-    *((rule, "tiny") for rule in RULES), ("analyse_study", "theirs"), ("analyse_study", "all"), ("decide_tuning", "theirs"),
-    ("render_report", "report"), ("give_verdict", "complete.txt"),
+    ("measure_block", "blocks"), ("measure_here", "blocks"), ("collect_measurements", "tiny"), ("analyse_study", "tiny"),
+    ("analyse_study", "theirs"), ("analyse_study", "all"), ("select_points", "rounds"), ("collect_round", "rounds"),
+    ("decide_tuning", "rounds"), ("decide_tuning", "theirs"), ("replay_sampling", "tiny"), ("emit_tuning", "rounds"),
+    ("keep_tuning", "rounds"), ("tell_tuning", "rounds"), ("render_report", "report"), ("give_verdict", "complete.txt"),
+    ("measure", "measured.txt"), ("calibrate", "calibration"),
 ]  # fmt: skip
-WRITTEN = ("config/studies/tiny.yaml", "config/studies/theirs.yaml", "config/studies/all.yaml", "config/config.yaml")
+#: Those that copy a file which is made when the Snakefile is read, and the one of programs: it reads the trace, which is stored.
+OTHERS = {"all", "describe_study", "note_sources", "account_program"}
+STUDIES = {"tiny": TINY, "rounds": ROUNDS, "here": HERE, "theirs": THEIRS, "all": ALL, "ladder": LADDER}
+TARGETS = ((), ("--", "results/measured.txt"), ("--config", "calibrate=plain", "--", "results/calibration/plain.csv"))
+
+
+def checkout(folder: Path, data: Path) -> Checkout:
+    """A checkout with the studies, whose imported ones are of files in *data*."""
+    folder.mkdir()
+    made = Checkout(folder)
+    for name, text in STUDIES.items():
+        imported = "import:" in text
+        made.write(f"config/studies/{name}.yaml", text.format(folder=data) if imported else text)
+    made.write("config/config.yaml", f"studies: [{', '.join(STUDIES)}]\nresults: results\n")
+    made.write("config/machines/plain.yaml", PLAIN)
+    return made
 
 
 @pytest.fixture(scope="module")
 def complete(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     """A checkout in which everything was made."""
-    made = Checkout(_made(tmp_path_factory.mktemp("complete") / "checkout"))
-    made.write("theirs/bcast_all.csv", "\n".join(["A,M,P,S,L", *ROWS, ""]))
-    texts = (
-        STUDY,
-        THEIRS.format(folder=made.folder / "theirs"),
-        ALL,
-        "studies: [tiny, theirs, all]\nresults: results\n",
-    )
-    for name, text in zip(WRITTEN, texts, strict=True):
-        made.write(name, text)
-    done = made.snakemake()
-    assert done.returncode == 0, done.stdout + done.stderr
+    folder = tmp_path_factory.mktemp("complete")
+    made = checkout(folder / "checkout", folder)
+    (folder / "bcast_all.csv").write_text("\n".join(["A,M,P,S,L", *ROWS, ""]))
+    for target in TARGETS:
+        done = made.snakemake(*target)
+        assert done.returncode == 0, done.stdout + done.stderr
     return made
+
+
+def give(name: str, source: Path, target: Path) -> None:
+    """One input; an index with the files beside it, which it names."""
+    if Path(name).name == "index.csv":
+        shutil.copytree((source / name).parent, (target / name).parent, dirs_exist_ok=True)
+    elif not Path(name).is_absolute():
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(source / name, target / name)
+
+
+def texts(folder: Path, name: str) -> dict[str, str]:
+    """The texts of an output by path; of an index, and of a page of the report, those of the files beside it, too."""
+    path = folder / name
+    beside = path.parent.iterdir() if path.name in ("index.csv", "index.html") else [path]
+    # pending.txt says what the store lacked at that time, a guide says where it is.
+    shown = [
+        one for one in beside if one.suffix in (".csv", ".json", ".txt", ".md", ".html") and one.name != "pending.txt"
+    ]
+    return {str(one.relative_to(folder)): one.read_text().replace(str(folder), "") for one in shown}
+
+
+@pytest.mark.long
+def test_every_rule_is_looked_at(complete: Checkout) -> None:
+    listed = complete.snakemake("--list-rules", "--config", "studies=tiny")
+    assert listed.returncode == 0, listed.stderr
+    assert {rule for rule, _ in JOBS} | OTHERS >= set(listed.stdout.split()) >= {rule for rule, _ in JOBS}
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(("rule", "folder"), JOBS)
 def test_a_rule_reads_nothing_but_what_it_names(complete: Checkout, tmp_path: Path, rule: str, folder: str) -> None:
     inputs, outputs = jobs(complete.folder)[rule, folder]
-    alone = Checkout(_made(tmp_path / rule))
-    for name in WRITTEN:
-        alone.write(name, (complete.folder / name).read_text())
-    for name in SHARED:
-        shutil.copytree(complete.folder / "results" / name, alone.folder / "results" / name)
+    alone = checkout(tmp_path / "alone", complete.folder.parent)
+    if rule not in MEASURING:
+        for name in STORE:
+            shutil.copytree(complete.folder / "results" / name, alone.folder / "results" / name)
     for name in inputs:
-        source, target = complete.folder / name, alone.folder / name
-        if Path(name).is_absolute():
-            continue
-        if target.name == "index.csv":
-            # An index names the files beside it.
-            shutil.copytree(source.parent, target.parent, dirs_exist_ok=True)
-        else:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(source, target)
-    again = alone.snakemake("--allowed-rules", rule, "--rerun-triggers", "mtime", "--", *sorted(outputs))
+        give(name, complete.folder, alone.folder)
+    config = ["--config", "calibrate=plain"] if rule == "calibrate" else []
+    again = alone.snakemake("--allowed-rules", rule, "--rerun-triggers", "mtime", *config, "--", *sorted(outputs))
     assert again.returncode == 0, again.stdout + again.stderr
     assert jobs(alone.folder).keys() == {(rule, folder)}, (
         "an input was made again: the rule that made it names less than it reads"
     )
     for name in outputs:
-        first, second = complete.folder / name, alone.folder / name
-        assert second.exists(), name
-        # pending.txt says what the store lacked at that time, a guide says where it is.
-        if first.suffix in (".csv", ".json", ".txt", ".md") and first.name != "pending.txt":
-            expected = first.read_text().replace(str(complete.folder), str(alone.folder))
-            assert second.read_text() == expected, name
-
-
-def _made(folder: Path) -> Path:
-    folder.mkdir()
-    return folder
+        assert (alone.folder / name).exists(), name
+        assert texts(alone.folder, name) == texts(complete.folder, name), name
