@@ -56,8 +56,9 @@ def round_blocks(study, number):
 
 
 def get_round(wildcards):
-    """The blocks of the round that is collected."""
-    return round_blocks(wildcards.study, wildcards.round)
+    """The blocks of the round that is collected, and what the rounds until then have selected."""
+    blocks = round_blocks(wildcards.study, wildcards.round)
+    return blocks + PLAN.sources[wildcards.study].selected_until(int(wildcards.round))
 
 
 def get_round_before(wildcards):
@@ -113,12 +114,16 @@ def get_resource(name):
 
 def get_analysis(wildcards):
     """Everything that the report shows of the studies."""
-    indexes = [
-        RESULTS / study / part / "index.csv"
-        for study in STUDIES
-        for part in ("tables", "models", "figures")
+    files = [
+        "study.json",
+        "cells.csv",
+        "measurements.csv",
+        "tables/index.csv",
+        "models/index.csv",
+        "figures/index.csv",
+        "sentences.csv",
     ]
-    return indexes + [RESULTS / study / "sentences.csv" for study in STUDIES]
+    return [RESULTS / study / file for study in STUDIES for file in files]
 
 
 def get_texts(wildcards):

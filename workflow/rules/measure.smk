@@ -131,6 +131,7 @@ rule collect_measurements:
     input:
         study=RESULTS / "{study}" / "study.json",
         stored=get_stored,
+        selected=get_sampled,
         imported=get_inputs,
         changed=get_changed("collect"),
     output:

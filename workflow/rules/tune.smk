@@ -42,6 +42,7 @@ rule replay_sampling:
     output:
         table=RESULTS / "{study}" / "tables" / "sampling.csv",
         figure=RESULTS / "{study}" / "tuning" / "sampling.svg",
+        dots=RESULTS / "{study}" / "tuning" / "sampling.png",
     log:
         "logs/tune/{study}-sampling.log",
     container:

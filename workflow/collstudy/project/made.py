@@ -26,7 +26,7 @@ PARTS = {
         "agreement.csv",
     ),
     "decide": ("tuning/decisions.csv", "tables/tuning-regret.csv", "tables/tuning-shared.csv"),
-    "sample": ("tables/sampling.csv", "tuning/sampling.svg"),
+    "sample": ("tables/sampling.csv", "tuning/sampling.svg", "tuning/sampling.png"),
     "emit": ("tuning/check-emitted.csv", "tuning/pending.txt"),
     "tell": ("tuning/sentences.csv", "tables/tuning-verified.csv", "tuning/pairs.svg"),
     "keep": ("tuning/*", "tables/tuning-*"),

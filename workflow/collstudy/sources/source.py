@@ -265,8 +265,9 @@ class Source(ABC):
 
     def products(self) -> list[str]:
         """Products of a run besides tables, models and figures: paths in the study's folder."""
-        found = ["tuning/README.md"] if "tuning" in self.study.analysis else []
-        found += ["tables/sampling.csv"] if "replay_sampling" in self.study.analysis else []
+        found = ["tuning/README.md", "tuning/check.csv"] if "tuning" in self.study.analysis else []
+        if "replay_sampling" in self.study.analysis:
+            found += ["tables/sampling.csv", "tuning/sampling.svg", "tuning/sampling.png"]
         return found + (["tuning/sentences.csv"] if self.judged() else [])
 
     def judged(self) -> list[str]:
