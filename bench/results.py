@@ -56,12 +56,21 @@ class Skipped(Exception):
     """Why a benchmark cannot run here."""
 
 
+#: What the workflow sets for R (workflow/rules/common.smk).
+SET_FOR_R = {"R_GC_MEM_GROW": "3"}
+
+
 def run(command: list[str], folder: Path, environment: dict[str, str] | None = None) -> tuple[float, float, str]:
     """Wall time and processor time of a command (s), and what it printed; one that fails is skipped with its last line."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     started = time.monotonic()
     done = subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, check=False, env={**os.environ, **(environment or {})}
+        command,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **SET_FOR_R, **(environment or {})},
     )
     wall = time.monotonic() - started
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
