@@ -117,6 +117,7 @@ FAULTY = """#!/bin/bash
 # A launcher that fails in the way that FAULT says when 4 processes are asked for.
 real={real}
 case " $* " in
+  *" -wrapper printf "*) exit 1 ;; # simulations share no start
   *" -np 4 "*)
     case $FAULT in
       crash) echo "about to crash"; exit 139 ;;

@@ -9,6 +9,7 @@ import shlex
 import signal
 import subprocess
 import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
@@ -85,15 +86,19 @@ class Ended(NamedTuple):
     peak_memory_mb: float
 
 
-def execute(command: list[str | Path], limit_s: float, log: TextIO, environment: dict[str, str], folder: Path) -> Ended:
-    """Run *command* in *folder*, standard output and errors together; the output goes to the log as well.
+class Started(NamedTuple):
+    """A running command: its process group, and a function that waits for its end, at most so many seconds (None: not ended)."""
 
-    The process group is terminated at the time limit or if this process is interrupted.
-    Raises Crashed if the command ends with an error, LaunchFailed at the time limit.
-    """
-    words = [str(word) for word in command]
-    log.write(f"$ {shlex.join(words)}\n")
-    log.flush()
+    group: int
+    wait: Callable[[float], Ended | None]
+
+
+#: Starts a command with an environment in a folder, standard output and errors together, in a process group of its own.
+Start = Callable[[Sequence[str], dict[str, str], Path], Started]
+
+
+def spawn(words: Sequence[str], environment: dict[str, str], folder: Path) -> Started:
+    """Start a command as a process of its own."""
     process = subprocess.Popen(
         words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True, errors="replace",
         start_new_session=True, env=environment, cwd=folder,
@@ -102,22 +107,46 @@ def execute(command: list[str | Path], limit_s: float, log: TextIO, environment:
     # A thread: only a blocking wait returns the memory usage, and polling would perturb the measurement.
     watch = threading.Thread(target=lambda: ended.append(_wait(process)), daemon=True)
     watch.start()
-    try:
+
+    def wait(limit_s: float) -> Ended | None:
         watch.join(limit_s)
+        return ended[0] if ended else None
+
+    return Started(process.pid, wait)
+
+
+def execute(
+    command: Sequence[str | Path],
+    limit_s: float,
+    log: TextIO,
+    environment: dict[str, str],
+    folder: Path,
+    start: Start = spawn,
+) -> Ended:
+    """Run *command* in *folder*, standard output and errors together; the output goes to the log as well.
+
+    The process group is terminated at the time limit or if this process is interrupted.
+    Raises Crashed if the command ends with an error, LaunchFailed at the time limit.
+    """
+    words = [str(word) for word in command]
+    log.write(f"$ {shlex.join(words)}\n")
+    log.flush()
+    started = start(words, environment, folder)
+    ended, killed = None, None
+    try:
+        ended = started.wait(limit_s)
     finally:
-        late = watch.is_alive()
-        if late:
-            _end(process.pid, watch)
-    printed = ended[0].printed if ended else ""
-    log.write(printed)
-    if late:
+        if ended is None:
+            killed = _end(started)
+    log.write((ended or killed or Ended("", 0, 0)).printed)
+    if ended is None:
         raise LaunchFailed(f"time limit: not finished after {limit_s:g} s")
-    code = os.waitstatus_to_exitcode(ended[0].status)
+    code = os.waitstatus_to_exitcode(ended.status)
     if code != 0:
         how = f"signal {-code}" if code < 0 else f"exit status {code}"
         launcher = next(word for word in words if word != "env" and "=" not in word)
-        raise Crashed(f"crash: {Path(launcher).name} ended with {how}{programs.complaint(printed)}")
-    return ended[0]
+        raise Crashed(f"crash: {Path(launcher).name} ended with {how}{programs.complaint(ended.printed)}")
+    return ended
 
 
 def _wait(process: subprocess.Popen[str]) -> Ended:
@@ -128,14 +157,16 @@ def _wait(process: subprocess.Popen[str]) -> Ended:
     return Ended(printed, status, usage.ru_maxrss / 1024)
 
 
-def _end(group: int, watch: threading.Thread) -> None:
+def _end(started: Started) -> Ended | None:
     """Terminate a process group: SIGTERM, then SIGKILL."""
+    ended = None
     for number in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(group, number)
-        watch.join(3)
-        if not watch.is_alive():
-            return
+            os.killpg(started.group, number)
+        ended = ended or started.wait(3)
+        if ended:
+            break
+    return ended
 
 
 def _processor_state() -> dict[str, str]:

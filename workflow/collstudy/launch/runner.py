@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import platform
 import random
 import re
@@ -21,12 +22,13 @@ from collstudy.base.clock import clock
 from collstudy.base.digests import file_digest
 from collstudy.base.errors import StudyError
 from collstudy.launch import output, programs
-from collstudy.launch.execute import KEPT_ENVIRONMENT, Crashed, Ended, LaunchFailed, allocation, execute
+from collstudy.launch.execute import KEPT_ENVIRONMENT, Crashed, Ended, LaunchFailed, allocation, execute, spawn
 from collstudy.launch.launchers import launcher_of
 from collstudy.launch.replay import replay
 from collstudy.launch.rulesfile import rules_file
 from collstudy.launch.run import run_once
 from collstudy.launch.slurm_env import why_ending
+from collstudy.launch.starter import Starter
 from collstudy.launch.toolchain import installed, spack_lock
 from collstudy.launch.trace import trace
 from collstudy.plan.blocks import Block, Task, left
@@ -50,6 +52,7 @@ class BlockRunner:
         self.report = report
         self.place = allocation(block.machine, block.nodes)
         self.software = software_of(block)
+        self.starter = Starter()
         self.failed: dict[str, str] = {}
         self._crashed: set[str] = set()
         self.measured = 0
@@ -66,7 +69,7 @@ class BlockRunner:
             f" on {', '.join(self.place.hosts)}"
         )
         number = 0
-        with tempfile.TemporaryDirectory(prefix="collstudy-") as scratch:
+        with tempfile.TemporaryDirectory(prefix="collstudy-") as scratch, contextlib.closing(self.starter):
             while unfinished:
                 seed = f"{self.block.name}:{number}"
                 random.Random(seed).shuffle(unfinished)
@@ -205,7 +208,9 @@ class BlockRunner:
             command += ["-m", ":".join(map(str, cell.sizes))]
         started, clock = _now(), time.monotonic()
         environment = self._environment(cell, scratch)
-        ended = execute(command, self.block.machine.launch_time_limit_s, self.log, environment, scratch)
+        # A block's simulations share one start of the simulator.
+        start = self.starter.start if cell.deterministic else spawn
+        ended = execute(command, self.block.machine.launch_time_limit_s, self.log, environment, scratch, start)
         seconds = time.monotonic() - clock
         printed = ended.printed
         self._launches += 1

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from collstudy.base.files import write_atomically
 from collstudy.base.paths import SETUP
 from collstudy.launch import programs
 from collstudy.launch.platforms import calibrated, platform
@@ -37,7 +36,7 @@ def about_nodes(machine: Machine, placement: list[Core], path: Path) -> dict[str
     """Variables with the node of each rank (written to *path*), the group of each node and the cost of summing, for the
     collectives library.
     """
-    write_atomically(path, "".join(f"node{core.node}\n" for core in placement).encode())
+    path.write_text("".join(f"node{core.node}\n" for core in placement), encoding="ascii")
     found = {"COLL_HOSTS": str(path)}
     groups = next((level.count for level in machine.levels if level.name == "group"), 0)
     if groups:
@@ -122,7 +121,7 @@ def prepare(
     Floating-point output has nine decimals: the simulator resolves far less than OMB's 0.01 us.
     """
     names = folder / f"hosts-{cell.digest[:16]}.txt"
-    write_atomically(names, "".join(core.name + "\n" for core in placement).encode())
+    names.write_text("".join(core.name + "\n" for core in placement), encoding="ascii")
     if cell.collective in APPLICATIONS:
         program = programs.command(cell, SETUP / "build" / SIMULATED)
     else:

@@ -1,0 +1,137 @@
+"""Simulations that share one start of the simulator: the same output as by smpirun, limits, failures, and other versions."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from collstudy.base.paths import ROOT
+from collstudy.launch import simulator
+from collstudy.launch.execute import Crashed, LaunchFailed, execute
+from collstudy.launch.starter import Starter
+from collstudy.project.studies import Project
+from collstudy.study.cells import Cell
+
+pytestmark = pytest.mark.skipif(shutil.which("smpirun") is None, reason="smpirun (SimGrid SMPI) is not on PATH")
+PROJECT = Project(config=ROOT / "config")
+MACHINE = PROJECT.study("thin").machine
+
+
+@pytest.fixture
+def starter() -> Iterator[Starter]:
+    one = Starter()
+    yield one
+    one.close()
+
+
+def a_cell(collective: str, algorithm: str, processes: int) -> Cell:
+    return next(
+        cell for cell in PROJECT.source(PROJECT.study("thin")).work()
+        if (cell.collective, cell.algorithm, cell.processes) == (collective, algorithm, processes)
+    )  # fmt: skip
+
+
+def prepared(cell: Cell, folder: Path, *arguments: str) -> tuple[list[str | Path], dict[str, str]]:
+    command = simulator.prepare(MACHINE, cell, cell.place(MACHINE), folder)
+    return [*command, *arguments], simulator.environment(
+        MACHINE, cell, cell.selection.library, dict(os.environ), folder
+    )
+
+
+@pytest.mark.parametrize(
+    ("collective", "algorithm"), [("bcast", "chain"), ("bcast", "default"), ("barrier", "tree"), ("barrier", "default")]
+)
+def test_the_output_is_that_of_smpirun(starter: Starter, tmp_path: Path, collective: str, algorithm: str) -> None:
+    for processes in (4, 16, 4):
+        command, environment = prepared(a_cell(collective, algorithm, processes), tmp_path, "-f", "-i", "5", "-x", "1")
+        alone = execute(command, 60, io.StringIO(), environment, tmp_path)
+        shared = execute(command, 60, io.StringIO(), environment, tmp_path, starter.start)
+        assert shared.printed == alone.printed and "# " in alone.printed
+    assert starter.shares
+
+
+def test_a_simulation_at_its_limit_is_ended_and_the_next_one_starts(starter: Starter, tmp_path: Path) -> None:
+    cell = a_cell("bcast", "linear", 48)
+    command, environment = prepared(cell, tmp_path, "-f", "-i", "100000", "-x", "0")
+    started = time.monotonic()
+    with pytest.raises(LaunchFailed, match="time limit: not finished after 1 s"):
+        execute(command, 1, io.StringIO(), environment, tmp_path, starter.start)
+    assert time.monotonic() - started < 30
+    command, environment = prepared(cell, tmp_path, "-f", "-i", "1", "-x", "0", "-m", "8:8")
+    assert execute(command, 60, io.StringIO(), environment, tmp_path, starter.start).status == 0
+
+
+def test_a_failure_is_that_of_one_simulation(starter: Starter, tmp_path: Path) -> None:
+    cell = a_cell("barrier", "tree", 4)
+    log = io.StringIO()
+    command, environment = prepared(cell, tmp_path, "--no-such-option")
+    with pytest.raises(Crashed, match="smpirun ended with exit status 1"):
+        execute(command, 60, log, environment, tmp_path, starter.start)
+    assert (
+        log.getvalue().splitlines()[1] == "collbench_barrier: there is no option --no-such-option; -h lists the options"
+    )
+    environment["COLLSTUDY_PLATFORM"] = "none"
+    broken = [word.replace("machine.txt", "nothing.txt") if isinstance(word, str) else word for word in command[:-1]]
+    with pytest.raises(Crashed, match="signal 6"):
+        execute(broken, 60, log, environment, tmp_path, starter.start)
+    command, environment = prepared(cell, tmp_path, "-f", "-i", "1")
+    assert execute(command, 60, log, environment, tmp_path, starter.start).status == 0
+
+
+def test_another_smpirun_starts_each_simulation_itself(starter: Starter, tmp_path: Path) -> None:
+    """Of a version of SimGrid whose script calls smpimain with an option more."""
+    other = tmp_path / "bin" / "smpirun"
+    other.parent.mkdir()
+    script = Path(shutil.which("smpirun") or "").read_text()
+    other.write_text(script.replace('SIMOPTS="--cfg', 'SIMOPTS="--cfg=smpi/reduce:default --cfg', 1))
+    other.chmod(0o755)
+    command, environment = prepared(a_cell("barrier", "tree", 4), tmp_path, "-f", "-i", "1")
+    path = f"{other.parent}:{os.environ['PATH']}"
+    assert execute(command, 60, io.StringIO(), environment | {"PATH": path}, tmp_path, starter.start).status == 0
+    assert starter.shares is False
+
+
+def test_nothing_runs_on_after_its_program_was_killed(tmp_path: Path) -> None:
+    """Slurm kills a job's processes; what they started must not hold the node."""
+    command, environment = prepared(a_cell("bcast", "linear", 48), tmp_path, "-f", "-i", "100000", "-x", "0")
+    (tmp_path / "run.py").write_text(
+        f"import io\nfrom pathlib import Path\nfrom collstudy.launch.execute import execute\n"
+        f"from collstudy.launch.starter import Starter\n"
+        f"execute({[str(word) for word in command]!r}, 600, io.StringIO(), {environment!r}, Path({str(tmp_path)!r}), Starter().start)\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, tmp_path / "run.py"],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "workflow")},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    until = time.monotonic() + 60
+    while not (mine := simulations(tmp_path)) and time.monotonic() < until:
+        time.sleep(0.1)
+    process.kill()
+    process.wait()
+    while (left := simulations(tmp_path)) and time.monotonic() < until:
+        time.sleep(0.1)
+    for number in left:
+        os.kill(int(number), signal.SIGKILL)
+    assert mine and not left
+
+
+def simulations(folder: Path) -> list[str]:
+    """Processes that run in a folder, but for this one."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if (process / "cwd").resolve() == folder.resolve() and "State:\tZ" not in (process / "status").read_text():
+                found.append(process.name)
+        except OSError:
+            continue
+    return found

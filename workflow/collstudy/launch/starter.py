@@ -1,0 +1,111 @@
+"""Start simulations in forks of one process that has loaded SimGrid (workflow/native/simulator/starter.c).
+
+Loading SimGrid, and smpirun's shell script, take a tenth of the time of a typical cell. The results have the same digits.
+"""
+
+from __future__ import annotations
+
+import select
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from collstudy.base.paths import SETUP
+from collstudy.launch.execute import Ended, LaunchFailed, Started, spawn
+from collstudy.launch.toolchain import SIMULATED
+
+PROGRAM = SETUP / "build" / SIMULATED / "simulator" / "starter"
+
+
+def without_smpirun(words: Sequence[str], environment: dict[str, str]) -> tuple[list[str], dict[str, str]]:
+    """What the command *words* of smpirun comes to: the program with the arguments of smpimain, and the environment.
+
+    For the options that `simulator.prepare` uses, as the script smpirun of SimGrid 3.32 translates them.
+    """
+    variables, values, options = dict(environment), {}, []
+    position = 1
+    while words[position].startswith("-"):
+        if words[position].startswith("--"):
+            options.append(words[position])
+            position += 1
+        else:
+            values[words[position]] = words[position + 1]
+            position += 2
+    if "-wrapper" in values:
+        variables |= dict(word.split("=", 1) for word in values["-wrapper"].split()[1:])
+    variables["SMPI_GLOBAL_SIZE"] = values["-np"]
+    program, *arguments = words[position:]
+    return [
+        program,
+        "--cfg=smpi/privatization:1",
+        f"--cfg=smpi/np:{values['-np']}",
+        f"--cfg=smpi/hostfile:{values['-hostfile']}",
+        "--cfg=surf/precision:1e-9",
+        "--cfg=network/model:SMPI",
+        *options,
+        f"--cfg=smpi/tmpdir:{environment.get('TMPDIR') or '/tmp'}",
+        values["-platform"],
+        *arguments,
+    ], variables
+
+
+class Starter:
+    """Starts simulations: in forks of one process, or each by smpirun where smpirun does something else than is known here."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        #: Whether simulations share a start; None before the first one.
+        self.shares: bool | None = None
+
+    def close(self) -> None:
+        """End the process that has loaded SimGrid."""
+        if self._process:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+    def start(self, words: Sequence[str], environment: dict[str, str], folder: Path) -> Started:
+        """Start the simulation that the command *words* of smpirun describes in *folder*."""
+        if self.shares is None:
+            self.shares = PROGRAM.exists() and _as_smpirun(words, environment, folder)
+        if not self.shares:
+            return spawn(words, environment, folder)
+        if self._process is None:
+            # Unbuffered: a line that is read ahead would not be seen by select().
+            self._process = subprocess.Popen(
+                [PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, start_new_session=True
+            )
+        arguments, variables = without_smpirun(words, environment)
+        output = folder / "simulated.txt"
+        set_ = [f"{name}={value}" for name, value in variables.items()]
+        texts = [str(folder), str(output), str(len(set_)), *set_, str(len(arguments)), *arguments]
+        assert self._process.stdin and self._process.stdout
+        self._process.stdin.write("".join(f"{text}\0" for text in texts).encode(errors="surrogateescape"))
+        return Started(int(self._answer("started")[0]), lambda limit: self._wait(output, limit))
+
+    def _answer(self, kind: str) -> list[str]:
+        """The numbers of the next line of the program, which is of this kind. Raises LaunchFailed when it has ended."""
+        assert self._process and self._process.stdout
+        said, *numbers = self._process.stdout.readline().decode().split() or [""]
+        if said != kind:
+            self.close()
+            raise LaunchFailed("crash: the program that starts simulations has ended")
+        return numbers
+
+    def _wait(self, output: Path, limit_s: float) -> Ended | None:
+        assert self._process and self._process.stdout
+        if not select.select([self._process.stdout], [], [], limit_s)[0]:
+            return None
+        status, memory = map(int, self._answer("ended"))
+        return Ended(output.read_text(errors="replace"), status, memory / 1024)
+
+
+def _as_smpirun(words: Sequence[str], environment: dict[str, str], folder: Path) -> bool:
+    """Whether the installed smpirun starts what `without_smpirun` says: its `-wrapper` prints the command instead of running it."""
+    own = list(words)
+    if "-wrapper" in own:
+        place = own.index("-wrapper")
+        del own[place : place + 2]
+    own[1:1] = ["-wrapper", r"printf %s\n"]
+    done = subprocess.run(own, env=environment, cwd=folder, capture_output=True, text=True, check=False)
+    return done.stdout.splitlines()[1:] == without_smpirun(words, environment)[0]

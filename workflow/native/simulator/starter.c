@@ -1,0 +1,105 @@
+/* Simulations one after another, each in a fork of this process, which has loaded SimGrid: loading it takes longer than
+ * many a short simulation.
+ *
+ * A request on standard input is a sequence of texts that end with NUL: the folder to run in, the file for the output,
+ * the number of environment variables, these (NAME=value), the number of arguments, and these: the program and what
+ * smpimain, which smpirun calls, takes after it. The answers are a line "started <process>" and, when it has ended,
+ * "ended <status as of wait4> <largest resident set, KiB>". Ends with its standard input or with the program that
+ * started it. */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Of SimGrid, as in its smpi.h, which would rename main(). */
+int smpi_main(const char *program, int argc, char *argv[]);
+
+/* The next text of a request, to be freed; NULL at the end of the input. */
+static char *next_text(void) {
+    char *text = NULL;
+    size_t room = 0;
+    if (getdelim(&text, &room, '\0', stdin) > 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+/* A count and as many texts, with NULL after the last one; NULL for a request that is not complete. */
+static char **next_texts(int *count) {
+    char *number = next_text();
+    if (number == NULL)
+        return NULL;
+    *count = atoi(number);
+    free(number);
+    char **texts = calloc((size_t)*count + 1, sizeof *texts);
+    for (int i = 0; texts != NULL && i < *count; i++)
+        texts[i] = next_text();
+    return texts;
+}
+
+static void free_texts(char **texts) {
+    for (char **text = texts; text != NULL && *text != NULL; text++)
+        free(*text);
+    free(texts);
+}
+
+/* Become a simulation, in a process group of its own that does not outlive this program. */
+static void simulate(const char *folder, const char *output, char **variables, char **words, int count) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    setsid();
+    int out = open(output, O_WRONLY | O_CREAT | O_TRUNC, 0644), in = open("/dev/null", O_RDONLY);
+    if (out < 0 || in < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0 || dup2(in, 0) < 0) {
+        perror(output);
+        _exit(127);
+    }
+    if (chdir(folder) != 0) {
+        perror(folder);
+        _exit(127);
+    }
+    clearenv();
+    for (; *variables != NULL; variables++)
+        putenv(*variables);
+    const char *program = words[0];
+    char name[] = "smpimain";
+    words[0] = name;
+    exit(smpi_main(program, count, words));
+}
+
+int main(void) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    char *folder;
+    while ((folder = next_text()) != NULL) {
+        int variable_count = 0, word_count = 0;
+        char *output = next_text();
+        char **variables = next_texts(&variable_count), **words = next_texts(&word_count);
+        if (output == NULL || variables == NULL || words == NULL || word_count < 1 || words[word_count - 1] == NULL) {
+            fprintf(stderr, "starter: a request is not complete\n");
+            return 2;
+        }
+        pid_t process = fork();
+        if (process == 0)
+            simulate(folder, output, variables, words, word_count);
+        if (process < 0) {
+            perror("starter: fork");
+            return 1;
+        }
+        dprintf(1, "started %ld\n", (long)process);
+        int status = 0;
+        struct rusage used;
+        if (wait4(process, &status, 0, &used) < 0) {
+            perror("starter: wait");
+            return 1;
+        }
+        dprintf(1, "ended %d %ld\n", status, used.ru_maxrss);
+        free(folder);
+        free(output);
+        free_texts(variables);
+        free_texts(words);
+    }
+    return 0;
+}
