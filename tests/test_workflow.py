@@ -101,6 +101,16 @@ def test_results_are_complete_without_snakemakes_memory(checkout: Checkout) -> N
     assert "to measure" not in run(checkout, MEASURED)
 
 
+def test_a_study_waits_for_the_cells_that_another_one_measures(checkout: Checkout) -> None:
+    checkout.write("config/studies/same.yaml", TINY)
+    checkout.write("config/studies/more.yaml", TINY.replace("[2, 4]", "[2, 4, 6]"))
+    targets = [f"results/{study}/measurements.csv" for study in ("same", "more", "tiny")]
+    run(checkout, "--config", "studies=tiny,same,more", "--", *targets)
+    for study, ranks in (("same", 2), ("more", 3)):
+        assert len(rows(checkout, f"results/{study}/measurements.csv")) == 2 * ranks * 11
+        assert {row["status"] for row in rows(checkout, f"results/{study}/cells.csv")} == {"measured"}
+
+
 def test_a_damaged_cell_is_set_aside_and_measured_again(checkout: Checkout) -> None:
     run(checkout, MEASURED)
     first = (checkout.folder / MEASURED).read_bytes()

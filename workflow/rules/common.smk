@@ -119,6 +119,8 @@ class Plan:
         self.changed = {}
         # Markers of the blocks of this run by study and round, and of their prerequisites.
         self.markers, self.before = {}, {}
+        # By study: markers of other studies' blocks that measure cells of this one too.
+        self.shared = {}
         wanted = self.names()
         if not wanted and "calibrate" in config:
             return
@@ -175,6 +177,13 @@ class Plan:
             for block in mine:
                 STAGE.write_block(block)
                 of_work |= {task.work.digest: block for task in block.tasks}
+        for name, state in self.states.items():
+            needed = [of_work[task.work.digest] for task in state.tasks.get(0, [])]
+            self.shared[name] = [
+                marker(other, RESULTS / "blocks")
+                for other in {block.name: block for block in needed}.values()
+                if other not in blocks[name]
+            ]
         for mine in blocks.values():
             for block in mine:
                 needed = {

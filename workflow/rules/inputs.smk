@@ -20,8 +20,8 @@ def get_changed(part):
 
 
 def get_stored(wildcards):
-    """What measurements.csv of a study is made of: the blocks of this run, and the newest cell that is stored already; of
-    a study with rounds, also the last one.
+    """What measurements.csv of a study is made of: the blocks of this run, those of other studies that share cells with it
+    included, and the newest cell that is stored already; of a study with rounds, also the last one.
     """
     study = wildcards.study
     now = PLAN.of_study(study)
@@ -32,7 +32,8 @@ def get_stored(wildcards):
     if state and state.newest:
         found.append(state.newest)
     last = last_round(study)
-    return now + found + (round_blocks(study, last) if last else [])
+    shared = PLAN.shared.get(study, [])
+    return now + shared + found + (round_blocks(study, last) if last else [])
 
 
 def last_round(study):

@@ -169,6 +169,8 @@ summarise_ladder <- function(ladder) {
     group_by(.data$level, .data$pairs) |>
     group_modify(function(data, key) fit_level(data)) |>
     ungroup() |>
+    # group_modify() calls its function once where there are no groups.
+    filter(!is.na(.data$pairs)) |>
     mutate(level = as.character(.data$level))
 }
 

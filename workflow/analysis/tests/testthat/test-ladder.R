@@ -66,6 +66,10 @@ test_that("latency and bandwidth come back from a straight line", {
   expect_equal(found$bandwidth_gb_s, rep(8, 6), tolerance = 1e-6)
 })
 
+test_that("a ladder whose cells are all missing has no levels", {
+  expect_equal(summarise_ladder(ladder_rows(printed)[0, ]), summarise_ladder(ladder_rows(printed))[0, ])
+})
+
 test_that("a ladder with missing levels, or whose nodes are one node, is refused", {
   levels <- rev(names(printed))
   expect_silent(check_ladder(ladder_rows(printed), levels))
