@@ -16,9 +16,11 @@ from collstudy.base.errors import StudyError
 from collstudy.launch import hydra, mpich
 from collstudy.launch.proof import messages
 from collstudy.launch.toolchain import Mpi, mpis
+from collstudy.sources.swept import inside_of
 from collstudy.study.cells import Cell, Versions, cell_from, expand
 from collstudy.study.config import Configuration
 from collstudy.study.selection import Default, Rules, Switch
+from collstudy.study.sweeps import Choice
 from collstudy.tuning import check
 from collstudy.tuning.findings import complain
 from collstudy.tuning.library import Library, library_of
@@ -101,6 +103,13 @@ def test_each_library_is_told_in_its_own_words(checkout: Checkout) -> None:
     assert found["openmpi", "allreduce", "pipelined_ring"].selection.inside == {
         "collective": "iallreduce", "algorithm": "ring",
     }  # fmt: skip
+
+
+def test_study_json_names_what_is_inside_of_a_pipelined_algorithm(checkout: Checkout) -> None:
+    checkout.write("config/studies/three.yaml", STUDY)
+    catalogue = Configuration(checkout.folder / "config").catalogue
+    inside = {name: inside_of(Choice(name), catalogue, "allreduce") for name in ("ring", "pipelined_ring", "pipelined")}
+    assert inside == {"ring": "", "pipelined_ring": "Ring", "pipelined": "Library's choice"}
 
 
 def forced(collective: str, algorithm: str, processes: int = 4) -> Cell:

@@ -21,8 +21,10 @@ summarise_bandwidth <- function(results) {
   parameters <- results$study$variants$parameters[variant_at(results$study, rows$collective, rows$algorithm)]
   parameter <- function(name) map_dbl(parameters, parameter_of, name, NA_real_)
   segments <- coalesce(parameter("segments"), 0)
-  bytes <- ifelse(startsWith(rows$algorithm, "pipelined"), parameter("segment_bytes"), NA)
-  name <- way_name(known$label[at])
+  pipelined <- known$inside[at] != ""
+  bytes <- ifelse(pipelined, parameter("segment_bytes"), NA)
+  # "Ring, 1 MiB" without "pipelined": the panel says it.
+  name <- ifelse(pipelined, known$inside[at], known$label[at])
   mutate(rows,
     operation = coalesce(unname(non_blocking[.data$collective]), .data$collective),
     kind = factor(case_when(
@@ -32,13 +34,6 @@ summarise_bandwidth <- function(results) {
     name = .env$name, way = way_words(.env$name, .env$segments, .env$bytes),
     bandwidth_mb_s = .data$size_bytes / .data$latency_us
   )
-}
-
-#' "Pipelined ring (...)" -> "Ring, 1 MiB": the panel says the rest
-#' @noRd
-way_name <- function(label) {
-  name <- capitalised(sub("^Pipelined ?", "", sub(" \\(.*", "", label)))
-  ifelse(name == "", "Library's choice", name)
 }
 
 way_words <- function(name, segments, bytes) {

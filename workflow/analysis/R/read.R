@@ -2,8 +2,8 @@
 #'
 #' @param folder Folder `results/<study>` with `study.json` (see docs/files.md).
 #' @return A list: the content of `study.json` (`name`, `title`, `simulated`, `machine`, `collectives`, ...), plus
-#'   `algorithms` (tibble: collective, algorithm, label, component or empty, in reading order) and `analysis` with every
-#'   default filled in.
+#'   `algorithms` (tibble: collective, algorithm, label, component or empty, of a pipelined algorithm the label of the one
+#'   inside, in reading order) and `analysis` with every default filled in.
 #' @noRd
 read_study <- function(folder) {
   study <- jsonlite::read_json(file.path(folder, "study.json"))
@@ -17,20 +17,22 @@ read_study <- function(folder) {
 }
 
 no_algorithms <- function() {
-  tibble(collective = character(), algorithm = character(), label = character(), component = character())
+  tibble(
+    collective = character(), algorithm = character(), label = character(), component = character(), inside = character()
+  )
 }
 
 read_collective <- function(collective) {
   algorithms <- map_dfr(collective$algorithms, function(a) {
     tibble(
       algorithm = a$name, parameters = a$parameters %||% "", label = a$label %||% a$name,
-      component = a$component %||% ""
+      component = a$component %||% "", inside = a$inside %||% ""
     )
   })
   varied <- several(distinct(algorithms, .data$algorithm, .data$parameters), "algorithm") & algorithms$parameters != ""
   algorithms$algorithm[varied] <- variant_name(algorithms$algorithm, algorithms$parameters)[varied]
   list(
-    algorithms = algorithms[c("algorithm", "label", "component")],
+    algorithms = algorithms[c("algorithm", "label", "component", "inside")],
     mappings = as.character(unlist(collective$mappings)),
     processes = sort(as.numeric(unlist(collective$processes))),
     sizes = sort(as.numeric(unlist(collective$sizes)))

@@ -186,6 +186,14 @@ def label_of(choice: Choice, catalogue: Catalogue, collective: str) -> str:
     return f"{label} ({choice.parameter_text})" if choice.parameters else label
 
 
+def inside_of(choice: Choice, catalogue: Catalogue, collective: str) -> str:
+    """Display name of the non-blocking algorithm inside of a pipelined one; empty if it is none."""
+    entry = catalogue.algorithms[collective][choice.name]
+    if entry.get("library", {}).get("algorithm") != "pipelined":
+        return ""
+    return catalogue.algorithms[f"i{collective}"][entry["inside"]]["label"] if "inside" in entry else "Library's choice"
+
+
 def _collectives(study: Study, catalogue: Catalogue) -> dict[str, Any]:
     """For each collective: algorithms with labels, mappings, processes and sizes, in the order of the study."""
     found: dict[str, Any] = {}
@@ -199,6 +207,8 @@ def _collectives(study: Study, catalogue: Catalogue) -> dict[str, Any]:
             }
             if component := component_of(sweep, choice, catalogue):
                 shown["component"] = component
+            if inside := inside_of(choice, catalogue, sweep.collective):
+                shown["inside"] = inside
             _extend(entry["algorithms"], [shown])
         _extend(entry["mappings"], list(sweep.mappings))
         counts = [p * n for p in sweep.processes for n in sweep.nodes] if sweep.per_node else list(sweep.processes)

@@ -16,8 +16,8 @@ toy_pipelining <- function() {
   study$chapter <- "pipelining"
   variants <- list(
     list(name = "ring", label = "Ring"),
-    list(name = "pipelined_ring", parameters = "segments=4", label = "Pipelined ring (segments=4)"),
-    list(name = "pipelined_ring", parameters = "segment_bytes=65536", label = "Pipelined ring (segment_bytes=65536)")
+    list(name = "pipelined_ring", parameters = "segments=4", label = "In four segments", inside = "Ring"),
+    list(name = "pipelined_ring", parameters = "segment_bytes=65536", label = "In segments of 64 KiB", inside = "Ring")
   )
   study$collectives$allreduce$algorithms <- variants
   study$collectives$iallreduce$algorithms <- variants[1]
