@@ -17,7 +17,7 @@ show_provenance <- function(report) {
   rows <- do.call(rbind, lapply(Filter(has_results, report$studies), function(study) {
     how <- study$about$provenance
     data.frame(
-      study = study$name, machine = study$about$machine$label %||% "", kind = study$about$machine$kind %||% "",
+      study = study$name, machine = study$about$machine$label %or% "", kind = study$about$machine$kind %or% "",
       suite = with_version(how$suite, how$suite_version), mpi = with_version(how$mpi, how$mpi_version),
       simulator = if (study$simulated) with_version(how$simulator, how$simulator_version) else "none",
       command = code(paste("./study run", study$name))
@@ -54,7 +54,7 @@ claims_of <- function(study) {
   front <- list(list(sentences = study$sentences[study$sentences$section %in% "answer", ], floats = c(
     if (NROW(study$answer) > 0) label_of("tbl", study, "answer"), paste0("sec-", study$id)
   )))
-  decided <- switch(study$about$chapter %||% "", tuning = "decided", program = "trial", "tuning")
+  decided <- switch(study$about$chapter %or% "", tuning = "decided", program = "trial", "tuning")
   judged <- list(list(sentences = study$tuned, floats = paste0("sec-", study$id, "-", decided)))
   do.call(rbind, lapply(c(front, judged, parts), function(part) {
     said <- part$sentences[part$sentences$claim %in% TRUE, ]

@@ -43,7 +43,7 @@ show_program <- function(study) {
     "The program ran unmodified on ", md(machine_text(about$machine)), " with ",
     md(with_version(about$provenance$mpi, about$provenance$mpi_version)), ", as ", code(about$program$command), ": once with this ",
     "project's trace library, and ", about$program$runs, " times each with and without it. The cells that it uses were ",
-    "then measured with ", md(with_version(about$provenance$suite %||% "no benchmark", about$provenance$suite_version)),
+    "then measured with ", md(with_version(about$provenance$suite %or% "no benchmark", about$provenance$suite_version)),
     ", by rounds, weighted by their share of the run time."
   )
   show_status(study)

@@ -56,7 +56,7 @@ recall_chapter <- function(study) {
 #' @return List: `bare` (TRUE: without a generated chapter), `problems` (what the own text asked for in vain).
 show_chapter <- function(study) {
   template <- if (!has_results(study)) "missing" else if (!is.null(study$silent)) "silent" else
-    study$about$chapter %||% "collectives"
+    study$about$chapter %or% "collectives"
   path <- file.path("chapters", paste0(template, ".qmd"))
   if (!file.exists(path)) stop(sprintf("study %s asks for chapter template %s, which is not there", study$name, path))
   # What the text of one's own shows and lacks: its functions note it here, as knitr returns nothing but text.
@@ -65,7 +65,7 @@ show_chapter <- function(study) {
   if (!is.null(own)) {
     emit("# ", md(study_title(study)), " {#sec-", study$id, "}")
     study$headed <- TRUE
-    if (study$simulated) simulated_note(study)
+    if (study$simulated) show_simulated(study)
     show_own(study, own)
   }
   if (!isFALSE(own$generated)) {
@@ -90,11 +90,11 @@ show_no_results <- function(study) {
 
 show_study_question <- function(study) {
   emit("::: {.question}")
-  paragraph(md(study$about$question %||% ""))
+  paragraph(md(study$about$question %or% ""))
   emit(":::")
 }
 
-simulated_note <- function(study) {
+show_simulated <- function(study) {
   how <- study$about$provenance
   callout("important", "Simulated numbers", paste0(
     "Every number of this study was computed by ", md(with_version(how$simulator, how$simulator_version)),
@@ -106,7 +106,7 @@ simulated_note <- function(study) {
 show_chapter_head <- function(study) {
   if (!isTRUE(study$headed)) {
     emit("# ", md(study_title(study)), " {#sec-", study$id, "}")
-    if (study$simulated) simulated_note(study)
+    if (study$simulated) show_simulated(study)
   }
   show_study_question(study)
   show_study_answer(study)
@@ -136,7 +136,7 @@ without_title <- function(study, text) {
   text <- as.character(text)
   titled <- startsWith(text, study_title(study))
   rest <- sub("^( [(]simulated[)])?[,:] *", "", substring(text, nchar(study_title(study)) + 1))
-  ifelse(titled, paste0(toupper(substr(rest, 1, 1)), substring(rest, 2)), text)
+  ifelse(titled, collanalysis::capitalised(rest), text)
 }
 
 show_how_measured <- function(study) {
@@ -164,8 +164,8 @@ measured_sentences <- function(study) {
 
 #' "Two THIN nodes of ORFEO (2 nodes x 2 sockets x 12 cores)"
 machine_text <- function(machine) {
-  levels <- vapply(machine$levels %||% list(), function(l) count_of(l$count %||% 1, collanalysis::level_word(l$name)), "")
-  label <- md(machine$label %||% machine$name %||% "not named")
+  levels <- vapply(machine$levels %or% list(), function(l) count_of(l$count %or% 1, collanalysis::level_word(l$name)), "")
+  label <- md(machine$label %or% machine$name %or% "not named")
   if (length(levels)) paste0(label, " (", md(paste(levels, collapse = " \u00d7 ")), ")") else label
 }
 
@@ -174,7 +174,7 @@ repeat_sentence <- function(study) {
   if (is.null(how$iterations)) return(NULL)
   loop <- paste0(
     "the mean over the ranks of each rank's mean over ", range_words(how$iterations), " iterations, after ",
-    range_words(how$warmup %||% 0), " for warm-up"
+    range_words(how$warmup %or% 0), " for warm-up"
   )
   if (study$simulated) {
     return(paste0(
@@ -182,7 +182,7 @@ repeat_sentence <- function(study) {
       "The simulation is deterministic, so each cell is launched once."
     ))
   }
-  launches <- unlist(how$launches %||% 1)
+  launches <- unlist(how$launches %or% 1)
   paste0("A launch gives ", loop, "; a latency is the median over ", range_words(launches), " launches of its cell.",
          stop_sentence(study))
 }
@@ -213,7 +213,7 @@ stop_sentence <- function(study) {
   )
   known <- intersect(names(words), names(stops))
   if (length(known) == 0) return("")
-  paste0(" Launching stopped ", and_list(paste0(words[known], " in ", vapply(stops[known], count_of, "", "cell"))), ".")
+  paste0(" Launching stopped ", collanalysis::and_list(paste0(words[known], " in ", vapply(stops[known], count_of, "", "cell"))), ".")
 }
 
 #' What the import found, counted: nothing is dropped in silence.
@@ -222,14 +222,14 @@ import_sentence <- function(import) {
   if (length(counts) == 0) return(NULL)
   counts <- counts[counts > 0]
   words <- paste(vapply(counts, format, "", big.mark = ","), md(gsub("_", " ", names(counts))))
-  left_out <- vapply(import$left_out %||% list(), function(entry) {
+  left_out <- vapply(import$left_out %or% list(), function(entry) {
     paste0(" Left out by the study: ", format(entry$rows, big.mark = ","), " rows (", md(entry$reason), ").")
   }, "")
   sources <- unlist(import$sources)
   paste0(
-    "Of the import: ", and_list(words), ".",
-    if (length(sources) > 1) paste0(" Measured by ", and_list(md(sources)), "; the value of each counts as one launch of the cell."),
-    if (length(import$statistics)) paste0(" A latency is ", and_list(statistic_words[unlist(import$statistics)]), "."),
+    "Of the import: ", collanalysis::and_list(words), ".",
+    if (length(sources) > 1) paste0(" Measured by ", collanalysis::and_list(md(sources)), "; the value of each counts as one launch of the cell."),
+    if (length(import$statistics)) paste0(" A latency is ", collanalysis::and_list(statistic_words[unlist(import$statistics)]), "."),
     paste(left_out, collapse = "")
   )
 }
@@ -243,19 +243,19 @@ statistic_words <- c(
 )
 
 grid_table <- function(study) {
-  rows <- lapply(collectives_of(study), function(name) {
+  rows <- lapply(collectives_shown(study), function(name) {
     c <- study$about$collectives[[name]]
     data.frame(
       collective = collective_title(name),
-      algorithms = paste(vapply(c$algorithms, function(a) a$label %||% a$name, ""), collapse = ", "),
-      mappings = paste(unlist(c$mappings), collapse = ", "), processes = range_text(unlist(c$processes)),
-      message_sizes = range_text(unlist(c$sizes), human_size)
+      algorithms = paste(vapply(c$algorithms, function(a) a$label %or% a$name, ""), collapse = ", "),
+      mappings = paste(unlist(c$mappings), collapse = ", "), processes = values_text(unlist(c$processes)),
+      message_sizes = values_text(unlist(c$sizes), human_size)
     )
   })
   do.call(rbind, rows)
 }
 
-range_text <- function(values, text = as.character) {
+values_text <- function(values, text = as.character) {
   values <- sort(unique(as.numeric(values)))
   if (length(values) == 0) return("none")
   if (length(values) <= 4) return(paste(text(values), collapse = ", "))
@@ -279,6 +279,6 @@ show_status <- function(study) {
   counts <- table(bad$status)
   callout("warning", "Configurations without a number", paste0(
     format(nrow(bad), big.mark = ","), " of ", format(nrow(cells), big.mark = ","),
-    " configurations have no usable number, or not at every size: ", and_list(paste(counts, status_word(names(counts)))), ". @sec-cells lists them with their reasons."
+    " configurations have no usable number, or not at every size: ", collanalysis::and_list(paste(counts, status_word(names(counts)))), ". @sec-cells lists them with their reasons."
   ))
 }

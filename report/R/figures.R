@@ -1,6 +1,6 @@
 # Figures: copied into the build folder, with a widget beside those that readers can turn.
 
-label_of <- function(kind, study, id) paste0(kind, "-", study$id, "-", slug(id))
+label_of <- function(kind, study, id) paste0(kind, "-", study$id, "-", collanalysis::slug(id))
 
 caption_of <- function(study, caption) {
   caption <- one_line(caption)
@@ -14,7 +14,7 @@ caption_of <- function(study, caption) {
 stage_figure <- function(study, file) {
   from <- file.path(study$folder, file)
   if (!file.exists(from) || file.size(from) == 0) return(NULL)
-  name <- paste0(slug(tools::file_path_sans_ext(basename(file))), ".", tools::file_ext(file))
+  name <- paste0(collanalysis::slug(tools::file_path_sans_ext(basename(file))), ".", tools::file_ext(file))
   place <- file.path("figures", study$id, name)
   to <- file.path(study$build, place)
   dir.create(dirname(to), recursive = TRUE, showWarnings = FALSE)

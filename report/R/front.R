@@ -2,7 +2,7 @@
 # collanalysis (describe_front()); here it is put on the page.
 
 show_question <- function(report) {
-  question <- report$front$question %||% "No study has results yet, so there is no question to answer."
+  question <- report$front$question %or% "No study has results yet, so there is no question to answer."
   emit("::: {.opening}")
   paragraph(md(question))
   emit(":::")
@@ -19,7 +19,7 @@ show_answer <- function(report) {
 show_front_table <- function(front) {
   if (NROW(front$table) == 0) return(invisible(NULL))
   table <- as.data.frame(front$table)
-  table$machine <- paste0(md(table$machine), ", @sec-", slug(table$study))
+  table$machine <- paste0(md(table$machine), ", @sec-", collanalysis::slug(table$study))
   table$study <- NULL
   headers <- c(
     "Machine", "Collective", "Cells", "Default more than 5 % slower (% of cells)",
@@ -30,7 +30,7 @@ show_front_table <- function(front) {
     "best fixed alternative, the one algorithm that would lose least if it replaced the default in every cell. ",
     "Collectives with few cells come last; cells of two processes do not count, because between two ranks all algorithms ",
     "send the same messages.",
-    if (length(front$left_out) > 0) paste0(" Only in the chapters: ", and_list(front$left_out), ".")
+    if (length(front$left_out) > 0) paste0(" Only in the chapters: ", collanalysis::and_list(front$left_out), ".")
   ), raw = "machine", headers = headers)
 }
 
@@ -52,7 +52,7 @@ show_front_figure <- function(studies) {
 
 #' The maps of the fastest algorithm of each cell.
 decision_maps <- function(study) {
-  maps <- study$figures[study$figures$id %in% paste0(collectives_of(study), "-decision-map"), ]
+  maps <- study$figures[study$figures$id %in% paste0(collectives_shown(study), "-decision-map"), ]
   maps[is_there(study, maps$file), ]
 }
 
@@ -95,7 +95,7 @@ show_trust <- function(report) {
   emit(paste0("- ", md(report$front$trust), collapse = "\n"))
   simulated <- Filter(function(s) s$simulated, report$studies)
   if (length(simulated)) {
-    emit("- The numbers of ", and_list(vapply(simulated, function(s) paste0("@sec-", s$id), "")),
+    emit("- The numbers of ", collanalysis::and_list(vapply(simulated, function(s) paste0("@sec-", s$id), "")),
          " come from a simulator and are labelled as simulated everywhere.")
   }
 }
@@ -107,7 +107,7 @@ show_studies <- function(report) {
 #' "- **Title** (Section 2; measured, imported; 1,234 configurations): what it found."
 study_line <- function(study, report) {
   facts <- c(paste0("@sec-", study$id), kind_of_numbers(study), if (NROW(study$cells) > 0) cells_words(study))
-  answer <- study$silent %||% report$front$findings[[study$name]]
+  answer <- study$silent %or% report$front$findings[[study$name]]
   if (length(answer) == 1 && !is.na(answer)) answer <- without_title(study, answer)
   paste0(
     "- **", md(study_title(study)), "** (", paste(facts, collapse = "; "), ")",

@@ -44,12 +44,6 @@ callout <- function(kind, title, body, collapse = FALSE) {
   emit(":::")
 }
 
-and_list <- function(x) {
-  x <- as.character(x)
-  if (length(x) < 2) return(paste(x))
-  paste(paste(x[-length(x)], collapse = ", "), "and", x[length(x)])
-}
-
 count_of <- function(n, singular, plural = paste0(singular, "s")) {
   paste(format(n, big.mark = ",", trim = TRUE), if (n == 1) singular else plural)
 }

@@ -13,10 +13,10 @@ read_own <- function(path) {
   ends <- grep("^---[[:space:]]*$", lines)
   header <- list()
   if (length(ends) > 1 && ends[1] == 1) {
-    header <- yaml::yaml.load(paste(lines[seq(2, ends[2] - 1)], collapse = "\n")) %||% list()
+    header <- yaml::yaml.load(paste(lines[seq(2, ends[2] - 1)], collapse = "\n")) %or% list()
     lines <- lines[-seq_len(ends[2])]
   }
-  below <- header$generated %||% "below"
+  below <- header$generated %or% "below"
   unknown <- setdiff(names(header), "generated")
   if (length(unknown) || !below %in% c("below", "none")) {
     stop(sprintf(
@@ -63,7 +63,7 @@ own_number <- function(study, table, column, ..., digits = 3) {
   if (is.null(data)) return(lack("no table ", table, "; ", or_none(study$tables$id)))
   where <- list(...)
   unknown <- setdiff(c(column, names(where)), names(data))
-  if (length(unknown)) return(lack("table ", table, " has no column ", unknown[1], "; it has ", and_list(names(data))))
+  if (length(unknown)) return(lack("table ", table, " has no column ", unknown[1], "; it has ", collanalysis::and_list(names(data))))
   for (name in names(where)) data <- data[data[[name]] %in% where[[name]], ]
   if (nrow(data) != 1) {
     return(lack("table ", table, " has ", count_of(nrow(data), "row"), " with ", paste(
@@ -102,7 +102,7 @@ own_table <- function(study, id, ..., columns = NULL, caption = NULL) {
   if (is.null(data)) return(lack("no table ", id, "; ", or_none(study$tables$id)))
   where <- list(...)
   unknown <- setdiff(c(columns, names(where)), names(data))
-  if (length(unknown)) return(lack("table ", id, " has no column ", unknown[1], "; it has ", and_list(names(data))))
+  if (length(unknown)) return(lack("table ", id, " has no column ", unknown[1], "; it has ", collanalysis::and_list(names(data))))
   for (name in names(where)) data <- data[data[[name]] %in% where[[name]], ]
   if (nrow(data) == 0) return(lack("table ", id, " has no such rows"))
   labels <- algorithm_labels(study)
@@ -115,7 +115,7 @@ own_table <- function(study, id, ..., columns = NULL, caption = NULL) {
 
 #' "@fig-..." or "@tbl-...", for a reference in the text.
 #' "a, b and c", or that there is none.
-or_none <- function(names) if (length(names) == 0) "there are none" else paste("there are", and_list(sort(names)))
+or_none <- function(names) if (length(names) == 0) "there are none" else paste("there are", collanalysis::and_list(sort(names)))
 
 own_reference <- function(study, id) {
   if (id %in% study$figures$id) return(paste0("@", label_of("fig", study, id)))

@@ -32,7 +32,7 @@ parts_of <- function(study) {
   named <- function(titles) {
     Filter(Negate(is_empty), lapply(names(titles), function(key) part(study, titles[[key]], key, key)))
   }
-  switch(study$about$chapter %||% "collectives",
+  switch(study$about$chapter %or% "collectives",
     topology = named(c(
       speedup = "Speed-up over the library's default", hosts = "Cost of the order of hosts",
       choice = "Which algorithm to choose", setup = "Cost of the communicators",
@@ -53,7 +53,7 @@ parts_of <- function(study) {
     ladder = list(part(
       study, "The ping-pong ladder", "ladder", unique(c(study$figures$section, study$tables$section)), "ladder"
     )),
-    svd = parts_of_application(study, setdiff(collectives_of(study), c("latency", "bw", "multi_lat"))[1]),
+    svd = parts_of_application(study, setdiff(collectives_shown(study), c("latency", "bw", "multi_lat"))[1]),
     congestion = parts_of_traces(study),
     components = c(named(c(components = "Which component, and then which algorithm")), parts_of_collectives(study)),
     tuning = c(
@@ -66,9 +66,9 @@ parts_of <- function(study) {
 collective_parts <- c(latency = "Latency", wins = "Which algorithm is fastest", models = "Models")
 
 parts_of_collectives <- function(study) {
-  by_collective <- lapply(collectives_of(study), function(collective) parts_of_collective(study, collective))
+  by_collective <- lapply(collectives_shown(study), function(collective) parts_of_collective(study, collective))
   sections <- c(study$figures$section, study$tables$section)
-  mine <- unlist(lapply(collectives_of(study), function(name) paste0(name, c("", "/wins", "/models", "/levels"))))
+  mine <- unlist(lapply(collectives_shown(study), function(name) paste0(name, c("", "/wins", "/models", "/levels"))))
   believed <- part(study, "Accuracy of the models", "believe", character(), "believe")
   believed$floats <- floats_of(study, study$figures[0, ], study$tables[study$tables$id %in% c("comparison", "selection"), ])
   imported <- part(study, "Findings of the import checks", "import", c("import", "agreement"), "import")
@@ -81,18 +81,18 @@ parts_of_collectives <- function(study) {
 }
 
 #' Sections that a chapter shows in a part of their own before the collectives.
-own_sections <- function(study) switch(study$about$chapter %||% "", tuning = "sampling", components = "components", character())
+own_sections <- function(study) switch(study$about$chapter %or% "", tuning = "sampling", components = "components", character())
 
 parts_of_collective <- function(study, collective) {
   suffix <- list(latency = c("", "/levels"), wins = "/wins", models = "/models")
   parts <- lapply(names(collective_parts), function(key) {
     at <- paste0(collective, suffix[[key]])
-    part(study, collective_parts[[key]], paste0(slug(collective), "-", key), at, depth = 3, on_paper = key == "wins")
+    part(study, collective_parts[[key]], paste0(collanalysis::slug(collective), "-", key), at, depth = 3, on_paper = key == "wins")
   })
   parts <- Filter(Negate(is_empty), parts)
   # One part needs no heading of its own.
   if (length(parts) == 1) parts[[1]][c("key", "on_paper")] <- list(NULL, TRUE)
-  head <- part(study, collective_title(collective), slug(collective), character())
+  head <- part(study, collective_title(collective), collanalysis::slug(collective), character())
   head$none <- if (length(parts) == 0) "There are no figures and tables for this collective."
   c(list(head), parts)
 }
@@ -101,13 +101,13 @@ parts_of_application <- function(study, name) {
   list(
     part(study, "Time to solution and speed-up", "speedup", name),
     part(study, "A model of the time", "model", paste0(name, "/models")),
-    part(study, "The ping-pong ladder of the model", "ladder", paste0(collectives_of(study), "/levels"), "ladder")
+    part(study, "The ping-pong ladder of the model", "ladder", paste0(collectives_shown(study), "/levels"), "ladder")
   )
 }
 
 parts_of_traces <- function(study) {
   dynamic <- lapply(study$about$applications, function(application) {
-    part(study, application$label, slug(application$name), paste0(application$name, "/dynamic"), depth = 3)
+    part(study, application$label, collanalysis::slug(application$name), paste0(application$name, "/dynamic"), depth = 3)
   })
   overview <- part(study, "The network over time", "dynamic", character(), "dynamic")
   overview$floats <- unlist(lapply(dynamic, function(part) part$floats))
@@ -143,7 +143,7 @@ show_part <- function(study, part) {
     left <- c(
       if (any(!on_paper)) count_of(sum(!on_paper), "figure"), if (any(!tables_on_paper)) count_of(sum(!tables_on_paper), "table")
     )
-    if (length(left)) paper_only(paragraph("Also on the HTML page and in the data package: ", and_list(left), "."))
+    if (length(left)) paper_only(paragraph("Also on the HTML page and in the data package: ", collanalysis::and_list(left), "."))
   })
 }
 

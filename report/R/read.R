@@ -1,13 +1,14 @@
 # What the report reads of a study's results (docs/files.md). Values are passed on; nothing is remembered elsewhere.
 
-`%||%` <- function(x, y) if (is.null(x) || length(x) == 0) y else x
+# JSON has empty lists and texts where there is nothing.
+`%or%` <- function(x, y) if (is.null(x) || length(x) == 0) y else x
 
 #' The report: what publish/building.py says of it (report.json), the folder in which it is built, and its studies.
 read_report <- function() {
   report <- jsonlite::fromJSON("report.json", simplifyVector = TRUE)
   # knitr changes the folder while it knits a chapter; files that we make belong beside index.qmd.
   report$build <- getwd()
-  studies <- lapply(report$studies, function(name) read_study(report, name))
+  studies <- lapply(report$studies, function(name) read_shown(report, name))
   ready <- Filter(has_results, studies)
   if (length(ready) > 0) report$front <- collanalysis::describe_front(vapply(ready, function(s) s$folder, ""))
   # Most informative first; those without results last, in the order in which they were selected.
@@ -29,11 +30,9 @@ read_table <- function(path) {
   if (is.null(table) || ncol(table) == 0) NULL else table
 }
 
-slug <- function(x) gsub("(^-|-$)", "", gsub("[^a-z0-9]+", "-", tolower(x)))
-
 #' One study: its study.json (NULL when there is none yet), cells, sentences, the indexes of its figures and tables, and what
 #' of them cannot be shown (`problems`), so that nothing disappears silently.
-read_study <- function(report, name) {
+read_shown <- function(report, name) {
   folder <- file.path(report$results, name)
   json <- file.path(folder, "study.json")
   about <- if (file.exists(json)) tryCatch(jsonlite::fromJSON(json, simplifyVector = FALSE), error = identity)
@@ -48,7 +47,7 @@ read_study <- function(report, name) {
   tables <- tables[!empty, ]
   answer <- tables$section %in% "answer"
   study <- list(
-    name = name, id = slug(name), folder = folder, build = report$build, about = about,
+    name = name, id = collanalysis::slug(name), folder = folder, build = report$build, about = about,
     simulated = isTRUE(about$simulated), cells = read_table(file.path(folder, "cells.csv")),
     figures = read_index(folder, "figures/index.csv", figure_columns), tables = tables[!answer, ],
     answer = if ("answer" %in% tables$id) read_table(file.path(folder, tables$file[tables$id %in% "answer"])),
@@ -84,7 +83,7 @@ is_there <- function(study, files) {
   file.exists(paths) & !is.na(file.size(paths)) & file.size(paths) > 0
 }
 
-study_title <- function(study) one_line(study$about$title %||% study$name)
+study_title <- function(study) one_line(study$about$title %or% study$name)
 
 #' Whether there is anything to show: the description alone is written before anything is measured.
 has_results <- function(study) !is.null(study$about) && file.exists(file.path(study$folder, "measurements.csv"))

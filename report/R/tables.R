@@ -24,7 +24,7 @@ decimals_of <- function(x, name) {
 #' An error above this says only that the model does not hold there.
 most_pct <- 1e5
 
-format_number <- function(x, name) {
+format_column <- function(x, name) {
   beyond <- grepl("(mape|error)_pct$", name) & !is.na(x) & x > most_pct
   text <- formatC(x, format = "f", digits = decimals_of(x[!beyond], name), big.mark = ",")
   text <- sub("^-(0(\\.0+)?)$", "\\1", text)
@@ -67,7 +67,7 @@ header_of <- function(name) {
       }
     }
     n <- gsub("\\bmpi\\b", "MPI", gsub("mape", "MAPE", gsub("_", " ", n)))
-    paste0(toupper(substr(n, 1, 1)), substring(n, 2), unit)
+    paste0(collanalysis::capitalised(n), unit)
   }
   vapply(name, one, "", USE.NAMES = FALSE)
 }
@@ -77,8 +77,8 @@ algorithm_labels <- function(study) {
   labels <- character()
   for (collective in study$about$collectives) {
     for (algorithm in collective$algorithms) {
-      parameters <- algorithm$parameters %||% ""
-      label <- algorithm$label %||% algorithm$name
+      parameters <- algorithm$parameters %or% ""
+      label <- algorithm$label %or% algorithm$name
       if (!nzchar(parameters)) labels[[algorithm$name]] <- label
       if (nzchar(parameters)) labels[[collanalysis::variant_name(algorithm$name, parameters)]] <- label
     }
@@ -111,7 +111,7 @@ format_cells <- function(table, headers, labels = character()) {
   for (name in names(table)) {
     column <- table[[name]]
     if (is.numeric(column)) {
-      table[[name]] <- if (name == "size_bytes") human_size(column) else format_number(column, name)
+      table[[name]] <- if (name == "size_bytes") human_size(column) else format_column(column, name)
     } else {
       table[[name]] <- md(format_words(column, name, labels))
     }
@@ -132,7 +132,7 @@ format_words <- function(column, name, labels) {
   known <- !is.na(column)
   if (name == "model") column[known] <- relabel(column[known], collanalysis::model_labels())
   if (name == "policy" && all(column[known] %in% names(policy_words))) column[known] <- policy_words[column[known]]
-  if (name == "collective") column[known] <- relabel(column[known], c(collective_titles, all = "All"))
+  if (name == "collective") column[known] <- relabel(column[known], c(shown_titles, all = "All"))
   if (name %in% c("model", "term", "held_out")) column <- gsub("_", " ", column, fixed = TRUE)
   if (!name %in% c("mapping", "collective", "study")) column[known] <- relabel(column[known], labels)
   column

@@ -89,7 +89,7 @@ show_check <- function(study) {
     return(invisible(NULL))
   }
   # How a row was found: the library was asked, or its messages were counted, as they all were by earlier versions.
-  asked <- table$asked %||% FALSE
+  asked <- table$asked %or% FALSE
   said <- function(rows, how, what) {
     if (nrow(rows) == 0) return(NULL)
     paste0(

@@ -12,7 +12,7 @@ per_mapping <- function(rows, text, study) {
   and_list(paste0(text, " (", label_mapping(rows$mapping, study), ")"))
 }
 
-range_words <- function(values) {
+range_pct <- function(values) {
   low <- format_pct(min(values))
   high <- format_pct(max(values))
   if (low == high) low else paste(sub(" %", "", low), "to", high)
@@ -135,8 +135,8 @@ describe_models <- function(results, collective) {
   c(
     if (!is.null(fits) && nrow(fits) > 0) paste0(
       "The log-linear plane (log latency as a linear function of log message size and of the number of processes) ",
-      "explains ", range_words(100 * fits$r_squared), " of the variance of log latency, but its mean error on the ",
-      "latencies that it was fitted to is ", range_words(fits$mape_pct), "."
+      "explains ", range_pct(100 * fits$r_squared), " of the variance of log latency, but its mean error on the ",
+      "latencies that it was fitted to is ", range_pct(fits$mape_pct), "."
     ),
     describe_errors(
       errors, "held_out_mape_pct", "Interpolation, on process counts and message sizes that were left out of the fit"
@@ -158,7 +158,7 @@ describe_errors <- function(errors, column, start) {
   if (nrow(best) == 0) return(NULL)
   count <- sort(table(best$model), decreasing = TRUE)
   paste0(
-    start, ": the best model of each algorithm and mapping has a mean error of ", range_words(best[[column]]),
+    start, ": the best model of each algorithm and mapping has a mean error of ", range_pct(best[[column]]),
     ". That model is ", and_list(paste0("the ", lower_first(model_words[names(count)]), " (", count, "\u00d7)")), "."
   )
 }
@@ -181,7 +181,7 @@ describe_extrapolation <- function(errors, study) {
     ),
     paste0(
       "In ", earns, " of ", nrow(both), " combinations of algorithm and mapping some model extrapolates better than ",
-      "the latency of the largest fitted process count, whose error is ", range_words(both$last),
+      "the latency of the largest fitted process count, whose error is ", range_pct(both$last),
       ". The best model is selected with hindsight, so its errors are slightly optimistic."
     )
   )

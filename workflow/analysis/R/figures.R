@@ -134,8 +134,6 @@ figures_processes <- function(results, collective, rows) {
   )))
 }
 
-slug <- function(text) gsub("[^a-z0-9]+", "-", tolower(text))
-
 figure_sizes <- function(results, collective, rows) {
   panels <- distinct(rows_of_sizes(results, collective), .data$processes, .data$mapping)
   lines <- if (is_grid(panels)) n_distinct(panels$processes) else ceiling(nrow(panels) / 3)

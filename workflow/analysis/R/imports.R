@@ -167,7 +167,7 @@ describe_import <- function(results) {
   agreement <- import$agreement
   sources <- if (nrow(agreement) > 0) {
     paste0(
-      "Two sources of the same cells differ by ", range_words(agreement$median_abs_difference_pct),
+      "Two sources of the same cells differ by ", range_pct(agreement$median_abs_difference_pct),
       " (medians by algorithm and mapping; median of these ",
       format_pct(median(agreement$median_abs_difference_pct)), ")."
     )

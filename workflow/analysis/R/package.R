@@ -11,6 +11,6 @@
 #' @importFrom tidyr pivot_wider pivot_longer complete
 #' @importFrom purrr map map2 map2_chr map_dbl map_chr map_lgl map_dfr pmap imap
 #' @importFrom stats coef lm predict median setNames qbinom quantile fitted approx
-#' @importFrom rlang .data .env
+#' @importFrom rlang .data .env %||%
 #' @importFrom utils head tail
 "_PACKAGE"

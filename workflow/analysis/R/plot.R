@@ -60,7 +60,7 @@ plot_mappings <- function(results, collective) {
   ggplot(rows, aes(.data$processes, .data$latency_us, colour = .data$mapping, shape = .data$mapping)) +
     layer_points(rows) +
     (if (sized) facet_wrap(vars(.data$panel, .data$size), scales = "free_y", ncol = n_distinct(rows$size),
-      labeller = one_line)
+      labeller = single_line)
      else facet_wrap(vars(.data$panel), scales = "free_y", ncol = 2)) +
     scale_mapping(results$study, rows$mapping) +
     scale_x_processes(rows$processes) +
@@ -69,7 +69,7 @@ plot_mappings <- function(results, collective) {
     tag_simulated(results$study) + theme_study()
 }
 
-one_line <- function(labels) label_value(labels, multi_line = FALSE)
+single_line <- function(labels) label_value(labels, multi_line = FALSE)
 
 #' Latency of a collective without sizes against processes, one panel per mapping ([zampar2024], Figure 6)
 #'

@@ -2,8 +2,8 @@
 #'
 #' @param folder Folder `results/<study>` with `study.json` (see docs/files.md).
 #' @return A list: the content of `study.json` (`name`, `title`, `simulated`, `machine`, `collectives`, ...), plus
-#'   `algorithms` (tibble: collective, algorithm, label, component or empty, of a pipelined algorithm the label of the one
-#'   inside, in reading order) and `analysis` with every default filled in.
+#'   `algorithms` (tibble: collective, algorithm, label, component or empty, inside (label of the algorithm inside of a
+#'   pipelined one, or empty), in reading order) and `analysis` with every default filled in.
 #' @noRd
 read_study <- function(folder) {
   study <- jsonlite::read_json(file.path(folder, "study.json"))
@@ -18,7 +18,8 @@ read_study <- function(folder) {
 
 no_algorithms <- function() {
   tibble(
-    collective = character(), algorithm = character(), label = character(), component = character(), inside = character()
+    collective = character(), algorithm = character(), label = character(), component = character(),
+    inside = character()
   )
 }
 
@@ -253,5 +254,3 @@ launches_of <- function(rows) {
   if (n_distinct(rows$source) > 1 && all(is.na(rows$round))) rows$round <- rows$source
   rows
 }
-
-`%||%` <- function(x, y) if (is.null(x)) y else x

@@ -260,7 +260,7 @@ describe_communication <- function(scaling) {
   most <- arrange(filter(scaling, .data$processes == max(.data$processes)), .data$n)
   falls <- nrow(most) > 1 && !is.unsorted(-most$comm_pct)
   paste0(
-    "On ", most$processes[1], " processes a rank spends ", range_words(most$comm_pct), " of the time in ",
+    "On ", most$processes[1], " processes a rank spends ", range_pct(most$comm_pct), " of the time in ",
     "communication calls, waiting for its neighbours included", if (falls) ": the larger the matrix, the less", "."
   )
 }

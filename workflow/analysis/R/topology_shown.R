@@ -35,13 +35,13 @@ tables_topology <- function(results) {
   )
 }
 
-policy_words <- c(
+policy_labels <- c(
   seed001 = "Hand-made rules", tree_fitted = "Learned tree", tree_held_out = "Learned tree, unseen nodes"
 )
 
 label_policies <- function(table, study) {
   labels <- study$algorithms$label[match(table$policy, study$algorithms$algorithm)]
-  mutate(table, policy = coalesce(unname(policy_words[.data$policy]), paste("Always", .env$labels)))
+  mutate(table, policy = coalesce(unname(policy_labels[.data$policy]), paste("Always", .env$labels)))
 }
 
 speedup_table <- function(results, rows) {
@@ -177,7 +177,7 @@ plot_host_orders <- function(results) {
     geom_hline(yintercept = 1, linewidth = 0.4) +
     geom_line(linewidth = 0.35, alpha = 0.7) +
     geom_point(size = 1.4) +
-    facet_wrap(vars(.data$panel, .data$hosts), scales = "free", ncol = n_distinct(rows$hosts), labeller = one_line) +
+    facet_wrap(vars(.data$panel, .data$hosts), scales = "free", ncol = n_distinct(rows$hosts), labeller = single_line) +
     scale_algorithms_of_all(results, rows$algorithm) +
     scale_x_size() +
     scale_y_log10("Latency / default in block order", labels = format_number, breaks = scales::breaks_log(5)) +
@@ -204,9 +204,9 @@ plot_policies <- function(results) {
     label_policies(results$study) |>
     mutate(
       panel = factor(.data$collective, topology_collectives, capitalised(collective_word(topology_collectives))),
-      policy = factor(.data$policy, rev(unique(c(unname(policy_words), sort(.data$policy)))))
+      policy = factor(.data$policy, rev(unique(c(unname(policy_labels), sort(.data$policy)))))
     )
-  ggplot(rows, aes(.data$geometric_mean_regret_pct, .data$policy, colour = !.data$policy %in% policy_words)) +
+  ggplot(rows, aes(.data$geometric_mean_regret_pct, .data$policy, colour = !.data$policy %in% policy_labels)) +
     geom_segment(aes(xend = 0, yend = .data$policy), linewidth = 0.4) +
     geom_point(size = 2) +
     facet_wrap(vars(.data$panel), scales = "free_x", ncol = 2) +
@@ -278,7 +278,7 @@ describe_hosts <- function(results) {
   if (!"block" %in% rows$mapping) return(character())
   keys <- c("collective", "nodes", "ppn", "size_bytes")
   best <- rows |>
-    filter(!.data$algorithm %in% topology_policies) |>
+    filter(!.data$algorithm %in% policy_labels) |>
     group_by(across(all_of(c(keys, "mapping")))) |>
     summarise(default = latency_of(.data$latency_us, .data$algorithm == "default"), best = min(.data$latency_us),
               .groups = "drop")

@@ -11,6 +11,21 @@ collective_word <- function(collective) {
   ifelse(is.na(word), collective, word)
 }
 
+#' Collectives as headings have them
+#'
+#' @return Character vector, named by the names of collectives.
+#' @examples
+#' collective_titles()[["bcast"]]
+#' @export
+collective_titles <- function() setNames(capitalised(collective_words), names(collective_words))
+
+#' A text with its first letter as a capital
+#'
+#' @param text Character vector.
+#' @return The same.
+#' @examples
+#' capitalised("a sentence.")
+#' @export
 capitalised <- function(text) paste0(toupper(substr(text, 1, 1)), substring(text, 2))
 
 #' What a reader should see for an algorithm
@@ -69,6 +84,22 @@ format_pct <- function(x) {
 #' @export
 level_word <- function(level) coalesce(unname(c(numa = "NUMA domain", ccd = "CCD", ccx = "CCX")[level]), level)
 
+#' Words of a text as a part of a file's name
+#'
+#' @param text Character vector.
+#' @return Its letters in lower case and its digits, with a hyphen for all between.
+#' @examples
+#' slug("Node + group (4 segments)")
+#' @export
+slug <- function(text) gsub("(^-|-$)", "", gsub("[^a-z0-9]+", "-", tolower(text)))
+
+#' An enumeration in words
+#'
+#' @param words Character vector.
+#' @return "a, b and c".
+#' @examples
+#' and_list(c("ring", "chain", "tree"))
+#' @export
 and_list <- function(words) {
   if (length(words) < 2) return(paste(words))
   paste(paste(utils::head(words, -1), collapse = ", "), "and", utils::tail(words, 1))
