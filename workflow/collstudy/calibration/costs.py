@@ -50,19 +50,9 @@ def fitted_machine(machine: Machine, data: Data, values: dict[str, float], eager
     for level in machine.levels:
         given = level_with_costs(machine, level)
         alone = _alone(given, machine, data, send, eager)
-        long = {size: us - line(send, size) for size, us in alone.items() if size >= eager}
-        rate = max(size / us for size, us in long.items() if size >= 8 * eager) * 1e-3  # bytes per us to GB/s
-        own = {size: line(send, size) + (line(receive, size) if size < eager else 0) for size in alone}
-        by_level["delay_us"][level.name] = _delays({size: us - own[size] for size, us in alone.items()}, rate)
-        ladder = data.ladder.get(given.name, {})
-        # A blocking send: its receiver is not busy afterwards.
-        waited = {size: us for size, us in ladder.items() if eager <= size < WAITED_LIMIT} or {
-            size: us for size, us in alone.items() if eager <= size < WAITED_LIMIT
-        }
-        if waited:
-            by_level["waited_us"][level.name] = _delays(waited, rate)
-        for key, found in _parts(machine, level, values).items():
-            by_level[key][level.name] = round(rate / found if key == "forward_gb_s" else found, 3)
+        rate, delays = _times(data.ladder.get(given.name, {}), alone, send, receive, eager)
+        for key, found in (delays | _parts(machine, level, values, rate)).items():
+            by_level[key][level.name] = found
         shared = values.get(f"shared_{level.name}")
         levels.append(
             replace(
@@ -81,6 +71,21 @@ def fitted_machine(machine: Machine, data: Data, values: dict[str, float], eager
     return replace(machine, levels=tuple(levels), simulation=simulation)
 
 
+def _times(
+    ladder: dict[int, float], alone: dict[int, float], send: list, receive: list, eager: int
+) -> tuple[float, dict[str, Any]]:
+    """The bandwidth of a level (GB/s), its `delay_us`, and its `waited_us` if any, from times (us) by size: of the ladder, and *alone*."""
+    long = {size: us - line(send, size) for size, us in alone.items() if size >= eager}
+    rate = max(size / us for size, us in long.items() if size >= 8 * eager) * 1e-3  # bytes per us to GB/s
+    own = {size: line(send, size) + (line(receive, size) if size < eager else 0) for size in alone}
+    # A blocking send: its receiver is not busy afterwards.
+    waited = {size: us for size, us in ladder.items() if eager <= size < WAITED_LIMIT} or {
+        size: us for size, us in alone.items() if eager <= size < WAITED_LIMIT
+    }
+    delays = {"delay_us": _delays({size: us - own[size] for size, us in alone.items()}, rate)}
+    return rate, delays | ({"waited_us": _delays(waited, rate)} if waited else {})
+
+
 def _delays(total: dict[int, float], gb_s: float) -> list[list[float]]:
     """The microseconds in *total*, by size, minus the time in which the bytes flow."""
     return [[size, round(max(us - size / gb_s * 1e-3, 0.001), 4)] for size, us in sorted(total.items())]
@@ -93,15 +98,17 @@ def kind_of(machine: Machine, level: Level) -> str:
     return "core" if level == machine.levels[-1] else "socket" if level.name == "socket" else "within"
 
 
-def _parts(machine: Machine, level: Level, values: dict[str, float]) -> dict[str, float]:
-    """`busy`, `turn`, `share`, `share_forward` of a level, and as `forward_gb_s` the slow-down of a just received message."""
+def _parts(machine: Machine, level: Level, values: dict[str, float], rate: float) -> dict[str, float]:
+    """`busy`, `turn`, `share`, `share_forward` and `forward_gb_s` (of a just received message) of a level with *rate* (GB/s)."""
     kind = kind_of(machine, level)
     if kind == "node":
-        return {"busy": values["busy_node"], "turn": 0.0, "share": 0.0}
-    return {
-        "busy": values["busy_within"], "turn": values["turn_within"], "share": values[f"share_{kind}"],
-        "share_forward": (FORWARD | values)[f"share_forward_{kind}"], "forward_gb_s": values[f"slower_{kind}"],
-    }  # fmt: skip
+        found = {"busy": values["busy_node"], "turn": 0.0, "share": 0.0}
+    else:
+        found = {
+            "busy": values["busy_within"], "turn": values["turn_within"], "share": values[f"share_{kind}"],
+            "share_forward": (FORWARD | values)[f"share_forward_{kind}"], "forward_gb_s": rate / values[f"slower_{kind}"],
+        }  # fmt: skip
+    return {key: round(value, 3) for key, value in found.items()}
 
 
 def level_with_costs(machine: Machine, level: Level) -> Level:

@@ -200,30 +200,10 @@ def collect(folder: Path, ranks: int, target: Path) -> dict[str, Any]:
     with gzip.open(target, "wt", encoding="ascii", compresslevel=4, newline="") as stream:
         stream.write(",".join(COLUMNS) + "\n")
         for file in files:
-            before: int | None = None
-            lines = []
-            for call in file.calls():
-                if call.operation == "communicator":
-                    communicators.created(call.communicator, call.numbers)
-                at = communicators.number(call.communicator, file.path)
-                if (
-                    at >= 0
-                    and call.operation not in ("init", "finalize", "communicator")
-                    and is_collective(call.operation)
-                ):
-                    seen = order.setdefault(at, {})
-                    seen[file.rank] = zlib.crc32(call.operation.encode(), seen.get(file.rank, 0))
-                compute = 0 if before is None else max(0, call.cpu_start - before)
-                before = call.cpu_end
-                longest = max(longest, call.end)
-                calls += 1
-                lines.append(
-                    f"{file.rank},{call.operation},{call.start / 1000:.3f},{call.end / 1000:.3f},"
-                    f"{(call.cpu_end - call.cpu_start) / 1000:.3f},{compute / 1000:.3f},{at},{call.root},{call.to},{call.source},"
-                    f"{call.send_tag},{call.receive_tag},{call.sent},{call.received},{call.request},"
-                    f"{';'.join(map(str, call.numbers))}\n"
-                )
+            lines, end = _lines(file, communicators, order)
             stream.writelines(lines)
+            calls += len(lines)
+            longest = max(longest, end)
             if not file.ended:
                 problems.append(
                     f"rank {file.rank} ended without MPI_Finalize after {len(lines)} calls"
@@ -240,6 +220,29 @@ def collect(folder: Path, ranks: int, target: Path) -> dict[str, Any]:
         "complete": not problems,
         "problems": problems,
     }
+
+
+def _lines(file: RankFile, communicators: Communicators, order: dict[int, dict[int, int]]) -> tuple[list[str], int]:
+    """The rows of a rank's calls, and the end of the last one (ns). Its collective calls go to *order*, as a checksum by communicator."""
+    before: int | None = None
+    lines, longest = [], 0
+    for call in file.calls():
+        if call.operation == "communicator":
+            communicators.created(call.communicator, call.numbers)
+        at = communicators.number(call.communicator, file.path)
+        if at >= 0 and call.operation not in ("init", "finalize", "communicator") and is_collective(call.operation):
+            seen = order.setdefault(at, {})
+            seen[file.rank] = zlib.crc32(call.operation.encode(), seen.get(file.rank, 0))
+        compute = 0 if before is None else max(0, call.cpu_start - before)
+        before = call.cpu_end
+        longest = max(longest, call.end)
+        lines.append(
+            f"{file.rank},{call.operation},{call.start / 1000:.3f},{call.end / 1000:.3f},"
+            f"{(call.cpu_end - call.cpu_start) / 1000:.3f},{compute / 1000:.3f},{at},{call.root},{call.to},{call.source},"
+            f"{call.send_tag},{call.receive_tag},{call.sent},{call.received},{call.request},"
+            f"{';'.join(map(str, call.numbers))}\n"
+        )
+    return lines, longest
 
 
 def _check_order(order: dict[int, dict[int, int]], folder: Path) -> None:

@@ -45,21 +45,14 @@ def convert(
     if "source" in entry:
         row["source"] = entry["source"]
     machine = study.machine
-    nodes, cores = machine.nodes, machine.cores_per_node
     if collective == "pairs":
-        raw = {"processes": nodes * cores, **raw}
+        raw = {"processes": machine.nodes * machine.cores_per_node, **raw}
         row["mapping"] = "core"
     elif collective in POINT_TO_POINT:
         raw = {"processes": 2, **raw}
     if row["mapping"] not in catalogue.mappings:
         raise StudyError(f"{where}: mapping {row['mapping']!r} is unknown{allowed(catalogue.mappings)}")
-    for name, largest in (("nodes", nodes), ("launch", 10**6), ("iterations", 10**9)):
-        text = raw.get(name)
-        row[name] = None if text is None or text == "" else whole(str(text), name, largest)
-    row["nodes"] = row["nodes"] or nodes
-    row["processes"] = whole(str(raw["processes"]), "processes")
-    if row["processes"] > row["nodes"] * cores and not machine.oversubscribe:
-        raise Refused(f"processes are more than the {row['nodes'] * cores} cores of {row['nodes']} nodes")
+    row |= _counts(raw, machine)
     row["size_bytes"] = whole(str(raw["size_bytes"]), "size_bytes") if collective in SIZED else None
     row |= _values(raw, entry)
     if collective == "pairs":
@@ -73,6 +66,19 @@ def convert(
         row["statistic"] = entry.get("statistic", "mean_over_ranks") + (
             "_median" if entry.get("rows") == "iterations" else ""
         )
+    return row
+
+
+def _counts(raw: dict[str, Any], machine: Machine) -> dict[str, Any]:
+    """Nodes, launch, iterations and processes of a row. Raises Refused for more processes than cores."""
+    row: dict[str, Any] = {}
+    for name, largest in (("nodes", machine.nodes), ("launch", 10**6), ("iterations", 10**9)):
+        row[name] = whole(str(raw[name]), name, largest) if _given(raw, name) else None
+    row["nodes"] = row["nodes"] or machine.nodes
+    row["processes"] = whole(str(raw["processes"]), "processes")
+    cores = row["nodes"] * machine.cores_per_node
+    if row["processes"] > cores and not machine.oversubscribe:
+        raise Refused(f"processes are more than the {cores} cores of {row['nodes']} nodes")
     return row
 
 

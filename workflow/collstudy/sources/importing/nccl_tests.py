@@ -51,14 +51,8 @@ def rows(
     chosen = _chosen(path, entry, known, lines)
     ran: dict[int, set[tuple[str, str]]] = {}
     names: list[str] = []
-    iterations, begun, finished, types = "", "", False, set()
-    for number, line in enumerate(lines, 1):
-        if debug := _DEBUG.search(line):
-            begun += line[: debug.start()]
-            for size, algorithm, protocol in _RAN.findall(line):
-                ran.setdefault(int(size), set()).add((word(algorithm, ALGORITHMS), word(protocol, PROTOCOLS)))
-            continue
-        line, begun = begun + line, ""
+    iterations, finished, types = "", False, set()
+    for number, line in _printed(lines, ran):
         if line.startswith("#"):
             names = line[1:].split() if {"size", "count", "type"} <= set(line.split()) else names
             finished |= "Avg bus bandwidth" in line
@@ -75,21 +69,39 @@ def rows(
             types.add((row["type"], row.get("redop")))
             if len(types) > 1:
                 raise StudyError(f"{path}: line {number}: several types or operations; give each a file of its own")
-            place = f"{path.name}, line {number}"
-            if row.get("#wrong", "N/A") not in ("0", "N/A"):
-                problems.note("rows whose results were wrong", place)
+            if fault := _fault(row, chosen, ran):
+                problems.note(fault, f"{path.name}, line {number}")
                 continue
-            size = int(row["size"])
-            if chosen["algorithm"] != "default" and ran.get(size, {tuple(chosen.values())}) != {tuple(chosen.values())}:
-                problems.note("rows of another algorithm or protocol than was set, as NCCL printed", place)
-                continue
-            part = size // ranks if collective in TOTAL_BYTES else size
+            part = int(row["size"]) // (ranks if collective in TOTAL_BYTES else 1)
             yield number, {
                 "algorithm": chosen["algorithm"], "parameters": f"protocol={chosen['protocol']}" if len(chosen) > 1 else "",
                 "size_bytes": str(part), "latency_us": row.get("time", ""), "iterations": iterations, **shape,
             }  # fmt: skip
     if not finished:
         raise StudyError(f"{path}: line {len(lines)}: the run is not finished: no line has the average bandwidth")
+
+
+def _printed(lines: list[str], ran: dict[int, set[tuple[str, str]]]) -> Iterator[tuple[int, str]]:
+    """Number and text of the lines but NCCL's own, which say what ran: algorithm and protocol go to *ran*, by size (bytes)."""
+    begun = ""
+    for number, line in enumerate(lines, 1):
+        if debug := _DEBUG.search(line):
+            begun += line[: debug.start()]
+            for size, algorithm, protocol in _RAN.findall(line):
+                ran.setdefault(int(size), set()).add((word(algorithm, ALGORITHMS), word(protocol, PROTOCOLS)))
+        else:
+            yield number, begun + line
+            begun = ""
+
+
+def _fault(row: dict[str, str], chosen: dict[str, str], ran: dict[int, set[tuple[str, str]]]) -> str:
+    """Why a row is not used; empty if it is."""
+    if row.get("#wrong", "N/A") not in ("0", "N/A"):
+        return "rows whose results were wrong"
+    wanted = {tuple(chosen.values())}
+    if chosen["algorithm"] != "default" and ran.get(int(row["size"]), wanted) != wanted:
+        return "rows of another algorithm or protocol than was set, as NCCL printed"
+    return ""
 
 
 def _shape(path: Path, lines: list[str]) -> tuple[int, dict[str, str]]:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from collstudy.base.digests import file_digest
 from collstudy.base.errors import StudyError
 from collstudy.base.lazy import lazy
 from collstudy.sources.importing import kept
@@ -88,14 +89,9 @@ def rows(
         raise StudyError(f"{metadata}: no row with the timestamp {run}, of {path}")
     chosen = {}
     for test in sorted({result.test for result in results}):
-        about = tests.get(test)
-        if about is None:
-            problems.note("tests that are not in the metadata", f"{path.name}, {test}/")
-        elif not _asked(about, entry.get("where", {})):
-            problems.note("tests that the study does not select (where)", f"{path.name}, {test}/")
-        else:
-            printed = shapes.get(test)
-            chosen[test] = _shape(path, test, about, printed, allocations, entry.get("ranks", "metadata"), problems)
+        if _selected(path, test, tests.get(test), entry.get("where", {}), problems):
+            believed = entry.get("ranks", "metadata")
+            chosen[test] = _shape(path, test, tests[test], shapes.get(test), allocations, believed, problems)
     for result in results:
         if chosen.get(result.test) is None:
             continue
@@ -130,6 +126,17 @@ def read_metadata(path: Path) -> list[dict[str, str]]:
     if not found or not wanted <= set(found[0]):
         raise StudyError(f"{path}: line 1: not PICO's metadata; it needs the columns {', '.join(sorted(wanted))}")
     return found
+
+
+def _selected(path: Path, test: str, about: dict[str, str] | None, where: dict[str, Any], problems: Problems) -> bool:
+    """Whether a test is in the metadata and selected by the study's `where`; otherwise it is a problem."""
+    if about is None:
+        problems.note("tests that are not in the metadata", f"{path.name}, {test}/")
+    elif not _asked(about, where):
+        problems.note("tests that the study does not select (where)", f"{path.name}, {test}/")
+    else:
+        return True
+    return False
 
 
 def _asked(about: dict[str, str], where: dict[str, Any]) -> bool:
@@ -236,11 +243,9 @@ def digest_of(path: Path) -> str:
     total = hashlib.sha256()
     if path.is_dir():
         for file in _read(path):
-            content = hashlib.sha256(file.read_bytes()).hexdigest()
-            total.update(f"{file.relative_to(path)} {content}\n".encode())
+            total.update(f"{file.relative_to(path)} {file_digest(file)}\n".encode())
         return total.hexdigest()
-    with open(path, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    return file_digest(path)
 
 
 def allocations(path: Path) -> Iterator[tuple[str, int, list[int]]]:
