@@ -32,12 +32,12 @@ tuning_counts <- function(medians, collective) {
 #' 3. Over the sizes of one process count the sequence with the least predicted regret is chosen (dynamic programming)
 #'    where each change of algorithm costs the tie width (`analysis.tie_pct`) and the default has that much credit.
 #' 4. Each run of sizes stays with the default unless the mean gain of the run is above its noise (95 %, one-sided). The
-#'    noise comes from the launches; with a single launch from how rough latency is over neighbouring sizes (or process
-#'    counts); where there are too few of those, nothing is decided and the default stays. A run of one or two sizes has
-#'    to be seen at a neighbouring process count as well ([supported()]), and a count that was not measured needs
-#'    measured counts on both sides, or one below it in the default's own range, and several sizes ([reached()]).
-#'    Neighbours are counts at which the algorithm was measured; where a run is not sure, the next best algorithm is
-#'    looked at ([pick_sure()]).
+#'    noise comes from the launches; with a single launch from how rough latency is over neighbouring sizes or process
+#'    counts, the smoother ones; where there are too few of those, nothing is decided and the default stays. A run of
+#'    one or two sizes has to be seen at a neighbouring process count as well ([supported()]), and a count that was not
+#'    measured needs measured counts on both sides, or one below it in the default's own range, and several sizes
+#'    ([reached()]). Neighbours are counts at which the algorithm was measured; where a run is not sure, the next best
+#'    algorithm is looked at ([pick_sure()]).
 #' 5. The choice of the next lower process count is kept where it is predicted to cost less than a quarter of the tie
 #'    width more.
 #'

@@ -66,6 +66,9 @@ grid_without <- function(grid, count) {
 }
 
 #' Relative standard deviation of one latency: from the launches, or from the roughness over neighbouring cells
+#'
+#' What latency does between neighbours (a change of protocol, a step of a tree) makes it rougher than its noise is,
+#' the more the farther apart they are; so of sizes and process counts the smoother ones say how large the noise is.
 #' @noRd
 tuning_noise <- function(grid, simulated) {
   if (isTRUE(simulated)) return(list(sd = 0, from = "simulated"))
@@ -73,16 +76,17 @@ tuning_noise <- function(grid, simulated) {
   if (length(known) > 0 && length(known) >= sum(is.finite(grid$latency)) / 2) {
     return(list(sd = max(median(known), 1e-4), from = "launches"))
   }
-  bend <- roughness(grid)
-  if (length(bend) < 10) return(list(sd = NA_real_, from = "unknown"))
-  list(sd = 1.4826 * median(abs(bend)), from = "neighbours")
+  bends <- list(roughness(grid, 3), roughness(grid, 2))
+  bends <- bends[lengths(bends) >= 10]
+  if (length(bends) == 0) return(list(sd = NA_real_, from = "unknown"))
+  list(sd = min(map_dbl(bends, function(bend) 1.4826 * median(abs(bend)))), from = "neighbours")
 }
 
-#' How far each relative latency is from the line between its neighbours in size (or, without sizes, in process count),
-#' scaled to the standard deviation of one latency
+#' How far each relative latency is from the line between its neighbours in size (`along` 3) or process count (2),
+#' scaled to the standard deviation of one latency; of fewer than five sizes (counts) nothing
 #' @noRd
-roughness <- function(grid) {
-  along <- if (length(grid$sizes) >= 5) 3 else if (length(grid$counts) >= 5) 2 else return(numeric())
+roughness <- function(grid, along) {
+  if (length(if (along == 3) grid$sizes else grid$counts) < 5) return(numeric())
   x <- if (along == 3) log(pmax(grid$sizes, 1)) else log(grid$counts)
   raw <- list(latency = grid$raw, names = grid$names, whole = grid$whole)
   relative <- grid$raw - rep(reference(raw, along), each = length(grid$names))

@@ -50,6 +50,21 @@ test_that("the default stays within noise, from the launches", {
   expect_gt(mean(found$algorithm == "default"), 0.8)
 })
 
+test_that("jumps between sizes that are far apart are not taken for noise where process counts are close", {
+  set.seed(4)
+  rows <- lawful(c(default = 1, linear = 1.3, chain = 1.1), sizes = 4^(0:9))
+  # Protocols change: each algorithm is rough over sizes, alike at all process counts.
+  rough <- exp(matrix(rnorm(30, 0, 0.15), 3, dimnames = list(c("default", "linear", "chain"), NULL)))
+  rough["chain", ] <- rough["default", ] * 1.1
+  rough["chain", 6] <- rough["default", 6] * 0.85
+  sized <- rows$collective == "bcast"
+  rows$latency_us[sized] <- rows$latency_us[sized] * exp(rnorm(sum(sized), 0, 0.01)) *
+    (rough / c(1, 1.3, 1.1))[cbind(match(rows$algorithm, rownames(rough)), log(rows$size_bytes, 4) + 1)[sized, ]]
+  found <- decide_tuning(with_rows(rows), "bcast")
+  expect_lt(max(found$noise_pct), 2)
+  expect_true(all(found$algorithm[found$size_bytes == 4^5] == "chain"))
+})
+
 test_that("one odd cell does not make a rule", {
   rows <- lawful(c(default = 1, linear = 1.2, chain = 1.3), sizes = 2^(0:12))
   odd <- rows$algorithm == "linear" & rows$processes == 8 & rows$size_bytes %in% 64
