@@ -5,10 +5,13 @@ from __future__ import annotations
 import base64
 import json
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import Checkout
+from collstudy.launch.openmpi import library
+from collstudy.launch.toolchain import mpi_environment
+from conftest import ROOT, Checkout
 
 #: The whole grid, on which sampling is replayed.
 TINY = """
@@ -57,15 +60,25 @@ levels: [{name: node, count: 2}, {name: core, count: 2}]
 fitted: plain.fitted.yaml
 calibration: {ladder: ladder, eager_limit_bytes: 16384}
 """
+#: A program, whose trace says which cells are measured; {mpirun} is the installed one.
+PROGRAM = """
+title: Program
+question: Which broadcast?
+machine: this-machine
+program: {{command: '"{mpirun}" -n 2 ./tuned plain 65536 30', folder: "{folder}"}}
+launches: {{min: 3, max: 3}}
+sampling: {{}}
+analysis: {{tuning: {{}}}}
+"""
 ROWS = [
     f"{a},core,{p},{s},{p * s / 7 + len(a)}"
     for a in ("linear", "chain", "default")
     for p in (2, 4, 8)
     for s in (1, 8, 64)
 ]
-#: Not inputs but kept beside them: the store, which has a file for each cell (their digests are in study.json and in the blocks'
-#: markers). What measures begins without it.
-STORE = ("cells", "blocks")
+#: Not inputs but kept beside them: the store, which has a file for each cell and each run of a program, and a folder for each trace
+#: (their digests are in study.json, program.json and in the blocks' markers). What measures begins without it.
+STORE = ("cells", "blocks", "traces", "runs")
 MEASURING = ("measure_block", "measure_here")
 
 
@@ -88,12 +101,17 @@ JOBS = [
     ("analyse_study", "theirs"), ("analyse_study", "all"), ("select_points", "rounds"), ("collect_round", "rounds"),
     ("decide_tuning", "rounds"), ("decide_tuning", "theirs"), ("replay_sampling", "tiny"), ("emit_tuning", "rounds"),
     ("keep_tuning", "rounds"), ("tell_tuning", "rounds"), ("render_report", "report"), ("give_verdict", "complete.txt"),
-    ("measure", "measured.txt"), ("calibrate", "calibration"),
+    ("measure", "measured.txt"), ("calibrate", "calibration"), ("account_program", "program"),
 ]  # fmt: skip
-#: Those that copy a file which is made when the Snakefile is read, and the one of programs: it reads the trace, which is stored.
-OTHERS = {"all", "describe_study", "note_sources", "account_program"}
+#: Those that copy a file which is made when the Snakefile is read.
+OTHERS = {"all", "describe_study", "note_sources"}
 STUDIES = {"tiny": TINY, "rounds": ROUNDS, "here": HERE, "theirs": THEIRS, "all": ALL, "ladder": LADDER}
-TARGETS = ((), ("--", "results/measured.txt"), ("--config", "calibrate=plain", "--", "results/calibration/plain.csv"))
+#: What a rule is asked for with, if it does not belong to the studies of the configuration.
+ASKED = {"calibrate": ("--config", "calibrate=plain"), "account_program": ("--config", "studies=program")}
+TARGETS = (
+    (), ("--", "results/measured.txt"), (*ASKED["calibrate"], "--", "results/calibration/plain.csv"),
+    (*ASKED["account_program"], "--", "results/program/sampling/cells.csv"),
+)  # fmt: skip
 
 
 def checkout(folder: Path, data: Path) -> Checkout:
@@ -104,6 +122,7 @@ def checkout(folder: Path, data: Path) -> Checkout:
         imported = "import:" in text
         made.write(f"config/studies/{name}.yaml", text.format(folder=data) if imported else text)
     made.write("config/config.yaml", f"studies: [{', '.join(STUDIES)}]\nresults: results\n")
+    made.write("config/studies/program.yaml", PROGRAM.format(mpirun=library().mpirun, folder=data))
     made.write("config/machines/plain.yaml", PLAIN)
     return made
 
@@ -114,6 +133,8 @@ def complete(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     folder = tmp_path_factory.mktemp("complete")
     made = checkout(folder / "checkout", folder)
     (folder / "bcast_all.csv").write_text("\n".join(["A,M,P,S,L", *ROWS, ""]))
+    command = [library().mpicc, "-o", folder / "tuned", ROOT / "tests" / "tuned.c", "-lpthread"]
+    subprocess.run(command, check=True, env=mpi_environment())
     for target in TARGETS:
         done = made.snakemake(*target)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -147,9 +168,11 @@ def texts(folder: Path, name: str, others: set[str]) -> dict[str, str]:
 
 @pytest.mark.long
 def test_every_rule_is_looked_at(complete: Checkout) -> None:
-    listed = complete.snakemake("--list-rules", "--config", "studies=tiny")
+    listed = complete.snakemake("--list-rules", "--config", "studies=tiny,program")
     assert listed.returncode == 0, listed.stderr
-    assert {rule for rule, _ in JOBS} | OTHERS >= set(listed.stdout.split()) >= {rule for rule, _ in JOBS}
+    # The cells of the program are not measured: their blocks are written by a rule which copies.
+    rules = set(listed.stdout.split()) - {"plan_program"}
+    assert {rule for rule, _ in JOBS} | OTHERS >= rules >= {rule for rule, _ in JOBS}
 
 
 @pytest.mark.long
@@ -164,8 +187,8 @@ def test_a_rule_reads_nothing_but_what_it_names(complete: Checkout, tmp_path: Pa
             shutil.copytree(complete.folder / "results" / name, alone.folder / "results" / name)
     for name in inputs:
         give(name, complete.folder, alone.folder)
-    config = ["--config", "calibrate=plain"] if rule == "calibrate" else []
-    again = alone.snakemake("--allowed-rules", rule, "--rerun-triggers", "mtime", *config, "--", *sorted(outputs))
+    asked = ASKED.get(rule, ())
+    again = alone.snakemake("--allowed-rules", rule, "--rerun-triggers", "mtime", *asked, "--", *sorted(outputs))
     assert again.returncode == 0, again.stdout + again.stderr
     assert jobs(alone.folder).keys() == {(rule, folder)}, (
         "an input was made again: the rule that made it names less than it reads"
