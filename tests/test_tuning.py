@@ -1,9 +1,7 @@
-"""Decisions to rules files: merging, units, every format, and the check of what the library does with them."""
+"""Decisions to rules files: merging, units, every format, and the commands that use them."""
 
 import json
 import subprocess
-from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -16,13 +14,11 @@ from collstudy.study.config import Configuration
 from collstudy.study.openmpi_numbers import NUMBERS
 from collstudy.study.patterns import PATTERNS
 from collstudy.study.selection import Rules
-from collstudy.tuning import asking, check, emission, rules, trees, writers
+from collstudy.tuning import check, emission, rules, trees, writers
 from collstudy.tuning.findings import complain
-from collstudy.tuning.library import ONLY_TUNED, Library, launch, library_of, on_two_nodes
+from collstudy.tuning.library import launch, library_of, on_two_nodes
 from collstudy.tuning.rules import (
     Decision,
-    Placement,
-    Rule,
     placements,
     selected,
 )
@@ -338,164 +334,3 @@ def test_library_rules_say_where_ranks_are():
 
 def test_a_file_of_other_content_is_another_cell():
     assert Rules("a").to_json() != Rules("b").to_json()
-
-
-def test_boundaries_are_one_below_at_and_one_above():
-    assert check.boundaries((Rule(0, "linear"), Rule(8, "chain"))) == [1, 7, 8, 9]
-
-
-def obedient(table):
-    """A library that follows the table it is given (the file's content is not looked at)."""
-
-    def probe(path, collective, processes, size):
-        rule = selected(table, processes, size) if path else Rule(0, "default")
-        pairs = check.expected_pairs(CATALOGUE, collective, rule, processes, "openmpi") or {(0, 99)}
-        return dict.fromkeys(pairs, check.expected_number(CATALOGUE, collective, rule, size, "openmpi") or 1)
-
-    return Library("Open MPI x", "openmpi", probe, lambda placement, path: None)
-
-
-def test_messages_of_no_known_pattern_are_compared_with_those_of_the_forced_algorithm(tmp_path):
-    (found,) = placements(decisions({4: {1: "linear", 8: "rabenseifner"}}, collective="reduce"))
-    asked = []
-
-    def probe(choice, collective, processes, size):
-        asked.append(choice)
-        rule = selected(found.tables["reduce"], processes, size) if isinstance(choice, Path) else choice
-        return {(0, hash(rule.text if rule and rule.algorithm != "default" else None)): 1}
-
-    library = Library("Open MPI x", "openmpi", probe, lambda placement, path: None)
-    complain(check.check_placement(found, tmp_path / "a.rules", CATALOGUE, library))
-    assert {choice.text for choice in asked if isinstance(choice, Rule)} == {"linear", "rabenseifner"}
-
-
-def test_check_names_file_rule_and_size_of_a_mismatch(tmp_path):
-    (found,) = placements(decisions({6: {1: "linear", 8: "chain"}, 7: {1: "linear", 8: "chain"}}))
-    table = found.tables["bcast"]
-    right = check.check_placement(found, tmp_path / "a.rules", CATALOGUE, obedient(table))
-    assert all(one.agrees for one in right)
-    assert {one.size_bytes for one in right if one.entry == 6} == {1, 7, 8, 9, 15, 16, 17}
-    complain(right)
-    late = {**table, 6: (Rule(0, "linear"), Rule(9, "chain"), Rule(16, "default"))}
-    wrong = check.check_placement(found, tmp_path / "a.rules", CATALOGUE, obedient(late))
-    with pytest.raises(StudyError, match=r"a\.rules: bcast, entry for 6 processes, 8 B: the file has chain"):
-        complain(wrong)
-
-
-def test_a_rule_that_is_cut_in_other_segments_is_a_mismatch(tmp_path):
-    names = {1: "chain:segment_bytes=8", 64: "chain:fanout=2;segment_bytes=8", 512: "chain:segment_bytes=16"}
-    (found,) = placements(decisions({6: names}))
-    table = found.tables["bcast"]
-    assert [rule.text for rule in table[6]] == [
-        "chain:segment_bytes=8", "chain:fanout=2:segment_bytes=8", "chain:segment_bytes=16", "default"
-    ]  # fmt: skip
-    right = check.check_placement(found, tmp_path / "a.rules", CATALOGUE, obedient(table))
-    complain(right)
-    assert all(one.tells_apart for one in right if one.size_bytes > 16)
-    other = {**table, 6: (*table[6][:2], Rule(512, "chain", (("segment_bytes", 8),)), table[6][3])}
-    wrong = check.check_placement(found, tmp_path / "a.rules", CATALOGUE, obedient(other))
-    with pytest.raises(StudyError, match="512 B: the file has chain:segment_bytes=16"):
-        complain(wrong)
-
-
-def test_no_decisions_is_an_error_that_says_what_to_do(tmp_path):
-    with pytest.raises(StudyError, match="no decisions yet"):
-        rules.read_decisions(Path(tmp_path / "none.csv"))
-
-
-def test_entries_checked_before_are_not_checked_again(tmp_path):
-    rows = decisions({6: {1: "linear", 8: "chain"}, 7: {1: "linear", 8: "binomial"}})
-    (before,) = placements(rows)
-    (after,) = placements(rows, {("bcast", "core", 2, 7, 1)})
-    library = obedient(after.tables["bcast"])
-    found = check.check_placement(after, tmp_path / "a.rules", CATALOGUE, library, before)
-    assert {one.entry for one in found} == {7}
-
-
-needs_answers = pytest.mark.skipif(
-    "openmpi" not in mpis() or not asking.can_ask(mpis()["openmpi"], "bcast"), reason="no Open MPI with collask here"
-)
-
-
-@needs_answers
-def test_one_process_asks_for_more_ranks_than_could_be_started(tmp_path):
-    mpi = mpis()["openmpi"]
-    table = {
-        4: (Rule(0, "default"), Rule(1024, "linear")),
-        500: (Rule(0, "binomial"), Rule(4096, "pipeline", (("segment_bytes", 2048),))),
-    }
-    path = tmp_path / "a.rules"
-    library_of(mpi, CATALOGUE, NUMBERS).write(Placement("core", 1, {"bcast": table}), path)
-    calls = [(4, 1024), (499, 4096), (500, 4095), (500, 4096), (1000, 1)]
-    found = asking.ask(mpi, rules_arguments(path), "bcast", calls)
-    assert [found[call] for call in calls] == [
-        "bcast_intra_basic_linear", "bcast_intra_basic_linear", "bcast_intra_binomial[segment 0]",
-        "bcast_intra_pipeline[segment 2048]", "bcast_intra_binomial[segment 0]",
-    ]  # fmt: skip
-    # The default's own decision depends on the number of ranks.
-    own = asking.ask(mpi, ONLY_TUNED, "bcast", [(4, 1), (1000, 1)])
-    assert own[4, 1] != own[1000, 1] and asking.ask(mpi, rules_arguments(path), "bcast", [(4, 1)])[4, 1] == own[4, 1]
-
-
-@needs_answers
-@pytest.mark.parametrize(
-    "collective", ["bcast", "reduce", "allreduce", "allgather", "alltoall", "gather", "scatter", "barrier"]
-)
-def test_every_algorithm_of_the_library_is_an_answer_of_its_own(collective):
-    mpi = mpis()["openmpi"]
-    numbers = openmpi.algorithm_numbers(mpi.ompi_info, collective)
-    told = {}
-    for name, number in numbers.items():
-        forced = [
-            "--mca",
-            "coll_tuned_use_dynamic_rules",
-            "1",
-            "--mca",
-            f"coll_tuned_{collective}_algorithm",
-            str(number),
-        ]
-        if number:
-            told[name] = asking.ask(mpi, forced, collective, [(8, 64)]).get((8, 64))
-    assert len(set(told.values())) == len(told) and all(told.values()), told
-
-
-@needs_answers
-def test_a_large_entry_that_the_file_has_for_another_number_of_ranks_is_seen(tmp_path):
-    mpi = mpis()["openmpi"]
-    own = library_of(mpi, CATALOGUE, NUMBERS)
-    tables = [{2: (Rule(0, "linear"),), entry: (Rule(0, "chain"), Rule(64, "binomial"))} for entry in (100, 101)]
-    path = tmp_path / "a.rules"
-    own.write(Placement("core", 1, {"bcast": tables[0]}), path)
-    right = check._ask_placement(Placement("core", 1, {"bcast": tables[0]}), path, [("bcast", 2), ("bcast", 100)], own)
-    assert all(one.agrees and one.processes == one.entry for some in right.values() for one in some)
-    own.write(Placement("core", 1, {"bcast": tables[1]}), path)
-    wrong = check._ask_placement(Placement("core", 1, {"bcast": tables[0]}), path, [("bcast", 100)], own)
-    with pytest.raises(StudyError, match="with 100 ranks selects another algorithm"):
-        complain(wrong["bcast", 100])
-
-
-def test_few_entries_are_started_where_the_library_answers(tmp_path):
-    (found,) = placements(decisions({n: {1: ("linear", "binomial")[n % 2], 8: "chain"} for n in range(3, 9)}))
-    table, started = found.tables["bcast"], set()
-    silent = obedient(table)
-
-    def probe(choice, collective, processes, size):
-        started.add(processes)
-        return silent.probe(choice, collective, processes, size)
-
-    def ask(choice, collective, calls):
-        return {
-            (ranks, size): (
-                selected(table, ranks, size) if isinstance(choice, Path) else choice or Rule(0, "default")
-            ).text
-            for ranks, size in calls
-        }
-
-    findings = check.check_placement(found, tmp_path / "a.rules", CATALOGUE, replace(silent, probe=probe, ask=ask))
-    complain(findings)
-    assert {one.processes for one in findings if one.asked} >= set(range(3, 9))
-    assert len(started) <= 2
-    # One that does not answer is started at every entry.
-    started.clear()
-    check.check_placement(found, tmp_path / "a.rules", CATALOGUE, replace(silent, probe=probe, ask=lambda *_: {}))
-    assert started >= set(range(3, 9))
