@@ -68,7 +68,8 @@ def test_the_picture_of_the_rooms_is_true() -> None:
 
 #: How code asks for the kind of a study instead of asking its source.
 KIND = re.compile(
-    r"study\.(applications|imports|sampling)|isinstance\((\w+\.)*source,|import .*\b(Swept|Sampled|Imported|Traced|Gathered|Program)Source"
+    r"study\.(applications|imports|sampling|program|gather)\b|isinstance\((\w+\.)*source,"
+    r"|import .*\b(Swept|Sampled|Imported|Traced|Gathered|Program)Source"
 )
 
 

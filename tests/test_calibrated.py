@@ -1,0 +1,135 @@
+"""A calibrated machine: that the simulated platform costs what its file says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from collstudy.calibration.fitting import Request, Simulator
+from collstudy.launch.platforms import line
+from collstudy.study.config import Configuration
+from collstudy.study.machines import Level, Machine
+from conftest import ROOT
+from test_calibrate import MAPPINGS
+
+
+@pytest.mark.parametrize("level", ["core", "socket", "node"])
+def test_the_simulated_thin_machine_costs_what_its_file_says(level: str, tmp_path: Path) -> None:
+    configuration = Configuration(ROOT / "config")
+    machine = configuration.machine("thin")
+    costs = machine.simulation
+    found = Simulator(configuration, 1).one(
+        machine, Request("latency", "default", MAPPINGS[level], 2, (1, 1048576)), tmp_path
+    )
+    of = next(entry for entry in machine.levels if entry.name == level)
+    for size in (2**k for k in range(21)):
+        waited = costs["eager_limit_bytes"] <= size < costs["waited_limit_bytes"]
+        expected = line(costs["waited_us" if waited else "delay_us"][level], size) + size / of.bandwidth_gb_s * 1e-3
+        expected += 0 if waited else line(costs["send_us"], size)
+        expected += line(costs["receive_us"], size) if size < costs["eager_limit_bytes"] else 0
+        assert found["latency", "default", MAPPINGS[level], 2, size] == pytest.approx(expected, rel=0.03, abs=0.003)
+
+
+def machine_of(**costs: Any) -> Machine:
+    """Two nodes of two sockets of four cores: 1 us a message and 10 GB/s everywhere, 0.1 us to send; and *costs*."""
+    flat = {"node": [[1, 1.0]], "socket": [[1, 1.0]], "core": [[1, 1.0]]}
+    simulation = {"eager_limit_bytes": 4096, "send_us": [[1, 0.1]], "receive_us": [[1, 0.0]], "delay_us": flat} | costs
+    levels = tuple(
+        Level(name, count, 1.1, 10.0, 10.0 if name == "node" else None)
+        for name, count in (("node", 2), ("socket", 2), ("core", 4))
+    )
+    return Machine("m", "simulated", "m", "smpi-openmpi", levels, simulation=simulation)
+
+
+def linear(machine: Machine, processes: int, size: int, algorithm: str = "linear", mapping: str = "core") -> float:
+    asked = Request("bcast", algorithm, mapping, processes, (size, size))
+    return next(iter(Simulator(Configuration(ROOT / "config"), 1).all(machine, [asked]).values()))
+
+
+def test_a_core_starts_its_next_message_when_it_has_done_its_part_of_the_last() -> None:
+    """Seven messages of 8 ranks: the last starts 6 x 0.5 x 1.1 us after the first instead of 6 x 0.1 us."""
+    free, busy = (linear(machine_of(busy={"core": part, "socket": part}), 8, 8) for part in (0.0, 0.5))
+    # Receiver i of 7 waits i x 0.45 us longer, the root does not wait; the barrier before leaves some skew.
+    assert busy - free == pytest.approx(sum(range(7)) * (0.55 - 0.1) / 8, rel=0.3)
+
+
+def test_a_receiver_whose_last_message_came_from_another_rank_costs_its_sender_more() -> None:
+    """Of 4 ranks the root alone sends, barrier included; of 8 the barrier makes each rank's last sender another one."""
+    for processes, more in ((4, False), (8, True)):
+        same, turn = (linear(machine_of(turn={"core": part, "socket": part}), processes, 8) for part in (0.0, 1.0))
+        assert (turn > same * 1.2) == more
+
+
+def test_long_messages_share_their_senders_core() -> None:
+    """A megabyte takes 105 us alone, and with a share of 1 each of three takes three times that, of 0 none."""
+    alone, apart, shared = (
+        linear(machine_of(share={"core": part}), processes, 1 << 20)
+        for processes, part in ((2, 1.0), (4, 0.0), (4, 1.0))
+    )
+    assert apart == pytest.approx(alone, rel=0.02)
+    assert shared == pytest.approx(3 * alone, rel=0.03)
+
+
+def test_what_was_just_received_flows_slower() -> None:
+    """Rank 1 of a pipeline of three passes on at half the rate: the first hop takes 1, the second 2."""
+    alone = linear(machine_of(), 2, 1 << 20)
+    passed_on = linear(machine_of(forward_gb_s={"core": 5.0}), 3, 1 << 20, "pipeline")
+    assert passed_on == pytest.approx((1 + 3 + 3) / 3 * alone, rel=0.03)
+
+
+def test_a_level_without_slower_forwarding_does_not_take_that_of_an_inner_level() -> None:
+    """Both hops of a pipeline by node are between nodes."""
+    within = {"core": 5.0, "socket": 5.0}
+    plain, slow = (
+        linear(machine_of(**costs), 3, 1 << 20, "pipeline", "node") for costs in ({}, {"forward_gb_s": within})
+    )
+    assert slow == plain
+
+
+def test_messages_between_nodes_share_the_network_interface() -> None:
+    """By node, ranks 1 and 3 of four are on the other node: two messages share 10 GB/s, one has its node for itself."""
+    assert linear(machine_of(), 4, 1 << 20, mapping="node") == pytest.approx((3 * 2 + 1) / 4 * 105.96, rel=0.03)
+
+
+def test_a_send_that_is_waited_for_has_an_eager_limit_of_its_own() -> None:
+    """The halves of a split binary tree are sent by MPI_Send, everything of a binary tree by MPI_Isend."""
+    limits = {"waited_limit_bytes": 1 << 20, "waited_us": {name: [[1, 0.001]] for name in ("node", "socket", "core")}}
+    slow = {"delay_us": {name: [[1, 1.0], [4095, 1.0], [4096, 50.0]] for name in ("node", "socket", "core")}}
+    waited, not_waited = (
+        linear(machine_of(**limits, **slow), 4, 32768, name) for name in ("split_binary_tree", "linear")
+    )
+    assert waited < 20 < 50 < not_waited
+
+
+def test_an_eager_copy_of_what_was_just_received_is_not_slower() -> None:
+    costs: dict[str, Any] = {"waited_limit_bytes": 1 << 20, "waited_us": machine_of().simulation["delay_us"]}
+    plain, slow = (
+        linear(machine_of(**costs, **more), 4, 1 << 17, "split_binary_tree")
+        for more in ({}, {"forward_gb_s": {"core": 5.0}})
+    )
+    assert slow == plain
+
+
+def test_a_core_sends_eager_messages_to_other_nodes_one_after_the_other() -> None:
+    """By node, ranks 1 and 3 of four are on the other node: one waits for the other. Without a limit both share 10 GB/s."""
+    costs: dict[str, Any] = {"waited_limit_bytes": 1 << 20, "waited_us": machine_of().simulation["delay_us"]}
+    alone = linear(machine_of(), 2, 1 << 19, mapping="node")
+    found = linear(machine_of(**costs), 4, 1 << 19, mapping="node")
+    assert found == pytest.approx((1 + 1 + 2 + 2) / 4 * alone, rel=0.02)
+
+
+def test_a_synchronous_send_waits_for_its_acknowledgement() -> None:
+    """Two ranks pass two tokens twice; the last message of the barrier is acknowledged."""
+    asked = Request("barrier", "double_ring", "core", 2, None)
+    (found,) = Simulator(Configuration(ROOT / "config"), 1).all(machine_of(), [asked]).values()
+    assert found == pytest.approx(5 * 1.1, rel=0.01)
+
+
+def test_a_switch_outside_of_the_calibrated_nodes_adds_its_latency(tmp_path: Path) -> None:
+    configuration = Configuration(ROOT / "config")
+    machine = configuration.machine("thin-fat-tree")
+    outer, inner = machine.levels[:2]
+    asked = [Request("latency", "default", f"level-{level.name}", 2, (8, 8)) for level in (outer, inner)]
+    across, within = (us for us in Simulator(configuration, 1).all(machine, asked).values())
+    assert across - within == pytest.approx(outer.latency_us - inner.latency_us, abs=1e-3)

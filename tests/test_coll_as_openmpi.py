@@ -1,0 +1,214 @@
+"""The collectives library: the same messages as Open MPI's algorithms, in the same order."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from conftest import must, quick
+from test_coll_library import ALGORITHMS, Run, agrees, built, launch, mpicc
+
+__all__ = ["built", "launch", "mpicc"]  # fixtures
+
+# ---- what each rank sends, receives and waits for, in order: this library against Open MPI's coll/tuned ----
+
+NAMES = {  # this library's name: Open MPI's
+    "bcast": {
+        "ompi_linear": "basic_linear",
+        "ompi_chain": "chain",
+        "ompi_pipeline": "pipeline",
+        "ompi_split_binary_tree": "split_binary_tree",
+        "ompi_binary_tree": "binary_tree",
+        "ompi_binomial": "binomial",
+        "ompi_knomial": "knomial",
+        "ompi_scatter_allgather": "scatter_allgather",
+        "ompi_scatter_allgather_ring": "scatter_allgather_ring",
+    },
+    "reduce": {
+        "ompi_linear": "linear",
+        "ompi_chain": "chain",
+        "ompi_pipeline": "pipeline",
+        "ompi_binary": "binary",
+        "ompi_binomial": "binomial",
+        "ompi_in_order_binary": "in-order_binary",
+        "ompi_rabenseifner": "rabenseifner",
+    },
+    "allreduce": {
+        "ompi_linear": "basic_linear",
+        "ompi_nonoverlapping": "nonoverlapping",
+        "ompi_recursive_doubling": "recursive_doubling",
+        "ompi_ring": "ring",
+        "ompi_segmented_ring": "segmented_ring",
+        "ompi_rabenseifner": "rabenseifner",
+    },
+    "barrier": {
+        "ompi_linear": "linear",
+        "ompi_double_ring": "double_ring",
+        "ompi_recursive_doubling": "recursive_doubling",
+        "ompi_bruck": "bruck",
+        "ompi_tree": "tree",
+    },
+}
+TUNED = ["--mca", "coll_tuned_use_dynamic_rules", "1"]
+OPTIONS = {
+    "segment_bytes": "segmentsize",
+    "fanout": "chain_fanout",
+    "radix": "knomial_radix",
+    "max_requests": "max_requests",
+}
+
+
+def compared() -> list[dict[str, str]]:
+    """Algorithms to compare in one launch; ompi_default stands for Open MPI's own decision.
+
+    An allreduce goes alone: some of Open MPI's call its bcast and its reduce, whatever these are told to be.
+    """
+    lists = {}
+    for collective, names in NAMES.items():
+        texts = ALGORITHMS[collective.upper()].split()
+        lists[collective] = [text for text in texts if text.split(":")[0] in names] + ["ompi_default"]
+    rows = [{"allreduce": text} for text in lists.pop("allreduce")]
+    for i in range(max(map(len, lists.values()))):
+        rows.append({collective: texts[i] for collective, texts in lists.items() if i < len(texts)})
+    return rows
+
+
+def name_row(row: dict[str, str]) -> str:
+    return "+".join(f"{collective}={text}" for collective, text in row.items())
+
+
+def forced(collective: str, text: str) -> list[str]:
+    """Options of mpirun that make coll/tuned run this algorithm."""
+    name, *keys = text.split(":")
+    given = dict(key.split("=") for key in keys)
+    options = []
+    if name != "ompi_default":
+        options += ["--mca", f"coll_tuned_{collective}_algorithm", NAMES[collective][name]]
+    for key, value in given.items():
+        options += ["--mca", f"coll_tuned_{collective}_algorithm_{OPTIONS[key]}", value]
+    return options
+
+
+def same_order(launch: Run, program: Path, ranks: int, row: dict[str, str]) -> None:
+    variables = {f"COLL_{collective.upper()}": text for collective, text in row.items()}
+    options = [option for item in row.items() for option in forced(*item)]
+    done = launch(ranks, variables, *TUNED, "--mca", "coll", "tuned,basic,libnbc,self", *options, program)
+    if done.returncode == 77:
+        pytest.skip("neither Open MPI 4.1 nor 5.0")
+    agrees(done)
+
+
+# Of each collective the algorithm of this library, and coll/libnbc's number for it (4.1 and 5.0); ireduce_scatter has one.
+LIBNBC = [
+    {"bcast": ("binomial", 2), "allreduce": ("ring", 1), "reduce_scatter": ("binomial", None)},
+    {"bcast": ("chain", 3), "allreduce": ("binomial", 2)},
+    {"allreduce": ("recursive_doubling", 4)},
+]
+
+
+def name_libnbc(row: dict[str, tuple[str, int | None]]) -> str:
+    return "+".join(f"i{collective}={name}" for collective, (name, _) in row.items())
+
+
+def same_starts(launch: Run, program: Path, ranks: int, row: dict[str, tuple[str, int | None]]) -> None:
+    """What Open MPI's non-blocking collectives start, in the same order; when they wait is up to their progress."""
+    numbers = {collective: number for collective, (_, number) in row.items() if number}
+    options = [part for c, number in numbers.items() for part in ("--mca", f"coll_libnbc_i{c}_algorithm", number)]
+    variables = {f"COLL_{collective.upper()}": f"libnbc_{name}:segments=1" for collective, (name, _) in row.items()}
+    done = launch(ranks, variables, "--mca", "coll", "tuned,basic,libnbc,self", *options, program)
+    if done.returncode == 77:
+        pytest.skip("neither Open MPI 4.1 nor 5.0")
+    agrees(done)
+
+
+@pytest.mark.parametrize("row", LIBNBC, ids=name_libnbc)
+def test_starts_as_open_mpi(launch: Run, built: Path, row: dict[str, tuple[str, int | None]]) -> None:
+    same_starts(launch, built / "test_order", 7, row)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("ranks", range(2, 18))
+@pytest.mark.parametrize("row", LIBNBC, ids=name_libnbc)
+def test_starts_as_open_mpi_2_to_17_ranks(
+    launch: Run, built: Path, row: dict[str, tuple[str, int | None]], ranks: int
+) -> None:
+    same_starts(launch, built / "test_order", ranks, row)
+
+
+def test_starts_see_a_difference(launch: Run, built: Path) -> None:
+    options = ["--mca", "coll", "tuned,basic,libnbc,self", "--mca", "coll_libnbc_ibcast_algorithm", 3]
+    assert launch(4, {"COLL_BCAST": "libnbc_binomial"}, *options, built / "test_order").returncode in (1, 77)
+
+
+@pytest.mark.parametrize("row", quick(compared(), 0, 2), ids=name_row)
+def test_order_as_open_mpi(launch: Run, built: Path, row: dict[str, str]) -> None:
+    same_order(launch, built / "test_order", 5, row)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("ranks", range(2, 18))
+@pytest.mark.parametrize("row", compared(), ids=name_row)
+def test_order_as_open_mpi_2_to_17_ranks(launch: Run, built: Path, row: dict[str, str], ranks: int) -> None:
+    same_order(launch, built / "test_order", ranks, row)
+
+
+def test_order_sees_a_difference(launch: Run, built: Path) -> None:
+    done = launch(7, {"COLL_BCAST": "ompi_chain"}, *TUNED, *forced("bcast", "ompi_pipeline"), built / "test_order")
+    assert done.returncode in (1, 77)
+
+
+# ---- the same pairs, bytes and messages in the eyes of Open MPI's component `monitoring` ----
+
+MONITORED = re.compile(r"^([IE])\t(\d+)\t(\d+)\t(\d+) bytes\t(\d+) msgs sent\t?([\d,]*)", re.MULTILINE)
+
+
+def messages(launch: Run, program: Path, folder: Path, options: list[str], row: dict[str, str], times: tuple[int, ...]):
+    """What each pair of ranks sent: bytes, messages, and messages by class of size (which I and E have in common)."""
+    ranks, own, theirs = times
+    output = folder / f"{own}-{theirs}"
+    monitor = ["pml_monitoring_enable 2", "pml_monitoring_enable_output 3", f"pml_monitoring_filename {output}"]
+    watched = [*monitor, "coll monitoring,tuned,basic,libnbc,self"]
+    command = [*TUNED, *itertools.chain.from_iterable(["--mca", *option.split()] for option in watched), *options]
+    must(launch(ranks, row, *command, program, "trace", own, theirs))
+    seen, classes = {"E": Counter(), "I": Counter()}, {}
+    for file in folder.glob(f"{own}-{theirs}.*.prof"):
+        for kind, sender, receiver, size, number, histogram in MONITORED.findall(file.read_text()):
+            seen[kind][sender, receiver, "bytes"] += int(size)
+            seen[kind][sender, receiver, "messages"] += int(number)
+            if kind == "E":
+                classes[sender, receiver] = histogram
+    return seen["E"], seen["E"] + seen["I"], classes
+
+
+def same_messages(launch: Run, program: Path, folder: Path, ranks: int, row: dict[str, str]) -> None:
+    """Twice this library must be the same as once this library and once Open MPI."""
+    variables = {f"COLL_{collective.upper()}": text for collective, text in row.items()}
+    options = [option for item in row.items() for option in forced(*item)]
+    own, both, classes = messages(launch, program, folder, options, variables, (ranks, 1, 1))
+    own_twice, twice, classes_twice = messages(launch, program, folder, options, variables, (ranks, 2, 0))
+    assert own
+    assert own_twice == Counter({key: 2 * number for key, number in own.items()})
+    assert both == twice
+    assert classes == classes_twice
+
+
+@pytest.fixture(scope="session")
+def monitored(launch: Run, built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder, program = tmp_path_factory.mktemp("monitoring"), built / "test_coll"
+    try:
+        own, _, _ = messages(launch, program, folder, [], {"COLL_BCAST": "ompi_linear"}, (2, 1, 0))
+    except AssertionError:
+        own = None
+    if not own:
+        pytest.skip("this MPI library has no working component `monitoring`")
+    return program
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("ranks", [2, 7, 12])
+@pytest.mark.parametrize("row", compared(), ids=name_row)
+def test_messages_as_open_mpi(launch: Run, monitored: Path, tmp_path: Path, row: dict[str, str], ranks: int) -> None:
+    same_messages(launch, monitored, tmp_path, ranks, row)
