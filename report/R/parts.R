@@ -4,8 +4,8 @@
 #' @param key Last part of the heading's label; NULL: no heading.
 #' @param sections Sections of the figures and tables.
 #' @param said Sections of the sentences.
-#' @param on_paper FALSE: figures and tables are on the pages alone.
-part <- function(study, title, key, sections, said = sections, depth = 2, on_paper = TRUE) {
+#' @param on_paper What is printed: "all", the "figure" and the text, the "text", or "nothing". The pages have all.
+part <- function(study, title, key, sections, said = sections, depth = 2, on_paper = "all") {
   figures <- study$figures[study$figures$section %in% sections, ]
   tables <- study$tables[study$tables$section %in% sections, ]
   sentences <- study$sentences[study$sentences$section %in% said, ]
@@ -85,13 +85,20 @@ own_sections <- function(study) switch(study$about$chapter %or% "", tuning = "sa
 
 parts_of_collective <- function(study, collective) {
   suffix <- list(latency = c("", "/levels"), wins = "/wins", models = "/models")
+  # The part on the accuracy of the models sums up those of each collective; where there are many collectives, the map of
+  # the fastest stands for each.
+  on_paper <- c(
+    latency = "text", wins = if (length(collectives_shown(study)) > most_tabled) "figure" else "all",
+    models = if (any(study$sentences$section == "believe")) "nothing" else "text"
+  )
   parts <- lapply(names(collective_parts), function(key) {
     at <- paste0(collective, suffix[[key]])
-    part(study, collective_parts[[key]], paste0(collanalysis::slug(collective), "-", key), at, depth = 3, on_paper = key == "wins")
+    key_of_heading <- paste0(collanalysis::slug(collective), "-", key)
+    part(study, collective_parts[[key]], key_of_heading, at, depth = 3, on_paper = on_paper[[key]])
   })
   parts <- Filter(Negate(is_empty), parts)
   # One part needs no heading of its own.
-  if (length(parts) == 1) parts[[1]][c("key", "on_paper")] <- list(NULL, TRUE)
+  if (length(parts) == 1) parts[[1]][c("key", "on_paper")] <- list(NULL, "all")
   head <- part(study, collective_title(collective), collanalysis::slug(collective), character())
   head$none <- if (length(parts) == 0) "There are no figures and tables for this collective."
   c(list(head), parts)
@@ -129,10 +136,11 @@ show_part <- function(study, part) {
   # left to the data package. The figure of all machines is on the front page.
   atlas <- identical(study$about$chapter, "atlas")
   long <- vapply(part$tables$file, function(file) NROW(read_table(file.path(study$folder, file))) > paper_rows, TRUE)
-  on_paper <- seq_len(nrow(part$figures)) == 1 & part$on_paper & !atlas
-  tables_on_paper <- !long & part$on_paper & !(atlas & part$tables$id %in% "atlas-import-checks")
+  on_paper <- seq_len(nrow(part$figures)) == 1 & part$on_paper %in% c("all", "figure") & !atlas
+  tables_on_paper <- !long & part$on_paper == "all" & !(atlas & part$tables$id %in% "atlas-import-checks")
+  nothing <- !any(on_paper, tables_on_paper) && nrow(part$sentences) == 0
   # A part without figures and tables is the heading of those that follow.
-  screen_only(!is_empty(part) && !any(on_paper, tables_on_paper) && nrow(part$sentences) == 0, {
+  screen_only(!is_empty(part) && (nothing || part$on_paper == "nothing"), {
     if (!is.null(part$key)) emit(strrep("#", part$depth), " ", md(part$title), " {#sec-", study$id, "-", part$key, "}")
     if (!is.null(part$none)) paragraph(part$none)
     notes <- !part$sentences$claim %in% TRUE
@@ -154,6 +162,9 @@ show_sentences <- function(text) {
 
 #' The most rows of a table that is printed.
 paper_rows <- 15
+
+#' The most collectives of a study of which each has tables on paper.
+most_tabled <- 3
 
 #' What is on the pages alone, where `only` says so.
 screen_only <- function(only, shown) {

@@ -16,7 +16,8 @@ show_regret <- function(study) {
   show <- function(rows, id) emit_table(paste0("tbl-", study$id, id), rows, caption)
   if (nrow(table) <= paper_rows) return(show(table, "-tuning-regret"))
   screen_only(TRUE, show(table, "-tuning-regret"))
-  paper_only(show(table[table$mapping %in% "all", setdiff(names(table), "mapping")], "-tuning-regret-paper"))
+  short <- table[table$mapping %in% "all", setdiff(names(table), "mapping")]
+  if (nrow(short) <= paper_rows) paper_only(show(short, "-tuning-regret-paper"))
 }
 
 #' What one file for all placements would lose.
@@ -77,9 +78,12 @@ show_withdrawn <- function(study) {
     paragraph("No rule was slower on fresh launches; none was withdrawn.")
     return(invisible(NULL))
   }
-  emit_table(paste0("tbl-", study$id, "-withdrawn"), table, caption_of(
+  screen_only(nrow(table) > paper_rows, emit_table(paste0("tbl-", study$id, "-withdrawn"), table, caption_of(
     study, "Rules that were slower than the default on fresh launches: withdrawn, and the files written again."
-  ))
+  )))
+  if (nrow(table) > paper_rows) {
+    paper_only(paragraph(count_of(nrow(table), "rule"), " were slower than the default on fresh launches and withdrawn."))
+  }
 }
 
 show_check <- function(study) {
