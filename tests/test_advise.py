@@ -225,3 +225,5 @@ def test_a_fresh_checkout_answers_from_the_measured_machines_that_come_with_it(c
     assert done.returncode == 0 and "nearest measured cell: 512 processes on 512 nodes" in done.stdout
     done = checkout.collstudy("advise", *asked[:2], "--nodes", "2", *asked[4:], "--size", "8")
     assert done.returncode == 1 and "no machine of the atlas has a measured cell near this one" in done.stdout
+    done = checkout.collstudy("advise", "--collective", "brodcast", *asked[2:], "--size", "8")
+    assert done.returncode == 2 and "--collective: unknown collective 'brodcast'; known: allgather," in done.stderr

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from collstudy.base.errors import StudyError
+from collstudy.base.errors import StudyError, allowed
 from collstudy.base.files import write_atomically
 from collstudy.calibration.calibrate import calibrate as fit
 from collstudy.cli.commands import add, typed_path
@@ -78,6 +78,9 @@ def advise(arguments: argparse.Namespace) -> int:
         None if arguments.collective == "barrier" else arguments.size,
     )  # fmt: skip
     project = Project(results=arguments.results)
+    known_collectives = project.configuration.catalogue.algorithms
+    if arguments.collective not in known_collectives:
+        raise StudyError(f"--collective: unknown collective {arguments.collective!r}" + allowed(known_collectives))
     asker = None
     if arguments.machine:
         asker = [(level.name, level.count) for level in project.configuration.machine(arguments.machine).levels]
