@@ -223,11 +223,21 @@ plot_atlas <- function(results) {
       labels = function(x) paste0(format(x, trim = TRUE, drop0trailing = TRUE), "\u00d7")
     ) +
     labs(
-      title = "Slow-down of the library's default against the best algorithm",
+      title = atlas_title(rows),
       x = "Latency of the default / latency of the fastest measured algorithm of the cell (log scale)", y = NULL
     ) +
     theme_study() +
     theme(strip.text.y = element_text(angle = 0, hjust = 0))
+}
+
+#' What the figure shows, in a line
+#' @noRd
+atlas_title <- function(rows) {
+  worst <- rows[which.max(rows$geometric_mean_pct), ]
+  paste0(
+    "The default takes on average up to ", format_number(1 + worst$geometric_mean_pct / 100, 2), " times as long as ",
+    "the fastest algorithm (", worst$collective, " on ", worst$where, ")"
+  )
 }
 
 figures_atlas <- function(results) {

@@ -59,6 +59,8 @@ test_that("the chapter has tables, a figure and sentences that name the machines
   )))))
   told <- readr::read_csv(file.path(folder, "sentences.csv"), show_col_types = FALSE)
   expect_match(told$text[told$section == "answer"], "^a: the default is slower", all = FALSE)
+  drawn <- readr::read_csv(file.path(folder, "figures", "index.csv"), show_col_types = FALSE)
+  expect_match(drawn$title, "^The default takes on average up to 1.4 times as long as .* \\(broadcast on a\\)$")
 })
 
 test_that("tables, figure and sentences have the labels of the machines, unless two share one", {
