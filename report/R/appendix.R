@@ -24,7 +24,11 @@ show_provenance <- function(report) {
     )
   }))
   if (is.null(rows)) return(invisible(NULL))
-  emit_table("tbl-provenance-studies", rows, "Benchmark suite, MPI library and command of each study.", raw = "command")
+  many <- nrow(rows) > paper_rows
+  screen_only(many, emit_table(
+    "tbl-provenance-studies", rows, "Benchmark suite, MPI library and command of each study.", raw = "command"
+  ))
+  if (many) paper_only(paragraph("Each chapter names its benchmark suite and MPI library; the HTML pages list them with the commands."))
 }
 
 system_name <- function() {
@@ -78,7 +82,13 @@ show_cells <- function(studies) {
   if (is.null(cells)) return(paragraph("No study has cells yet."))
   statuses <- c("measured", "failed", "unproved", "missing")
   counts <- as.data.frame.matrix(table(cells$study, factor(cells$status, union(statuses, unique(cells$status)))))
-  emit_table("tbl-cells", cbind(study = rownames(counts), counts), "Cells by status.")
+  screen_only(nrow(counts) > paper_rows, emit_table("tbl-cells", cbind(study = rownames(counts), counts), "Cells by status."))
+  if (nrow(counts) > paper_rows) {
+    totals <- colSums(counts)
+    paper_only(paragraph("The studies have ", collanalysis::and_list(paste(
+      format(totals, big.mark = ",", trim = TRUE), ifelse(names(totals) == "unproved", "not verified", names(totals))
+    )), " cells; the HTML pages list them by study."))
+  }
   bad <- cells[cells$status != "measured", ]
   if (nrow(bad) == 0) return(paragraph("Every cell was measured or simulated at every size."))
   groups <- group_cells(bad)

@@ -101,15 +101,14 @@ show_trust <- function(report) {
 }
 
 show_studies <- function(report) {
-  lines <- function(found) emit(paste(vapply(report$studies, study_line, "", report, found), collapse = "\n"))
-  # On paper what many studies found would fill pages in front of the first chapter.
+  # On paper what many studies found would fill pages between the contents and what they list.
   many <- length(report$studies) > paper_rows
-  screen_only(many, lines(TRUE))
-  if (many) paper_only(lines(FALSE))
+  screen_only(many, emit(paste(vapply(report$studies, study_line, "", report), collapse = "\n")))
+  if (many) paper_only(paragraph("Each of the ", length(report$studies), " chapters begins with its study's question and answer."))
 }
 
-#' "- **Title** (Section 2; measured, imported; 1,234 configurations): what it found (if `found`)."
-study_line <- function(study, report, found) {
+#' "- **Title** (Section 2; measured, imported; 1,234 configurations): what it found."
+study_line <- function(study, report) {
   facts <- c(paste0("@sec-", study$id), kind_of_numbers(study), if (NROW(study$cells) > 0) cells_words(study))
   answer <- study$silent %or% report$front$findings[[study$name]]
   if (length(answer) == 1 && !is.na(answer)) answer <- without_title(study, answer)

@@ -164,7 +164,7 @@ show_sentences <- function(text) {
 paper_rows <- 15
 
 #' The most collectives of a study of which each has tables on paper.
-most_tabled <- 3
+most_tabled <- 2
 
 #' What is on the pages alone, where `only` says so.
 screen_only <- function(only, shown) {
