@@ -312,6 +312,67 @@ def test_sizes_of_another_unit() -> None:
     assert one.where == "bcast chain, by core" and "times 1024 they are the sizes of the others" in two.found
 
 
+def test_a_label_that_is_wrong_at_every_second_number_of_ranks() -> None:
+    """Numbers of ranks need not follow each other: jobs of one script were forced to another algorithm."""
+
+    def wrong(row: dict[str, Any]) -> bool:
+        return row["mapping"] == "core" and row["processes"] % 4 == 0
+
+    again = [row | {"algorithm": "chain"} for row in sound(seed=2, algorithms=("binomial",)) if wrong(row)]
+    faulty = [row for row in sound() if row["algorithm"] != "chain" or not wrong(row)] + again
+    (finding,) = found(faulty)["algorithm is another"]
+    assert finding.where.startswith("bcast binomial and chain, by core, at 1") and "(8, ..., 48)" in finding.where
+
+
+def test_small_messages_alone_do_not_tell_trees_apart() -> None:
+    again = [row | {"algorithm": "binary_tree"} for row in sound(seed=2, algorithms=("binomial",))]
+    rows = sound(algorithms=("linear", "binomial")) + again
+    assert found([row for row in rows if row["size_bytes"] <= 64]) == {}
+    assert "algorithm is another" in found(rows)
+
+
+@pytest.mark.parametrize("algorithms", [("chain",), ("linear", "chain", "binomial", "binary_tree")], ids=["one", "all"])
+def test_sizes_in_kilobytes(algorithms: tuple[str, ...]) -> None:
+    rows = [row for row in sound() if row["algorithm"] not in algorithms or row["size_bytes"] >= 1024]
+    faulty = changed(
+        rows, lambda row: row["algorithm"] in algorithms, lambda row: {"size_bytes": row["size_bytes"] // 1024}
+    )
+    findings = [finding for finding in found(faulty)["sizes"] if "not in bytes" in finding.found]
+    assert {finding.where for finding in findings} == {
+        f"bcast {name}, by {mapping}" for name in algorithms for mapping in ("core", "node")
+    }
+
+
+def test_sizes_that_nothing_shares_are_not_accused() -> None:
+    rng = random.Random(4)
+    sizes = {name: rng.sample(range(1, 2**18), 5) for name in ("linear", "chain", "binomial", "binary_tree")}
+    rows = [row | {"size_bytes": sizes[row["algorithm"]][int(math.log2(row["size_bytes"])) // 4]} for row in sound()
+            if math.log2(row["size_bytes"]) % 4 == 0 and row["size_bytes"] < 2**20]  # fmt: skip
+    assert "sizes" not in found(rows)
+
+
+@pytest.mark.parametrize("field", ["processes", "size_bytes"])
+def test_rows_that_are_one_off_beside_a_second_source(field: str) -> None:
+    following = {size: size * 2 for size in SIZES} if field == "size_bytes" else {n: n + 2 for n in range(2, 48, 2)}
+    two = [
+        row | ({field: following[row[field]]} if row["algorithm"] == "chain" else {}) for row in sound("two", 2)
+        if row["algorithm"] != "chain" or row[field] in following
+    ]  # fmt: skip
+    findings = found(sound("one") + two)["processes" if field == "processes" else "sizes"]
+    assert {finding.where for finding in findings} >= {"bcast chain, by core: one and two"}
+    assert all("chain" in finding.where and "a row off" in finding.found for finding in findings)
+
+
+def test_numbers_of_ranks_that_belong_to_the_row_before() -> None:
+    following = {n: n + 2 if n < 48 else 2 for n in range(2, 49, 2)}
+    faulty = changed(
+        sound(), lambda row: row["algorithm"] == "linear", lambda row: {"processes": following[row["processes"]]}
+    )
+    assert {finding.where for finding in found(faulty)["processes"]} == {
+        "bcast linear, by core", "bcast linear, by node"
+    }  # fmt: skip
+
+
 def test_rows_that_were_not_used() -> None:
     problems = {
         "rows whose latency_us is negative (first: a.csv, line 3)": 2,

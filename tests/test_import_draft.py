@@ -100,6 +100,89 @@ def test_tables_of_any_form_are_read(tmp_path: Path, name: str, separator: str, 
     assert read(tmp_path / "theirs") == [(*row[:4], float(row[4])) for row in TABLE]
 
 
+GRID = [
+    (algorithm, mapping, ranks, size, f"{0.2 * ranks + size / 1000:.2f}")
+    for algorithm in ("linear", "chain") for mapping in ("core", "node") for ranks in (2, 4, 6) for size in (1, 64, 1024, 4096)
+]  # fmt: skip
+
+
+def joined(rows: list[tuple], header: str = "", separator: str = ",") -> str:
+    return (f"{header}\n" if header else "") + "".join(separator.join(map(str, row)) + "\n" for row in rows)
+
+
+def by_two(name: str, key: int) -> str:
+    """The grid with a column for each value of one of its fields."""
+    values = list(dict.fromkeys(row[key] for row in GRID))
+    rest: dict[tuple, list[str]] = {}
+    for row in GRID:
+        rest.setdefault(row[:key] + row[key + 1 : 4], []).append(row[4])
+    header = ["algorithm", "mapping", "processes", "size"]
+    header[key : key + 1] = []
+    return joined(
+        [(*of, *us) for of, us in rest.items()], ",".join([*header, *(name.format(value) for value in values)])
+    )
+
+
+NUMBERS = {"linear": 1, "chain": 2}
+LAYOUTS = {
+    "no header": {"bcast.csv": joined(GRID)},
+    "no header, minimum and maximum, a number": {
+        "bcast.csv": joined([(NUMBERS[a], m, p, s, us, float(us) / 2, float(us) * 2) for a, m, p, s, us in GRID])
+    },
+    "no header, names of files": {
+        f"bcast_{a}_{m}.txt": joined([row[2:] for row in GRID if row[:2] == (a, m)], separator=" ")
+        for a in NUMBERS for m in ("core", "node")
+    },
+    "a number in the name": {
+        f"{m.title()}_bcast_{NUMBERS[a]}.csv": joined([row[2:] for row in GRID if row[:2] == (a, m)], "np,size,lat")
+        for a in NUMBERS for m in ("core", "node")
+    },
+    "wide by algorithm": {"bcast.csv": by_two("{} (us)", 0)},
+    "wide by ranks": {"bcast.csv": by_two("np{}", 2)},
+    "wide by size": {"bcast.csv": by_two("{}", 3)},
+    "sizes with units": {
+        "bcast.csv": joined([(a, m, p, f"{s}B" if s < 1024 else f"{s // 1024} KiB", us) for a, m, p, s, us in GRID],
+            "algorithm,mapping,np,size,latency")
+    },
+    "sizes in KiB": {
+        "bcast.csv": joined([(a, m, p, s / 1024, us) for a, m, p, s, us in GRID], "algorithm,mapping,np,Size (KiB),latency")
+    },
+    "nodes and ranks a node": {
+        "bcast.csv": joined([(a, m, 2, p // 2, s, us) for a, m, p, s, us in GRID], "algorithm,mapping,nodes,ppn,size,latency")
+    },
+    "nodes x ranks a node": {
+        "broadcast.csv": joined([(a, m, f"2x{p // 2}", s, us) for a, m, p, s, us in GRID], "algorithm,mapping,np,size,latency")
+    },
+    "comments": {"bcast.csv": "// thin\n" + joined(GRID, "algorithm,mapping,np,size,latency") + "  # the end, of it\n"},
+    "a column of the collective": {
+        "results.csv": joined([("MPI_Bcast", *row) for row in GRID], "Collective,algorithm,mapping,np,size,latency")
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_layouts(tmp_path: Path, layout: str) -> None:
+    (tmp_path / "theirs").mkdir()
+    for name, text in LAYOUTS[layout].items():
+        (tmp_path / "theirs" / name).write_text(text)
+    assert sorted(read(tmp_path / "theirs")) == sorted((*row[:4], float(row[4])) for row in GRID)
+
+
+def test_what_is_guessed_is_asked(tmp_path: Path) -> None:
+    (tmp_path / "bcast.csv").write_text(joined(GRID))
+    _, questions = draft(tmp_path, "theirs", "orfeo-thin", CONFIGURATION)
+    assert any("no header line; whether its columns are algorithm, mapping, processes" in text for text in questions)
+    (tmp_path / "bcast.csv").write_text(by_two("{}", 0))
+    _, questions = draft(tmp_path, "theirs", "orfeo-thin", CONFIGURATION)
+    assert any("whether the columns linear, chain are times by algorithm" in text for text in questions)
+
+
+def test_what_could_not_be_read_is_said(tmp_path: Path) -> None:
+    (tmp_path / "bcast.csv").write_bytes(joined(GRID).encode("utf-16"))
+    with pytest.raises(StudyError, match="contains no CSV file.*the file is UTF-16; convert it"):
+        draft(tmp_path, "theirs", None, CONFIGURATION)
+
+
 def test_raw_output_with_numbers_in_the_names(tmp_path: Path) -> None:
     (tmp_path / "theirs").mkdir()
     for number, mapping, ranks in ((1, "core", 2), (2, "node", 4)):

@@ -16,10 +16,13 @@ from collstudy.base.lazy import lazy
 from collstudy.sources.importing.copies import copies, multiples
 from collstudy.sources.importing.findings import Finding, common
 from collstudy.sources.importing.labels import (
+    LARGE,
+    SPREAD,
     disagreement,
     growth,
     pairs_on_one_node,
     same_as_another,
+    shifted,
     stayed_on_the_node,
 )
 from collstudy.sources.importing.series import Launches, Series, Table, Values, grid
@@ -37,6 +40,11 @@ SLOWEST = (
     (10.0, 0.5, "within a node at 10 us and 0.5 GB/s"),
     (300.0, 0.05, "on a slow Ethernet at 300 us and 0.05 GB/s"),
 )
+#: Up to 64 bytes a message takes at most this many times as long as one of an eighth or less of it (measured: 1.0 to 1.7).
+STEEP, FEW_BYTES = 3.0, 64
+#: The fewest ranks take at most this many times as long as the next more of them (measured: 0.3 to 2.2, over small and large sizes in
+#: the median; of small ones alone 3.1).
+FALLING = 3.0
 #: The slowest algorithm of a collective is up to 45 times slower than the nearest other one (median over cells).
 FAR_FROM_ALL = 200.0
 
@@ -62,8 +70,8 @@ def check(
         table = timed.medians()
         found += [
             *same_as_another(table), *growth(table, machine), *disagreement(table), *stayed_on_the_node(table, machine),
-            *_outside(timed), *_flat(table), *multiples(table), *_units(table, machine),
-            *_sizes(timed), *_noise(table),
+            *shifted(table), *_outside(timed), *_flat(table), *multiples(table), *_units(table, machine),
+            *_sizes(timed), *_steep(table), *_falling(table), *_noise(table),
         ]  # fmt: skip
         found += copies(Values.of(timed, timed), others)
     found += pairs_on_one_node(everything.part(everything.pairs), machine)
@@ -229,17 +237,60 @@ def _sizes(timed: Launches) -> Iterator[Finding]:
             continue
         for key, sizes in sorted(of.items()):
             part = 0 if len({algorithm for algorithm, _ in of}) > 1 else 1
-            rest = frozenset().union(*(other for name, other in of.items() if name[part] != key[part]))
+            others = [other for name, other in of.items() if name[part] != key[part]]
+            rest = frozenset().union(*others)
             factors = [f for f in (1024, 8, 4, 1 / 4, 1 / 8, 1 / 1024) if sizes and {s * f for s in sizes} <= rest]
             odd = sizes - rest
             doubling = all(size == int(size) and int(size) & (int(size) - 1) == 0 for size in odd)
-            if (len(odd) > len(sizes) / 2 and not doubling) or (len(odd) > 3 and factors):
+            # Only if the others have sizes in common is one beside them odd.
+            agreed = len(others) > 1 and all(2 * len(other & others[0]) > len(other) for other in others)
+            slip = agreed and len(odd) > len(sizes) / 2 and not doubling
+            # All of them fit the others' if multiplied, from the first to the last.
+            moved = len(sizes) >= 5 and bool(odd) and any({s * f for s in sizes} == rest for f in factors)
+            if slip or moved or (len(odd) > 3 and factors):
                 shown = ", ".join(str(int(s)) for s in sorted(odd)[:4])
                 unit = f"; times {factors[0]:g} they are the sizes of the others" if factors else ""
                 yield Finding(
                     "sizes", ((source, collective, key[0], "", key[1]),),
-                    f"{len(odd)} of its {len(sizes)} sizes occur in no other series ({shown}, ...){unit}", "likely",
+                    f"{len(odd)} of its {len(sizes)} sizes occur in no other series ({shown}, ...){unit}",
+                    "likely" if slip or len(odd) > 3 else "possible",
                 )  # fmt: skip
+
+
+def _steep(table: Table) -> Iterator[Finding]:
+    """Times of a few bytes that grow as if they were kilobytes: sizes in another unit."""
+    for series, values in table.columns():
+        used = np.flatnonzero((table.processes > 1) & (table.sizes > 0) & ~np.isnan(values))
+        ends = np.flatnonzero((np.diff(table.cells[used, :2], axis=0) != 0).any(axis=1)) + 1
+        growths = []
+        for rows in np.split(used, ends) if len(used) else []:
+            sizes, times = table.sizes[rows], values[rows]
+            larger = (sizes >= 8 * sizes[0]) & (sizes <= FEW_BYTES)
+            growths += [np.median(times[larger]) / times[0]] if larger.any() else []
+        if growths and np.median(growths) > STEEP:
+            yield Finding(
+                "sizes", (series,),
+                f"messages of up to {FEW_BYTES} bytes take {np.median(growths):.2g} times as long as the smallest (median over "
+                f"{len(growths)} numbers of ranks); a few bytes take as long as one: the sizes are not in bytes",
+                "likely",
+            )  # fmt: skip
+
+
+def _falling(table: Table) -> Iterator[Finding]:
+    """The fewest ranks take longer than more of them: numbers of ranks that belong to other rows."""
+    for series, values in table.columns():
+        ranks, sizes, times = table.grid(np.where(table.processes > 1, values, np.nan))
+        if len(ranks) < 5:
+            continue
+        known = ~np.isnan(times[0] / times[1])
+        ratios, sizes = (times[0] / times[1])[known], sizes[known]
+        wide = len(sizes) >= 5 and sizes.max() >= LARGE and sizes.max() >= SPREAD * sizes.min()
+        if wide and np.median(ratios) > FALLING:
+            yield Finding(
+                "processes", (series,),
+                f"{int(ranks[0])} ranks take {np.median(ratios):.2g} times as long as {int(ranks[1])} (median over {len(ratios)} sizes)",
+                "likely",
+            )  # fmt: skip
 
 
 # --- outliers and noise

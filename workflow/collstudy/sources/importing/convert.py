@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError, allowed
 from collstudy.base.lazy import lazy
-from collstudy.sources.importing.strict import LARGEST, LONGEST_US, UNITS, Refused, positive, whole
+from collstudy.sources.importing.strict import LARGEST, LONGEST_US, SIZE_UNITS, UNITS, Refused, decimal, positive, whole
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.description import Study
 from collstudy.study.machines import Machine
@@ -53,7 +54,7 @@ def convert(
     if row["mapping"] not in catalogue.mappings:
         raise StudyError(f"{where}: mapping {row['mapping']!r} is unknown{allowed(catalogue.mappings)}")
     row |= _counts(raw, machine)
-    row["size_bytes"] = whole(str(raw["size_bytes"]), "size_bytes") if collective in SIZED else None
+    row["size_bytes"] = size_of(str(raw["size_bytes"]), entry.get("size_unit", "B")) if collective in SIZED else None
     row |= _values(raw, entry)
     if collective == "pairs":
         row |= _ranks_of(raw, machine, where)
@@ -69,9 +70,24 @@ def convert(
     return row
 
 
+def size_of(text: str, unit: str = "B") -> int:
+    """Bytes of a size with or without a unit of its own: 4096, 4 KiB, 4KB, 4K (powers of 1024 all). Raises Refused."""
+    found = re.fullmatch(r"\s*([\d.]+)\s*([KMG])?(i?B)?\s*", text, re.IGNORECASE | re.ASCII)
+    if found and (found.group(2) or found.group(3)):
+        text, unit = found.group(1), f"{(found.group(2) or '').upper()}iB" if found.group(2) else "B"
+    if unit == "B":
+        return whole(text, "size_bytes")
+    return whole(repr(decimal(text, "size_bytes") * SIZE_UNITS[unit]), "size_bytes")
+
+
 def _counts(raw: dict[str, Any], machine: Machine) -> dict[str, Any]:
     """Nodes, launch, iterations and processes of a row. Raises Refused for more processes than cores."""
     row: dict[str, Any] = {}
+    if product := re.fullmatch(r"\s*(\d+)\s*[x*\u00d7]\s*(\d+)\s*", str(raw.get("processes", "")), re.IGNORECASE):
+        raw = {**raw, "nodes": product.group(1), "processes_per_node": product.group(2)}
+    if "processes_per_node" in raw:
+        nodes = whole(str(raw["nodes"]), "nodes", machine.nodes)
+        raw = {**raw, "processes": nodes * whole(str(raw["processes_per_node"]), "processes_per_node")}
     for name, largest in (("nodes", machine.nodes), ("launch", 10**6), ("iterations", 10**9)):
         row[name] = whole(str(raw[name]), name, largest) if _given(raw, name) else None
     row["nodes"] = row["nodes"] or machine.nodes

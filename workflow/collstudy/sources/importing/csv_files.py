@@ -13,16 +13,17 @@ from collstudy.base.errors import StudyError, allowed
 from collstudy.sources.importing.strict import Problems, read_text
 
 _NUMBER = re.compile(r"[-+.,\deE]+", re.ASCII)
+_COMMENTS = ("#", "//", "%")
 #: Optional columns.
 OPTIONAL = ("min_latency_us", "max_latency_us", "iterations", "nodes", "launch")
 
 
 def reader(text: str) -> Any:
-    """The records of a CSV file. Comma, semicolon, tab or blanks separate them, whichever the header has; lines that begin with #
-    are empty, but for one that is the header (numbers follow it).
+    """The records of a CSV file. Comma, semicolon, tab or blanks separate them, whichever the header has; lines that begin with #,
+    // or % are empty, but for one that is the header (numbers follow it).
     """
     lines = text.splitlines(keepends=True)
-    told = [index for index, line in enumerate(lines) if line.strip() and not line.startswith("#")]
+    told = [index for index, line in enumerate(lines) if line.strip() and not _comment(line)]
     first = told[0] if told else 0
     before = [index for index in range(first) if lines[index].strip()]
     separator = _separator(lines[first]) if told else ","
@@ -31,10 +32,14 @@ def reader(text: str) -> Any:
         _fields(lines[first], separator)
     )
     header = before[-1] if numbers and alike else first
-    lines = ["\n" if line.startswith("#") and index != header else line for index, line in enumerate(lines)]
+    lines = ["\n" if _comment(line) and index != header else line for index, line in enumerate(lines)]
     if separator == " ":
         lines = ["\t".join(line.removeprefix("#").split()) + "\n" for line in lines]
     return csv.reader(lines, strict=True, delimiter="\t" if separator == " " else separator)
+
+
+def _comment(line: str) -> bool:
+    return line.lstrip().startswith(_COMMENTS)
 
 
 def _separator(line: str) -> str:
@@ -48,7 +53,8 @@ def _fields(line: str, separator: str) -> list[str]:
 
 
 def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tuple[int, dict[str, str]]]:
-    """Line and fields of each row, by the names of `columns`. Rows whose number of fields differs from the header are counted.
+    """Line and fields of each row, by the names of `columns`; of a wide table a row for each column of `wide` that is not empty. Rows whose
+    number of fields differs from the header (that of the file, or `header` of the entry) are counted.
 
     Raises StudyError for a file that is not text or has no rows, a header with missing or duplicate columns, and unclosed
     quotes.
@@ -57,14 +63,17 @@ def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tupl
     comma = entry.get("decimal") == "comma"
     header: list[str] = []
     found: dict[str, str] = {}
+    wide = [(field, name, value) for field, of in entry.get("wide", {}).items() for name, value in of.items()]
     used = 0
     for line, fields in _records(stream, path):
         if not any(text.strip() for text in fields):
             continue
         if not header:
-            header = [name.strip() for name in fields]
+            header = entry.get("header") or [name.strip() for name in fields]
             found = _columns(path, header, entry.get("columns", {}), problems)
-            continue
+            _columns(path, header, {f"the {field} {value}": name for field, name, value in wide}, problems)
+            if "header" not in entry:
+                continue
         used += 1
         if len(fields) != len(header):
             problems.note(
@@ -74,7 +83,12 @@ def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tupl
             continue
         texts = (text.strip().replace(",", ".") if comma else text.strip() for text in fields)
         row = dict(zip(header, texts, strict=True))
-        yield line, {field: row[name] for field, name in found.items()}
+        fields_of_row = {field: row[name] for field, name in found.items()}
+        if not wide:
+            yield line, fields_of_row
+        for field, name, value in wide:
+            if row[name]:
+                yield line, {**fields_of_row, field: str(value), "latency_us": row[name]}
     if not header:
         raise StudyError(f"{path}: the file is empty")
     if not used:

@@ -10,9 +10,10 @@ from typing import Any
 
 from collstudy.base.errors import StudyError, allowed
 from collstudy.base.lazy import lazy
-from collstudy.sources.importing import csv_files, nccl_tests
+from collstudy.sources.importing import bare_tables, csv_files, nccl_tests
+from collstudy.sources.importing.convert import size_of
 from collstudy.sources.importing.files import from_name
-from collstudy.sources.importing.strict import read_text
+from collstudy.sources.importing.strict import Refused, read_text
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.config import Configuration
 
@@ -29,9 +30,13 @@ FIELDS = {
     "time": "latency_us", "mean": "latency_us", "latencyus": "latency_us", "avglat": "latency_us", "averagelatency": "latency_us",
     "min": "min_latency_us", "minlatency": "min_latency_us", "max": "max_latency_us", "maxlatency": "max_latency_us",
     "iterations": "iterations", "iters": "iterations", "launch": "launch", "run": "launch", "repetition": "launch",
-    "bandwidth": "bandwidth_mb_s", "core1": "from_core", "corea": "from_core", "core2": "to_core", "coreb": "to_core",
+    "lat": "latency_us", "ppn": "processes_per_node", "rankspernode": "processes_per_node",
+    "processespernode": "processes_per_node", "taskspernode": "processes_per_node", "procspernode": "processes_per_node",
+    "nodesxppn": "processes", "bandwidth": "bandwidth_mb_s", "core1": "from_core", "corea": "from_core",
+    "core2": "to_core", "coreb": "to_core",
 }  # fmt: skip
 _UNIT = re.compile(r"[(\[ _](ns|us|ms|s|\u00b5s|usec|msec|nsec|sec)[)\]]?\s*$", re.IGNORECASE)
+_SIZE_UNIT = re.compile(r"[(\[ _](bytes|B|KiB|KB|MiB|MB)[)\]]?\s*$", re.IGNORECASE)
 _UNITS = {"nsec": "ns", "usec": "us", "msec": "ms", "sec": "s", "\u00b5s": "us"}
 
 
@@ -58,8 +63,10 @@ def draft(folder: Path, name: str, machine: str | None, configuration: Configura
         questions.append("machine: the machine of the measurements; a file of kind imported" + allowed(imported))
     entries = [*_pico(folder), *_grouped(folder, configuration.catalogue, questions)]
     if not entries:
+        unread = [question for question in questions if not question.startswith("machine: ")]
         raise StudyError(
             f"{folder}: contains no CSV file, no output of OSU Micro-Benchmarks or nccl-tests and no archive of PICO"
+            + "".join(f"; {text}" for text in unread)
         )
     software = {"suite": "OSU Micro-Benchmarks", "mpi": "Open MPI"}
     formats = {entry.get("format") for entry in entries}
@@ -117,7 +124,9 @@ def _grouped(folder: Path, catalogue: Catalogue, questions: list[str]) -> list[d
         elif collective := nccl_tests.collective_of(text):
             groups[("nccl-tests", (collective,), _nccl_pattern(path))].append(path)
         elif header := _header(path, text):
-            groups[("csv", header, _pattern(folder, path, catalogue))].append(path)
+            groups[("csv", header, _pattern(folder, path, catalogue, header))].append(path)
+        elif header := bare_tables.header(text, _collective(path.stem, catalogue), catalogue):
+            groups[("bare", header, _pattern(folder, path, catalogue, header))].append(path)
     return [
         _entry(kind, header, pattern, paths, catalogue, questions) for (kind, header, pattern), paths in groups.items()
     ]
@@ -131,14 +140,22 @@ def _suffix(path: Path) -> str:
 def _header(path: Path, text: str) -> tuple[str, ...]:
     """The header of a table; of other files than CSV only one that has columns of known meaning."""
     found = next((tuple(name.strip() for name in fields) for fields in csv_files.reader(text) if any(fields)), ())
-    known = sum(plain(_UNIT.sub("", name)) in FIELDS for name in found)
-    return found if _suffix(path) == ".csv" or known >= 2 else ()
+    known = sum(_field(name) is not None for name in found)
+    numbers = sum(bare_tables.number(name) is not None for name in found)
+    return found if known >= 2 or (_suffix(path) == ".csv" and not (known == 0 and numbers >= 2)) else ()
 
 
-def _pattern(folder: Path, path: Path, catalogue: Catalogue) -> str:
-    """The file's path with {algorithm}, {mapping} and {processes} where its name or its folders' names contain them."""
+def _field(name: str) -> str | None:
+    """The field that a column's name says."""
+    return FIELDS.get(plain(_UNIT.sub("", _SIZE_UNIT.sub("", name))), FIELDS.get(plain(name)))
+
+
+def _pattern(folder: Path, path: Path, catalogue: Catalogue, header: tuple[str, ...] = ()) -> str:
+    """The file's path with {algorithm}, {mapping} and {processes} where its name or its folders' names contain them, and no column of
+    *header* does.
+    """
     collective = _collective(path.stem, catalogue) or ""
-    known: set[str] = set()
+    known = {field for name in header if (field := _field(name))}
     within = path.relative_to(folder)
     ending = path.name[len(path.name.removesuffix(".gz").rsplit(".", 1)[0]) :]
     names = [*within.parts[:-1], within.name.removesuffix(ending)]
@@ -159,7 +176,7 @@ def _fields_in(name: str, collective: str, catalogue: Catalogue, known: set[str]
             at + 1,
         ) if at % 2 == 0 else at + 1  # fmt: skip
         text = "".join(parts[at:until])
-        field, kept = _field_of(text, collective, catalogue)
+        field, kept = _field_of(text, collective, catalogue, known)
         if field and field not in known:
             known.add(field)
             text = f"{kept}{{{field}}}"
@@ -168,16 +185,18 @@ def _fields_in(name: str, collective: str, catalogue: Catalogue, known: set[str]
     return "".join(result)
 
 
-def _field_of(text: str, collective: str, catalogue: Catalogue) -> tuple[str, str]:
+def _field_of(text: str, collective: str, catalogue: Catalogue, known: set[str]) -> tuple[str, str]:
     """The field that a word of a name says, and what of the word is before it; "" where it says none."""
     if collective and (
         found := re.fullmatch(rf"({re.escape(collective)}|alg|algo|algorithm)(\d)", text, re.IGNORECASE)
     ):
         return "algorithm", found.group(1)
-    if text.removeprefix("by") in catalogue.mappings:
+    if text.removeprefix("by").lower() in catalogue.mappings:
         return "mapping", "by" * text.startswith("by")
     if found := re.fullmatch(r"(np|p|n)?(\d+)", text):
-        return "processes", found.group(1) or ""
+        # A single digit beside a column of processes is the algorithm's number.
+        numbered = "processes" in known and len(text) == 1 and collective
+        return "algorithm" if numbered else "processes", found.group(1) or ""
     if collective and text != collective and _algorithm(text, collective, catalogue):
         return "algorithm", ""
     return "", ""
@@ -198,25 +217,61 @@ def _nccl_pattern(path: Path) -> str:
 
 def _collective(text: str, catalogue: Catalogue) -> str | None:
     """The collective that a name begins with or holds; the longest one."""
-    found = [name for name in catalogue.algorithms if re.search(rf"(^|[^a-z]){name}([^a-z]|$)", text.lower())]
+    text = text.lower().replace("broadcast", "bcast")
+    found = [name for name in catalogue.algorithms if re.search(rf"(^|[^a-z]){name}([^a-z]|$)", text)]
     return max(found, key=len) if found else None
 
 
-def _columns(header: tuple[str, ...], where: str, questions: list[str]) -> dict[str, Any]:
-    """The columns of the fields, and the unit of the times where it is not us."""
-    columns, units = {}, set()
+def _columns(
+    header: tuple[str, ...], where: str, collective: str | None, catalogue: Catalogue, questions: list[str]
+) -> dict[str, Any]:
+    """The columns of the fields or, of a wide table, what its columns are; the units of times and sizes that are not us and bytes."""
+    columns, units, rest = {}, set(), []
+    entry: dict[str, Any] = {}
     for name in header:
         unit = _UNIT.search(name)
-        field = FIELDS.get(plain(_UNIT.sub("", name)), FIELDS.get(plain(name)))
+        field = _field(name)
         if field and field not in columns:
             columns[field] = name
             if unit and field.endswith("latency_us"):
                 units.add(_UNITS.get(unit.group(1).lower(), unit.group(1).lower()))
+            if field == "size_bytes" and (size := _SIZE_UNIT.search(name)) and size.group(1)[0] in "KkMm":
+                entry["size_unit"] = f"{size.group(1)[0].upper()}iB"
         else:
-            questions.append(f"{where}: the meaning of the column {name!r}")
+            rest.append(name)
+    wide = _wide(rest, columns, collective, catalogue) if "latency_us" not in columns else {}
+    for field, of in wide.items():
+        units |= {_UNITS.get(u.group(1).lower(), u.group(1).lower()) for name in of if (u := _UNIT.search(name))}
+        questions.append(f"{where}: whether the columns {', '.join(of)} are times by {field}")
+    questions += [
+        f"{where}: the meaning of the column {name!r}" for name in rest if not any(name in of for of in wide.values())
+    ]
     if not units:
         questions.append(f"{where}: the unit of the times; us is assumed")
-    return {"columns": columns} | ({"unit": units.pop()} if len(units) == 1 and units != {"us"} else {})
+    entry |= {"wide": wide} if wide else {}
+    return {"columns": columns} | entry | ({"unit": units.pop()} if len(units) == 1 and units != {"us"} else {})
+
+
+def _wide(
+    names: list[str], columns: dict[str, str], collective: str | None, catalogue: Catalogue
+) -> dict[str, dict[str, Any]]:
+    """Of columns that hold times: the field that their names are values of, with the value of each; empty if there is none."""
+    found: dict[str, dict[str, Any]] = {"algorithm": {}, "mapping": {}, "processes": {}, "size_bytes": {}}
+    for name in names:
+        word = _UNIT.sub("", name)
+        if collective and (algorithm := _algorithm(word, collective, catalogue)):
+            found["algorithm"][name] = algorithm
+        if (mapping := _mapping(word, catalogue)) != "?":
+            found["mapping"][name] = mapping
+        if ranks := re.fullmatch(r"(?:np|p|n)?[_ =]?(\d+)", word, re.IGNORECASE):
+            found["processes"][name] = int(ranks.group(1))
+        try:
+            found["size_bytes"][name] = size_of(word)
+        except Refused:
+            continue
+    # Bare numbers are sizes unless there is a column of these.
+    order = ("algorithm", "mapping", *(("processes",) if "size_bytes" in columns else ("size_bytes", "processes")))
+    return next(({field: found[field]} for field in order if field not in columns and len(found[field]) >= 2), {})
 
 
 def _entry(
@@ -228,15 +283,20 @@ def _entry(
     collective = _collective(Path(pattern).stem.replace("{algorithm}", "_"), catalogue)
     entry["collective"] = collective or "?"
     where = f"{pattern} ({len(paths)} file{'s' * (len(paths) > 1)})"
-    if collective is None:
-        questions.append(f"{where}: collective")
     columns: dict[str, str] = {}
     if kind == "omb":
         entry["format"] = "omb"
     else:
-        entry |= _columns(header, where, questions)
+        if kind == "bare":
+            entry["header"] = list(header)
+            questions.append(f"{where}: no header line; whether its columns are {', '.join(header)}, in us and bytes")
+        entry |= _columns(header, where, collective, catalogue, questions)
         columns = entry["columns"]
-    values = _values(paths, header, columns)
+    values = _values(paths, header, columns, 0 if kind == "bare" else 1)
+    if collective is None and "collective" not in values:
+        questions.append(f"{where}: collective")
+    elif collective is None:
+        collective = _only_collective(entry, values.pop("collective"), where, catalogue, questions)
     names = [from_name(path, entry) for path in paths]
     for field in ("algorithm", "mapping"):
         if field not in columns:
@@ -249,13 +309,29 @@ def _entry(
             questions.append(f"{where}: the mappings {', '.join(unknown)}" + allowed(catalogue.mappings))
     if any("," in text for text in values.pop("latency_us", ())):
         entry["decimal"] = "comma"
-    for field in ("algorithm", "mapping", "processes") + (("latency_us",) if kind == "csv" else ()):
-        if field not in columns and f"{{{field}}}" not in pattern:
+    given = {*columns, *entry.get("wide", {}), *(("latency_us",) if "wide" in entry else ())}
+    given |= {"processes"} if {"nodes", "processes_per_node"} <= given else set()
+    for field in ("algorithm", "mapping", "processes") + (("latency_us",) if kind != "omb" else ()):
+        if field not in given and f"{{{field}}}" not in pattern:
             questions.append(f"{where}: {field}; it can be set in `constants` or `by_row`")
             # An algorithm that nobody names is not the default.
             if field == "algorithm":
                 entry["constants"] = {"algorithm": "?"}
     return entry
+
+
+def _only_collective(
+    entry: dict[str, Any], named: set[str], where: str, catalogue: Catalogue, questions: list[str]
+) -> str | None:
+    """The collective of a table whose column names one only."""
+    found = {_collective(text, catalogue) for text in named}
+    if len(found) == 1 and (only := found.pop()):
+        entry["collective"] = only
+        return only
+    questions.append(
+        f"{where}: its column says the collectives {', '.join(sorted(named))}; give each a file of its own"
+    )
+    return None
 
 
 def _name_algorithms(
@@ -276,16 +352,19 @@ def _name_algorithms(
 
 def _mapping(text: str, catalogue: Catalogue) -> str:
     """The mapping that a text such as "by core", "map-by-node" or "Socket" names; "?" if none."""
-    word = plain(text).removeprefix("map").removeprefix("by")
+    word = plain(text).removeprefix("map").removeprefix("by") or "?"
     return next((name for name in catalogue.mappings if plain(name) == word), "?")
 
 
-def _values(paths: list[Path], header: tuple[str, ...], columns: dict[str, str]) -> dict[str, set[str]]:
-    """The words of the columns that hold names, and those of the times."""
+def _values(paths: list[Path], header: tuple[str, ...], columns: dict[str, str], first: int) -> dict[str, set[str]]:
+    """The words of the columns that hold names, and those of the times, from the *first* record on."""
     found: dict[str, set[str]] = {field: set() for field in ("algorithm", "mapping", "latency_us") if field in columns}
+    if said := next((name for name in header if plain(name) in ("collective", "operation")), None):
+        columns, found["collective"] = {**columns, "collective": said}, set()
     for path in paths if found else ():
-        for row in itertools.islice(filter(any, csv_files.reader(read_text(path))), 1, None):
-            for field, seen in found.items():
+        for row in itertools.islice(filter(any, csv_files.reader(read_text(path))), first, None):
+            # A comment or a row of another form names nothing.
+            for field, seen in found.items() if len(row) == len(header) else ():
                 at = header.index(columns[field])
                 if at < len(row):
                     seen.add(row[at].strip())

@@ -23,6 +23,10 @@ FROM_RANKS = 8
 LEAST_RUN = 4
 #: ... over sizes from small to large ones (largest over smallest): of small ones alone 5 of different algorithms are equal.
 WIDE = 2**14
+#: Scattered numbers of ranks, and part of all that both have: of different algorithms 0.24 at most are equal, of one every third.
+LEAST_SCATTERED, SCATTERED_PART = 6, 0.4
+#: Of small messages, and of sizes close together, different trees can be equal at all numbers of ranks (up to 2 KiB, and at two sizes).
+LARGE, SPREAD = 2**14, 64
 #: Algorithms that send the same messages, up to some size at least.
 SAME_MESSAGES = ({"linear", "linear_nb"}, {"linear", "linear_sync"}, {"ring", "segmented_ring"})
 #: Exponent of the time in the number of ranks, 1 to 8 KiB, within one node: where one rank sends every message, or one message
@@ -33,6 +37,8 @@ GROWS_WITH_RANKS = ("linear", "pipeline")
 LEAST_NETWORK = 1.5
 #: Sources of one machine agree within 2 to 12 %.
 DISAGREE_MEDIAN = 0.2
+#: Times of two sources that fit each other one row further within SHIFTED, and so many times better than in their own row.
+SHIFTED, SHIFTED_FROM = 0.06, 2.5
 
 
 def _compared(a: np.ndarray, b: np.ndarray) -> tuple[int, float, float]:
@@ -73,7 +79,7 @@ class Named:
             mine[np.isnan(mine)] = values[np.isnan(mine)]
 
     def same(self, one: tuple[str, str, str], two: tuple[str, str, str]) -> list[Same]:
-        """Parts in which two series are equal: everything, or else one mapping, or else consecutive numbers of ranks of a mapping."""
+        """Parts in which two series are equal: everything, or else one mapping, or else some numbers of ranks of a mapping."""
         a, b = self.times[one], self.times[two]
         whole = self._same(a, b, np.ones(a.shape, dtype=bool), "")
         if whole:
@@ -82,7 +88,7 @@ class Named:
         for index, mapping in enumerate(self.mappings):
             part = np.zeros(a.shape, dtype=bool)
             part[index] = True
-            same = self._same(a, b, part, f", by {mapping}") or self._run(a, b, index, f", by {mapping}")
+            same = self._same(a, b, part, f", by {mapping}") or self._at_some(a, b, index, f", by {mapping}")
             found += [same] if same else []
         return found
 
@@ -90,26 +96,39 @@ class Named:
         cells, middle, high = _compared(a[part], b[part])
         if cells < 20 or not (middle < SAME_MEDIAN and high < SAME_P90):
             return None
+        sizes = self.sizes[(part & ~(np.isnan(a) | np.isnan(b))).any(axis=0)]
+        if sizes.max() > 0 and (sizes.max() < LARGE or sizes.max() < SPREAD * max(1, sizes.min())):
+            return None
         return Same(part, words, cells, middle, high)
 
-    def _run(self, a: np.ndarray, b: np.ndarray, index: int, words: str) -> Same | None:
-        """The longest run of numbers of ranks at each of which the times are equal."""
+    def _at_some(self, a: np.ndarray, b: np.ndarray, index: int, words: str) -> Same | None:
+        """The numbers of ranks at each of which the times are equal: the longest run of them, or many that are scattered."""
         known = ~(np.isnan(a[index]) | np.isnan(b[index]))
+        if not (self.sizes[known] > 0).any():
+            return None  # A barrier is one value at each number of ranks; a quarter of them are equal by chance.
+        total = 0
         runs: list[list[float]] = [[]]
         for ranks in np.unique(self.processes[known]):
             here = known & (self.processes == ranks)
             cells, middle, high = _compared(a[index][here], b[index][here])
-            wide = self.sizes[here].max() >= WIDE * max(1, self.sizes[here].min())
-            if wide and cells >= 5 and middle < SAME_MEDIAN and high < SAME_P90:
+            wide = cells >= 5 and self.sizes[here].max() >= WIDE * max(1, self.sizes[here].min())
+            total += wide
+            if wide and middle < SAME_MEDIAN and high < SAME_P90:
                 runs[-1].append(ranks)
             else:
                 runs.append([])
-        longest = max(runs, key=len)
-        if len(longest) < LEAST_RUN:
-            return None
+        longest, equal = max(runs, key=len), sum(runs, [])
         part = np.zeros(a.shape, dtype=bool)
-        part[index] = known & np.isin(self.processes, longest)
-        return self._same(a, b, part, f"{words}, {int(longest[0])} to {int(longest[-1])} ranks")
+        # Where most are equal, the run is only a piece of what is.
+        if len(longest) >= max(LEAST_RUN, len(equal) / 2):
+            part[index] = known & np.isin(self.processes, longest)
+            return self._same(a, b, part, f"{words}, {int(longest[0])} to {int(longest[-1])} ranks")
+        if len(equal) < max(LEAST_SCATTERED, SCATTERED_PART * total):
+            return None
+        part[index] = known & np.isin(self.processes, equal)
+        return self._same(
+            a, b, part, f"{words}, at {len(equal)} of {total} numbers of ranks ({int(equal[0])}, ..., {int(equal[-1])})"
+        )
 
 
 def same_as_another(table: Table) -> Iterator[Finding]:
@@ -135,7 +154,7 @@ def same_as_another(table: Table) -> Iterator[Finding]:
                         "algorithm is another", f"{whole_series(*one)} and {two[2]}{same.words}",
                         f"the times of both are equal within {percent(same.middle)} in the median ({percent(same.high)} at the 90th "
                         f"percentile, {same.cells} cells of {FROM_RANKS} ranks and more){compared}: one of the two labels is wrong",
-                        "likely",
+                        "likely" if named.sizes[same.part.any(axis=0)].any() else "possible",
                     )  # fmt: skip
 
 
@@ -204,6 +223,40 @@ def disagreement(table: Table) -> Iterator[Finding]:
             )  # fmt: skip
 
 
+def shifted(table: Table) -> Iterator[Finding]:
+    """Series whose numbers of ranks (or sizes) are a row off: they fit a second source's at the row before or after."""
+    for others in _by_name(table).values():
+        for one, two in itertools.combinations(others, 2):
+            ranks, sizes, mine = table.grid(table[one])
+            their_ranks, their_sizes, theirs = table.grid(table[two])
+            if len(ranks) < 5 or not set(ranks) & set(their_ranks):
+                continue
+            rows = np.isin(their_ranks, ranks), np.isin(ranks, their_ranks)
+            columns = np.isin(their_sizes, sizes), np.isin(sizes, their_sizes)
+            a, b = mine[rows[1]][:, columns[1]], theirs[rows[0]][:, columns[0]]
+            for what, (x, y) in {"ranks": (a, b), "bytes": (a.T, b.T)}.items():
+                if len(x) < 5:
+                    continue
+                _, apart, _ = _compared(x, y)
+                for words, (left, right) in {"before": (x[1:], y[:-1]), "after": (x[:-1], y[1:])}.items():
+                    cells, middle, _ = _compared(left, right)
+                    if cells >= 20 and middle < SHIFTED and apart > SHIFTED_FROM * middle:
+                        yield Finding(
+                            "processes" if what == "ranks" else "sizes", (one, two),
+                            f"the times are {percent(apart)} apart in the median, but {percent(middle)} if those of {one[0]} are held "
+                            f"against the {what} one row {words} of {two[0]} ({cells} cells): one of the two is a row off",
+                            "certain",
+                        )  # fmt: skip
+
+
+def _by_name(table: Table) -> dict[tuple, list[Series]]:
+    """The series of all sources under the rest of their names."""
+    groups: dict[tuple, list[Series]] = {}
+    for series in table.series:
+        groups.setdefault(series[1:], []).append(series)
+    return groups
+
+
 def agreement_of(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Differences between sources of one machine in common cells, |a / b - 1| in percent, of the rows that are in means."""
     timed = Launches([row for row in rows if not row.get("flag")]).timed()
@@ -219,10 +272,7 @@ def agreement_of(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _agreeing(table: Table) -> Iterator[tuple[Series, Series, int, float, float]]:
     """The series of two sources, how many cells both have, and the median and 90th percentile of their difference (%)."""
-    groups: dict[tuple, list[Series]] = {}
-    for series in table.series:
-        groups.setdefault(series[1:], []).append(series)
-    for mine in groups.values():
+    for mine in _by_name(table).values():
         for one, two in itertools.combinations(mine, 2):
             cells, middle, high = _compared(table[one], table[two])
             if cells:

@@ -111,7 +111,7 @@ def _read(study: Study, catalogue: Catalogue, cache: Path | None) -> tuple[list[
     rows: list[dict[str, Any]] = []
     read = 0
     for entry, path in files_of(study):
-        _check_entry(entry, path, study)
+        _check_entry(entry, path, study, catalogue)
         mine = []
         names: dict[tuple, dict[str, str]] = {}
         for line, raw in _raw_rows(entry, path, study, catalogue, problems, cache):
@@ -190,7 +190,7 @@ def _by_row(rule: dict[str, int], index: int) -> int:
     return rule["from"] * rule["factor"] ** step if "factor" in rule else rule["from"] + rule.get("step", 1) * step
 
 
-def _check_entry(entry: dict[str, Any], path: Path, study: Study) -> None:
+def _check_entry(entry: dict[str, Any], path: Path, study: Study, catalogue: Catalogue) -> None:
     """Raise StudyError if a required field has no source."""
     kind, collective = entry.get("format", "csv"), entry.get("collective")
     if kind in OWN:
@@ -202,7 +202,13 @@ def _check_entry(entry: dict[str, Any], path: Path, study: Study) -> None:
         if study.source.mpi != "nccl":
             raise StudyError(f"{where}: measurements of NCCL need import.mpi: nccl, not {study.source.mpi!r}")
         return
+    if kind == "csv" and collective not in {*catalogue.algorithms, *POINT_TO_POINT}:
+        raise StudyError(
+            f"{where}: collective {collective!r} is unknown{allowed([*catalogue.algorithms, *POINT_TO_POINT])}"
+        )
     given = {*entry.get("columns", {}), *entry.get("constants", {}), *entry.get("by_row", {}), *from_name(path, entry)}
+    given |= {*entry.get("wide", {}), "latency_us"} if "wide" in entry else set()
+    given |= {"processes"} if "processes_per_node" in given and "nodes" in given else set()
     needed = [] if collective in POINT_TO_POINT else ["processes"]
     if kind == "csv":
         needed += ["size_bytes"] if collective in SIZED else []

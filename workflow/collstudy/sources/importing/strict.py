@@ -16,6 +16,8 @@ LONGEST_US = 1e9
 LARGEST = 2**40
 #: A time in microseconds.
 UNITS = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}
+#: A size in bytes.
+SIZE_UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
 _DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _ODD = (

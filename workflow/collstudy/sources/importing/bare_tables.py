@@ -1,0 +1,78 @@
+"""Tables without a header line: the likely names of their columns, by what is in them."""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+
+from collstudy.sources.importing import csv_files
+from collstudy.study.catalogue import Catalogue
+
+#: Rows that are looked at.
+LOOKED_AT = 5000
+
+
+def number(text: str) -> float | None:
+    """The number that a text is, if it is one."""
+    return float(text) if re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", text.strip(), re.ASCII) else None
+
+
+def header(text: str, collective: str | None, catalogue: Catalogue) -> tuple[str, ...]:
+    """Names for the columns (fields where their values tell, else `column 1`, ...); empty for a text that is no table of times.
+
+    Words are algorithms or mappings; the last numbers are the time, and its minimum and maximum where they enclose it; of the whole
+    numbers before, powers of two that reach from below 64 to far above are sizes, those from 2 on are processes, and those
+    from 0 on, below 16, the number of the algorithm.
+    """
+    records = [[field.strip() for field in row] for row in islice(csv_files.reader(text), LOOKED_AT) if any(row)]
+    if len(records) < 2 or len(records[0]) < 2 or any(len(row) != len(records[0]) for row in records):
+        return ()
+    names = [f"column {index + 1}" for index in range(len(records[0]))]
+    columns = [[row[index] for row in records] for index in range(len(names))]
+    numbers: dict[int, list[float]] = {}
+    for index, values in enumerate(columns):
+        found = [value for value in map(number, values) if value is not None]
+        if len(found) == len(values):
+            numbers[index] = found
+        elif all(value.lower().removeprefix("by") in catalogue.mappings for value in values):
+            names[index] = "mapping"
+        elif not found and "algorithm" not in names:
+            names[index] = "algorithm"
+    whole = [index for index, values in numbers.items() if all(value == int(value) for value in values)]
+    times = _times(numbers, whole)
+    if not times:
+        return ()
+    for index, name in zip(times, ("latency_us", "min_latency_us", "max_latency_us"), strict=False):
+        names[index] = name
+    before = [index for index in whole if index not in times]
+    _name_whole(names, before, numbers)
+    return tuple(names) if collective == "barrier" or {"processes", "size_bytes"} & {*names} else ()
+
+
+def _times(numbers: dict[int, list[float]], whole: list[int]) -> list[int]:
+    """The column of times, or three whose first is between the other two; of whole numbers only the last column."""
+    broken = [index for index in numbers if index not in whole]
+    if len(broken) == 3 and all(
+        low <= mean <= high for mean, low, high in zip(*(numbers[index] for index in broken), strict=True)
+    ):
+        return broken
+    return broken[:1] or ([max(numbers)] if len(numbers) > 1 else [])
+
+
+def _name_whole(names: list[str], before: list[int], numbers: dict[int, list[float]]) -> None:
+    """Name sizes, processes and the algorithm's number among columns of whole numbers."""
+    doubled = [
+        index for index in before
+        if min(numbers[index]) < 64 and max(numbers[index]) >= 64 * max(1, min(numbers[index]))
+        and all(int(value) & (int(value) - 1) == 0 for value in numbers[index])
+    ]  # fmt: skip
+    if doubled:
+        names[max(doubled, key=lambda index: max(numbers[index]))] = "size_bytes"
+    for index in before:
+        values = set(numbers[index])
+        if names[index] == "size_bytes" or len(values) < 2 and "processes" in names:
+            continue
+        if min(values) >= 2 and "processes" not in names:
+            names[index] = "processes"
+        elif max(values) < 16 and "algorithm" not in names:
+            names[index] = "algorithm"
