@@ -63,15 +63,15 @@ figure_attributes <- function(row, width) {
   sprintf("width=%.0f%% fig-alt=\"%s\" alt=\"%s\"", 100 * width, alt, alt)
 }
 
-#' Share of the text's width (6.5 inches) that leaves a figure 3.4 inches high, or at most 7.6 inches where that would
+#' Share of the text's width (6.5 inches) that leaves a figure 3.2 inches high, or at most 7.2 inches where that would
 #' make it narrower than four fifths.
 paper_width <- function(row) {
   # A damaged index has texts here.
   if (!is.numeric(row$height_in) || !is.numeric(row$width_in)) return(1)
   aspect <- row$height_in / row$width_in
   if (is.na(aspect) || aspect <= 0) return(1)
-  two_on_a_page <- 3.4 / (6.5 * aspect)
-  if (two_on_a_page >= 0.8) min(1, two_on_a_page) else min(1, 7.6 / (6.5 * aspect))
+  two_on_a_page <- 3.2 / (6.5 * aspect)
+  if (two_on_a_page >= 0.8) min(1, two_on_a_page) else min(1, 7.2 / (6.5 * aspect))
 }
 
 #' The widget goes beside its static picture, which stays for print, for the PDF and for browsers without WebGL.

@@ -106,7 +106,7 @@ parts_of_collective <- function(study, collective) {
 
 parts_of_application <- function(study, name) {
   list(
-    part(study, "Time to solution and speed-up", "speedup", name),
+    part(study, "Time to solution and speed-up", "speedup", name, on_paper = "figure"),
     part(study, "A model of the time", "model", paste0(name, "/models")),
     part(study, "The ping-pong ladder of the model", "ladder", paste0(collectives_shown(study), "/levels"), "ladder")
   )
@@ -120,7 +120,10 @@ parts_of_traces <- function(study) {
   overview$floats <- unlist(lapply(dynamic, function(part) part$floats))
   c(
     Filter(has_content, list(
-      part(study, "MPI calls of the applications", "static", "applications"),
+      part(
+        study, "MPI calls of the applications", "static", "applications",
+        on_paper = if ("gain" %in% study$sentences$section) "text" else "all"
+      ),
       part(study, "What faster collectives could gain", "account", "account"),
       part(study, "What decisions gain", "gain", "gain"), part(study, "Traffic between ranks", "pairs", "pairs")
     )),
@@ -129,8 +132,18 @@ parts_of_traces <- function(study) {
   )
 }
 
-show_parts <- function(study, parts = parts_of(study)) for (part in parts) show_part(study, part)
+#' The parts, and on paper how many of their figures and tables are not printed.
+show_parts <- function(study, parts = parts_of(study)) {
+  left <- vapply(parts, function(part) show_part(study, part), c(figure = 0L, table = 0L))
+  left <- rowSums(matrix(left, 2, dimnames = list(c("figure", "table"), NULL)))
+  left <- left[left > 0]
+  words <- vapply(names(left), function(kind) count_of(left[[kind]], kind), "")
+  if (length(left)) paper_only(paragraph(
+    "The HTML page of this chapter and the data package also have ", collanalysis::and_list(words), "."
+  ))
+}
 
+#' Show one part; returns the numbers of figures and tables that are not on paper.
 show_part <- function(study, part) {
   # On paper one figure stands for a collective, the map of the fastest where there is one, and tables that fill pages are
   # left to the data package. The figure of all machines is on the front page.
@@ -148,11 +161,8 @@ show_part <- function(study, part) {
     show_sentences(part$sentences$text[!notes])
     for (i in seq_len(nrow(part$figures))) screen_only(!on_paper[i], show_figure(study, part$figures[i, ]))
     for (i in seq_len(nrow(part$tables))) screen_only(!tables_on_paper[i], show_table(study, part$tables[i, ]))
-    left <- c(
-      if (any(!on_paper)) count_of(sum(!on_paper), "figure"), if (any(!tables_on_paper)) count_of(sum(!tables_on_paper), "table")
-    )
-    if (length(left)) paper_only(paragraph("Also on the HTML page and in the data package: ", collanalysis::and_list(left), "."))
   })
+  c(figure = sum(!on_paper), table = sum(!tables_on_paper))
 }
 
 #' A paragraph, or a list where there are many sentences.

@@ -13,8 +13,8 @@ from collstudy.study.work import Work
 MARGIN = 1.5
 #: A guess for programs on this computer (s), where nothing depends on it.
 HERE_S = 60.0
-#: A replay takes seconds to minutes.
-REPLAY_S = 1100.0
+#: A replay of the programs in config/studies took 1 to 20 s, up to 64 ranks (s).
+REPLAY_S = 20.0
 
 
 def estimate_launch_s(work: Work) -> float:
