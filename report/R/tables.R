@@ -131,6 +131,7 @@ format_words <- function(column, name, labels) {
   column <- as.character(column)
   known <- !is.na(column)
   if (name == "model") column[known] <- relabel(column[known], collanalysis::model_labels())
+  if (name == "mpi") column[known] <- relabel(column[known], collanalysis::mpi_labels())
   if (name == "policy" && all(column[known] %in% names(policy_words))) column[known] <- policy_words[column[known]]
   if (name == "collective") column[known] <- relabel(column[known], c(shown_titles, all = "All"))
   if (name %in% c("model", "term", "held_out")) column <- gsub("_", " ", column, fixed = TRUE)

@@ -44,11 +44,17 @@ way_words <- function(name, segments, bytes) {
   )
 }
 
-mpi_words <- c(
+#' Names of MPI libraries as readers should see them
+#'
+#' @return Character vector, named by what studies call the libraries.
+#' @examples
+#' mpi_labels()[["mpich"]]
+#' @export
+mpi_labels <- function() c(
   openmpi = "Open MPI", mpich = "MPICH", impi = "Intel MPI", "smpi-openmpi" = "Open MPI, simulated"
 )
 
-mpi_label <- function(mpi) factor(coalesce(unname(mpi_words[mpi]), mpi), unique(c(unname(mpi_words), mpi)))
+mpi_label <- function(mpi) factor(coalesce(unname(mpi_labels()[mpi]), mpi), unique(c(unname(mpi_labels()), mpi)))
 
 #' What pipelining gains: the best pipelined way against one call
 #'
