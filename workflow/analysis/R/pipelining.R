@@ -50,9 +50,9 @@ way_words <- function(name, segments, bytes) {
 #' @examples
 #' mpi_labels()[["mpich"]]
 #' @export
-mpi_labels <- function() c(
-  openmpi = "Open MPI", mpich = "MPICH", impi = "Intel MPI", "smpi-openmpi" = "Open MPI, simulated"
-)
+mpi_labels <- function() {
+  c(openmpi = "Open MPI", mpich = "MPICH", impi = "Intel MPI", "smpi-openmpi" = "Open MPI, simulated")
+}
 
 mpi_label <- function(mpi) factor(coalesce(unname(mpi_labels()[mpi]), mpi), unique(c(unname(mpi_labels()), mpi)))
 
