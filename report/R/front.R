@@ -23,14 +23,13 @@ show_front_table <- function(front) {
   table$study <- NULL
   headers <- c(
     "Machine", "Collective", "Cells", "Default more than 5 % slower (% of cells)",
-    "Slow-down of the default (%)", "Best fixed alternative", "Slow-down of the alternative (%)"
+    "Slow-down of the default (%)", "Best single algorithm", "Its slow-down (%)"
   )
   emit_table("tbl-answer", table, paste0(
-    "Slow-down (geometric mean) against the fastest measured algorithm of each cell: of the library's default, and of the ",
-    "best fixed alternative, the one algorithm that would lose least if it replaced the default in every cell. ",
-    "Collectives with few cells come last; cells of two processes do not count, because between two ranks all algorithms ",
-    "send the same messages.",
-    if (length(front$left_out) > 0) paste0(" Only in the chapters: ", collanalysis::and_list(front$left_out), ".")
+    "Slow-down (geometric mean) against the fastest algorithm of each cell. Best single algorithm: the one that loses ",
+    "least if it replaces the default in every cell. Collectives with few cells come last. Cells of two processes do not ",
+    "count: between two ranks all algorithms send the same messages.",
+    if (length(front$left_out) > 0) paste0(" Shown in the chapters only: ", collanalysis::and_list(front$left_out), ".")
   ), raw = "machine", headers = headers)
 }
 
@@ -77,7 +76,7 @@ show_advice <- function(report) {
     paragraph("The rules of each study are in ", code(file.path(report$results_label, "<study>", "tuning", "decisions.csv")),
       "; with ", code("analysis: {tuning: {}}"), " a study also gets the files that the library reads.")
   } else {
-    paragraph("The tuning files are in ", code(place), ". On that machine, start programs with ", code("mpirun-tuned"),
+    paragraph("The tuning files are in ", code(place), ". On ", md(advice$machine), ", start programs with ", code("mpirun-tuned"),
       " in place of Open MPI's ", code("mpirun"), ": it selects the file for the job's mapping and numbers of nodes and processes.")
     emit(paste0("```\n", file.path(place, advice$launcher), "\n```"))
     paragraph(code(file.path(place, "README.md")), " has the options for a plain ", code("mpirun"), " and for other libraries.")

@@ -6,7 +6,8 @@
 #' @param folders Folders `results/<study>` of the studies with results.
 #' @return List: `question` (one sentence), `answer` (sentences: measured machines first, then what was simulated),
 #'   `table` (tibble, at most 12 rows: machine, study, collective, cells, slower_pct, geometric_mean_pct, best_other,
-#'   best_other_geometric_mean_pct; those of few cells last), `left_out` (names of its rows that are not shown),
+#'   best_other_geometric_mean_pct; those of few cells last), `left_out` (what it does not show: names of measured
+#'   rows, number of simulated ones),
 #'   `advice` (list: see
 #'   [advise_front()]), `judged` (number of machines and collectives whose rules were judged), `trust`
 #'   (sentences), `silent` (list by study: the sentence about one that can tell
@@ -29,7 +30,7 @@ describe_front <- function(folders) {
   shown <- head(rows, 12)
   list(
     question = front_question(studies), answer = front_answer(rows, studies), table = front_table(shown),
-    left_out = name_cells(rows[-seq_len(nrow(shown)), ]), advice = advise_front(studies, rows),
+    left_out = front_left_out(rows[-seq_len(nrow(shown)), ]), advice = advise_front(studies, rows),
     judged = nrow(front_gains(studies, rows)), trust = front_trust(studies, rows),
     silent = purrr::compact(setNames(map(studies, describe_two_ranks), map_chr(studies, "name"))),
     findings = purrr::compact(setNames(map(studies, front_finding), map_chr(studies, "name"))),
@@ -120,6 +121,17 @@ name_by_machine <- function(rows) {
   and_list(map_chr(unique(machines), function(machine) {
     paste(and_list(collective_word(rows$collective[machines == machine])), "on", within_text(machine))
   }))
+}
+
+#' The rows that the table does not show: measured ones by name, of simulated ones how many
+#' @noRd
+front_left_out <- function(rows) {
+  simulated <- sum(rows$simulated)
+  measured <- rows[!rows$simulated, ]
+  c(
+    if (nrow(measured) > 0) name_by_machine(measured),
+    if (simulated > 0) paste(simulated, "simulated", if (simulated == 1) "collective" else "collectives")
+  )
 }
 
 #' One study asks its own question; several ask one together

@@ -18,7 +18,7 @@ front_answer <- function(rows, studies) {
     ),
     front_rules(studies, measured),
     if (nrow(simulated) > 0) paste0(
-      "Simulated, not measured: ", lower_first(front_overall(simulated, studies, define = nrow(measured) == 0)),
+      "Simulated, not measured: ", lower_first(front_overall(simulated, studies, alone = nrow(measured) == 0)),
       front_measured_there(simulated, measured)
     )
   )
@@ -32,9 +32,9 @@ front_answer <- function(rows, studies) {
 #'
 #' @param rows Rows of the front page, all measured or all simulated.
 #' @param studies List from [read_front_study()].
-#' @param define Whether a verdict comes first and a cell is explained.
+#' @param alone Whether a verdict comes first, and the share of the slower cells after it.
 #' @noRd
-front_overall <- function(rows, studies, define = TRUE) {
+front_overall <- function(rows, studies, alone = TRUE) {
   pooled <- map_dfr(split_machines(rows), pool_front, .id = "label")
   order <- order(pooled$geometric_mean_pct, decreasing = TRUE)
   longer <- format_pct(pooled$geometric_mean_pct)[order]
@@ -44,10 +44,13 @@ front_overall <- function(rows, studies, define = TRUE) {
   default <- front_default(studies[map_chr(studies, "name") %in% rows$study])
   share <- unique(sub(" %", "", format_pct(range(pooled$slower_pct))))
   paste0(
-    if (define) paste0(front_verdict(range(pooled$slower_pct)), sub("^The ", "the ", default)) else default,
-    " takes ", and_list(each), " (geometric mean", if (length(on) > 1) "s", "). It is more than 5 % slower in ",
-    paste(share, collapse = " to "), " % of the cells",
-    if (define) "; a cell is one combination of collective, process mapping, process count and message size", "."
+    if (alone) paste0(front_verdict(range(pooled$slower_pct)), sub("^The ", "the ", default)) else default,
+    " takes ", and_list(each), " (geometric mean", if (length(on) > 1) "s", ").",
+    if (alone) paste0(
+      " It is more than 5 % slower in ", paste(share, collapse = " to "), " % of ",
+      if (length(on) > 1) "each machine's" else "the",
+      " cells. A cell is one combination of collective, process mapping, process count and message size."
+    )
   )
 }
 
@@ -58,11 +61,11 @@ split_machines <- function(rows) {
   split(rows, factor(label, unique(label)))
 }
 
-#' How far the cells of each machine reach, most cells first
+#' How far the cells of each machine reach, in the order of [front_overall()]
 #' @noRd
 front_machines <- function(rows, studies) {
   machines <- split_machines(rows)
-  machines <- machines[order(-map_dbl(machines, function(part) sum(part$cells)))]
+  machines <- machines[order(map_dfr(machines, pool_front)$geometric_mean_pct, decreasing = TRUE)]
   about <- map_chr(machines, function(part) {
     cells <- paste(format_number(sum(part$cells), 6), "cells")
     paste(c(front_extent(studies[map_chr(studies, "name") %in% part$study]), cells), collapse = ", ")
@@ -117,12 +120,21 @@ front_cores <- function(study) {
   prod(map_dbl(levels[-seq_len(node)], function(level) level$count %||% 1))
 }
 
-#' What was measured of the collectives that a simulation has of the same machine
+#' What was measured of the collectives that a simulation has of the same machine; of several machines only that the
+#' means are of other cells
 #' @noRd
 front_measured_there <- function(simulated, measured) {
   there <- measured[plain_machine(measured$machine) %in% plain_machine(simulated$machine), ]
   both <- intersect(there$collective, simulated$collective)
-  if (length(both) == 0 || n_distinct(there$machine) > 1) return(NULL)
+  if (length(both) == 0) return(NULL)
+  if (n_distinct(there$machine) > 1) {
+    twice <- inner_join(
+      mutate(there, machine = plain_machine(.data$machine)), mutate(simulated, machine = plain_machine(.data$machine)),
+      by = c("machine", "collective")
+    )
+    if (all(twice$cells.x == twice$cells.y)) return(NULL)
+    return(" These means are of other cells than the measured ones: do not compare the two.")
+  }
   paste0(
     " Measured there, for ", and_list(collective_word(both)), ": ",
     format_pct(pool_front(there[there$collective %in% both, ])$geometric_mean_pct), "."
@@ -142,13 +154,14 @@ front_extremes <- function(rows, studies) {
   worst <- rows[which.max(rows$geometric_mean_pct), ]
   best <- rows[which.min(rows$geometric_mean_pct), ]
   paste0(
-    "The default loses most for ", say(worst), " (", format_pct(worst$geometric_mean_pct), " slower",
-    front_by_mapping(worst, studies), ") and least for ", say(best), " (", format_pct(best$geometric_mean_pct),
-    " slower)", if (sum(many) > 1 && !all(many)) paste0(", among collectives with at least ", few_cells, " cells"), "."
+    "The default loses most for ", say(worst), ": it takes ", format_pct(worst$geometric_mean_pct), " longer",
+    front_by_mapping(worst, studies), ". It loses least for ", say(best), ": ",
+    format_pct(best$geometric_mean_pct), ".",
+    if (sum(many) > 1 && !all(many)) paste0(" Not ranked: collectives of fewer than ", few_cells, " cells.")
   )
 }
 
-#' ": 5.6 % mapped by core, 452 % by node", where several mappings were measured
+#' " (5.6 % mapped by core and 452 % by node)", where several mappings were measured
 #' @noRd
 front_by_mapping <- function(row, studies) {
   study <- studies[[match(row$study, map_chr(studies, "name"))]]
@@ -156,7 +169,7 @@ front_by_mapping <- function(row, studies) {
   if (NROW(found) < 2) return(NULL)
   found <- arrange(found, .data$default_geometric_mean_pct)
   label <- label_mapping(found$mapping, study$about)
-  paste0(": ", and_list(paste0(
+  paste0(" (", and_list(paste0(
     format_pct(found$default_geometric_mean_pct), c(" mapped ", rep(" ", nrow(found) - 1)), label
-  )))
+  )), ")")
 }

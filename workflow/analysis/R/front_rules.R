@@ -15,11 +15,12 @@ front_rules <- function(studies, rows) {
   slower <- sum(gains$gain_high_pct < 0)
   saved <- unique(c(sub(" %", "", format_saved(min(clear$gain_pct))), format_saved(max(clear$gain_pct))))
   paste0(
-    "Tuned rules, which select the algorithm by mapping, process count and message size, are significantly faster ",
-    "than the default in ", nrow(clear), " of ", nrow(gains), " combinations of machine and collective that could be ",
-    "judged: they save ", if (nrow(clear) == 1) format_saved(clear$gain_pct) else paste(saved, collapse = " to "),
-    " of the time, on process counts that were not used to decide the rules.",
-    if (slower > 0) paste0(" In ", slower, if (slower == 1) " they are" else " others they are", " slower.")
+    "Tuned rules select the algorithm by mapping, processes and message size. On held-out process counts they ",
+    "are significantly faster than the default in ", nrow(clear), " of ", nrow(gains), " pairs of machine and ",
+    "collective. There they save ",
+    if (nrow(clear) == 1) format_saved(clear$gain_pct) else paste(saved, collapse = " to "),
+    " of its time.",
+    if (slower > 0) paste0(" In ", slower, if (slower == 1) " pair" else " pairs", " they are slower.")
   )
 }
 
@@ -28,11 +29,14 @@ front_rules <- function(studies, rows) {
 format_saved <- function(gain_pct) format_pct(100 * (1 - 1 / (1 + gain_pct / 100)))
 
 #' The share of the default's time that rules save, of how much longer it takes: "52 % (95 % interval 42 to 54 %)"
+#'
+#' @param row A row of gains.
+#' @param interval What the interval is called; empty where the sentence before says it.
 #' @noRd
-format_saving <- function(row) {
+format_saving <- function(row, interval = "95 % interval ") {
   if (is.na(row$gain_low_pct)) return(format_saved(row$gain_pct))
   paste0(
-    format_saved(row$gain_pct), " (95 % interval ", sub(" %", "", format_saved(row$gain_low_pct)), " to ",
+    format_saved(row$gain_pct), " (", interval, sub(" %", "", format_saved(row$gain_low_pct)), " to ",
     format_saved(row$gain_high_pct), ")"
   )
 }
@@ -95,7 +99,7 @@ front_transfer <- function(studies) {
     ))
   }
   paste0(
-    "Decide the rules on the machine itself: those decided on the other machines ",
+    "Decide the rules on the machine itself: rules from other machines ",
     if (max(gain_pct) > 0.05) paste("save at most", format_saved(max(gain_pct)), "of") else "save nothing of",
     " the default's time."
   )

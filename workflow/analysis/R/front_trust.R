@@ -17,7 +17,7 @@ front_trust <- function(studies, rows) {
 #' @noRd
 front_medians <- function(table, column) {
   table <- table |> group_by(.data$label) |> summarise(value = median(.data[[column]]))
-  and_list(paste0(format_pct(table$value), " on ", within_text(table$label)))
+  and_list(paste0(format_pct(table$value), " on ", within_text(plain_machine(table$label))))
 }
 
 front_agreement <- function(studies) {

@@ -60,7 +60,7 @@ test_that("the chapter has tables, a figure and sentences that name the machines
   told <- readr::read_csv(file.path(folder, "sentences.csv"), show_col_types = FALSE)
   expect_match(told$text[told$section == "answer"], "^a: the default is slower", all = FALSE)
   drawn <- readr::read_csv(file.path(folder, "figures", "index.csv"), show_col_types = FALSE)
-  expect_match(drawn$title, "^The default takes on average up to 1.4 times as long as .* \\(broadcast on a\\)$")
+  expect_match(drawn$title, "^For broadcast on a the default takes on average 1.4 times as long as the fastest")
 })
 
 test_that("tables, figure and sentences have the labels of the machines, unless two share one", {
@@ -68,5 +68,5 @@ test_that("tables, figure and sentences have the labels of the machines, unless 
   results$study$machine_labels <- list(a = "Machine A", b = "Twin", c = "Twin")
   expect_equal(unique(atlas_rows(results)$machine), c("Machine A", "b", "c"))
   expect_match(describe_atlas_answer(results)[1], "^Machine A: ")
-  expect_equal(unique(plot_atlas(results)$data$where), c("Machine A", "b", "c"))
+  expect_equal(sort(as.character(unique(plot_atlas(results)$data$where))), c("Machine A", "b", "c"))
 })

@@ -87,7 +87,7 @@ test_that("advice has the gain with its interval, and a command for a cell that 
   )
   write_table(decided, file.path(folder, "tuning", "decisions.csv"))
   front <- describe_front(folder)
-  expect_match(front$advice$sentence, "they save [0-9.]+ % \\(95 % interval [0-9.]+ to [0-9.]+ %\\) of its time")
+  expect_match(front$advice$sentence, "they save [0-9.]+ % \\(95 % interval [0-9.]+ to [0-9.]+ %\\) of the default's")
   expect_match(front$advice$ask, "--collective bcast --nodes 2 --ppn 12 --mapping core --size 4$")
   expect_null(front$advice$launcher)
   file.create(file.path(folder, "tuning", "mpirun-tuned"))
@@ -119,14 +119,15 @@ test_that("several machines are named one by one, with their cells", {
 
 test_that("every clear gain is named with what it saves", {
   front <- describe_front(c(front_study("one"), front_study("other")))
-  expect_match(front$answer, "^Tuned rules, .* the default in 2 of 2 combinations .* they save", all = FALSE)
+  expect_match(front$answer, "^Tuned rules .* the default in 2 of 2 pairs .* they save", all = FALSE)
   expect_match(front$advice$sentence, "broadcast on one: they save [0-9.]+ % \\(95 % interval ")
-  expect_match(front$advice$others, "also save [0-9.]+ % \\(95 % interval .*\\) for broadcast on other", all = FALSE)
+  expect_match(front$advice$others, "also save [0-9.]+ % \\([0-9.]+ to .*\\) for broadcast on other", all = FALSE)
 })
 
 test_that("what rules save is said as a share of the default's time", {
   gain <- tibble::tibble(gain_pct = 100, gain_low_pct = 25, gain_high_pct = 300)
   expect_equal(format_saving(gain), "50 % (95 % interval 20 to 75 %)")
+  expect_equal(format_saving(gain, interval = ""), "50 % (20 to 75 %)")
 })
 
 test_that("mappings of the worst collective, and what rules were not tested for, are named", {
@@ -141,7 +142,7 @@ test_that("mappings of the worst collective, and what rules were not tested for,
   front <- describe_front(folder)
   expect_match(
     front$answer[3],
-    "loses most for broadcast \\(15 % slower: 3.0 % mapped by core and 30 %  ?by node\\) and least for barrier"
+    "for broadcast: it takes 15 % longer \\(3.0 % mapped by core and 30 % by node\\). It loses least for barrier"
   )
   expect_match(front$answer[1], "slower in 10 to 90 %|slower in 63 %")
   expect_match(front$advice$others, "^Too few process counts .* to judge rules for barrier on real", all = FALSE)
@@ -165,4 +166,35 @@ test_that("rules of other machines are advised against unless they save time", {
   expect_match(front_transfer(rules(c(21, 50))), "^Decide the rules on the machine itself: .* save nothing of ")
   expect_match(front_transfer(rules(c(20, 47))), "save at most 2.0 % of the default's time")
   expect_match(front_transfer(rules(c(8, 20))), "^Rules carry over .* save up to 20 % .* on 2 of 2 machines")
+})
+
+test_that("simulated means of other cells are not to be compared with measured ones", {
+  rows <- tibble::tibble(
+    machine = c("a", "b"), collective = "bcast", cells = 10, slower_pct = 5, geometric_mean_pct = 2
+  )
+  model <- dplyr::mutate(rows, machine = paste0(machine, ", simulated"))
+  expect_null(front_measured_there(model, rows))
+  expect_match(front_measured_there(dplyr::mutate(model, cells = 5), rows), "do not compare")
+})
+
+test_that("new runs with tuning files are a sentence for each measured study, and one for all simulated ones", {
+  study <- function(simulated, speedups, label) {
+    list(simulated = simulated, about = list(machine = list(label = label)), verified = tibble::tibble(
+      rule = "linear", mapping = "core", processes = seq_along(speedups), speedup = speedups
+    ))
+  }
+  found <- front_verified(list(study(FALSE, 0.8, "a"), study(TRUE, 2, "b"), study(TRUE, c(1, 1.3), "b")))
+  expect_equal(
+    found[1], "In new runs on a the tuning file makes the calls 25 % slower, over the 1 cell that it changes."
+  )
+  expect_match(found[2], "simulated runs on b, 2 tuning files save 12 to 50 % of the default's time, over the 3 cells")
+  expect_match(found[2], "For 1 of them the 95 % interval includes 0.$")
+  expect_length(found, 2)
+  expect_match(front_verified(list(study(TRUE, 2, "b"))), "on b the tuning file saves 50 % of the default's time")
+})
+
+test_that("the table names the measured rows that it leaves out, and counts the simulated ones", {
+  rows <- tibble::tibble(machine = "a", simulated = c(FALSE, TRUE, TRUE), collective = c("bcast", "reduce", "bcast"))
+  expect_equal(front_left_out(rows), c("broadcast on a", "2 simulated collectives"))
+  expect_null(front_left_out(rows[0, ]))
 })
