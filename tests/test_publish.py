@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 from conftest import IMPORTED, Checkout, must
-from test_workflow import MEASURED, run
+from made_runs import MEASURED, run
 
 
 def published(checkout: Checkout, full: bool) -> Path:

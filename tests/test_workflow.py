@@ -1,4 +1,4 @@
-"""The workflow from its outermost interface: snakemake on a small simulated study, its reruns, and what goes wrong."""
+"""The workflow from its outermost interface: snakemake on a small simulated study, its reruns, and its report."""
 
 from __future__ import annotations
 
@@ -10,34 +10,16 @@ import os
 import re
 import shlex
 import shutil
-import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 import snakemake_logger_plugin_collstudy
-from collstudy.launch.toolchain import installed
-from conftest import IMPORTED, ROOT, TINY, Checkout, csv_rows, local_study, must
+from conftest import IMPORTED, TINY, Checkout, local_study, must
+from made_runs import FAULTY, MEASURED, cell_files, rows, run
 from snakemake_interface_logger_plugins.common import LogEvent
 from snakemake_logger_plugin_collstudy import LogHandler
-
-MEASURED = "results/tiny/measurements.csv"
-
-
-def rows(checkout: Checkout, name: str = MEASURED) -> list[dict[str, str]]:
-    return csv_rows(checkout.folder / name)
-
-
-def run(checkout: Checkout, *arguments: str, environment: dict[str, str] | None = None) -> str:
-    done = must(checkout.snakemake(*arguments, environment=environment))
-    return done.stdout + done.stderr
-
-
-def cell_files(checkout: Checkout) -> dict[str, int]:
-    """Cell files with the time at which each was written."""
-    return {str(p): p.stat().st_mtime_ns for p in (checkout.folder / "results" / "cells").rglob("*.json")}
 
 
 def test_measure_rerun_change(checkout: Checkout) -> None:
@@ -111,150 +93,6 @@ def test_a_study_waits_for_the_cells_that_another_one_measures(checkout: Checkou
         assert {row["status"] for row in rows(checkout, f"results/{study}/cells.csv")} == {"measured"}
 
 
-def test_a_damaged_cell_is_set_aside_and_measured_again(checkout: Checkout) -> None:
-    run(checkout, MEASURED)
-    first = (checkout.folder / MEASURED).read_bytes()
-    for _ in range(2):
-        victim = sorted((checkout.folder / "results" / "cells").rglob("*.json"))[0]
-        victim.write_text(victim.read_text()[:100])
-        printed = run(checkout, MEASURED)
-        assert "1 to measure" in printed and "damaged cell file set aside" in printed and victim.name in printed
-        assert (checkout.folder / MEASURED).read_bytes() == first
-    assert len(list((checkout.folder / "results" / "cells").rglob("*.damaged-*"))) == 2
-
-
-FAULTY = """#!/bin/bash
-# A launcher that fails in the way that FAULT says when 4 processes are asked for.
-real={real}
-case " $* " in
-  *" -wrapper printf "*) exit 1 ;; # simulations share no start
-  *" -np 4 "*)
-    case $FAULT in
-      crash) echo "about to crash"; exit 139 ;;
-      hang) exec sleep 300 ;;
-      garbage) echo "no benchmark measures it"; exit 0 ;;
-      truncated) "$real" "$@" | head -8; exit 0 ;;
-    esac ;;
-esac
-exec "$real" "$@"
-"""
-
-
-@pytest.fixture
-def faulty(checkout: Checkout) -> Checkout:
-    launcher = checkout.write("bin/smpirun", FAULTY.format(real=shutil.which("smpirun")))
-    launcher.chmod(0o755)
-    machine = checkout.folder / "config" / "machines" / "thin.yaml"
-    machine.write_text(machine.read_text() + "\nlaunch_time_limit_s: 4\n")
-    return checkout
-
-
-@pytest.mark.parametrize(
-    ("fault", "reason"),
-    [
-        ("crash", "crash: smpirun ended with exit status 139"),
-        pytest.param("hang", "time limit: not finished after 4 s", marks=pytest.mark.long),
-        ("garbage", "output: the output is not complete"),
-        pytest.param("truncated", "output: the output is not complete", marks=pytest.mark.long),
-    ],
-)
-def test_a_launch_that_fails_fails_its_cell_alone(faulty: Checkout, fault: str, reason: str) -> None:
-    path = {"PATH": f"{faulty.folder / 'bin'}:{os.environ['PATH']}"}
-    run(faulty, MEASURED, environment={**path, "FAULT": fault})
-    status = {(row["algorithm"], row["processes"]): row for row in rows(faulty, "results/tiny/cells.csv")}
-    assert [status[a, "2"]["status"] for a in ("default", "linear")] == ["measured"] * 2
-    assert [status[a, "4"]["status"] for a in ("default", "linear")] == ["failed"] * 2
-    assert reason in status["linear", "4"]["reason"]
-    verdict = faulty.collstudy("--results", "results", "verdict", "tiny")
-    assert verdict.returncode == 1
-    assert "failed: tiny: bcast linear mapping core processes 4: " + reason in verdict.stderr
-    logs = "".join(p.read_text() for p in (faulty.folder / "logs" / "measure").glob("*.log"))
-    if fault in ("crash", "garbage"):
-        assert {"crash": "about to crash", "garbage": "no benchmark measures it"}[fault] in logs
-    # The next run, without the fault, measures just the failed cells and is complete.
-    before = cell_files(faulty)
-    assert "2 to measure" in run(faulty, MEASURED, environment=path)
-    assert len(rows(faulty)) == 4 * 11
-    changed = [name for name, when in cell_files(faulty).items() if before[name] != when]
-    assert len(changed) == 2 and all("_p4-" in name for name in changed)
-
-
-#: An mpirun whose first launches of a benchmark, as many as the file `crashes` has lines, end with an error.
-CRASHING = """\
-#!/bin/bash
-case "$*" in *bench_*)
-  echo "$TMPDIR" >> {folder}/sessions
-  if [ -s {folder}/crashes ]; then sed -i 1d {folder}/crashes; exit 1; fi ;;
-esac
-exec {real} "$@"
-"""
-
-
-@pytest.mark.parametrize(("crashes", "status"), [(1, "measured"), (2, "failed")])
-def test_a_cell_that_crashed_is_launched_once_more(checkout: Checkout, crashes: int, status: str) -> None:
-    programs = checkout.folder / "bin"
-    checkout.write("bin/crashes", "x\n" * crashes)
-    mpi = installed("openmpi")
-    for program in (mpi.mpicc, mpi.ompi_info):
-        checkout.write(f"bin/{program.name}", f'#!/bin/sh\nexec {shlex.quote(str(program))} "$@"\n').chmod(0o755)
-    quoted = {"folder": shlex.quote(str(programs)), "real": shlex.quote(str(mpi.mpirun))}
-    checkout.write("bin/mpirun", CRASHING.format(**quoted)).chmod(0o755)
-    checkout.write(
-        "config/studies/tiny.yaml", local_study("collective: barrier, algorithms: [linear], iterations: 5, warmup: 1")
-    )
-    done = must(checkout.snakemake("--", MEASURED, environment={"PATH": f"{programs}:{os.environ['PATH']}"}))
-    (cell,) = rows(checkout, "results/tiny/cells.csv")
-    assert cell["status"] == status and not (programs / "crashes").read_text()
-    assert (done.stdout + done.stderr).count("it is launched once more") == 1
-    # What a killed launcher leaves is never in the way of another: all is below a folder of the run, which is gone.
-    sessions = {Path(line) for line in (programs / "sessions").read_text().splitlines()}
-    assert sessions and all("collstudy-" in str(path) and not path.exists() for path in sessions)
-
-
-def test_a_run_by_study_says_what_failed_and_nothing_around_it(faulty: Checkout) -> None:
-    path = {"PATH": f"{faulty.folder / 'bin'}:{os.environ['PATH']}", "FAULT": "crash"}
-    done = faulty.snakemake("--logger", "collstudy", "--", "measure", environment=path)
-    printed = done.stdout + done.stderr
-    assert done.returncode == 1
-    assert printed.count("failed: tiny: bcast linear mapping core processes 4: crash") == 1
-    assert "] measuring thin_smpi" in printed and "] collecting the measurements of tiny" in printed
-    for words in (
-        "WorkflowError",
-        "Error in rule",
-        "RuleException",
-        "Exiting",
-        "Building DAG",
-        "Traceback",
-        "steps (",
-        "measure failed",
-    ):
-        assert words not in printed, printed
-
-
-def test_failed_rules_are_named_again_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
-    def record(text: str = "", **fields: object) -> logging.LogRecord:
-        return logging.makeLogRecord({"msg": text, "levelno": logging.ERROR, **fields})
-
-    def lines(*between: logging.LogRecord) -> list[str]:
-        shown = object.__new__(LogHandler)
-        shown.__post_init__()
-        job = {"jobid": 1, "rule_name": "decide_tuning", "log": ["logs/one.log"], "wildcards": {"study": "one"}}
-        error = record(event=LogEvent.JOB_ERROR, jobid=1)
-        for one in (
-            record(event=LogEvent.JOB_INFO, **job),
-            error,
-            *between,
-            record("Exiting because a job execution failed."),
-        ):
-            shown.emit(one)
-        return capsys.readouterr().err.splitlines()
-
-    said = "decide_tuning failed; its output is in logs/one.log"
-    assert lines() == ["deciding for one", said]
-    other = {"jobid": 2, "rule_name": "decide_tuning", "log": [], "wildcards": {"study": "two"}}
-    assert lines(record(event=LogEvent.JOB_INFO, **other)) == ["deciding for one", said, "deciding for two", said]
-
-
 def test_jobs_that_run_silently_are_named_again(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -307,55 +145,6 @@ def test_imported_studies_have_figures_before_others_are_measured(checkout: Chec
     assert "figures: results/tiny/figures/" in lines
 
 
-def test_killed_and_started_again(checkout: Checkout) -> None:
-    text = TINY.replace("[2, 4]", "{from: 2, to: 48, step: 2}")
-    checkout.write("config/studies/tiny.yaml", text)
-    process = subprocess.Popen(
-        ["snakemake", MEASURED], cwd=checkout.folder, start_new_session=True, stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": str(checkout.folder / "workflow")},
-    )  # fmt: skip
-    deadline = time.monotonic() + 120
-    while len(cell_files(checkout)) < 5 and time.monotonic() < deadline:
-        time.sleep(0.1)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    time.sleep(1.5)  # launches that the kill left behind end by themselves
-    kept = cell_files(checkout)
-    assert 5 <= len(kept) < 48
-    printed = run(checkout, "--unlock") + run(checkout, MEASURED)
-    assert f"{len(kept)} of 48 cells are stored" in printed or "cells are stored" in printed
-    after = cell_files(checkout)
-    assert kept.items() <= after.items() and len(after) == 48
-    assert len(rows(checkout)) == 48 * 11
-    assert not list((checkout.folder / "results").rglob("*.tmp"))
-
-
-def test_interrupted_and_started_again(checkout: Checkout) -> None:
-    """Ctrl-C ends a run with a line, without tracebacks and without calling jobs failed that it ended."""
-    checkout.write("config/studies/tiny.yaml", TINY.replace("[2, 4]", "{from: 2, to: 48, step: 2}"))
-    command = [sys.executable, "-m", "collstudy", "run", "--studies", "tiny", "--", MEASURED]
-    environment = {**os.environ, "PYTHONPATH": str(checkout.folder / "workflow")}
-    process = subprocess.Popen(
-        command, cwd=checkout.folder, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-        # A test that runs in the background inherits an ignored signal.
-        env=environment, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )  # fmt: skip
-    deadline = time.monotonic() + 120
-    while len(cell_files(checkout)) < 5 and time.monotonic() < deadline:
-        time.sleep(0.1)
-    os.killpg(process.pid, signal.SIGINT)
-    said = process.communicate(timeout=60)[1]
-    assert process.returncode != 0
-    assert "interrupted: ending the jobs that run" in said.splitlines()
-    assert "Traceback" not in said and "_block failed" not in said, said
-    kept = cell_files(checkout)
-    assert 5 <= len(kept) < 48
-    again = subprocess.run(command, cwd=checkout.folder, env=environment, capture_output=True, text=True, check=False)
-    assert again.returncode == 0, again.stderr
-    after = cell_files(checkout)
-    assert kept.items() <= after.items() and len(after) == 48
-
-
 @pytest.mark.long
 def test_launches_are_added_to_the_same_file(checkout: Checkout) -> None:
     """Real launches: more of them are asked for later, and the first ones stay."""
@@ -377,17 +166,6 @@ def test_launches_are_added_to_the_same_file(checkout: Checkout) -> None:
     launcher = shlex.split(document["launches"][1]["provenance"]["command"])[0]
     assert launcher.endswith("/mpirun") and Path(launcher).is_absolute()
     assert {row["proved"] for row in second if row["algorithm"] == "linear"} == {"TRUE"}
-
-
-def test_a_forced_algorithm_that_another_component_ran_is_marked(checkout: Checkout) -> None:
-    """coll/tuned is kept out by the environment of a system: what is forced does not run, and the cell says so."""
-    study = local_study("collective: barrier, algorithms: [linear], iterations: 20, warmup: 2")
-    checkout.write("config/studies/local.yaml", study)
-    environment = {"OMPI_MCA_coll_tuned_priority": "1"}
-    run(checkout, "--config", "studies=local", "--", "results/local/measurements.csv", environment=environment)
-    (cell,) = rows(checkout, "results/local/cells.csv")
-    assert cell["status"] == "unproved" and "not tuned" in cell["reason"]
-    assert {row["proved"] for row in rows(checkout, "results/local/measurements.csv")} == {"FALSE"}
 
 
 @pytest.mark.long
@@ -513,17 +291,3 @@ def test_analysis_and_report_run_in_an_image(checkout: Checkout, tmp_path: Path)
     assert {(python, r) for _, python, r, _ in calls} == {("/collstudy/.study/venv/bin", "/collstudy/.study/R")}
     assert "analyse.R" in calls[0][3]
     assert " render " in calls[1][3]
-
-
-def test_an_analysis_package_of_another_checkout_is_refused(
-    checkout: Checkout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "stamps").mkdir()
-    (tmp_path / "stamps" / "r").write_text("0" * 64 + "\n")
-    assert checkout.snakemake("--", "results/tiny/sentences.csv").returncode == 0
-    monkeypatch.setenv("R_LIBS", str(tmp_path / "R"))
-    done = checkout.collstudy("made", "tiny", "analyse")
-    assert done.returncode == 2
-    assert "was not installed from workflow/analysis of this checkout: run ./study setup" in done.stderr
-    shutil.copy(ROOT / ".study" / "stamps" / "r", tmp_path / "stamps" / "r")
-    done = must(checkout.collstudy("made", "tiny", "analyse"))

@@ -1,0 +1,38 @@
+"""Runs of a small simulated study in a copy of the checkout, and a launcher that fails."""
+
+from __future__ import annotations
+
+from conftest import Checkout, csv_rows, must
+
+MEASURED = "results/tiny/measurements.csv"
+
+
+def rows(checkout: Checkout, name: str = MEASURED) -> list[dict[str, str]]:
+    return csv_rows(checkout.folder / name)
+
+
+def run(checkout: Checkout, *arguments: str, environment: dict[str, str] | None = None) -> str:
+    done = must(checkout.snakemake(*arguments, environment=environment))
+    return done.stdout + done.stderr
+
+
+def cell_files(checkout: Checkout) -> dict[str, int]:
+    """Cell files with the time at which each was written."""
+    return {str(p): p.stat().st_mtime_ns for p in (checkout.folder / "results" / "cells").rglob("*.json")}
+
+
+FAULTY = """#!/bin/bash
+# A launcher that fails in the way that FAULT says when 4 processes are asked for.
+real={real}
+case " $* " in
+  *" -wrapper printf "*) exit 1 ;; # simulations share no start
+  *" -np 4 "*)
+    case $FAULT in
+      crash) echo "about to crash"; exit 139 ;;
+      hang) exec sleep 300 ;;
+      garbage) echo "no benchmark measures it"; exit 0 ;;
+      truncated) "$real" "$@" | head -8; exit 0 ;;
+    esac ;;
+esac
+exec "$real" "$@"
+"""
