@@ -1,10 +1,21 @@
-"""Runs of a small simulated study in a copy of the checkout, and a launcher that fails."""
+"""Runs of ./study, and of a small simulated study in a copy of the checkout, and a launcher that fails."""
 
 from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
 
 from conftest import Checkout, csv_rows, must
 
 MEASURED = "results/tiny/measurements.csv"
+
+
+def study(folder: Path, *arguments: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [folder / "study", *arguments], capture_output=True, text=True, timeout=600, check=False,
+        env={**os.environ, **(environment or {})},
+    )  # fmt: skip
 
 
 def rows(checkout: Checkout, name: str = MEASURED) -> list[dict[str, str]]:

@@ -249,7 +249,7 @@ grid_table <- function(study) {
       collective = collective_title(name),
       algorithms = paste(vapply(c$algorithms, function(a) a$label %or% a$name, ""), collapse = ", "),
       mappings = paste(unlist(c$mappings), collapse = ", "), processes = values_text(unlist(c$processes)),
-      message_sizes = values_text(unlist(c$sizes), human_size)
+      message_sizes = values_text(unlist(c$sizes), size_words)
     )
   })
   do.call(rbind, rows)

@@ -78,7 +78,7 @@ own_number <- function(study, table, column, ..., digits = 3) {
 
 #' 12.3 and "geometric_mean_pct" -> "12.3 %"
 with_unit <- function(value, column, digits = 3) {
-  if (grepl("_bytes$", column)) return(human_size(value))
+  if (grepl("_bytes$", column)) return(size_words(value))
   text <- format(signif(value, digits), big.mark = ",", scientific = FALSE, trim = TRUE)
   unit <- unlist(lapply(names(units), function(u) if (grepl(paste0("._", u, "$"), column)) units[[u]]))
   paste(c(text, utils::head(unit, 1)), collapse = " ")

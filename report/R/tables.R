@@ -1,12 +1,9 @@
 # Numbers, headers and tables.
 
-human_size <- function(bytes) {
-  one <- function(b) {
-    if (is.na(b)) return("")
-    unit <- if (b >= 2^20) 2^20 else if (b >= 1024) 1024 else 1
-    paste(format(round(b / unit, 2), trim = TRUE), c("B", "KiB", "MiB")[match(unit, c(1, 1024, 2^20))])
-  }
-  vapply(bytes, one, "")
+#' Message sizes as words; nothing for a collective without one.
+size_words <- function(bytes) {
+  words <- collanalysis::label_bytes(bytes)
+  ifelse(is.na(words), "", words)
 }
 
 #' Decimals that keep about three digits of a typical value of the column, the same for the whole column.
@@ -111,7 +108,7 @@ format_cells <- function(table, headers, labels = character()) {
   for (name in names(table)) {
     column <- table[[name]]
     if (is.numeric(column)) {
-      table[[name]] <- if (name == "size_bytes") human_size(column) else format_column(column, name)
+      table[[name]] <- if (name == "size_bytes") size_words(column) else format_column(column, name)
     } else {
       table[[name]] <- md(format_words(column, name, labels))
     }

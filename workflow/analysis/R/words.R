@@ -51,12 +51,15 @@ mapping_labels <- function(study) function(mapping) label_mapping(mapping, study
 #' Sizes in B, KiB, MiB
 #'
 #' @param bytes Numbers of bytes.
-#' @return Character vector such as "256 B", "16 KiB".
-#' @noRd
+#' @return Character vector such as "256 B", "16 KiB": whole numbers in full, others with three digits; NA stays NA.
+#' @examples
+#' label_bytes(c(256, 16384, 48000))
+#' @export
 label_bytes <- function(bytes) {
   power <- pmin(pmax(floor(log2(pmax(bytes, 1)) / 10), 0), 3)
   value <- bytes / 1024^power
-  text <- paste(format_number(value), c("B", "KiB", "MiB", "GiB")[power + 1])
+  number <- ifelse(value == round(value), format_number(value, 15), format_number(value))
+  text <- paste(number, c("B", "KiB", "MiB", "GiB")[power + 1])
   ifelse(is.na(bytes), NA_character_, text)
 }
 

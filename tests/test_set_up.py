@@ -1,0 +1,366 @@
+"""./study setup: what is missing and how to get it, what is built again, moved checkouts, odd paths, tools that are there."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import IMPORTED, ROOT, TINY, Checkout, local_study, must
+from made_runs import study
+
+
+@pytest.mark.long
+def test_set_up_is_looked_at_again_only_where_something_changed(checkout: Checkout) -> None:
+    def looks() -> bool:
+        command = ["bash", "-x", checkout.folder / "study", "run", "tiny", "--", "--dry-run"]
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=600, check=False, cwd=checkout.folder,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr[-2000:]
+        return "+ read_needs" in done.stderr
+
+    # The digest is kept in .study/stamps, which other tests share.
+    (checkout.folder / ".study").unlink()
+    (checkout.folder / ".study").mkdir()
+    for path in (ROOT / ".study").iterdir():
+        if path.name == "stamps":
+            shutil.copytree(path, checkout.folder / ".study" / "stamps")
+        else:
+            (checkout.folder / ".study" / path.name).symlink_to(path)
+    checkout.write("config/studies/tiny.yaml", TINY)
+    looks()
+    assert not looks()
+    with open(checkout.folder / "config" / "studies" / "tiny.yaml", "a") as stream:
+        stream.write("# changed\n")
+    assert looks()
+    assert not looks()
+
+
+#: What a computer may lack: compilers, R, a simulator, MPI libraries, Slurm; and apt-get, with which root would install them.
+LACKING = re.compile(
+    r"(gcc|g\+\+|cc|c\+\+|make|R|Rscript|apt-get|apt|quarto|spack|id|lmp|python.*|pip.*)$|smpi|mpi|orte|ompi|opal|srun|s(batch|acct|queue|info)"
+)
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> dict[str, str]:
+    """The environment of a user without root, on a computer that has the basic programs and Python only."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    # By name: where /bin is /usr/bin, each is found twice, and a link that points nowhere does not "exist".
+    found = {path.name: path for folder in ("/bin", "/usr/bin") for path in Path(folder).iterdir()}
+    for name, path in found.items():
+        if not LACKING.match(name):
+            (programs / name).symlink_to(path)
+    (programs / "python3").symlink_to(sys.executable)
+    (programs / "id").write_text("#!/bin/bash\necho 1000\n")
+    (programs / "id").chmod(0o755)
+    return {"PATH": str(programs)}
+
+
+def test_a_user_without_root_is_told_what_is_missing_what_for_and_how_to_get_it(
+    checkout: Checkout, bare: dict[str, str]
+) -> None:
+    done = must(study(checkout.folder, "setup", environment=bare))
+    for text in (
+        "missing: SimGrid (smpicc, smpirun, g++): needed to simulate and to calibrate (tiny)",
+        "needed for tables, figures and the report (tiny)",
+        "missing: a C compiler",
+        "module",
+        "conda",
+        "Spack",
+        "apt-get install",
+        "libsimgrid-dev",
+    ):
+        assert text in done.stderr, done.stderr
+    # What is not needed is not asked for.
+    checkout.write("config/config.yaml", "studies: [imported]\nresults: results\n")
+    checkout.write("config/studies/imported.yaml", IMPORTED)
+    checkout.write("data/somebodys/bcast.csv", "Processes,Size,Latency\n2,1,1.5\n2,2,1.6\n")
+    done = study(checkout.folder, "setup", environment=bare)
+    assert done.returncode == 0 and "SimGrid" not in done.stderr and "compiler" not in done.stderr, done.stderr
+    # Nor is R, for measurements alone.
+    done = study(checkout.folder, "measure", environment=bare)
+    assert done.returncode == 0 and "setup: missing" not in done.stderr, done.stderr
+    rows = (checkout.folder / "results" / "imported" / "measurements.csv").read_text().splitlines()
+    assert len(rows) == 3
+
+
+def test_what_cannot_run_is_left_out_and_the_rest_runs(checkout: Checkout, bare: dict[str, str]) -> None:
+    checkout.write("config/config.yaml", "studies: [imported, tiny]\nresults: results\n")
+    checkout.write("config/studies/imported.yaml", IMPORTED)
+    checkout.write("data/somebodys/bcast.csv", "Processes,Size,Latency\n2,1,1.5\n2,2,1.6\n")
+    done = must(study(checkout.folder, "run", environment=bare))
+    assert "study tiny is left out: SimGrid (smpicc, smpirun) is not installed" in done.stderr
+    assert "R is not installed: no tables, figures and report" in done.stderr
+    assert "report:" not in done.stdout and not (checkout.folder / "results" / "report").exists()
+    assert (checkout.folder / "results" / "imported" / "measurements.csv").exists()
+    assert not (checkout.folder / "results" / "tiny").exists()
+    # A study that was asked for by name is an error, alone.
+    done = study(checkout.folder, "run", "tiny", environment=bare)
+    assert done.returncode != 0 and "study tiny: SimGrid (smpicc, smpirun) is not installed" in done.stderr
+
+
+APT_GET = """#!/bin/bash
+echo "$*" >> "$CALLS"
+case $* in
+  *update*)
+    [ -e "$CALLS.tried" ] && exit 0
+    touch "$CALLS.tried"
+    echo "E: Could not get lock /var/lib/apt/lists/lock. It is held by process 1 (apt-get)" >&2
+    exit 100 ;;
+  *install*) exit 0 ;;
+esac
+"""
+
+
+def test_apt_waits_for_its_lock(checkout: Checkout, bare: dict[str, str], tmp_path: Path) -> None:
+    """A fresh machine's own updates hold it."""
+    made = checkout.folder / ".study"
+    made.unlink()
+    made.mkdir()
+    for name in ("venv", "uv", "build", "openmpi", "stamps"):
+        (made / name).symlink_to(ROOT / ".study" / name)
+    programs = Path(bare["PATH"])
+    (programs / "id").write_text("#!/bin/bash\necho 0\n")
+    (programs / "apt-get").write_text(APT_GET)
+    (programs / "apt-get").chmod(0o755)
+    must(study(checkout.folder, "setup", environment={**bare, "CALLS": str(tmp_path / "calls")}))
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert ["update" in call for call in calls] == [True, True, False]
+    assert "DPkg::Lock::Timeout" in calls[-1] and "libsimgrid-dev" in calls[-1] and "munge" not in calls[-1]
+    assert "waiting for it" in (made / "system.log").read_text()
+
+
+def test_a_moved_checkout_works_and_builds_nothing_again(checkout: Checkout) -> None:
+    """Its time stamps are new, its path is another one, and what set-up made comes along."""
+    moved = checkout.folder.parent / "another place" / "checkout"
+    moved.parent.mkdir()
+    made = checkout.folder / ".study"
+    made.unlink()
+    subprocess.run(["cp", "-al", ROOT / ".study", made], check=True)
+    checkout.folder.rename(moved)
+    for path in (moved / "workflow" / "native").rglob("*"):
+        path.touch()
+    done = must(study(moved, "run", "tiny", "--", "results/tiny/measurements.csv"))
+    assert "compiling" not in done.stderr and "Python packages" not in done.stderr
+    assert (moved / "results" / "tiny" / "measurements.csv").exists()
+    # Every program of the environment names its place by where it is.
+    shebangs = {
+        path: path.read_bytes().split(b"\n", 1)[0]
+        for path in (moved / ".study" / "venv" / "bin").iterdir()
+        if path.is_file()
+    }
+    assert not [path for path, line in shebangs.items() if line.startswith(b"#!") and str(ROOT).encode() in line]
+    # Programs that were built with the MPI library that set-up installed find it in the new place.
+    script = "from collstudy.launch import toolchain\nfor mpi in toolchain.mpis().values():\n  print(mpi.bin, mpi.shared_library)"
+    environment = {**os.environ, "PYTHONPATH": str(moved / "workflow")}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment)
+    for line in done.stdout.splitlines():
+        assert str(ROOT) not in line
+
+
+def test_setup_leaves_what_another_checkout_remembers(tmp_path: Path) -> None:
+    """A second checkout starts with links to the files of the first one."""
+    first, second = tmp_path / "first" / "stamps", tmp_path / "second" / "stamps"
+    for folder in (first, second):
+        folder.mkdir(parents=True)
+    (first / "r").write_text("of the first\n")
+    os.link(first / "r", second / "r")
+    script = f". {shlex.quote(str(ROOT / 'envs' / 'setup.sh'))}; remember r {shlex.quote(str(ROOT / 'LICENSE'))}"
+    environment = {**os.environ, "ROOT": str(ROOT), "SETUP": str(second.parent)}
+    subprocess.run(["bash", "-euc", script], check=True, env=environment)
+    assert (first / "r").read_text() == "of the first\n" != (second / "r").read_text()
+
+
+def test_a_changed_source_is_built_again(checkout: Checkout) -> None:
+    """Content decides: nothing at first, then the part whose source is another one, and what is linked with it."""
+    made = checkout.folder / ".study"
+    made.unlink()
+    subprocess.run(["cp", "-al", ROOT / ".study", made], check=True)
+    assert checkout.collstudy("build").stderr == ""
+    source = checkout.folder / "workflow" / "native" / "probe" / "collprobe.c"
+    source.write_text(source.read_text() + "/* changed */\n")
+    os.utime(source, (0, 0))
+    said = checkout.collstudy("build").stderr
+    assert "setup: compiling for simulated: probe/collprobe\n" in said and "bench" not in said
+    assert checkout.collstudy("build").stderr == ""
+
+
+def test_programs_are_built_for_the_studies_that_need_them(checkout: Checkout) -> None:
+    checkout.write("config/studies/factored.yaml", FACTORED)
+    made = checkout.folder / ".study"
+    made.unlink()
+    subprocess.run(["cp", "-al", ROOT / ".study", made], check=True)
+    built = made / "build" / "simulated"
+    for part in ("apps", "fattree", "replay"):
+        shutil.rmtree(built / part)
+        (built / ".sources" / part).unlink()
+    assert checkout.collstudy("build", "tiny").stderr == ""
+    # A run without ./study is told what to do.
+    done = checkout.snakemake("--config", "studies=factored", "--", "results/factored/measurements.csv")
+    assert done.returncode != 0
+    assert "programs are not built for simulated: apps (./study setup factored shows" in done.stdout + done.stderr
+    said = checkout.collstudy("build", "tiny", "factored").stderr
+    assert "setup: compiling for simulated: apps/svd\n" in said and "fattree" not in said and "bench" not in said
+    done = must(checkout.snakemake("--config", "studies=factored", "--", "results/factored/measurements.csv"))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a 'quote",
+        'a "quote',
+        "a $dollar",
+        "a:colon",
+        "a\nline",
+        "a;b",
+        "a`b",
+        "a{b}",
+        "a#b",
+        "a%b",
+        "a\\b",
+        "a*",
+        "a=b",
+    ],
+)
+def test_a_path_that_cannot_work_is_refused_before_anything_is_done(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / name
+    folder.mkdir()
+    (folder / "envs").mkdir()
+    shutil.copy2(ROOT / "study", folder / "study")
+    shutil.copy2(ROOT / "envs" / "setup.sh", folder / "envs" / "setup.sh")
+    for command in (["run"], ["setup"], ["status"]):
+        done = study(folder, *command)
+        assert done.returncode == 2 and not (folder / ".study").exists()
+        assert "error: the path of this checkout has characters" in done.stderr and done.stderr.count("\n") == 1, (
+            done.stderr
+        )
+
+
+@pytest.mark.long
+def test_an_odd_path_works(tmp_path: Path) -> None:
+    folder = tmp_path / "a+b, c@d~e - 1.2 é ü 計"
+    folder.mkdir()
+    made = Checkout(folder)
+    made.write("config/studies/tiny.yaml", TINY)
+    # The default is verified with the trace library, the forced algorithm by messages.
+    made.write(
+        "config/studies/here.yaml",
+        local_study("collective: bcast, algorithms: [default, binomial], sizes: {from: 8, to: 8}"),
+    )
+    made.write("config/config.yaml", "studies: [tiny, here]\nresults: results\n")
+    wanted = ["results/tiny/tables/index.csv", "results/here/measurements.csv"]
+    must(study(folder, "run", "tiny", "here", "--", *wanted))
+    assert (folder / wanted[0]).exists()
+    listed = (folder / "results" / "here" / "cells.csv").read_text().splitlines()
+    assert [line.split(",")[7] for line in listed] == ["status", "measured", "measured"]
+
+
+def test_the_containers_copy_what_is_committed(tmp_path: Path) -> None:
+    """The section %setup of the Apptainer definition, as Apptainer runs it: in the checkout, ending at the first error."""
+    section = re.search(r"^%setup\n(.*?)\n\n", (ROOT / "apptainer.def").read_text(), re.MULTILINE | re.DOTALL)
+    assert section
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout")
+    environment = {**os.environ, "APPTAINER_ROOTFS": str(tmp_path)}
+    subprocess.run(["bash", "-e", "-o", "pipefail", "-c", section[1]], check=True, cwd=ROOT, env=environment)
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split(
+        "\n"
+    )
+    for name in filter(None, listed):
+        # A link leads to a file of the copy.
+        assert (tmp_path / "collstudy" / name).exists(), name
+
+
+FACTORED = """
+title: Factored
+question: q
+machine: ethernet-lab
+sweeps:
+  - {collective: svd, mappings: [core], processes: [2], problem_sizes: [16]}
+"""
+
+
+@pytest.mark.long
+def test_omb_is_used_where_it_is_installed(checkout: Checkout, tmp_path: Path) -> None:
+    """A stand-in with OMB's name, place and `-v`; the cells say which suite measured them."""
+    ours = dict(line.split("=", 1) for line in checkout.collstudy("info").stdout.splitlines())
+    if ours["suite"].startswith("OSU"):
+        pytest.skip("the real OMB is installed and used already")
+    program = tmp_path / "omb" / "mpi" / "collective" / "blocking" / "osu_bcast"
+    program.parent.mkdir(parents=True)
+    program.write_text(
+        '#!/bin/bash\n[ "$1" = -v ] && { echo "# OSU MPI Broadcast Latency Test v7.4"; exit 0; }\n'
+        f'exec "{ours["suite_dir"]}/collbench_bcast" "$@"\n'
+    )
+    program.chmod(0o755)
+    environment = {"OMB_HOME": str(tmp_path / "omb")}
+    checkout.write(
+        "config/studies/local.yaml",
+        local_study("collective: bcast, algorithms: [default], sizes: {from: 1, to: 8}, iterations: 5, warmup: 1"),
+    )
+    done = checkout.snakemake(
+        "--config", "studies=local", "--", "results/local/measurements.csv", environment=environment
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    header, row, *_ = (checkout.folder / "results" / "local" / "measurements.csv").read_text().splitlines()
+    assert dict(zip(header.split(","), row.split(","), strict=True))["suite"] == "OSU Micro-Benchmarks"
+
+
+#: uv that makes the environment of Quarto without a network: its quarto prints what $QUARTO_PRINTS says, and ends with
+#: status 0 as PyPI's does whatever happens.
+UV_WITH_QUARTO = """#!/bin/bash
+made=${*: -1}
+[ "$1" = venv ] || exit 0
+mkdir -p "$made/bin"
+printf '#!/bin/bash\\necho "%s"\\n' "$QUARTO_PRINTS" > "$made/bin/quarto"
+chmod +x "$made/bin/quarto"
+"""
+
+
+@pytest.mark.long
+def test_quarto_is_used_where_it_works_and_stays_when_the_environment_is_new(tmp_path: Path) -> None:
+    folder = tmp_path / "checkout"
+    folder.mkdir()
+    checkout = Checkout(folder)
+    made = folder / ".study"
+    made.unlink()
+    made.mkdir()
+    for path in (ROOT / ".study").iterdir():
+        if path.name not in ("venv", "uv", "stamps", "quarto", "quarto.log", "lock", "activate"):
+            (made / path.name).symlink_to(path)
+    shutil.copytree(ROOT / ".study" / "stamps", made / "stamps")
+    (made / "stamps" / "quarto").unlink(missing_ok=True)
+    venv = made / "venv"
+    (venv / "bin").mkdir(parents=True)
+    for path in [ROOT / ".study" / "venv" / name for name in ("lib", "pyvenv.cfg")]:
+        (venv / path.name).symlink_to(path)
+    for path in (ROOT / ".study" / "venv" / "bin").iterdir():
+        if path.name != "quarto":
+            (venv / "bin" / path.name).symlink_to(path)
+    link = venv / "bin" / "quarto"
+    checkout.write(".study/uv/bin/uv", UV_WITH_QUARTO).chmod(0o755)
+    version = (folder / "envs" / "setup.sh").read_text().split("QUARTO_VERSION=")[1].split()[0]
+    # A quarto on PATH would be used as it is.
+    others = [place for place in os.environ["PATH"].split(":") if not (Path(place) / "quarto").exists()]
+    environment = {"PATH": ":".join(others)}
+
+    done = study(folder, "setup", environment={**environment, "QUARTO_PRINTS": "cannot open quarto.js"})
+    assert done.returncode == 0 and "cannot be fetched here" in done.stderr, done.stderr
+    assert not link.exists()
+
+    (made / "stamps" / "quarto").unlink()
+    done = study(folder, "setup", environment={**environment, "QUARTO_PRINTS": version})
+    assert done.returncode == 0 and f"Quarto {version} in .study/quarto" in done.stderr, done.stderr
+    assert link.exists()
+
+    link.unlink()
+    assert study(folder, "setup", environment=environment).returncode == 0
+    assert link.exists()
