@@ -131,7 +131,11 @@ plot_agreement <- function(results, agreement) {
 
 figures_of_import <- function(results) {
   if (is.null(read_import(results))) return(list())
-  agreement <- filter(summarise_agreement_by_cell(results), !is.na(.data$size_bytes))
+  agreement <- filter(summarise_agreement_by_cell(results), !is.na(.data$size_bytes)) |>
+    group_by(.data$collective, .data$mapping) |>
+    # One process count would be a panel of one column.
+    filter(n_distinct(.data$processes) > 1) |>
+    ungroup()
   if (nrow(agreement) == 0) return(list())
   panels <- nrow(distinct(agreement, .data$collective, .data$mapping))
   list(figure("import", "agreement", plot_agreement(results, agreement), paste(

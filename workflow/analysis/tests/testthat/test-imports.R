@@ -74,6 +74,8 @@ test_that("agreement of sources: table, sentence and the figure by cell", {
   figures <- figures_of_import(results)
   expect_equal(purrr::map_chr(figures, "section"), "import")
   expect_true(all(ggplot2::ggplot_build(figures[[1]]$plot)$data[[1]]$fill == "#FD8D3C"))
+  one_count <- two_authors(1.2)[two_authors(1.2)$processes == 8, ]
+  expect_equal(figures_of_import(imported_study(one_count, nothing, agreement)), list())
 })
 
 test_that("flagged launches and cells of one author alone are in no difference", {
