@@ -239,8 +239,8 @@ atlas_title <- function(rows) {
   if (any(rows$cells >= few_cells)) rows <- rows[rows$cells >= few_cells, ]
   worst <- rows[which.max(rows$geometric_mean_pct), ]
   paste0(
-    "For ", worst$collective, " on ", worst$where, " the default takes on average ",
-    format_number(1 + worst$geometric_mean_pct / 100, 2), " times as long as the fastest algorithm"
+    capitalised(worst$collective), " on ", worst$where, ": the default takes on average ",
+    format_number(1 + worst$geometric_mean_pct / 100, 2), " times as long as the fastest"
   )
 }
 
