@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 from collstudy.launch import openmpi
+from collstudy.launch.openmpi import AS_NODE
 from collstudy.study.cells import Cell
 from collstudy.study.patterns import PATTERNS
 from collstudy.study.selection import Default, Switch
@@ -116,3 +119,19 @@ def test_ranks_on_one_core_are_noticed(cell: Cell, tmp_path: Path) -> None:
 def test_numbers_come_from_the_installed_library() -> None:
     numbers = openmpi.algorithm_numbers(openmpi.library().ompi_info, "bcast")
     assert numbers["basic_linear"] == 1 and len(numbers) > 5
+
+
+def test_the_launch_agent_of_a_checkout_whose_path_has_blanks(tmp_path: Path) -> None:
+    """Open MPI gives it a command that names files of the checkout without quotes."""
+    root = tmp_path / "a folder"
+    agent = root / "workflow" / "scripts" / AS_NODE.name
+    agent.parent.mkdir(parents=True)
+    shutil.copy(AS_NODE, agent)
+    program = root / "program"
+    program.write_text('#!/bin/sh\necho "$PREFIX: $1 on $(hostname)"\n')
+    program.chmod(0o755)
+    linked = tmp_path / "agent.sh"
+    linked.symlink_to(agent)
+    command = [linked, "nodeb", f"PREFIX={root};export PREFIX;", f"{root}/program", "started"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout == f"{root}: started on nodeb\n", done.stderr

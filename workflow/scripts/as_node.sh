@@ -5,5 +5,17 @@ host=$1
 shift
 own=
 [ "$(id -u)" = 0 ] || own='--user --map-root-user'
+# The library names its files in this checkout without quoting blanks.
+root=$(readlink -f -- "$0")
+root=${root%/workflow/scripts/*}
+quoted=$(printf %s "$root" | sed 's/ /\\ /g')
+rest=$*
+command=
+while :; do
+  case $rest in
+    *"$root"*) command=$command${rest%%"$root"*}$quoted rest=${rest#*"$root"} ;;
+    *) break ;;
+  esac
+done
 # shellcheck disable=SC2086
-exec unshare --uts $own sh -c 'hostname "$0" && exec sh -c "$1"' "$host" "$*"
+exec unshare --uts $own sh -c 'hostname "$0" && exec sh -c "$1"' "$host" "$command$rest"
