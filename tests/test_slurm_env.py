@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import datetime
+import os
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 from collstudy.base.errors import StudyError
-from collstudy.launch import slurm_env
+from collstudy.launch import runner, slurm_env
+from collstudy.launch.execute import Allocation
+from collstudy.plan.blocks import Block
+from collstudy.study.config import Configuration
+from conftest import ROOT
 
 RECORDED = (Path(__file__).parent / "data" / "slurm" / "scontrol-show-job-22.05.txt").read_text()
 
@@ -105,3 +111,19 @@ def test_a_job_number_that_was_left_over_is_recognised(monkeypatch):
 def test_without_scontrol_the_message_says_so(tmp_path):
     with pytest.raises(StudyError, match="scontrol, which lists the job's nodes, is not on PATH"):
         slurm_env.current_job({"SLURM_JOB_ID": "3", "PATH": str(tmp_path)}, "thin001")
+
+
+def test_a_block_says_why_slurm_ended_it_when_the_signal_comes_first(monkeypatch, tmp_path, capfd):
+    """Slurm signals launches and this process together: no launch may have failed yet."""
+    cancelled = subprocess.CompletedProcess([], 0, RECORDED.replace("JobState=RUNNING", "JobState=CANCELLED"), "")
+    monkeypatch.setattr(slurm_env.subprocess, "run", lambda *_, **__: cancelled)
+    monkeypatch.setattr(runner, "allocation", lambda *_: Allocation(["thin001"], {}, {"slurm": {"job": "3"}}))
+    monkeypatch.setattr(runner.BlockRunner, "run", lambda _: os.kill(os.getpid(), signal.SIGTERM))
+    machine = Configuration(ROOT / "config").machine("thin")
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        with pytest.raises(SystemExit):
+            runner.run_block(Block(machine, "openmpi", 1, ()), tmp_path, tmp_path / "log")
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert "Slurm is ending job 3 (CANCELLED)" in capfd.readouterr().out

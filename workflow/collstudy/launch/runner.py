@@ -163,11 +163,14 @@ class BlockRunner:
         finally:
             shutil.rmtree(stage, ignore_errors=True)
 
+    def ending(self) -> str:
+        """Why Slurm is ending the job that runs this block; empty if it is not."""
+        job = self.place.facts.get("slurm", {}).get("job")
+        return why_ending(job, self.place.environment) if job else ""
+
     def _give_up_if_ending(self) -> None:
         """Slurm ends a launch's processes before it ends the job: such a failure is not that of the launch."""
-        job = self.place.facts.get("slurm", {}).get("job")
-        if job and (ending := why_ending(job, self.place.environment)):
-            self.report(f"{self.block.name}: {ending}; earlier launches are stored, the interrupted one is discarded")
+        if self.ending():
             sys.exit(143)
 
     def _environment(self, cell: Cell, scratch: Path) -> dict[str, str]:
@@ -338,5 +341,11 @@ def run_block(block: Block, results: Path, log_path: Path) -> dict[str, str]:
         # The job of a killed snakemake may still run this block: it goes first, and its launches are kept.
         with store.block_lock(block.name):
             runner = BlockRunner(block, results, log, report)
-            runner.run()
+            try:
+                runner.run()
+            except SystemExit:
+                # Slurm's signal reaches either a launch first, or this process.
+                if why := runner.ending():
+                    report(f"{block.name}: {why}; earlier launches are stored, the interrupted one is discarded")
+                raise
         return dict(runner.failures())
