@@ -172,7 +172,7 @@ def messages(launch: Run, program: Path, folder: Path, options: list[str], row: 
     monitor = ["pml_monitoring_enable 2", "pml_monitoring_enable_output 3", f"pml_monitoring_filename {output}"]
     watched = [*monitor, "coll monitoring,tuned,basic,libnbc,self"]
     command = [*TUNED, *itertools.chain.from_iterable(["--mca", *option.split()] for option in watched), *options]
-    must(launch(ranks, row, *command, program, "trace", own, theirs))
+    must(launch(ranks, row, *command, program, own, theirs))
     seen, classes = {"E": Counter(), "I": Counter()}, {}
     for file in folder.glob(f"{own}-{theirs}.*.prof"):
         for kind, sender, receiver, size, number, histogram in MONITORED.findall(file.read_text()):
@@ -197,7 +197,7 @@ def same_messages(launch: Run, program: Path, folder: Path, ranks: int, row: dic
 
 @pytest.fixture(scope="session")
 def monitored(launch: Run, built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder, program = tmp_path_factory.mktemp("monitoring"), built / "test_coll"
+    folder, program = tmp_path_factory.mktemp("monitoring"), built / "test_trace"
     try:
         own, _, _ = messages(launch, program, folder, [], {"COLL_BCAST": "ompi_linear"}, (2, 1, 0))
     except AssertionError:

@@ -92,7 +92,7 @@ def place(folder: Path, name: str, ranks: int) -> dict[str, str]:
 def simulated(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("coll-smpi")
     launcher = tool("smpirun", "SMPIRUN")
-    built = build(folder, tool("smpicc", "SMPICC"), "all", "test_coll")
+    built = build(folder, tool("smpicc", "SMPICC"), "all", "test_coll", "test_trace")
     platform = folder / "platform.xml"
     platform.write_text(
         '<?xml version="1.0"?><!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd"><platform version="4.1">'
@@ -101,10 +101,12 @@ def simulated(tmp_path_factory: pytest.TempPathFactory) -> Run:
     hosts = folder / "hosts.txt"
     hosts.write_text("".join(f"n{i}\n" for i in range(4096)))
 
-    def run(ranks: int, variables: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    def run(
+        ranks: int, variables: dict[str, str], program: str = "test_coll", *arguments: str
+    ) -> subprocess.CompletedProcess[str]:
         simulation = ["--log=root.thresh:critical", "--cfg=smpi/simulate-computation:no"]
         command = [launcher, "-np", ranks, "-platform", platform, "-hostfile", hosts, *simulation]
-        return start([*command, built / "test_coll", *arguments], variables)
+        return start([*command, built / program, *arguments], variables)
 
     return run
 
@@ -164,7 +166,7 @@ def test_rules_file(simulated: Run, tmp_path: Path) -> None:
     rules = tmp_path / "rules.txt"
     rules.write_text("# by nodes and ppn\nbcast 5 1 100 ompi_linear\nbcast 5 1 * node # larger\nbcast 4 * * default\n")
     agrees(simulated(5, {"COLL_RULES": str(rules)}))
-    done = simulated(5, {"COLL_RULES": str(rules), "COLL_VERBOSE": "1"}, "trace", "1", "0")
+    done = simulated(5, {"COLL_RULES": str(rules), "COLL_VERBOSE": "1"}, "test_trace", "1", "0")
     assert "bcast" not in done.stderr  # the test program traces what is in a variable of its own
     rules.write_text("bcast 5 1 100\n")
     assert "(line 1)" in simulated(2, {"COLL_RULES": str(rules)}).stderr
@@ -184,7 +186,7 @@ def test_memory_limit_falls_back_and_is_reported(simulated: Run, tmp_path: Path)
 
 def test_many_simulated_ranks(simulated: Run) -> None:
     chosen = {"COLL_BCAST": "ompi_chain:segment_bytes=8192", "COLL_REDUCE": "ompi_binary", "COLL_BARRIER": "ompi_bruck"}
-    must(simulated(1024, chosen, "trace", "1", "0"))
+    must(simulated(1024, chosen, "test_trace", "1", "0"))
 
 
 # ---- under a real MPI library: Open MPI or MPICH, whatever MPICC and MPIRUN name ----
@@ -218,7 +220,8 @@ def launch(mpicc: str) -> Run:
 
 @pytest.fixture(scope="session")
 def built(mpicc: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("coll-mpi"), mpicc, "all", "test_coll", "test_order")
+    programs = [f"test_{name}" for name in ("coll", "order", "errors", "threads", "trace")]
+    return build(tmp_path_factory.mktemp("coll-mpi"), mpicc, "all", *programs)
 
 
 @pytest.mark.parametrize("row", quick(range(len(ROWS)), 0, 4))
@@ -256,19 +259,20 @@ CHOSEN = [
 
 
 @pytest.mark.parametrize("row", range(len(CHOSEN)))
-@pytest.mark.parametrize(("what", "ranks"), [("errors", 2), ("inter", 4), ("threads", 3)])
+@pytest.mark.parametrize(("what", "ranks"), [("errors wrong", 2), ("errors inter", 4), ("threads use", 3)])
 def test_errors_intercommunicators_threads(
     launch: Run, built: Path, tmp_path: Path, what: str, ranks: int, row: int
 ) -> None:
     """In each of them every collective that is replaced."""
     variables = {f"COLL_{name}": algorithm for name, algorithm in CHOSEN[row].items()} | {"COLL_CREATE": "1"}
-    agrees(launch(ranks, variables | place(tmp_path, "uneven", ranks), built / "test_coll", what))
+    program, case = what.split()
+    agrees(launch(ranks, variables | place(tmp_path, "uneven", ranks), built / f"test_{program}", case))
 
 
 def test_threads_that_create_communicators(launch: Run, built: Path, tmp_path: Path) -> None:
     """Without the library their 400 communicators are created correctly, so the library creates none beside them."""
     variables = {"COLL_ALLREDUCE": "ompi_ring", "COLL_BCAST": "node_group", "COLL_VERBOSE": "1"}
-    done = launch(4, variables | place(tmp_path, "uneven", 4), built / "test_coll", "create")
+    done = launch(4, variables | place(tmp_path, "uneven", 4), built / "test_threads", "create")
     agrees(done)
     assert "allreduce: 401 calls, 400 left to the MPI library" in done.stderr
     # On MPI_COMM_WORLD, too: it needs communicators of nodes and groups.

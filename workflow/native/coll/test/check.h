@@ -1,5 +1,5 @@
 /*
- * check.h - end the test program when an MPI call fails
+ * check.h - what the test programs share
  */
 #ifndef COLL_TEST_CHECK_H
 #define COLL_TEST_CHECK_H
@@ -7,6 +7,7 @@
 #include <mpi.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 
 /* Status 3, with the place and the call in front; PMPI, so that the library under test takes no part in it. */
 #define CHECK(call)                                                                                                    \
@@ -17,5 +18,22 @@
             PMPI_Abort(MPI_COMM_WORLD, 3);                                                                             \
         }                                                                                                              \
     } while (0)
+
+/* Whether a variable of the environment is set. */
+static inline int in_environment(const char *variable) {
+    const char *value = getenv(variable);
+    return value != NULL && *value != '\0';
+}
+
+/* Print the failures of all ranks together and finalize. Returns the program's exit status. */
+static inline int finish(int failures) {
+    int any, rank;
+    CHECK(PMPI_Allreduce(&failures, &any, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+    CHECK(PMPI_Comm_rank(MPI_COMM_WORLD, &rank));
+    if (rank == 0)
+        printf("%d differences\n", any);
+    CHECK(MPI_Finalize());
+    return any != 0;
+}
 
 #endif

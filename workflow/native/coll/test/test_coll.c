@@ -2,13 +2,6 @@
  * Compares each collective with the MPI library's own result (PMPI_*), byte by byte: over communicators of 1 to all
  * ranks (in reversed and rotated order too), roots, types, counts and MPI_IN_PLACE. The algorithms are those that the
  * environment chose. Exits with 1, and says where, when a byte differs.
- *
- *   test_coll            everything
- *   test_coll threads    two threads, each with its own communicator (real MPI only)
- *   test_coll create     four threads that create communicators at the same time (real MPI only)
- *   test_coll errors     wrong arguments come back as the MPI library's errors
- *   test_coll inter      an intercommunicator passes through
- *   test_coll trace <n> <m>   n times by this library and m times by the MPI library, to be watched by a monitor
  */
 #include <mpi.h>
 
@@ -249,19 +242,14 @@ static void test_barrier(void) {
 
 /* ---- all cases ---- */
 
-static int is_set(const char *variable) {
-    const char *value = getenv(variable);
-    return value != NULL && *value != '\0';
-}
-
 static void test_rooted(const struct kind *kind, int count, int in_place) {
     int step = count > 13 && size > 3 ? size / 3 : 1; /* large messages: a few roots */
     for (int root = 0; root < size; root += step) {
-        if (is_set("COLL_BCAST") && !in_place)
+        if (in_environment("COLL_BCAST") && !in_place)
             test_bcast(kind, count, root);
-        if (is_set("COLL_REDUCE") && kind->op != MPI_OP_NULL)
+        if (in_environment("COLL_REDUCE") && kind->op != MPI_OP_NULL)
             test_reduce(kind, count, root, in_place);
-        if (is_set("COLL_GATHER"))
+        if (in_environment("COLL_GATHER"))
             test_gather(kind, count, root, in_place);
     }
 }
@@ -279,14 +267,14 @@ static int simulator_fails(const struct kind *kind) {
 static void test_kind(const struct kind *kind, int count) {
     for (int in_place = 0; in_place < 2; in_place++) {
         test_rooted(kind, count, in_place);
-        if (is_set("COLL_ALLREDUCE") && kind->op != MPI_OP_NULL)
+        if (in_environment("COLL_ALLREDUCE") && kind->op != MPI_OP_NULL)
             test_allreduce(kind, count, in_place);
-        if (is_set("COLL_REDUCE_SCATTER") && kind->op != MPI_OP_NULL) {
+        if (in_environment("COLL_REDUCE_SCATTER") && kind->op != MPI_OP_NULL) {
             test_reduce_scatter(kind, count, in_place);
             test_reduce_scatter_block(kind, count, in_place);
         }
     }
-    if (is_set("COLL_ALLTOALLV") && count < 100) {
+    if (in_environment("COLL_ALLTOALLV") && count < 100) {
         test_alltoallv(kind, count);
         if (!simulator_fails(kind))
             test_alltoallv_in_place(kind, count);
@@ -302,12 +290,12 @@ static void test_communicator(MPI_Comm which, const char *name) {
     for (int k = 0; k < n_kinds; k++)
         for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
             test_kind(&kinds[k], counts[c]);
-    if (is_set("COLL_BARRIER"))
+    if (in_environment("COLL_BARRIER"))
         test_barrier();
 }
 
 static void test_all(void) {
-    int me, all, least = is_set("TEST_LEAST") ? atoi(getenv("TEST_LEAST")) : 1;
+    int me, all, least = in_environment("TEST_LEAST") ? atoi(getenv("TEST_LEAST")) : 1;
     CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &me));
     CHECK(MPI_Comm_size(MPI_COMM_WORLD, &all));
     make_kinds();
@@ -324,303 +312,8 @@ static void test_all(void) {
     free_kinds();
 }
 
-static int class_of(int rc) {
-    int class;
-    CHECK(MPI_Error_class(rc, &class));
-    return class;
-}
-
-/* The same class of error from this library and from the MPI library. */
-#define SAME_ERROR(function, ...)                                                                                      \
-    do {                                                                                                               \
-        int expected_ = class_of(P##function(__VA_ARGS__)), got_ = class_of(function(__VA_ARGS__));                    \
-        if (expected_ == MPI_SUCCESS || got_ != expected_) {                                                           \
-            fprintf(stderr, "%s, line %d: error class %d instead of %d\n", #function, __LINE__, got_, expected_);      \
-            failures++;                                                                                                \
-        }                                                                                                              \
-    } while (0)
-
-/* Arguments that are wrong on each rank. */
-static void test_wrong_arguments(MPI_Comm world) {
-    int n, in[64] = {0}, out[64], counts[8] = {0}, displs[8] = {0}, negative[8] = {0};
-    CHECK(MPI_Comm_size(world, &n));
-    negative[0] = -1;
-    negative[n - 1] = -1;
-    counts[n - 1] = 3;
-    SAME_ERROR(MPI_Bcast, in, 1, MPI_INT, 1000, world);
-    SAME_ERROR(MPI_Bcast, in, 1, MPI_INT, -1, world);
-    SAME_ERROR(MPI_Bcast, in, -1, MPI_INT, 0, world);
-    SAME_ERROR(MPI_Bcast, in, 1, MPI_DATATYPE_NULL, 0, world);
-    SAME_ERROR(MPI_Bcast, in, 1, MPI_INT, 0, MPI_COMM_NULL);
-    SAME_ERROR(MPI_Barrier, MPI_COMM_NULL);
-    SAME_ERROR(MPI_Reduce, in, out, 1, MPI_INT, MPI_SUM, 1000, world);
-    SAME_ERROR(MPI_Reduce, in, out, -1, MPI_INT, MPI_SUM, 0, world);
-    SAME_ERROR(MPI_Reduce, in, out, 1, MPI_DATATYPE_NULL, MPI_SUM, 0, world);
-    SAME_ERROR(MPI_Reduce, in, out, 1, MPI_INT, MPI_OP_NULL, 0, world);
-    SAME_ERROR(MPI_Reduce, in, out, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_NULL);
-    SAME_ERROR(MPI_Allreduce, in, out, -1, MPI_INT, MPI_SUM, world);
-    SAME_ERROR(MPI_Allreduce, in, out, 1, MPI_DATATYPE_NULL, MPI_SUM, world);
-    SAME_ERROR(MPI_Allreduce, in, out, 1, MPI_INT, MPI_OP_NULL, world);
-    SAME_ERROR(MPI_Allreduce, in, out, 1, MPI_INT, MPI_SUM, MPI_COMM_NULL);
-    SAME_ERROR(MPI_Gather, in, 1, MPI_INT, out, 1, MPI_INT, 1000, world);
-    SAME_ERROR(MPI_Gather, in, -1, MPI_INT, out, 1, MPI_INT, 0, world);
-    SAME_ERROR(MPI_Gather, in, 1, MPI_DATATYPE_NULL, out, 1, MPI_INT, 0, world);
-    SAME_ERROR(MPI_Gather, in, 1, MPI_INT, out, 1, MPI_INT, 0, MPI_COMM_NULL);
-    SAME_ERROR(MPI_Alltoallv, in, negative, displs, MPI_INT, out, counts, displs, MPI_INT, world);
-    SAME_ERROR(MPI_Alltoallv, in, counts, displs, MPI_INT, out, negative, displs, MPI_INT, world);
-    SAME_ERROR(MPI_Alltoallv, in, counts, displs, MPI_DATATYPE_NULL, out, counts, displs, MPI_INT, world);
-    SAME_ERROR(MPI_Alltoallv, in, counts, displs, MPI_INT, out, counts, displs, MPI_DATATYPE_NULL, world);
-    SAME_ERROR(MPI_Alltoallv, in, counts, displs, MPI_INT, out, counts, displs, MPI_INT, MPI_COMM_NULL);
-    SAME_ERROR(MPI_Reduce_scatter, in, out, negative, MPI_INT, MPI_SUM, world);
-    counts[0] = -1; /* and the sum is not negative */
-    SAME_ERROR(MPI_Reduce_scatter, in, out, counts, MPI_INT, MPI_SUM, world);
-    counts[0] = 1;
-    SAME_ERROR(MPI_Reduce_scatter, in, out, counts, MPI_DATATYPE_NULL, MPI_SUM, world);
-    SAME_ERROR(MPI_Reduce_scatter, in, out, counts, MPI_INT, MPI_OP_NULL, world);
-    SAME_ERROR(MPI_Reduce_scatter, in, out, counts, MPI_INT, MPI_SUM, MPI_COMM_NULL);
-    SAME_ERROR(MPI_Reduce_scatter_block, in, out, -1, MPI_INT, MPI_SUM, world);
-    SAME_ERROR(MPI_Reduce_scatter_block, in, out, 1, MPI_DATATYPE_NULL, MPI_SUM, world);
-    SAME_ERROR(MPI_Reduce_scatter_block, in, out, 1, MPI_INT, MPI_OP_NULL, world);
-    SAME_ERROR(MPI_Reduce_scatter_block, in, out, 1, MPI_INT, MPI_SUM, MPI_COMM_NULL);
-}
-
-/* Wrong at the root only: it must have the error, whatever the others do (they send little, which needs no partner). */
-static void test_wrong_at_root(MPI_Comm world, int me) {
-    int in = 1, out[8] = {0};
-    if (me != 0)
-        return;
-    SAME_ERROR(MPI_Gather, &in, 1, MPI_INT, out, -1, MPI_INT, 0, world);
-    SAME_ERROR(MPI_Gather, &in, 1, MPI_INT, out, 1, MPI_DATATYPE_NULL, 0, world);
-}
-
-static void test_errors(void) {
-    int value[4] = {0, 0, 0, 0}, me;
-    CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &me));
-    CHECK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
-    test_wrong_arguments(MPI_COMM_WORLD);
-    test_wrong_at_root(MPI_COMM_WORLD, me);
-    CHECK(MPI_Barrier(MPI_COMM_WORLD));
-    int rc = MPI_Bcast(value, me == 0 ? 4 : 1, MPI_INT, 0, MPI_COMM_WORLD);
-    failures += me != 0 && class_of(rc) != MPI_ERR_TRUNCATE;
-}
-
-/* Half of the ranks on each side; of each collective what one rank or each rank of the other side gave. */
-static void test_inter(void) {
-    int me, value, sum = 0, got[16], ones[16], where_[16], odd, remote;
-    MPI_Comm half, inter;
-    CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &me));
-    odd = me % 2;
-    CHECK(MPI_Comm_split(MPI_COMM_WORLD, odd, me, &half));
-    CHECK(MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - odd, 5, &inter));
-    CHECK(MPI_Comm_remote_size(inter, &remote));
-    int root = odd ? 0 : me == 0 ? MPI_ROOT : MPI_PROC_NULL; /* the even side has the root */
-    value = me == 0 ? 42 : -1;
-    CHECK(MPI_Bcast(&value, 1, MPI_INT, root, inter));
-    failures += odd && value != 42;
-    value = me + 1;
-    CHECK(MPI_Reduce(&value, &sum, 1, MPI_INT, MPI_SUM, root, inter));
-    failures += me == 0 && sum != remote * (remote + 1); /* of 2, 4, ... */
-    CHECK(MPI_Gather(&value, 1, MPI_INT, got, 1, MPI_INT, root, inter));
-    for (int i = 0; i < remote && me == 0; i++)
-        failures += got[i] != 2 * i + 2;
-    value = 1;
-    CHECK(MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, inter));
-    failures += sum != remote;
-    for (int i = 0; i < remote; i++) {
-        ones[i] = 1;
-        where_[i] = i;
-        got[i] = -1;
-    }
-    int mine[16];
-    for (int i = 0; i < remote; i++)
-        mine[i] = 100 * me + i;
-    CHECK(MPI_Alltoallv(mine, ones, where_, MPI_INT, got, ones, where_, MPI_INT, inter));
-    for (int i = 0; i < remote; i++)
-        failures += got[i] != 100 * (2 * i + !odd) + me / 2;
-    CHECK(MPI_Reduce_scatter(mine, &sum, ones, MPI_INT, MPI_SUM, inter));
-    CHECK(MPI_Reduce_scatter_block(mine, &value, 1, MPI_INT, MPI_SUM, inter));
-    failures += sum != value || sum != 100 * remote * (remote - 1 + !odd) + remote * (me / 2);
-    CHECK(MPI_Barrier(inter));
-    CHECK(MPI_Comm_free(&inter));
-    CHECK(MPI_Comm_free(&half));
-}
-
-#ifndef SMPI_H
-#include <pthread.h>
-
-struct worker {
-    MPI_Comm comm;
-    int failures;
-};
-
-static void *work(void *argument) {
-    struct worker *w = argument;
-    int n, me;
-    CHECK(MPI_Comm_size(w->comm, &n));
-    CHECK(MPI_Comm_rank(w->comm, &me));
-    int all[16] = {0}, swapped[16], ones[16], twice[16], at[16];
-    for (int k = 0; k < n; k++) {
-        ones[k] = 1;
-        twice[k] = 2;
-        at[k] = k;
-    }
-    for (int i = 0; i < 200; i++) {
-        int value = i * n + me, sum = 0, got = me == i % n ? i : -1;
-        CHECK(MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, w->comm));
-        CHECK(MPI_Bcast(&got, 1, MPI_INT, i % n, w->comm));
-        CHECK(MPI_Barrier(w->comm));
-        w->failures += got != i || sum != n * n * i + n * (n - 1) / 2;
-        sum = 0;
-        CHECK(MPI_Reduce(&value, &sum, 1, MPI_INT, MPI_SUM, i % n, w->comm));
-        CHECK(MPI_Gather(&value, 1, MPI_INT, all, 1, MPI_INT, i % n, w->comm));
-        for (int k = 0; k < n && me == i % n; k++)
-            w->failures += all[k] != i * n + k;
-        w->failures += me == i % n && sum != n * n * i + n * (n - 1) / 2;
-        CHECK(MPI_Alltoallv(all, ones, at, MPI_INT, swapped, ones, at, MPI_INT, w->comm));
-        CHECK(MPI_Reduce_scatter(twice, &sum, ones, MPI_INT, MPI_SUM, w->comm));
-        w->failures += swapped[i % n] != i * n + me || sum != 2 * n;
-    }
-    return NULL;
-}
-
-static void test_threads(void) {
-    struct worker workers[2] = {{MPI_COMM_NULL, 0}, {MPI_COMM_NULL, 0}};
-    pthread_t thread[2];
-    for (int i = 0; i < 2; i++)
-        CHECK(MPI_Comm_dup(MPI_COMM_WORLD, &workers[i].comm));
-    for (int i = 0; i < 2; i++)
-        if (pthread_create(&thread[i], NULL, work, &workers[i]) != 0)
-            failures++;
-    for (int i = 0; i < 2; i++) {
-        failures += pthread_join(thread[i], NULL) != 0;
-        failures += workers[i].failures;
-        CHECK(MPI_Comm_free(&workers[i].comm));
-    }
-}
-
-enum { CREATORS = 4, TIMES = 50 };
-
-struct creator {
-    int tag, failures;
-};
-
-static void create_and_use(struct creator *c, MPI_Group group, int root) {
-    int one = 1, sum = 0, n;
-    MPI_Comm part;
-    CHECK(MPI_Comm_create_group(MPI_COMM_WORLD, group, c->tag, &part));
-    CHECK(MPI_Comm_size(part, &n));
-    CHECK(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, part));
-    CHECK(MPI_Bcast(&sum, 1, MPI_INT, root % n, part));
-    CHECK(MPI_Comm_free(&part));
-    c->failures += sum != n;
-}
-
-/* Communicators of some ranks and of all in turn, as MPICH's comm_create_group_threads2 has them. */
-static void *create(void *argument) {
-    struct creator *c = argument;
-    MPI_Group all, some;
-    int n, me;
-    CHECK(MPI_Comm_group(MPI_COMM_WORLD, &all));
-    CHECK(MPI_Group_size(all, &n));
-    CHECK(MPI_Group_rank(all, &me));
-    int range[1][3] = {{0, n / 2, 1}};
-    CHECK(MPI_Group_range_incl(all, 1, range, &some));
-    for (int i = 0; i < TIMES; i++) {
-        if (me <= n / 2)
-            create_and_use(c, some, i);
-        create_and_use(c, all, i);
-    }
-    CHECK(MPI_Group_free(&some));
-    CHECK(MPI_Group_free(&all));
-    return NULL;
-}
-
-static void test_create(void) {
-    struct creator creators[CREATORS];
-    pthread_t thread[CREATORS];
-    int one = 1, sum = 0, n;
-    for (int i = 0; i < CREATORS; i++) {
-        creators[i] = (struct creator){.tag = i};
-        failures += pthread_create(&thread[i], NULL, create, &creators[i]) != 0;
-    }
-    for (int i = 0; i < CREATORS; i++) {
-        failures += pthread_join(thread[i], NULL) != 0;
-        failures += creators[i].failures;
-    }
-    CHECK(MPI_Comm_size(MPI_COMM_WORLD, &n));
-    CHECK(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
-    CHECK(MPI_Bcast(&sum, 1, MPI_INT, 0, MPI_COMM_WORLD));
-    failures += sum != n;
-}
-#else
-static void test_threads(void) {
-}
-
-static void test_create(void) {
-}
-#endif
-
-/* One call of each collective that the environment names, by this library or by the MPI library. */
-static void trace_own(int *in, int *out, int n, int root) {
-    if (is_set("COLL_BCAST"))
-        CHECK(MPI_Bcast(in, n, MPI_INT, root, MPI_COMM_WORLD));
-    if (is_set("COLL_REDUCE"))
-        CHECK(MPI_Reduce(in, out, n, MPI_INT, MPI_SUM, root, MPI_COMM_WORLD));
-    if (is_set("COLL_ALLREDUCE"))
-        CHECK(MPI_Allreduce(in, out, n, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
-    if (is_set("COLL_BARRIER"))
-        CHECK(MPI_Barrier(MPI_COMM_WORLD));
-}
-
-static void trace_theirs(int *in, int *out, int n, int root) {
-    if (is_set("COLL_BCAST"))
-        CHECK(PMPI_Bcast(in, n, MPI_INT, root, MPI_COMM_WORLD));
-    if (is_set("COLL_REDUCE"))
-        CHECK(PMPI_Reduce(in, out, n, MPI_INT, MPI_SUM, root, MPI_COMM_WORLD));
-    if (is_set("COLL_ALLREDUCE"))
-        CHECK(PMPI_Allreduce(in, out, n, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
-    if (is_set("COLL_BARRIER"))
-        CHECK(PMPI_Barrier(MPI_COMM_WORLD));
-}
-
-static void trace(int own, int theirs) {
-    static const int counts[] = {1, 10, 250, 2499, 17500};
-    int n, *in = calloc(2 * 17500, sizeof *in), *out = in + 17500;
-    CHECK(MPI_Comm_size(MPI_COMM_WORLD, &n));
-    for (int i = 0; i < (int)(sizeof counts / sizeof *counts); i++) {
-        int root = i * (n / 2 + 1) % n;
-        for (int times = 0; times < own; times++)
-            trace_own(in, out, counts[i], root);
-        for (int times = 0; times < theirs; times++)
-            trace_theirs(in, out, counts[i], root);
-    }
-    free(in);
-}
-
 int main(int argc, char *argv[]) {
-    const char *what = argc > 1 ? argv[1] : "";
-    int provided, any, me;
-    int threads = strcmp(what, "threads") == 0 || strcmp(what, "create") == 0;
-    CHECK(MPI_Init_thread(&argc, &argv, threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided));
-    if (strcmp(what, "threads") == 0)
-        test_threads();
-    else if (strcmp(what, "create") == 0)
-        test_create();
-    else if (strcmp(what, "errors") == 0)
-        test_errors();
-    else if (strcmp(what, "inter") == 0)
-        test_inter();
-    else if (strcmp(what, "trace") == 0 && argc > 3)
-        trace(atoi(argv[2]), atoi(argv[3]));
-    else
-        test_all();
-    if (strcmp(what, "trace") != 0) {
-        CHECK(PMPI_Allreduce(&failures, &any, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
-        CHECK(PMPI_Comm_rank(MPI_COMM_WORLD, &me));
-        if (me == 0)
-            printf("%d differences\n", any);
-        failures = any;
-    }
-    CHECK(MPI_Finalize());
-    return failures != 0;
+    CHECK(MPI_Init(&argc, &argv));
+    test_all();
+    return finish(failures);
 }

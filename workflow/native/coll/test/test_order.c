@@ -162,12 +162,8 @@ static int compare(const char *collective, int count, int root) {
     return 1;
 }
 
-static int is_set(const char *variable) {
-    return getenv(variable) != NULL;
-}
-
 static int is_libnbc(const char *variable) {
-    return is_set(variable) && strncmp(getenv(variable), "libnbc_", strlen("libnbc_")) == 0;
+    return in_environment(variable) && strncmp(getenv(variable), "libnbc_", strlen("libnbc_")) == 0;
 }
 
 static void begin(struct notes *which) {
@@ -215,13 +211,13 @@ static int compare_non_blocking(int *in, int *out, int count, int root) {
 
 static int compare_all(int *in, int *out, int count, int root) {
     int differences = compare_non_blocking(in, out, count, root);
-    if (is_set("COLL_BCAST") && !is_libnbc("COLL_BCAST"))
+    if (in_environment("COLL_BCAST") && !is_libnbc("COLL_BCAST"))
         COMPARE("bcast", Bcast, (in, count, MPI_INT, root, MPI_COMM_WORLD));
-    if (is_set("COLL_REDUCE"))
+    if (in_environment("COLL_REDUCE"))
         COMPARE("reduce", Reduce, (in, out, count, MPI_INT, MPI_SUM, root, MPI_COMM_WORLD));
-    if (is_set("COLL_ALLREDUCE") && !is_libnbc("COLL_ALLREDUCE"))
+    if (in_environment("COLL_ALLREDUCE") && !is_libnbc("COLL_ALLREDUCE"))
         COMPARE("allreduce", Allreduce, (in, out, count, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
-    if (is_set("COLL_BARRIER"))
+    if (in_environment("COLL_BARRIER"))
         COMPARE("barrier", Barrier, (MPI_COMM_WORLD));
     return differences;
 }

@@ -1,0 +1,55 @@
+/*
+ * Calls for a monitor to watch: of each collective that the environment names, n by this library and m by the MPI
+ * library.
+ *
+ *   test_trace <n> <m>
+ */
+#include <mpi.h>
+
+#include <stdlib.h>
+
+#include "check.h"
+
+static void trace_own(int *in, int *out, int n, int root) {
+    if (in_environment("COLL_BCAST"))
+        CHECK(MPI_Bcast(in, n, MPI_INT, root, MPI_COMM_WORLD));
+    if (in_environment("COLL_REDUCE"))
+        CHECK(MPI_Reduce(in, out, n, MPI_INT, MPI_SUM, root, MPI_COMM_WORLD));
+    if (in_environment("COLL_ALLREDUCE"))
+        CHECK(MPI_Allreduce(in, out, n, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+    if (in_environment("COLL_BARRIER"))
+        CHECK(MPI_Barrier(MPI_COMM_WORLD));
+}
+
+static void trace_theirs(int *in, int *out, int n, int root) {
+    if (in_environment("COLL_BCAST"))
+        CHECK(PMPI_Bcast(in, n, MPI_INT, root, MPI_COMM_WORLD));
+    if (in_environment("COLL_REDUCE"))
+        CHECK(PMPI_Reduce(in, out, n, MPI_INT, MPI_SUM, root, MPI_COMM_WORLD));
+    if (in_environment("COLL_ALLREDUCE"))
+        CHECK(PMPI_Allreduce(in, out, n, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+    if (in_environment("COLL_BARRIER"))
+        CHECK(PMPI_Barrier(MPI_COMM_WORLD));
+}
+
+static void trace(int own, int theirs) {
+    static const int counts[] = {1, 10, 250, 2499, 17500};
+    int n, *in = calloc(2 * 17500, sizeof *in), *out = in + 17500;
+    CHECK(MPI_Comm_size(MPI_COMM_WORLD, &n));
+    for (int i = 0; i < (int)(sizeof counts / sizeof *counts); i++) {
+        int root = i * (n / 2 + 1) % n;
+        for (int times = 0; times < own; times++)
+            trace_own(in, out, counts[i], root);
+        for (int times = 0; times < theirs; times++)
+            trace_theirs(in, out, counts[i], root);
+    }
+    free(in);
+}
+
+int main(int argc, char *argv[]) {
+    CHECK(MPI_Init(&argc, &argv));
+    if (argc > 2)
+        trace(atoi(argv[1]), atoi(argv[2]));
+    CHECK(MPI_Finalize());
+    return argc <= 2;
+}
