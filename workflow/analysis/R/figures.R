@@ -152,10 +152,7 @@ figure_sizes <- function(results, collective, rows) {
 least_surface <- 6
 
 figures_surface <- function(results, collective, rows) {
-  rows <- rows |>
-    group_by(.data$mapping) |>
-    filter(n_distinct(.data$processes) >= least_surface, n_distinct(.data$size_bytes) > 1) |>
-    ungroup()
+  rows <- in_grid(rows)
   if (nrow(rows) == 0) return(NULL)
   mappings <- levels(droplevels(rows$mapping))
   mapping <- if ("socket" %in% mappings) "socket" else mappings[1]
@@ -163,15 +160,13 @@ figures_surface <- function(results, collective, rows) {
   algorithm <- if ("chain" %in% algorithms) "chain" else rev(algorithms)[1]
   plane <- filter(fit_loglinear(results, collective), .data$algorithm == .env$algorithm, .data$mapping == .env$mapping)
   here <- levels(droplevels(rows$algorithm[rows$mapping == mappings[1]]))
-  surface <- plot_surface(results, collective, mappings[1])
   c(
     if (nrow(plane) == 1) list(figure(
       collective, "surface-plane", plot_plane(results, collective, algorithm, mapping), caption_plane(plane),
       8, 5.4, part = "models"
     )),
-    # Points that are no grid have no surface.
-    if (nrow(surface$layers[[2]]$data) > 0) list(figure(
-      collective, "surface", surface,
+    list(figure(
+      collective, "surface", plot_surface(results, collective, mappings[1]),
       paste(
         "Latency (\u00b5s, logarithmic) over processes and message size: in print one panel per algorithm; on the",
         "pages the surfaces can be turned, and the legend shows and hides algorithms."

@@ -61,13 +61,14 @@ drawn_sizes <- function(rows) {
   if (step == 1) rows$size_bytes else step^round(log(rows$size_bytes, step))
 }
 
-#' Panels of a map, one for each mapping; columns that a mapping lacks take no room where the counts are few
+#' Panels of a map, one for each mapping, with its own process counts as columns; few columns are equally wide in all
 #' @noRd
 facet_cells <- function(results, rows) {
   label <- labeller(.default = mapping_labels(results$study))
   counts <- map(split(rows$processes, as.character(rows$mapping)), function(here) sort(unique(here)))
-  if (length(unique(counts)) == 1 || length(counts) > 3 || max(lengths(counts)) > 24) {
-    return(facet_wrap(vars(.data$mapping), labeller = label))
+  same <- length(unique(counts)) == 1
+  if (same || length(counts) > 3 || max(lengths(counts)) > 24) {
+    return(facet_wrap(vars(.data$mapping), scales = if (same) "fixed" else "free_x", labeller = label))
   }
   facet_grid(cols = vars(.data$mapping), scales = "free_x", space = "free_x", labeller = label)
 }

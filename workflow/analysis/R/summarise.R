@@ -15,7 +15,8 @@ cell_names <- c("algorithm_name", "parameters")
 #'   latency_us
 #'   (median), low_us and high_us (interval of the median; equal to it with one launch), min_latency_us and
 #'   max_latency_us
-#'   (medians over launches of the extremes over ranks).
+#'   (medians over launches of the extremes over ranks); of several authors' measurements also source, see
+#'   [main_source()].
 #' @noRd
 summarise_launches <- function(measurements) {
   id <- vctrs::vec_group_id(measurements[cell_keys])
@@ -25,12 +26,22 @@ summarise_launches <- function(measurements) {
   start <- cumsum(n) - n
   k <- pmax(1, qbinom(0.025, n, 0.5))
   sorted <- measurements$latency_us[order(id, measurements$latency_us)]
+  keys$source <- main_source(measurements[["source"]], id)
   mutate(keys,
     launches = n, latency_us = middle(sorted, start, n), low_us = sorted[start + k],
     high_us = sorted[start + n + 1 - k],
     min_latency_us = group_median(measurements$min_latency_us, id, groups),
     max_latency_us = group_median(measurements$max_latency_us, id, groups)
   )
+}
+
+#' The author of each group of rows: of several, who measured most of all rows; NULL where all rows have one author
+#' @noRd
+main_source <- function(source, id) {
+  authors <- names(sort(table(source), decreasing = TRUE))
+  if (length(authors) < 2) return(NULL)
+  rank <- match(source, authors)
+  factor(authors[rank[order(id, rank)][!duplicated(sort(id))]], authors)
 }
 
 middle <- function(sorted, start, n) (sorted[start + floor((n + 1) / 2)] + sorted[start + ceiling((n + 1) / 2)]) / 2

@@ -131,10 +131,22 @@ thin_processes <- function(rows, most) {
 }
 
 surface_rows <- function(results, collective, mapping) {
-  rows_to_fit(results, collective) |>
-    filter(.data$mapping == .env$mapping) |>
+  filter(rows_to_fit(results, collective), .data$mapping == .env$mapping) |>
+    in_grid() |>
     mutate(log_latency = log10(.data$latency_us)) |>
     droplevels()
+}
+
+#' Rows of algorithms and mappings whose cells nearly fill a grid of process counts and sizes: others span no surface
+#' @noRd
+in_grid <- function(rows) {
+  rows |>
+    group_by(.data$mapping, .data$algorithm) |>
+    filter(
+      n_distinct(.data$processes) >= least_surface, n_distinct(.data$size_bytes) > 1,
+      n() >= 0.75 * n_distinct(.data$processes) * n_distinct(.data$size_bytes)
+    ) |>
+    ungroup()
 }
 
 #' Logarithm of the measured surface with the plane of Table 2 ([zampar2024], Figure 5)
@@ -156,11 +168,13 @@ plot_plane <- function(results, collective, algorithm, mapping) {
   rows <- thin_processes(rows, 40)
   draw_surface(surface_quads(rows, "log_latency", ranges), surface_frame(ranges)) +
     geom_polygon(aes(.data$h, .data$v), plane, fill = "#D55E00", colour = "#D55E00", alpha = 0.28, linewidth = 0.5) +
-    labs(title = paste0(
-      capitalised(collective_word(collective)), ", ", label_algorithm(algorithm, results$study, collective),
-      ", mapped ",
-      label_mapping(mapping, results$study), ": latency and fitted plane"
-    )) +
+    labs(
+      title = paste0(
+        capitalised(collective_word(collective)), ", ", label_algorithm(algorithm, results$study, collective),
+        ", mapped ", label_mapping(mapping, results$study)
+      ),
+      subtitle = "Measured latency and the fitted log-linear plane"
+    ) +
     tag_simulated(results$study)
 }
 

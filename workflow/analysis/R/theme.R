@@ -6,7 +6,7 @@ hues <- c(
   yellow = "#F0E442"
 )
 colour_names <- c(
-  linear = "orange", chain = "sky", pipeline = "pink", binary_tree = "green", binary = "green", tree = "green",
+  linear = "orange", chain = "pink", pipeline = "sky", binary_tree = "green", binary = "green", tree = "green",
   binomial = "blue", split_binary_tree = "red", in_order_binary = "red", knomial = "wine",
   scatter_allgather = "teal", scatter_allgather_ring = "olive",
   recursive_doubling = "red", recursive_halving = "wine", rabenseifner = "teal", ring = "pink", double_ring = "pink",

@@ -91,3 +91,27 @@ test_that("an algorithm has the same colour in every collective, and no other on
     expect_equal(length(colours), 1, info = name)
   }
 })
+
+test_that("a line joins the cells of one author, and a legend names the authors", {
+  one <- dplyr::mutate(lawful(counts = seq(2, 16, 2), sizes = 64), source = "one")
+  two <- dplyr::mutate(lawful(counts = c(3, 16), sizes = 64), source = "two", latency_us = .data$latency_us / 9)
+  results <- read_results(make_study(dplyr::bind_rows(one, two)))
+  # Both measured 16 processes: the cell is in the line of the author who measured more.
+  expect_equal(as.character(unique(results$medians$source[results$medians$processes == 16])), "one")
+  plot <- plot_processes(results, "bcast", "core")
+  lines <- ggplot2::ggplot_build(plot)$data[[1]]
+  expect_equal(length(unique(lines$group)), 2 * length(unique(one$algorithm)))
+  expect_equal(sort(unique(lines$x[lines$linetype != "solid"])), 3)
+  alone <- ggplot2::ggplot_build(plot_processes(read_results(make_study(one)), "bcast", "core"))$data[[1]]
+  expect_equal(unique(alone$linetype), 1)
+})
+
+test_that("cells that fill no grid have no surface", {
+  full <- lawful(counts = 2 * 1:6, sizes = 2^(0:5))
+  drawn <- function(rows) {
+    results <- read_results(make_study(rows))
+    purrr::map_chr(figures_surface(results, "bcast", rows_to_fit(results, "bcast")), "id")
+  }
+  expect_equal(drawn(full), c("bcast-surface-plane", "bcast-surface"))
+  expect_length(drawn(dplyr::filter(full, processes == 2 * (log2(size_bytes) + 1) | processes == 2)), 0)
+})
