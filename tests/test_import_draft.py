@@ -154,6 +154,10 @@ LAYOUTS = {
         "broadcast.csv": joined([(a, m, f"2x{p // 2}", s, us) for a, m, p, s, us in GRID], "algorithm,mapping,np,size,latency")
     },
     "comments": {"bcast.csv": "// thin\n" + joined(GRID, "algorithm,mapping,np,size,latency") + "  # the end, of it\n"},
+    "a column of messages": {"bcast.csv": joined(GRID, "algorithm,mapping,ranks,message,avg_us")},
+    "a column of the collective beside a name": {
+        "bcast.csv": joined([("bcast", *row) for row in GRID], "Collective,algorithm,mapping,np,size,latency")
+    },
     "a column of the collective": {
         "results.csv": joined([("MPI_Bcast", *row) for row in GRID], "Collective,algorithm,mapping,np,size,latency")
     },
@@ -175,6 +179,21 @@ def test_what_is_guessed_is_asked(tmp_path: Path) -> None:
     (tmp_path / "bcast.csv").write_text(by_two("{}", 0))
     _, questions = draft(tmp_path, "theirs", "orfeo-thin", CONFIGURATION)
     assert any("whether the columns linear, chain are times by algorithm" in text for text in questions)
+
+
+def test_a_column_of_another_collective_than_the_name_says(tmp_path: Path) -> None:
+    """The column is believed; nothing is asked about a column that was understood."""
+    (tmp_path / "bcast.csv").write_text(
+        joined([("MPI_Reduce", *row) for row in GRID], "Collective,algorithm,mapping,np,size,us")
+    )
+    text, questions = draft(tmp_path, "theirs", "orfeo-thin", CONFIGURATION)
+    assert yaml.safe_load(text)["import"]["files"][0]["collective"] == "reduce"
+    assert not any("'Collective'" in question for question in questions)
+    both = [("reduce", *GRID[0]), ("bcast", *GRID[1])]
+    (tmp_path / "bcast.csv").write_text(joined(both, "Collective,algorithm,mapping,np,size,us"))
+    text, questions = draft(tmp_path, "theirs", "orfeo-thin", CONFIGURATION)
+    assert yaml.safe_load(text)["import"]["files"][0]["collective"] == "?"
+    assert any("its column says the collectives bcast, reduce" in question for question in questions)
 
 
 def test_what_could_not_be_read_is_said(tmp_path: Path) -> None:
@@ -203,7 +222,8 @@ def test_an_algorithm_that_nothing_names_is_not_the_default(tmp_path: Path) -> N
 
 def test_a_folder_without_results(tmp_path: Path) -> None:
     with pytest.raises(
-        StudyError, match="contains no CSV file, no output of OSU Micro-Benchmarks or nccl-tests and no archive of PICO"
+        StudyError,
+        match="contains no CSV file, no output of OSU Micro-Benchmarks, Intel MPI Benchmarks or nccl-tests, and no archive of",
     ):
         draft(tmp_path, "theirs", None, CONFIGURATION)
 

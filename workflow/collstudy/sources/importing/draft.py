@@ -10,7 +10,7 @@ from typing import Any
 
 from collstudy.base.errors import StudyError, allowed
 from collstudy.base.lazy import lazy
-from collstudy.sources.importing import bare_tables, csv_files, nccl_tests
+from collstudy.sources.importing import bare_tables, csv_files, imb, nccl_tests
 from collstudy.sources.importing.convert import size_of
 from collstudy.sources.importing.files import from_name
 from collstudy.sources.importing.strict import Refused, read_text
@@ -21,20 +21,23 @@ yaml = lazy("yaml")
 
 #: Words of headers (lower case, letters and digits only, units cut off) -> field.
 FIELDS = {
-    "algorithm": "algorithm", "algo": "algorithm", "alg": "algorithm", "algorithmname": "algorithm",
-    "mapping": "mapping", "allocation": "mapping", "mapby": "mapping", "map": "mapping", "binding": "mapping",
-    "processes": "processes", "process": "processes", "procs": "processes", "np": "processes", "ranks": "processes",
-    "nprocs": "processes", "cores": "processes", "p": "processes", "ntasks": "processes", "numprocesses": "processes",
-    "nodes": "nodes", "nnodes": "nodes", "size": "size_bytes", "messagesize": "size_bytes", "msgsize": "size_bytes",
-    "bytes": "size_bytes", "sizebytes": "size_bytes", "latency": "latency_us", "avglatency": "latency_us", "avg": "latency_us",
-    "time": "latency_us", "mean": "latency_us", "latencyus": "latency_us", "avglat": "latency_us", "averagelatency": "latency_us",
-    "min": "min_latency_us", "minlatency": "min_latency_us", "max": "max_latency_us", "maxlatency": "max_latency_us",
-    "iterations": "iterations", "iters": "iterations", "launch": "launch", "run": "launch", "repetition": "launch",
-    "lat": "latency_us", "ppn": "processes_per_node", "rankspernode": "processes_per_node",
-    "processespernode": "processes_per_node", "taskspernode": "processes_per_node", "procspernode": "processes_per_node",
-    "nodesxppn": "processes", "bandwidth": "bandwidth_mb_s", "core1": "from_core", "corea": "from_core",
-    "core2": "to_core", "coreb": "to_core",
+    "algorithm": "algorithm", "algo": "algorithm", "alg": "algorithm", "algorithmname": "algorithm", "mapping": "mapping",
+    "allocation": "mapping", "mapby": "mapping", "map": "mapping", "binding": "mapping", "processes": "processes",
+    "process": "processes", "procs": "processes", "np": "processes", "ranks": "processes", "nprocs": "processes",
+    "cores": "processes", "p": "processes", "ntasks": "processes", "numprocesses": "processes", "nodes": "nodes",
+    "nnodes": "nodes", "size": "size_bytes", "messagesize": "size_bytes", "msgsize": "size_bytes", "bytes": "size_bytes",
+    "sizebytes": "size_bytes", "message": "size_bytes", "msg": "size_bytes", "length": "size_bytes",
+    "messagelength": "size_bytes", "messagebytes": "size_bytes", "msgbytes": "size_bytes", "datasize": "size_bytes",
+    "latency": "latency_us", "avglatency": "latency_us", "avg": "latency_us", "time": "latency_us", "mean": "latency_us",
+    "latencyus": "latency_us", "avglat": "latency_us", "averagelatency": "latency_us", "min": "min_latency_us",
+    "minlatency": "min_latency_us", "max": "max_latency_us", "maxlatency": "max_latency_us", "iterations": "iterations",
+    "iters": "iterations", "launch": "launch", "run": "launch", "repetition": "launch", "lat": "latency_us",
+    "ppn": "processes_per_node", "rankspernode": "processes_per_node", "processespernode": "processes_per_node",
+    "taskspernode": "processes_per_node", "procspernode": "processes_per_node", "nodesxppn": "processes",
+    "bandwidth": "bandwidth_mb_s", "core1": "from_core", "corea": "from_core", "core2": "to_core", "coreb": "to_core",
 }  # fmt: skip
+#: Headers of a column that names the collective.
+COLLECTIVE = ("collective", "operation")
 _UNIT = re.compile(r"[(\[ _](ns|us|ms|s|\u00b5s|usec|msec|nsec|sec)[)\]]?\s*$", re.IGNORECASE)
 _SIZE_UNIT = re.compile(r"[(\[ _](bytes|B|KiB|KB|MiB|MB)[)\]]?\s*$", re.IGNORECASE)
 _UNITS = {"nsec": "ns", "usec": "us", "msec": "ms", "sec": "s", "\u00b5s": "us"}
@@ -65,8 +68,8 @@ def draft(folder: Path, name: str, machine: str | None, configuration: Configura
     if not entries:
         unread = [question for question in questions if not question.startswith("machine: ")]
         raise StudyError(
-            f"{folder}: contains no CSV file, no output of OSU Micro-Benchmarks or nccl-tests and no archive of PICO"
-            + "".join(f"; {text}" for text in unread)
+            f"{folder}: contains no CSV file, no output of OSU Micro-Benchmarks, Intel MPI Benchmarks or nccl-tests, "
+            "and no archive of PICO" + "".join(f"; {text}" for text in unread)
         )
     software = {"suite": "OSU Micro-Benchmarks", "mpi": "Open MPI"}
     formats = {entry.get("format") for entry in entries}
@@ -74,6 +77,10 @@ def draft(folder: Path, name: str, machine: str | None, configuration: Configura
         software = {"suite": "nccl-tests", "mpi": "nccl"}
         if len(formats) > 1:
             questions.append("files: output of nccl-tests and other files; give each a study of its own")
+    if "imb" in formats:
+        software["suite"] = "Intel MPI Benchmarks"
+        if len(formats) > 1:
+            questions.append("files: output of Intel MPI Benchmarks and other files; give each a study of its own")
     questions.append("mpi, mpi_version, suite_version: the software of the measurements")
     document = {
         "title": f"Measurements of {name}", "question": "?", "machine": machine, "import": {**software, "files": entries},
@@ -121,6 +128,13 @@ def _grouped(folder: Path, catalogue: Catalogue, questions: list[str]) -> list[d
             continue
         if "# OSU MPI" in text:
             groups[("omb", (), _pattern(folder, path, catalogue))].append(path)
+        elif found := imb.collectives_of(text):
+            for collective in found:
+                if collective in catalogue.algorithms:
+                    # Of a file with several process counts, a number in the name is something else.
+                    several = ("processes",) if len(imb.processes_of(text)) > 1 else ()
+                    pattern = _pattern(folder, path, catalogue, several, collective)
+                    groups[("imb", (collective,), pattern)].append(path)
         elif collective := nccl_tests.collective_of(text):
             groups[("nccl-tests", (collective,), _nccl_pattern(path))].append(path)
         elif header := _header(path, text):
@@ -150,11 +164,11 @@ def _field(name: str) -> str | None:
     return FIELDS.get(plain(_UNIT.sub("", _SIZE_UNIT.sub("", name))), FIELDS.get(plain(name)))
 
 
-def _pattern(folder: Path, path: Path, catalogue: Catalogue, header: tuple[str, ...] = ()) -> str:
+def _pattern(folder: Path, path: Path, catalogue: Catalogue, header: tuple[str, ...] = (), collective: str = "") -> str:
     """The file's path with {algorithm}, {mapping} and {processes} where its name or its folders' names contain them, and no column of
     *header* does.
     """
-    collective = _collective(path.stem, catalogue) or ""
+    collective = collective or _collective(path.stem, catalogue) or ""
     known = {field for name in header if (field := _field(name))}
     within = path.relative_to(folder)
     ending = path.name[len(path.name.removesuffix(".gz").rsplit(".", 1)[0]) :]
@@ -244,7 +258,9 @@ def _columns(
         units |= {_UNITS.get(u.group(1).lower(), u.group(1).lower()) for name in of if (u := _UNIT.search(name))}
         questions.append(f"{where}: whether the columns {', '.join(of)} are times by {field}")
     questions += [
-        f"{where}: the meaning of the column {name!r}" for name in rest if not any(name in of for of in wide.values())
+        f"{where}: the meaning of the column {name!r}"
+        for name in rest
+        if plain(name) not in COLLECTIVE and not any(name in of for of in wide.values())
     ]
     if not units:
         questions.append(f"{where}: the unit of the times; us is assumed")
@@ -280,12 +296,12 @@ def _entry(
     entry: dict[str, Any] = {"path": pattern}
     if kind == "nccl-tests":
         return entry | {"format": kind, "collective": header[0]}
-    collective = _collective(Path(pattern).stem.replace("{algorithm}", "_"), catalogue)
+    collective = header[0] if kind == "imb" else _collective(Path(pattern).stem.replace("{algorithm}", "_"), catalogue)
     entry["collective"] = collective or "?"
     where = f"{pattern} ({len(paths)} file{'s' * (len(paths) > 1)})"
     columns: dict[str, str] = {}
-    if kind == "omb":
-        entry["format"] = "omb"
+    if kind in ("omb", "imb"):
+        entry["format"] = kind
     else:
         if kind == "bare":
             entry["header"] = list(header)
@@ -293,10 +309,10 @@ def _entry(
         entry |= _columns(header, where, collective, catalogue, questions)
         columns = entry["columns"]
     values = _values(paths, header, columns, 0 if kind == "bare" else 1)
-    if collective is None and "collective" not in values:
-        questions.append(f"{where}: collective")
-    elif collective is None:
+    if "collective" in values:
         collective = _only_collective(entry, values.pop("collective"), where, catalogue, questions)
+    elif collective is None:
+        questions.append(f"{where}: collective")
     names = [from_name(path, entry) for path in paths]
     for field in ("algorithm", "mapping"):
         if field not in columns:
@@ -311,7 +327,11 @@ def _entry(
         entry["decimal"] = "comma"
     given = {*columns, *entry.get("wide", {}), *(("latency_us",) if "wide" in entry else ())}
     given |= {"processes"} if {"nodes", "processes_per_node"} <= given else set()
-    for field in ("algorithm", "mapping", "processes") + (("latency_us",) if kind != "omb" else ()):
+    if kind in ("omb", "imb"):
+        given |= {"latency_us"}
+    if kind == "imb":
+        given |= {"processes"}
+    for field in ("algorithm", "mapping", "processes", "latency_us"):
         if field not in given and f"{{{field}}}" not in pattern:
             questions.append(f"{where}: {field}; it can be set in `constants` or `by_row`")
             # An algorithm that nobody names is not the default.
@@ -328,6 +348,7 @@ def _only_collective(
     if len(found) == 1 and (only := found.pop()):
         entry["collective"] = only
         return only
+    entry["collective"] = "?"
     questions.append(
         f"{where}: its column says the collectives {', '.join(sorted(named))}; give each a file of its own"
     )
@@ -359,7 +380,7 @@ def _mapping(text: str, catalogue: Catalogue) -> str:
 def _values(paths: list[Path], header: tuple[str, ...], columns: dict[str, str], first: int) -> dict[str, set[str]]:
     """The words of the columns that hold names, and those of the times, from the *first* record on."""
     found: dict[str, set[str]] = {field: set() for field in ("algorithm", "mapping", "latency_us") if field in columns}
-    if said := next((name for name in header if plain(name) in ("collective", "operation")), None):
+    if said := next((name for name in header if plain(name) in COLLECTIVE), None):
         columns, found["collective"] = {**columns, "collective": said}, set()
     for path in paths if found else ():
         for row in itertools.islice(filter(any, csv_files.reader(read_text(path))), first, None):

@@ -17,7 +17,7 @@ from typing import Any
 
 from collstudy.base.errors import StudyError, allowed
 from collstudy.base.lazy import lazy
-from collstudy.sources.importing import compact, csv_files, kept, nccl_tests, omb, pico
+from collstudy.sources.importing import compact, csv_files, imb, kept, nccl_tests, omb, pico
 from collstudy.sources.importing.convert import OWN, convert
 from collstudy.sources.importing.files import (
     files_of,
@@ -165,7 +165,7 @@ def _raw_rows(
     elif kind == "nccl-tests":
         found = nccl_tests.rows(path, entry, problems, known)
     else:
-        found = {"csv": csv_files, "omb": omb}[kind].rows(path, entry, problems)
+        found = {"csv": csv_files, "omb": omb, "imb": imb}[kind].rows(path, entry, problems)
     rules = entry.get("by_row", {})
     if not known and not rules and not entry.get("values"):
         yield from found
@@ -209,7 +209,7 @@ def _check_entry(entry: dict[str, Any], path: Path, study: Study, catalogue: Cat
     given = {*entry.get("columns", {}), *entry.get("constants", {}), *entry.get("by_row", {}), *from_name(path, entry)}
     given |= {*entry.get("wide", {}), "latency_us"} if "wide" in entry else set()
     given |= {"processes"} if "processes_per_node" in given and "nodes" in given else set()
-    needed = [] if collective in POINT_TO_POINT else ["processes"]
+    needed = [] if collective in POINT_TO_POINT or kind == "imb" else ["processes"]
     if kind == "csv":
         needed += ["size_bytes"] if collective in SIZED else []
         needed += ["latency_us"] if "bandwidth_mb_s" not in given else []

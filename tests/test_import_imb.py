@@ -1,0 +1,115 @@
+"""Output of the Intel MPI Benchmarks, imported. The text is what IMB-MPI1 2021.11 printed with 2 ranks of Intel MPI, shortened."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from collstudy.base.errors import StudyError
+from collstudy.sources.importing import imb
+from collstudy.sources.importing.draft import draft
+from collstudy.sources.importing.strict import Problems
+from test_import_draft import CONFIGURATION, read
+
+HEAD = """\
+#----------------------------------------------------------------
+#    Intel(R) MPI Benchmarks 2021.11, MPI-1 part
+#----------------------------------------------------------------
+# MPI_Datatype for reductions    :   MPI_FLOAT
+# List of Benchmarks to run:
+
+# Bcast
+# Barrier
+# PingPong
+"""
+BLOCKS = """
+#----------------------------------------------------------------
+# Benchmarking Bcast
+# #processes = 2
+# ( 2 additional processes waiting in MPI_Barrier)
+#----------------------------------------------------------------
+       #bytes #repetitions  t_min[usec]  t_max[usec]  t_avg[usec]
+            0           20         0.03         0.03         0.03
+            8           20         1.91         2.92         2.41
+           16           20         0.37         0.45         0.41
+
+#----------------------------------------------------------------
+# Benchmarking Bcast
+# #processes = 4
+#----------------------------------------------------------------
+       #bytes #repetitions  t_min[usec]  t_max[usec]  t_avg[usec]
+            0           20         0.03         0.03         0.03
+            8           20         2.91         3.92         3.41
+
+#---------------------------------------------------
+# Benchmarking Barrier
+# #processes = 2
+#---------------------------------------------------
+ #repetitions  t_min[usec]  t_max[usec]  t_avg[usec]
+           20         0.38         0.39         0.38
+
+#---------------------------------------------------
+# Benchmarking PingPong
+# #processes = 2
+#---------------------------------------------------
+       #bytes #repetitions      t[usec]   Mbytes/sec
+            8           20         2.47         3.24
+"""
+END = "\n\n# All processes entering MPI_Finalize\n\n"
+
+
+def rows(folder: Path, text: str, collective: str) -> tuple[list[dict[str, str]], dict[str, int]]:
+    problems, path = Problems(), folder / "imb.out"
+    path.write_text(text)
+    return [row for _, row in imb.rows(path, {"collective": collective}, problems)], problems.counted()
+
+
+def test_blocks_of_one_collective(tmp_path: Path) -> None:
+    found, problems = rows(tmp_path, HEAD + BLOCKS + END, "bcast")
+    assert [(row["processes"], row["size_bytes"], row["latency_us"]) for row in found] == [
+        ("2", "8", "2.41"), ("2", "16", "0.41"), ("4", "8", "3.41")
+    ]  # fmt: skip
+    assert (found[0]["min_latency_us"], found[0]["max_latency_us"], found[0]["iterations"]) == ("1.91", "2.92", "20")
+    assert not problems
+    found, _ = rows(tmp_path, HEAD + BLOCKS + END, "barrier")
+    assert found == [
+        {"iterations": "20", "min_latency_us": "0.38", "max_latency_us": "0.39", "latency_us": "0.38", "processes": "2"}
+    ]
+
+
+def test_a_draft_has_an_entry_for_each_collective(tmp_path: Path) -> None:
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "binomial_core.out").write_text(HEAD + BLOCKS.replace("Barrier", "Allreduce", 1) + END)
+    (tmp_path / "theirs" / "linear_node.out").write_text(HEAD + BLOCKS.partition("# Benchmarking Barrier")[0] + END)
+    text, questions = draft(tmp_path / "theirs", "theirs", "orfeo-thin", CONFIGURATION)
+    assert "suite: Intel MPI Benchmarks" in text and not any("latency_us" in question for question in questions)
+    (tmp_path / "theirs" / "binomial_core.out").write_text(HEAD + BLOCKS.partition("# Benchmarking Barrier")[0] + END)
+    assert read(tmp_path / "theirs") == [
+        (algorithm, mapping, *row)
+        for algorithm, mapping in (("binomial", "core"), ("linear", "node"))
+        for row in ((2, 8, 2.41), (2, 16, 0.41), (4, 8, 3.41))
+    ]
+
+
+def test_a_number_in_the_name_is_the_process_count_of_the_file(tmp_path: Path) -> None:
+    one = HEAD + BLOCKS.partition("# Benchmarking Bcast\n# #processes = 4")[0] + END
+    (tmp_path / "bcast_linear_core_2.out").write_text(one)
+    assert "bcast_{algorithm}_{mapping}_{processes}.out" in draft(tmp_path, "theirs", "orfeo-thin", CONFIGURATION)[0]
+    (tmp_path / "bcast_linear_core_2.out").unlink()
+    (tmp_path / "bcast_core_6.out").write_text(HEAD + BLOCKS + END)
+    text, questions = draft(tmp_path, "theirs", "orfeo-thin", CONFIGURATION)
+    assert "bcast_{mapping}_{algorithm}.out" in text
+    assert any("whether the algorithms 6 are Open MPI's numbers" in question for question in questions)
+
+
+def test_faults(tmp_path: Path) -> None:
+    _, problems = rows(tmp_path, HEAD + BLOCKS, "bcast")
+    assert [text.partition(" (")[0] for text in problems] == [
+        "outputs of IMB without their end, so possibly of stopped runs"
+    ]
+    with pytest.raises(StudyError, match="contains no times of reduce"):
+        rows(tmp_path, HEAD + BLOCKS + END, "reduce")
+    with pytest.raises(StudyError, match="line 12: the run ended abnormally"):
+        rows(tmp_path, HEAD + "\n\nmpirun noticed that process rank 1 exited on signal 9\n", "bcast")
+    found, problems = rows(tmp_path, HEAD + BLOCKS.replace("         0.41\n", "\n") + END, "bcast")
+    assert len(found) == 2 and any("rows of another form than IMB's collectives have" in text for text in problems)

@@ -1,0 +1,66 @@
+"""Standard output of the Intel MPI Benchmarks (IMB-MPI1): blocks, each of one benchmark and number of processes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from collstudy.base.errors import StudyError
+from collstudy.sources.importing.omb import CRASHED
+from collstudy.sources.importing.strict import Problems, read_text
+
+BANNER = "Intel(R) MPI Benchmarks"
+_BENCHMARK = re.compile(r"# Benchmarking (\S+)")
+_PROCESSES = re.compile(r"# #processes = (\d+)", re.ASCII)
+#: The columns of a block -> fields. What the benchmark calls t_avg is the mean over the ranks, as with OMB.
+_FIELDS = {
+    "#bytes": "size_bytes",
+    "#repetitions": "iterations",
+    "t_min[usec]": "min_latency_us",
+    "t_max[usec]": "max_latency_us",
+    "t_avg[usec]": "latency_us",
+}
+
+
+def collectives_of(text: str) -> list[str]:
+    """The benchmarks of an output, in its order and in lower case; empty for another text."""
+    return list(dict.fromkeys(name.lower() for name in _BENCHMARK.findall(text))) if BANNER in text else []
+
+
+def processes_of(text: str) -> set[str]:
+    """The process counts of an output."""
+    return set(_PROCESSES.findall(text))
+
+
+def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tuple[int, dict[str, str]]]:
+    """Line and fields of each message size of the entry's collective; other benchmarks and sizes of 0 bytes are passed over.
+
+    Raises StudyError for crashed runs and for a file without a block of the collective.
+    """
+    lines = read_text(path).splitlines()
+    benchmark, processes, names = "", "", []
+    found = False
+    for number, line in enumerate(lines, 1):
+        if crash := CRASHED.search(line):
+            raise StudyError(f"{path}: line {number}: the run ended abnormally ({crash.group(0)!r})")
+        if begun := _BENCHMARK.match(line):
+            benchmark, processes, names = begun.group(1).lower(), "", []
+        elif count := _PROCESSES.match(line):
+            processes = count.group(1)
+        elif "#repetitions" in line:
+            names = line.split()
+        elif benchmark == entry["collective"] and names and re.match(r"\s*\d", line):
+            values = line.split()
+            if len(values) != len(names) or "t_avg[usec]" not in names:
+                problems.note("rows of another form than IMB's collectives have", f"{path.name}, line {number}")
+                continue
+            found = True
+            row = {_FIELDS[name]: value for name, value in zip(names, values, strict=True) if name in _FIELDS}
+            if row.get("size_bytes") != "0":
+                yield number, row | {"processes": processes}
+    if not found:
+        raise StudyError(f"{path}: contains no times of {entry['collective']}; is it the standard output of IMB-MPI1?")
+    if not any("entering MPI_Finalize" in line for line in lines[-5:]):
+        problems.note("outputs of IMB without their end, so possibly of stopped runs", path.name)
