@@ -156,7 +156,8 @@ plot_models <- function(results, collective, rows, along, costs) {
   }
   lines <- mutate(lines, panel = label(.data$algorithm), model = factor(.data$model, names(line_words)))
   rows <- mutate(rows, panel = label(.data$algorithm), at = .data[[along]])
-  marks <- if (along == "processes") level_boundaries(results, collective, mapping, max(rows$processes))
+  marks <- if (along == "processes") level_boundaries(results, collective, mapping, max(rows$processes)) |>
+    filter(.data$processes >= min(rows$processes))
   ggplot(lines, aes(.data$at, .data$value)) +
     (if (NROW(marks) > 0) geom_vline(
       aes(xintercept = .data$processes), marks, colour = "grey55", linetype = "dotted", linewidth = 0.35
@@ -175,7 +176,7 @@ plot_models <- function(results, collective, rows, along, costs) {
     scale_y_latency_log() +
     labs(title = paste0(
       capitalised(collective_word(collective)), ", mapped ", label_mapping(mapping, results$study),
-      ": models and measurements"
+      ": models and ", if (results$study$simulated) "simulated latencies" else "measurements"
     )) +
     tag_simulated(results$study) + theme_study()
 }
