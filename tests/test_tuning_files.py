@@ -82,7 +82,7 @@ def test_what_a_file_says_for_some_ranks_and_bytes(tmp_path, capsys):
     )
     assert "no faults" in text
     text = explained(capsys, path, "--ranks", "48", "--size", "65535", "--collective", "bcast")
-    assert "chain (there 2 chain), fan-out 4, segments of 8192 bytes (line 12" in text
+    assert "chain (there 2 chain), fan-out 4, segments of 8 KiB (line 12" in text
     assert "allgather," not in text
     # Open MPI counts the bytes of all ranks: 2 of each of 48 are 96, 3 are 144.
     for size, algorithm in (("2", "ring"), ("3", "bruck")):

@@ -236,6 +236,7 @@ plot_ratio <- function(compared, study) {
     ratio_scale() +
     geom_ribbon(alpha = 0.2, fill = mapping_colours[1]) +
     geom_line(colour = mapping_colours[1]) +
+    layer_absent(rows, c("algorithm", "mapping"), "size_bytes") +
     facet_grid(vars(label_algorithm(.data$algorithm, study, "bcast")), vars(label_mapping(.data$mapping, study))) +
     scale_x_continuous(trans = "log2", breaks = 2^c(0, 5, 10, 15, 20), labels = label_bytes) +
     labs(title = "Simulated / measured latency by message size", x = "Message size", y = "Simulated / measured")
@@ -255,6 +256,7 @@ plot_ratio_processes <- function(compared, study) {
   ggplot(rows, aes(.data$processes, .data$middle, colour = factor(.data$class, classes$label))) +
     ratio_scale() +
     geom_line() +
+    layer_absent(rows, c("algorithm", "mapping"), "processes") +
     facet_grid(vars(label_algorithm(.data$algorithm, study, "bcast")), vars(label_mapping(.data$mapping, study))) +
     scale_colour_manual(values = mapping_colours) +
     labs(title = "Simulated / measured latency by processes", x = "Processes", y = "Simulated / measured")

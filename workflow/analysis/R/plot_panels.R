@@ -89,3 +89,19 @@ map_note <- function(rows) {
   )
   paste(notes, collapse = "")
 }
+
+#' Words in the panels of a grid of which there are no rows, in the middle of the horizontal axis and at height 1
+#'
+#' @param rows Tibble whose distinct values of `panels` (two column names) have a panel each.
+#' @param x Column of the horizontal axis; on a logarithmic one its middle is the geometric one.
+#' @noRd
+layer_absent <- function(rows, panels, x, words = "not measured") {
+  all <- do.call(expand.grid, c(map(rows[panels], unique), stringsAsFactors = FALSE))
+  absent <- anti_join(all, rows, panels)
+  if (nrow(absent) == 0) return(NULL)
+  ends <- range(rows[[x]])
+  absent[[x]] <- if (x == "size_bytes") exp(mean(log(ends))) else mean(ends)
+  geom_text(
+    aes(.data[[x]], 1), absent, label = words, inherit.aes = FALSE, vjust = -0.8, size = 2.8, colour = "grey45"
+  )
+}

@@ -75,18 +75,29 @@ shapes_of <- function(study, collective, algorithms) {
 scale_algorithm <- function(results, collective, algorithms, aesthetics = c("colour", "shape")) {
   algorithms <- as.character(levels(algorithms) %||% unique(algorithms))
   labels <- label_algorithm(algorithms, results$study, collective)
+  guide <- guide_legend(ncol = legend_columns(labels))
   scales <- list(
     colour = scale_colour_manual(
-      values = colours_of(results$study, collective, algorithms), breaks = algorithms, labels = labels
+      values = colours_of(results$study, collective, algorithms), breaks = algorithms, labels = labels, guide = guide
     ),
     fill = scale_fill_manual(
-      values = colours_of(results$study, collective, algorithms), breaks = algorithms, labels = labels, drop = FALSE
+      values = colours_of(results$study, collective, algorithms), breaks = algorithms, labels = labels, drop = FALSE,
+      guide = guide
     ),
     shape = scale_shape_manual(
-      values = shapes_of(results$study, collective, algorithms), breaks = algorithms, labels = labels
+      values = shapes_of(results$study, collective, algorithms), breaks = algorithms, labels = labels, guide = guide
     )
   )
   scales[aesthetics]
+}
+
+#' Columns of a legend that fits the width of a figure, in rows that are about equally long; NULL: as ggplot2 does it
+#' @noRd
+legend_columns <- function(labels) {
+  # A figure is about 110 letters of a legend wide, of which a key takes 8.
+  room <- max(1, floor(110 / (max(nchar(labels), 1) + 8)))
+  if (length(labels) <= min(room, 5) || room > 4) return(NULL)
+  ceiling(length(labels) / ceiling(length(labels) / room))
 }
 
 scale_mapping <- function(study, mappings) {

@@ -135,15 +135,11 @@ plot_topology_speedup <- function(results, collective, hosts = "shuffled") {
   hosts <- if (hosts %in% rows$mapping) hosts else rows$mapping[1]
   rows <- summarise_speedup(filter(rows, .data$mapping == hosts)) |>
     mutate(algorithm = algorithm_factor(.data$algorithm, results$study, .env$collective))
-  absent <- filter(complete(rows, .data$ppn, .data$nodes), is.na(.data$speedup))
   ggplot(rows, aes(.data$size_bytes, .data$speedup, colour = .data$algorithm, shape = .data$algorithm)) +
     geom_hline(yintercept = 1, linewidth = 0.4) +
     geom_line(linewidth = 0.35, alpha = 0.7) +
     geom_point(size = 1.5) +
-    (if (nrow(absent) > 0) geom_text(
-      aes(exp(mean(log(range(rows$size_bytes)))), 1), absent, label = "not run", inherit.aes = FALSE,
-      vjust = -0.8, size = 3, colour = "grey45"
-    )) +
+    layer_absent(rows, c("ppn", "nodes"), "size_bytes", "not run") +
     facet_grid(
       vars(.data$ppn), vars(.data$nodes),
       labeller = labeller(.rows = function(x) paste(x, "a node"), .cols = function(x) paste(x, "nodes"))

@@ -8,6 +8,7 @@ from typing import Any
 from collstudy.sources.source import Rows
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.description import Imported, Study
+from collstudy.study.words import parameter_words
 
 
 def rows_of_import(study: Study, rows: list[dict[str, Any]], account: dict[str, Any]) -> Rows:
@@ -86,7 +87,7 @@ def grid_of(rows: list[dict[str, Any]], catalogue: Catalogue, study: Study) -> d
                 {
                     "name": name,
                     "parameters": parameters,
-                    "label": printed.get(name, entry["label"]) + (f" ({parameters})" if parameters else ""),
+                    "label": printed.get(name, entry["label"]) + (f" ({_words(parameters)})" if parameters else ""),
                 }
                 for name, entry in catalogue.algorithms[collective].items()
                 for parameters in sorted(text for its, text in present if its == name)
@@ -96,3 +97,9 @@ def grid_of(rows: list[dict[str, Any]], catalogue: Catalogue, study: Study) -> d
             "sizes": sorted({row["size_bytes"] for row in mine if row["size_bytes"] is not None}),
         }
     return found
+
+
+def _words(parameters: str) -> str:
+    """`key=value;...` in words."""
+    pairs = (part.partition("=") for part in parameters.split(";"))
+    return parameter_words((name, value) for name, _, value in pairs)

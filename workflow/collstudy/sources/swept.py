@@ -18,6 +18,7 @@ from collstudy.study.cells import Cell, expand, swept
 from collstudy.study.description import Study, Swept
 from collstudy.study.names import APPLICATIONS
 from collstudy.study.sweeps import Choice, component_of
+from collstudy.study.words import parameter_words
 from collstudy.study.work import Work, canonical
 
 
@@ -181,9 +182,9 @@ def _without_lacking(study: Study, context: Context) -> tuple[Study, tuple[str, 
 
 
 def label_of(choice: Choice, catalogue: Catalogue, collective: str) -> str:
-    """Display name: the catalogue's label with the parameters, if any."""
+    """Display name: the catalogue's label with the parameters, if any: `Chain (fan-out 4, segments of 8 KiB)`."""
     label = catalogue.algorithms[collective][choice.name]["label"]
-    return f"{label} ({choice.parameter_text})" if choice.parameters else label
+    return f"{label} ({parameter_words(sorted(choice.parameters))})" if choice.parameters else label
 
 
 def inside_of(choice: Choice, catalogue: Catalogue, collective: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from collstudy.base.errors import StudyError, allowed
+from collstudy.study.words import parameter_words
 from collstudy.tuning.readers.known import FORMATS, Known
 from collstudy.tuning.tuningfile import ALL, POWER_OF_TWO, Fault, FileRule, Span, TuningFile
 
@@ -68,8 +69,7 @@ def _decides(rule: FileRule) -> str:
     words = rule.algorithm.replace("_", " ") if rule.algorithm else rule.word
     if rule.algorithm and rule.word != rule.algorithm:
         words += f" (there {rule.word})"
-    shown = {"fanout": "fan-out {}", "segment_bytes": "segments of {} bytes", "max_requests": "at most {} requests"}
-    return ", ".join([words, *(shown.get(name, name + " {}").format(value) for name, value in rule.parameters)])
+    return ", ".join(filter(None, [words, parameter_words(rule.parameters)]))
 
 
 def _where(rule: FileRule) -> str:

@@ -115,3 +115,17 @@ test_that("cells that fill no grid have no surface", {
   expect_equal(drawn(full), c("bcast-surface-plane", "bcast-surface"))
   expect_length(drawn(dplyr::filter(full, processes == 2 * (log2(size_bytes) + 1) | processes == 2)), 0)
 })
+
+test_that("panels without rows say so, and grids without gaps have no words", {
+  rows <- tibble::tibble(algorithm = c("a", "a", "b"), mapping = c("core", "node", "core"), size_bytes = c(1, 16, 4))
+  layer <- layer_absent(rows, c("algorithm", "mapping"), "size_bytes")
+  expect_equal(layer$data[c("algorithm", "mapping")], data.frame(algorithm = "b", mapping = "node"), ignore_attr = TRUE)
+  expect_equal(layer$data$size_bytes, 4)
+  expect_null(layer_absent(rows[1:2, ], c("algorithm", "mapping"), "size_bytes"))
+})
+
+test_that("legends of long labels have fewer columns", {
+  expect_null(legend_columns(c("Default", "Chain", "Linear")))
+  long <- paste("Split binary tree (segments of", 2^(1:9), "KiB)")
+  expect_equal(legend_columns(long), 2)
+})
