@@ -59,16 +59,17 @@ def test_mpi_runs_across_the_nodes_and_is_bound(cluster, tmp_path):
     mpirun = os.environ.get("MPIRUN") or shutil.which("mpirun")
     if not mpicc or not mpirun:
         pytest.fail("no Open MPI: neither MPICC and MPIRUN nor a PATH with mpicc and mpirun")
-    # In mode loopback one host, under its own name, is every node.
+    # In mode loopback one host is every node: programs see its own name, Open MPI 5 expects that of the node.
     nodes = hosts = cluster.nodes
     if cluster.mode != "hosts":
         nodes, hosts = nodes[:1], [socket.gethostname()]
     source, program, output = tmp_path / "where.c", tmp_path / "where", tmp_path / "output"
     source.write_text(PROGRAM)
     cluster.run([mpicc, "-o", program, source])
-    ranks = [f"rank {rank}={hosts[rank % len(hosts)]} slot=1:{rank}" for rank in range(4)]
-    (tmp_path / "ranks").write_text("\n".join(ranks) + "\n")
     old = "(Open MPI) 4" in cluster.run([mpirun, "--version"]).stdout
+    named = hosts if old else nodes
+    ranks = [f"rank {rank}={named[rank % len(named)]} slot=1:{rank}" for rank in range(4)]
+    (tmp_path / "ranks").write_text("\n".join(ranks) + "\n")
     mapping = f"--rankfile {tmp_path}/ranks" if old else f"--map-by rankfile:file={tmp_path}/ranks"
     script = f"{mpirun} -n 4 {mapping} --report-bindings {program}"
     number = cluster.submit(script, f"-N{len(nodes)}", "--exclusive", "--ntasks-per-node=24", f"-o{output}")
