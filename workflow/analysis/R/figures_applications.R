@@ -104,6 +104,10 @@ plot_message_sizes <- function(applications) {
     labs(title = "Message sizes") + theme_study()
 }
 
+#' Breaks of an axis of whole numbers
+#' @noRd
+whole_breaks <- function(limits) unique(round(scales::breaks_pretty(4)(limits)))
+
 plot_time <- function(applications) {
   rows <- map_dfr(applications, function(application) {
     bind_cols(application = application$label, summarise_time(application$trace))
@@ -120,7 +124,7 @@ plot_time <- function(applications) {
       vars(.data$clock), vars(.data$application), labeller = labeller(application = ggplot2::label_wrap_gen(18))
     ) +
     scale_fill_manual(values = c(compute = compute_colour, collectives = "#0072B2", "point to point" = "#999999")) +
-    scale_x_continuous("Rank", breaks = scales::breaks_pretty(4)) +
+    scale_x_continuous("Rank", breaks = whole_breaks) +
     scale_y_continuous(NULL, labels = scales::label_percent(), expand = c(0, 0)) +
     labs(title = "Share of time in MPI") + theme_study()
 }

@@ -84,3 +84,7 @@ test_that("every figure of a replay can be drawn", {
   expect_true(all(sapply(figures, function(f) isTRUE(f$simulated))))
   for (figure in figures) expect_s3_class(ggplot2::ggplot_build(figure$plot), "ggplot_built")
 })
+
+test_that("an axis of ranks has whole numbers", {
+  expect_equal(whole_breaks(c(-0.5, 1.5)), c(0, 1, 2))
+})
