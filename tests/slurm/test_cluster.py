@@ -137,6 +137,8 @@ def test_what_a_crash_left_is_cleaned_by_the_next_start():
     crashed.up()
     for process in crashed._daemons("slurmctld"):
         os.kill(process.pid, signal.SIGKILL)
+    # On a busy computer a killed process takes a moment to end.
+    assert wait_until(lambda: not crashed.is_up(), 30)
     before = {process.pid for process in marked_processes(crashed.mark)}
     assert before
     with Cluster(name=name) as fresh:
