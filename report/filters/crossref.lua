@@ -206,11 +206,10 @@ local function bare_typst_table(el)
   if table_only then return typst(table_only) end
 end
 
--- Headings of the front page are no sections of their own.
+-- Headings of the front page are no sections of their own, but the search leads to them.
 local function front_heading(el)
-  local tag = "h" .. el.level
-  local out = pandoc.Blocks({ html("<" .. tag .. ">"), pandoc.Plain(el.content), html("</" .. tag .. ">") })
-  return pandoc.Div(out, { id = el.identifier })
+  local opening = string.format('<h%d class="unnumbered" id="%s">', el.level, el.identifier)
+  return pandoc.Blocks({ html(opening), pandoc.Plain(el.content), html(string.format("</h%d>", el.level)) })
 end
 
 local function front_page(el)
