@@ -34,6 +34,10 @@ HEADING_TEXT = re.compile(rf'<div class="{HEADING_DIV}">\s*<p>(.*?)</p>\s*</div>
 QUARTO_REFERENCE = re.compile(
     r'<a href="([\w.-]*)(?:#([^"]+))?" class="quarto-xref"><span>(?:(?!</a>).)*</span></a>', re.DOTALL
 )
+#: Quarto's number of a figure or table, in its caption; the fallback has it bold (report/filters/crossref.lua).
+QUARTO_LABEL = re.compile(
+    r'(<figcaption class="quarto-float-caption[^>]*>\s*)((?:Figure|Table)(?:&nbsp;|\u00a0)[\d.]+:?)'
+)
 #: Where the template has the table of contents (report/theme/page.html).
 CONTENTS_MARK = "<!--contents-->"
 #: Where the template has links to the pages before and behind.
@@ -72,10 +76,15 @@ class Page:
         return [e for e in self.listed if e.get("level", 9) <= 3] if self.name != "index.html" else []
 
 
+def with_bold_labels(text: str) -> str:
+    """A page that Quarto made, with bold numbers of figures and tables."""
+    return QUARTO_LABEL.sub(r"\1<strong>\2</strong>", text)
+
+
 def page_of_quarto(text: str) -> Page:
-    """A page that Quarto made, with the heading of its chapter and its title as pandoc has them."""
+    """A page that Quarto made, with the heading of its chapter, its title and its captions as the fallback has them."""
     # What Quarto adds where it does not find its own template's title.
-    text = re.sub(r'<header id="title-block-header"[^>]*></header>', "", text)
+    text = with_bold_labels(re.sub(r'<header id="title-block-header"[^>]*></header>', "", text))
     if heading := HEADING_TEXT.search(text):
 
         def numbered(title: re.Match[str], words: str = heading[1]) -> str:

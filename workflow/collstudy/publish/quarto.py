@@ -32,6 +32,7 @@ from collstudy.publish.pages import (
     page_of_quarto,
     refuse_twice,
     split_pages,
+    with_bold_labels,
     without_hidden,
 )
 from collstudy.publish.renderers import Renderer
@@ -48,7 +49,9 @@ def render_quarto(job: Job, renderer: Renderer) -> tuple[Path, dict[str, Path]]:
     if job.single_file:
         surfaces = ["--metadata", "surfaces:true"] if (job.build / SURFACES).is_file() else []
         shown = without_hidden(text, PAPER_ONLY)
-        files[SINGLE_FILE] = render_document(job, renderer, "html", SINGLE_FILE, shown, *surfaces)
+        single = render_document(job, renderer, "html", SINGLE_FILE, shown, *surfaces)
+        single.write_text(with_bold_labels(single.read_text(encoding="utf-8")), encoding="utf-8")
+        files[SINGLE_FILE] = single
     return pages, files
 
 
