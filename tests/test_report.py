@@ -168,6 +168,8 @@ def test_search_finds_the_chapters(made):
         name, _, anchor = entry["url"].partition("#")
         assert not anchor or f'id="{anchor}"' in pages[name]
     assert any("coll/sm ran" in entry["text"] and entry["url"].startswith("sec-appendix") for entry in entries)
+    # The front page is found by section, with either renderer.
+    assert "index.html#sec-answer" in {entry["url"] for entry in entries}
     assert 'id="search"' in pages["index.html"] and 'id="theme-switch"' in pages["index.html"]
 
 
@@ -245,6 +247,8 @@ def test_simulated_numbers_are_labelled(made):
         r'id="fig-simulated-one-bcast-latency".*?<figcaption[^>]*>(.*?)</figcaption>', made["page"], re.DOTALL
     )
     assert caption and "Simulated." in caption.group(1)
+    # Bold with either renderer.
+    assert re.match(r"\s*<strong>Figure(&nbsp;|\u00a0)\d\.\d:</strong> ", caption.group(1))
     measured = re.search(
         r'id="fig-measured-one-bcast-latency".*?<figcaption[^>]*>(.*?)</figcaption>', made["page"], re.DOTALL
     )

@@ -94,6 +94,42 @@ def test_pages_of_quarto_get_titles_and_names_of_chapters():
     assert shown == ["<span>Chapter\u00a01</span>", "<span>Section\u00a01.1</span>", "Figure\u00a0<span>1.1</span>"]
 
 
+#: As Quarto 1.9.38 writes captions: in a page, in a single file, without words, and of no float.
+CAPTION = '<figcaption class="quarto-float-caption-top quarto-float-caption quarto-float-{}" id="{}-a-caption-0ceaefa1">\n{}\n</figcaption>'
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "shown"),
+    [
+        ("tbl", "Table&nbsp;1: Cells", "<strong>Table&nbsp;1:</strong> Cells"),
+        ("fig", "Figure\u00a012.3: Figure 1: a", "<strong>Figure\u00a012.3:</strong> Figure 1: a"),
+        ("fig", "Figure&nbsp;2.1", "<strong>Figure&nbsp;2.1</strong>"),
+        ("fig", "See Figure&nbsp;2.1", "See Figure&nbsp;2.1"),
+    ],
+)
+def test_numbers_of_figures_are_bold_with_quarto(kind, words, shown):
+    made = pages.with_bold_labels(CAPTION.format(kind, kind, words))
+    assert made == CAPTION.format(kind, kind, shown)
+
+
+#: What Quarto 1.9.38 sets before the report's own template.
+QUARTO_CODE = "#show raw.where(block: true): set block(fill: luma(230), width: 100%, inset: 8pt, radius: 2pt)\n"
+
+
+def test_code_has_one_box_with_quarto(tmp_path):
+    typst = pytest.importorskip("typst")
+    template = (ROOT / "report" / "theme" / "typst-template.typ").read_text(encoding="utf-8")
+    made = []
+    for before in ("", QUARTO_CODE):
+        file = tmp_path / "code.typ"
+        file.write_text(
+            f"{before}{template}\n#show: doc => study-report(title: [A], doc)\n```\n./study run\n```\n",
+            encoding="utf-8",
+        )
+        made.append(typst.compile(str(file), format="svg"))
+    assert made[0] == made[1]
+
+
 def test_figure_of_two_pages_is_an_error():
     twice = pages.Page('<div id="fig-a">', [])
     with pytest.raises(StudyError, match="identifier used twice: fig-a"):
