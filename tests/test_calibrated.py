@@ -71,6 +71,16 @@ def test_long_messages_share_their_senders_core() -> None:
     assert shared == pytest.approx(3 * alone, rel=0.03)
 
 
+def test_a_message_that_has_its_core_for_itself_is_not_slower_whatever_its_share() -> None:
+    """With a share of 2, one message takes as long as with none, and each of two takes four times that."""
+    alone, still, two = (
+        linear(machine_of(share={"core": part}), processes, 1 << 20)
+        for processes, part in ((2, 0.0), (2, 2.0), (3, 2.0))
+    )
+    assert still == pytest.approx(alone, rel=1e-6)
+    assert two == pytest.approx(4 * alone, rel=0.03)
+
+
 def test_what_was_just_received_flows_slower() -> None:
     """Rank 1 of a pipeline of three passes on at half the rate: the first hop takes 1, the second 2."""
     alone = linear(machine_of(), 2, 1 << 20)

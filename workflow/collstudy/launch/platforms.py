@@ -13,9 +13,10 @@ cores takes `alone` = send + delay + size / rate (+ receive, if it is eager) of 
   the short message that announces it costs.
 - Then the message takes `delay_us`, and its bytes flow. A rank polls for messages of every rank on its node, which adds `poll_us`
   for each rank beyond the pair. Then the receiver of an eager message is busy for `receive_us`.
-- Long messages (from `eager_limit_bytes` on) share their sender's core: each takes `share` of it, so one that flows at the
-  level's `bandwidth_gb_s` alone and has a share of 1 leaves nothing for another. Data just received are forwarded at no
-  more than `forward_gb_s`, with `share_forward` times the share: the bytes are in another core's cache.
+- Long messages (from `eager_limit_bytes` on) share their sender's core: each takes `share` of it, so two that flow at the
+  level's `bandwidth_gb_s` alone and have a share of 1 take twice as long together. One that has the core for itself is not
+  slower, whatever its share. Data just received are forwarded at no more than `forward_gb_s`, with `share_forward` times the
+  share: the bytes are in another core's cache.
 - All messages share the `shared_gb_s` of the units that they leave and enter, in each direction: network interfaces of nodes, and
   within a node the link of a die, which messages to other nodes do not cross.
 - A send that waits (MPI_Send) is eager up to `waited_limit_bytes`, one that does not (MPI_Isend) up to `eager_limit_bytes`; in

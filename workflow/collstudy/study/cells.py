@@ -21,8 +21,8 @@ from collstudy.study.work import Work
 IDENTITY_VERSION = 1
 #: The same for simulated machines with `core_gb_s`. 2: no lazy updates with FATPIPE links.
 CORE_LINKS_VERSION = 2
-#: The same for calibrated ones. 4: acknowledged synchronous sends, eager copies between the two limits, no forwarding between nodes.
-MESSAGES_VERSION = 4
+#: The same for calibrated ones. 5: a message that has its core for itself is not slower, whatever its share.
+MESSAGES_VERSION = 5
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@
  *   forward DEPTH R            the same where its sender has just received it
  *   busy DEPTH F               a core can start its next message after this part of the time that one takes
  *   turn DEPTH F               the sender takes this part of it longer where the receiver's last message came from another rank
- *   share DEPTH F              a long message takes this part of its sender's core
+ *   share DEPTH F              a long message takes this part of its sender's core, unless it is the only one
  *   share_forward DEPTH F      times this where its sender has just received it
  *   poll S                     delay for each rank on the receiver's node beyond two
  * COLLSTUDY_HOSTS names the host file: ranks are counted by node. */
@@ -151,6 +151,13 @@ class Cores : public simgrid::kernel::routing::NetZoneImpl {
         Link *&known = units[name];
         return known ? known : known = link(name, bytes_per_s);
     }
+    /* What the long messages of one core share. A message that has the core for itself is as fast as its route, even if
+     * its share of the core is more than the whole. */
+    Link *core(const std::string &name, double bytes_per_s) {
+        auto alone = [](double shared, int messages) { return messages < 2 ? unlimited : shared; };
+        auto *made = get_iface()->create_link(name, bytes_per_s)->set_latency(1e-9);
+        return made->set_sharing_policy(Link::SharingPolicy::NONLINEAR, alone)->seal();
+    }
     void add(std::vector<int> &at) {
         if (at.size() < machine.levels.size()) {
             for (int i = 0; i < machine.levels[at.size()].count; i++) {
@@ -169,7 +176,7 @@ class Cores : public simgrid::kernel::routing::NetZoneImpl {
             made->out.push_back(shared > 0 ? unit("o" + name, shared) : nullptr);
             made->in.push_back(shared > 0 ? unit("i" + name, shared) : nullptr);
         }
-        made->sends = link("s" + name, crossings * machine.levels.back().rate);
+        made->sends = core("s" + name, crossings * machine.levels.back().rate);
         made->receives = link("r" + name, crossings * machine.levels.back().rate);
         auto *host = get_iface()->create_host("c" + name, 1e9);
         host->set_data(made);
