@@ -19,7 +19,7 @@ SHORT = {
 }  # fmt: skip
 LONG = {
     "share_core": 0.95, "share_within": 0.42, "share_socket": 1.3, "slower_core": 2.7, "slower_within": 2.5, "slower_socket": 4.0,
-    "shared_node": 13.5, "shared_ccd": 11.4,
+    "shared_node": 13.5, "shared_numa": 16.0, "shared_ccd": 11.4,
 }  # fmt: skip
 #: `share_forward` by kind of level, not searched: neither broadcasts with one child per rank nor linear ones determine it. 2 fits the
 #: trees of the THIN nodes best, which are held out (docs/methodology.md, section 8.1).
