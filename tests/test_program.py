@@ -280,9 +280,11 @@ def test_another_version_than_the_benchmarks_is_refused(user: Checkout, folder: 
 
 def test_the_cells_of_an_account_are_its_sizes_and_ranks() -> None:
     rows = [("4", "8"), ("4", "16"), ("4", "65536"), ("2", "65536")]
+    measured = {"gain_pct": "1", "spread_us": "3", "transfer_us": "5"}
     entries = sweeps_of(
-        "bcast", ["default", "chain", "two_proc"], [{"ranks": ranks, "size_bytes": size} for ranks, size in rows]
+        "bcast", ["default", "chain", "two_proc"], [{"ranks": r, "size_bytes": size, **measured} for r, size in rows]
     )
+    assert not any("spread_us" in entry for entry in entries)
     found = [(entry["processes"], entry["algorithms"], entry["sizes"]) for entry in entries]
     chain = {"name": "chain", "segment_bytes": 8192}
     assert found == [
@@ -292,6 +294,16 @@ def test_the_cells_of_an_account_are_its_sizes_and_ranks() -> None:
         ([4], [chain], {"from": 65536, "to": 131072}),
         ([4], [{**chain, "segment_bytes": 65536}], {"from": 131072, "to": 131072}),
     ]
+
+
+def test_cells_have_the_spread_of_arrivals_where_it_is_longer_than_the_transfer() -> None:
+    def row(size: str, gain: str, spread: str) -> dict[str, str]:
+        return {"ranks": "3", "size_bytes": size, "gain_pct": gain, "spread_us": spread, "transfer_us": "5"}
+
+    # Three ranks that arrive evenly over 80 us are 40 us apart in the median; 64 is the nearest power of two.
+    rows = [row("8", "2", "40"), row("16", "1", "1000")]
+    assert {entry["spread_us"] for entry in sweeps_of("bcast", ["default"], rows)} == {64}
+    assert all("spread_us" not in entry for entry in sweeps_of("bcast", ["default"], [row("8", "2", "4"), rows[1]]))
 
 
 @pytest.mark.parametrize(

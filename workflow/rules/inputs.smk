@@ -37,14 +37,19 @@ def get_stored(wildcards):
 
 
 def last_round(study):
-    """The number of a study's last round; 0 for one without rounds, and for a program that uses nothing that is
+    """The number of a study's last round, the first that selects nothing or the last that is allowed; 0 for one without rounds, and for a program that uses nothing that is
     worth measuring, which is known after its trace.
     """
     if study in TRACED_FIRST:
         account = checkpoints.account_program.get(study=study)
         if not read_csv(Path(account.output.cells)):
             return 0
-    return PLAN.sources[study].last_round
+    last = PLAN.sources[study].last_round
+    for number in range(1, last):
+        selected = checkpoints.select_points.get(study=study, round=number)
+        if not read_csv(Path(selected.output.selected)):
+            return number
+    return last
 
 
 def round_blocks(study, number):

@@ -12,8 +12,8 @@ little_pct <- 1
 #'
 #' @param trace List from [read_trace()].
 #' @return Tibble, one row per blocking operation on a communicator of several ranks: ranks, communicator, operation,
-#'   size_bytes (largest of its ranks), start_us (the last arrival), end_us (the last return), time_us and waiting_us
-#'   (sums over its ranks).
+#'   size_bytes (largest of its ranks), first_us and start_us (the first and the last arrival), end_us (the last
+#'   return), time_us and waiting_us (sums over its ranks).
 #' @noRd
 read_operations <- function(trace) {
   members <- lengths(trace$about$trace$communicators)
@@ -43,7 +43,7 @@ collective_operations <- function(calls) {
     summarise(
       ranks = .data$ranks[1], operation = .data$operation[1], size_bytes = max(.data$size_bytes),
       time_us = sum(.data$end_us - .data$start_us), waiting_us = sum(.data$waiting_us),
-      start_us = .data$last_us[1], end_us = max(.data$end_us), .groups = "drop"
+      first_us = min(.data$start_us), start_us = .data$last_us[1], end_us = max(.data$end_us), .groups = "drop"
     ) |>
     select(!"number")
 }
@@ -69,7 +69,8 @@ run_us <- function(trace) trace$about$trace$seconds * 1e6
 #' @return Tibble, a row per number of ranks of the communicator, operation and class of message sizes, most to gain
 #'   first: ranks, communicators (their number), operation, size_bytes (lower end of the class: 0, 1, 2, 4, ...),
 #'   operations, time_pct, waiting_pct, transfer_pct (of the run time, mean over all ranks), gain_pct (of the run time:
-#'   the time in which at least one such operation transfers). No rows for a partial trace.
+#'   the time in which at least one such operation transfers), spread_us and transfer_us (medians over operations: from
+#'   the first arrival to the last, and from that to the last return). No rows for a partial trace.
 #' @noRd
 account_of <- function(trace) {
   if (!isTRUE(trace$about$trace$complete)) return(tibble())
@@ -93,7 +94,9 @@ account_rows <- function(operations, ranks, run_us) {
     summarise(
       communicators = n_distinct(.data$communicator), operations = n(), time_pct = 100 * sum(.data$time_us) / all,
       waiting_pct = 100 * sum(.data$waiting_us) / all, transfer_pct = .data$time_pct - .data$waiting_pct,
-      gain_pct = 100 * covered(.data$start_us, .data$end_us) / .env$run_us, .groups = "drop"
+      gain_pct = 100 * covered(.data$start_us, .data$end_us) / .env$run_us,
+      spread_us = median(.data$start_us - .data$first_us), transfer_us = median(.data$end_us - .data$start_us),
+      .groups = "drop"
     ) |>
     relocate("communicators", .after = "ranks") |>
     arrange(desc(.data$gain_pct))
@@ -136,7 +139,7 @@ write_account <- function(folder) {
   none <- tibble(
     trace = character(), ranks = integer(), communicators = integer(), operation = character(), size_bytes = numeric(),
     operations = integer(), time_pct = numeric(), waiting_pct = numeric(), transfer_pct = numeric(),
-    gain_pct = numeric()
+    gain_pct = numeric(), spread_us = numeric(), transfer_us = numeric()
   )
   rows <- if (!is.null(trace)) account_of(trace)
   worth <- NROW(rows) > 0 && most_gain_pct(trace) >= little_pct
@@ -148,7 +151,8 @@ account_columns <- paste(
   "Blocking collectives on communicators of several ranks. Waiting: until the last rank arrives; transfer: the rest of",
   "the time in the call; both as a mean over the ranks, of the run time. Gain at most: the time in which at least one",
   "rank is still in the call after the last one has arrived, which a perfect algorithm would save if waiting stayed",
-  "the same."
+  "the same. Spread: time from the first arrival to the last; transfer_us: from that to the last return (medians over",
+  "operations)."
 )
 
 tables_of_accounts <- function(results) {

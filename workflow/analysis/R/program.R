@@ -7,22 +7,52 @@
 #' @return Tibble, a row per cell of [decide_sampled()] that the program uses, most to gain first: collective,
 #'   processes, size_bytes, algorithm (chosen), default_us, expected_us, weight_pct (the most that perfect collectives
 #'   of this size could gain, of the run time), saved_pct (of the run time, that the choice is expected to gain: the
-#'   weight times the share of the latency that it saves).
+#'   weight times the share of the latency that it saves), spread_us (over which the ranks arrived where this was
+#'   measured; NA: together), and of the same cells with ranks that arrive together, where they are measured as well:
+#'   together_algorithm (the fastest; the default unless it is more than a tie slower), together_default_us,
+#'   together_us.
 #' @noRd
 decided_cells <- function(results) {
   none <- tibble(
     collective = character(), processes = numeric(), size_bytes = numeric(), algorithm = character(),
-    default_us = numeric(), expected_us = numeric(), weight_pct = numeric(), saved_pct = numeric()
+    default_us = numeric(), expected_us = numeric(), weight_pct = numeric(), saved_pct = numeric(),
+    spread_us = numeric(), together_algorithm = character(), together_default_us = numeric(), together_us = numeric()
   )
   if (length(results$study$collectives) == 0) return(none)
   points <- read_sampled(results$study)$points
-  weights <- distinct(points, .data$collective, .data$processes, .data$size_bytes, weight_pct = .data$weight)
+  weights <- distinct(
+    points, .data$collective, .data$processes, .data$size_bytes, weight_pct = .data$weight, .data$spread_us
+  )
   decide_sampled(results) |>
     inner_join(weights, by = c("collective", "processes", "size_bytes")) |>
     mutate(saved_pct = .data$weight_pct * (1 - .data$expected_us / .data$default_us)) |>
+    left_join(measured_together(results$study), by = c("collective", "processes", "size_bytes")) |>
     select(all_of(names(none))) |>
     bind_rows(none) |>
     arrange(desc(.data$weight_pct))
+}
+
+#' The default and the fastest algorithm where ranks arrive together, of cells with a spread of arrivals
+#' @noRd
+measured_together <- function(study) {
+  path <- file.path(study$folder, "sampling", "synchronised.csv")
+  none <- tibble(
+    collective = character(), processes = numeric(), size_bytes = numeric(), together_algorithm = character(),
+    together_default_us = numeric(), together_us = numeric()
+  )
+  rows <- if (file.exists(path)) filter(read_rows(path), !is.na(.data$latency_us))
+  if (NROW(rows) == 0) return(none)
+  name_rows(rows) |>
+    group_by(.data$collective, .data$processes, .data$size_bytes, .data$algorithm) |>
+    summarise(us = median(.data$latency_us), .groups = "drop_last") |>
+    filter(any(.data$algorithm == "default")) |>
+    summarise(
+      together_default_us = .data$us[.data$algorithm == "default"],
+      clear = min(.data$us) < .data$together_default_us * (1 - study$analysis$tie_pct / 100),
+      best = if (.data$clear) which.min(.data$us) else which(.data$algorithm == "default"),
+      together_algorithm = .data$algorithm[.data$best], together_us = .data$us[.data$best], .groups = "drop"
+    ) |>
+    select(!c("best", "clear"))
 }
 
 tables_program <- function(results) {
@@ -31,7 +61,9 @@ tables_program <- function(results) {
     tables_of_accounts(results), tables_of_rounds(results),
     list(listed("decided", "cells", decided_cells(results), paste(
       "The cells of the program: the algorithm that was chosen, the latency of the default and of the choice, the most",
-      "that perfect collectives of this size could gain, and what the choice is expected to gain, both of the run time."
+      "that perfect collectives of this size could gain, and what the choice is expected to gain, both of the run",
+      "time. Where the ranks of the program arrive further apart than the transfer takes, the cell was measured with",
+      "arrivals over `spread_us`, which decides; together: the same with ranks that arrive at once."
     )))
   )
 }

@@ -5,7 +5,7 @@
 
 grid_columns <- list(
   collective = "c", algorithm = "c", parameters = "c", mpi = "c", mapping = "c", nodes = "d", processes = "d",
-  size_bytes = "d", iterations = "d", warmup = "d", weight = "d"
+  size_bytes = "d", iterations = "d", warmup = "d", weight = "d", start = "c", spread_us = "d"
 )
 point_keys <- c("collective", "algorithm", "parameters", "mapping", "nodes", "processes", "size_bytes")
 
@@ -17,7 +17,8 @@ point_keys <- c("collective", "algorithm", "parameters", "mapping", "nodes", "pr
 #' @return List: `points` (tibble, one row per row of grid.csv: collective, algorithm, mapping as in
 #'   [name_rows()], nodes, processes, size_bytes, weight, calls (of all launches that a cell gets), selected (the first
 #'   round that selected it, or NA), latency_us, low_us, high_us, launches, usable (FALSE: selected, and not
-#'   measured)), `launches` (tibble: collective, mapping, round, node_s), `startup_s` (of all launches that a cell gets:
+#'   measured)), `launches` (tibble: collective, mapping, id, round, node_s: a row for each
+#'   collective of a launch that several share), `startup_s` (of all launches that a cell gets:
 #'   from the launches where they tell, as `sampling.startup_s` says elsewhere).
 #' @noRd
 read_sampled <- function(study, rounds = study$sampling$rounds,
@@ -25,21 +26,23 @@ read_sampled <- function(study, rounds = study$sampling$rounds,
   folder <- file.path(study$folder, "sampling")
   types <- do.call(readr::cols_only, grid_columns)
   grid <- readr::read_csv(file.path(folder, "grid.csv"), col_types = types, lazy = FALSE, progress = FALSE)
-  repeats <- study$provenance$launches$min %||% 1
+  least <- study$provenance$launches$min %||% 1
   points <- name_rows(grid) |>
-    mutate(calls = (.data$iterations + .data$warmup) * repeats, selected = NA_real_)
-  for (round in rev(seq_len(rounds))) {
+    mutate(calls = .data$iterations + .data$warmup, selected = NA_real_)
+  for (round in seq_len(rounds)) {
     path <- file.path(folder, paste0("round-", round), "selected.csv")
-    if (file.exists(path)) {
-      keys <- do.call(readr::cols_only, grid_columns[point_keys])
-      selected <- readr::read_csv(path, col_types = keys, progress = FALSE)
-      at <- vctrs::vec_match(selected[point_keys], grid[point_keys])
-      points$selected[at[!is.na(at)]] <- round
-    }
+    # The rounds end with the first that selects nothing: files of later ones are of an earlier run.
+    if (!file.exists(path)) break
+    keys <- do.call(readr::cols_only, grid_columns[point_keys])
+    selected <- readr::read_csv(path, col_types = keys, progress = FALSE)
+    if (nrow(selected) == 0) break
+    at <- vctrs::vec_match(selected[point_keys], grid[point_keys])
+    at <- at[!is.na(at) & is.na(points$selected[at])]
+    points$selected[at] <- round
   }
   rows <- if (file.exists(measurements)) filter(read_rows(measurements), !is.na(.data$latency_us)) else mutate(
     grid[0, ], launch = integer(), latency_us = numeric(), min_latency_us = numeric(), max_latency_us = numeric(),
-    cell = character(), seconds = numeric()
+    cell = character(), seconds = numeric(), round = character()
   )
   at <- vctrs::vec_match(rows[point_keys], grid[point_keys])
   rows <- rows[!is.na(at), ]
@@ -49,9 +52,12 @@ read_sampled <- function(study, rounds = study$sampling$rounds,
   points <- left_join(points, medians, by = cell_keys) |>
     mutate(usable = is.na(.data$selected) | !is.na(.data$latency_us))
   launches <- summarise_cost(bind_cols(
-    points[at, c("collective", "mapping", "nodes", "selected", "calls")],
-    rows[c("cell", "launch", "latency_us", "seconds")]
-  ), repeats)
+    points[at, c("collective", "mapping", "nodes", "processes", "selected", "calls", "start", "spread_us")],
+    rows[c("cell", "launch", "latency_us", "seconds")], order = rows$round
+  ))
+  # Cells get more launches than the fewest where their intervals stay wide: the others would, too.
+  repeats <- max(least, mean(medians$launches), na.rm = TRUE)
+  points$calls <- points$calls * repeats
   startup <- median(launches$startup_s, na.rm = TRUE)
   startup <- if (is.na(startup)) study$sampling$startup_s else startup
   launches$node_s <- launches$nodes * coalesce(launches$seconds, launches$loops_s + startup)
@@ -59,15 +65,29 @@ read_sampled <- function(study, rounds = study$sampling$rounds,
 }
 
 #' One row per launch: loops (timed and untimed calls x latency), and what the launch took beside them where it is known
+#'
+#' Cells that share a launch have parts of its time, and the same order.
 #' @noRd
-summarise_cost <- function(rows, repeats) {
+summarise_cost <- function(rows) {
   rows |>
-    group_by(.data$collective, .data$mapping, .data$nodes, .data$cell, .data$launch) |>
+    mutate(loop_us = .data$calls * (.data$latency_us + coalesce(.data$spread_us, 0))) |>
+    group_by(across(all_of(c(
+      "collective", "mapping", "nodes", "processes", "start", "order", "cell", "launch"
+    )))) |>
     summarise(
-      round = max(0, .data$selected), loops_s = sum(.data$calls / repeats * .data$latency_us) * 1e-6,
+      round = max(0, .data$selected), loops_s = sum(.data$loop_us) * 1e-6,
       seconds = .data$seconds[1], .groups = "drop"
     ) |>
-    mutate(startup_s = pmax(0, .data$seconds - .data$loops_s))
+    mutate(
+      id = ifelse(.data$start == "shared", paste(.data$processes, .data$order), paste(.data$cell, .data$launch))
+    ) |>
+    group_by(.data$id) |>
+    mutate(all_s = sum(.data$seconds), all_loops_s = sum(.data$loops_s)) |>
+    group_by(.data$collective, .data$mapping, .data$nodes, .data$id, .data$all_s, .data$all_loops_s) |>
+    summarise(
+      round = max(0, .data$round), loops_s = sum(.data$loops_s), seconds = sum(.data$seconds), .groups = "drop"
+    ) |>
+    mutate(startup_s = pmax(0, .data$all_s - .data$all_loops_s))
 }
 
 #' The parts of a sampled study ([sampling_part()]) as they were after a round, named by collective and mapping
@@ -113,6 +133,8 @@ sampling_rules <- function(sampling, startup_s) {
 #' grid$iterations <- 100
 #' grid$warmup <- 10
 #' grid$weight <- 1
+#' grid$start <- "own"
+#' grid$spread_us <- NA
 #' write.csv(grid, file.path(folder, "sampling", "grid.csv"), row.names = FALSE, na = "")
 #' read.csv(write_selected(folder, 1))
 #' @export
@@ -187,7 +209,7 @@ summarise_rounds <- function(results) {
     judged <- judge_round(parts, truths, costs, study)
     mine <- filter(sampled$launches, .data$round == .env$round)
     transmute(judged,
-      round = round, points = sum(sampled$points$selected %in% round), launches = nrow(mine),
+      round = round, points = sum(sampled$points$selected %in% round), launches = n_distinct(mine$id),
       node_minutes = sum(mine$node_s) / 60, points_pct = .data$cells_pct, .data$share_of_time_pct,
       .data$expected_regret_pct, .data$geometric_mean_regret_pct, .data$mean_regret_pct, .data$max_regret_pct,
       default_geometric_mean_regret_pct = geometric_regret(unlist(map(truths, function(truth) {

@@ -7,6 +7,9 @@
 #' decision, here and at correlated neighbours, for what measuring them costs. Nothing is selected when the expected
 #' regret is below the target or the budget is spent.
 #'
+#' Where algorithms share a launch, all further points of a number of processes cost their calls alone, and those whose
+#' calls together cost less than a launch are measured with the selected ones.
+#'
 #' Measuring costs node-seconds: calls (timed and untimed) x latency, as far as it is known or predicted, and a start-up
 #' for each launch. A launch sweeps neighbouring sizes, so sizes between two selected ones are measured as well
 #' where that costs less than another launch.
@@ -39,10 +42,11 @@ select_points <- function(parts, round, rules, study) {
 #'
 #' @param points Tibble: algorithm, processes, nodes, size_bytes, calls, latency_us (NA where not measured), low_us,
 #'   high_us, launches, usable (FALSE: measuring it failed, it is no candidate), weight (how much a cell matters; 1
-#'   where there is no such column).
+#'   where there is no such column), start (`shared`: all algorithms share a launch), spread_us (over which the ranks
+#'   enter a call; NA: together); there may be no such columns.
 #' @param spent Node-seconds that were spent on it.
 #' @return List: grid (as in [decide_tuning()]), usable and calls (arrays on it), weight (count x size), nodes (by
-#'   count), spent.
+#'   count), spent, shared, spread (us, an array on it).
 #' @noRd
 sampling_part <- function(points, spent = 0) {
   grid <- tuning_grid(points)
@@ -51,7 +55,10 @@ sampling_part <- function(points, spent = 0) {
   list(
     grid = grid, usable = usable & !is.na(usable), calls = put_on_grid(grid, points, points$calls),
     weight = matrix(apply(weight, 2:3, function(w) max(0, w, na.rm = TRUE)), dim(weight)[2]),
-    nodes = points$nodes[match(grid$counts, points$processes)], spent = spent
+    nodes = points$nodes[match(grid$counts, points$processes)], spent = spent,
+    shared = any(points[["start"]] %in% "shared"),
+    # The ranks wait for each other at each call.
+    spread = put_on_grid(grid, points, coalesce(as.numeric(points[["spread_us"]] %||% NA), rep(0, nrow(points))))
   )
 }
 
@@ -64,7 +71,7 @@ model_part <- function(part, study) {
   part
 }
 
-#' Node-seconds of measuring each point, of each launch (by count), and of the whole grid
+#' Node-seconds of measuring each point, of each launch (by count), and of the whole grid, a launch for each algorithm
 #'
 #' Before anything is known a call takes as long as blocks.py estimates: 20 us x log2(P + 1) + P x bytes / 10 GB/s.
 #' @noRd
@@ -73,7 +80,7 @@ point_cost <- function(part, startup_s) {
   n <- dim(grid$latency)
   guess <- outer(grid$counts, pmax(grid$sizes, 0), function(p, size) 20 * log2(p + 1) + p * size / 1e4)
   latency <- if (is.null(part$model)) rep(guess, each = n[1]) else exp(part$model$whole)
-  point <- array(latency * part$calls * 1e-6 * rep(part$nodes, each = n[1]), n)
+  point <- array((latency + (part$spread %||% 0)) * part$calls * 1e-6 * rep(part$nodes, each = n[1]), n)
   launch <- startup_s * part$nodes
   launches <- apply(part$usable, 1:2, any)
   list(point = point, launch = launch, total = sum(point[part$usable]) + sum(t(launches) * launch))
@@ -89,7 +96,7 @@ draw_points <- function(part, limit, cost) {
   for (p in sample_from(seq_len(n[2]))) {
     sizes <- map_dbl(thirds, function(third) sample_from(third)[1])
     drawn <- rbind(drawn, as.matrix(expand.grid(seq_len(n[1]), p, unname(sizes))))
-    spent <- spent + n[1] * cost$launch[p] + sum(cost$point[, p, sizes], na.rm = TRUE)
+    spent <- spent + (if (isTRUE(part$shared)) 1 else n[1]) * cost$launch[p] + sum(cost$point[, p, sizes], na.rm = TRUE)
     if (spent >= limit) break
   }
   drawn[(part$usable & !known_points(part))[drawn], , drop = FALSE]
@@ -121,7 +128,7 @@ pick_points <- function(part, limit, cost) {
     if (score[best] <= 0) return(picked)
     cell <- arrayInd(best, n)
     spent <- spent + price[best]
-    launch[cell[, 1:2, drop = FALSE]] <- 0
+    if (isTRUE(part$shared)) launch[, cell[2]] <- 0 else launch[cell[, 1:2, drop = FALSE]] <- 0
     picked <- rbind(picked, cell)
     open[best] <- FALSE
     a <- cell[1]
@@ -131,9 +138,14 @@ pick_points <- function(part, limit, cost) {
   }
 }
 
-#' Points in the order of their launches, with those between them that cost less than another launch
+#' Points in the order of their launches, with those between them that cost less than another launch; of a launch that
+#' algorithms share with the cheapest others, which together cost less than another launch
 #' @noRd
 join_launches <- function(part, cells, cost) {
+  if (isTRUE(part$shared)) {
+    cells <- rbind(cells, ride_along(part, cells, cost))
+    return(cells[order(cells[, 1], cells[, 2], cells[, 3]), , drop = FALSE])
+  }
   cells <- cells[order(cells[, 1], cells[, 2], cells[, 3]), , drop = FALSE]
   between <- map(seq_len(nrow(cells))[-1], function(i) {
     from <- cells[i - 1, ]
@@ -143,6 +155,17 @@ join_launches <- function(part, cells, cost) {
   })
   cells <- do.call(rbind, c(list(cells), between))
   cells[order(cells[, 1], cells[, 2], cells[, 3]), , drop = FALSE]
+}
+
+ride_along <- function(part, cells, cost) {
+  open <- part$usable & !known_points(part)
+  open[cells] <- FALSE
+  others <- map(unique(cells[, 2]), function(p) {
+    here <- which(open & slice.index(open, 2) == p, arr.ind = TRUE)
+    here <- here[order(cost$point[here]), , drop = FALSE]
+    here[cumsum(cost$point[here]) <= cost$launch[p], , drop = FALSE]
+  })
+  do.call(rbind, others)
 }
 
 #' The launch of each point, numbered: neighbouring sizes of one algorithm and process count share one

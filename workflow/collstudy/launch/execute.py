@@ -36,7 +36,11 @@ KEPT_ENVIRONMENT = (
 
 
 class LaunchFailed(Exception):
-    """A launch that crashed, exceeded its time limit, or did not print a measurement."""
+    """A launch that crashed, exceeded its time limit, or did not print a measurement; *printed* is what it did print."""
+
+    def __init__(self, reason: str, printed: str = ""):
+        super().__init__(reason)
+        self.printed = printed
 
 
 class Crashed(LaunchFailed):
@@ -140,12 +144,14 @@ def execute(
             killed = _end(started)
     log.write((ended or killed or Ended("", 0, 0)).printed)
     if ended is None:
-        raise LaunchFailed(f"time limit: not finished after {limit_s:g} s")
+        raise LaunchFailed(f"time limit: not finished after {limit_s:g} s", killed.printed if killed else "")
     code = os.waitstatus_to_exitcode(ended.status)
     if code != 0:
         how = f"signal {-code}" if code < 0 else f"exit status {code}"
         launcher = next(word for word in words if word != "env" and "=" not in word)
-        raise Crashed(f"crash: {Path(launcher).name} ended with {how}{programs.complaint(ended.printed)}")
+        raise Crashed(
+            f"crash: {Path(launcher).name} ended with {how}{programs.complaint(ended.printed)}", ended.printed
+        )
     return ended
 
 

@@ -78,7 +78,7 @@ def launcher(machine: Machine, cell: Cell, placement: list[Core], folder: Path, 
 
 def prepare(machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str]) -> list[str | Path]:
     """Return the command of one launch, without the benchmark's own arguments."""
-    found = embedded(cell.mpi["name"]) if cell.windows else suite(cell.mpi["name"])
+    found = embedded(cell.mpi["name"]) if cell.by_collbench else suite(cell.mpi["name"])
     command = [*launcher(machine, cell, placement, folder, hosts), found.program(cell.collective)]
     return [*command, *(["-d", "3"] if found.embedded else [])]
 

@@ -20,7 +20,7 @@ from collstudy.base.paths import ROOT
 from collstudy.launch import programs
 from collstudy.launch.bindings import cores_of_nodes
 from collstudy.launch.proof import other_messages, placed_as_asked, probed_sizes
-from collstudy.launch.ran import rows_of
+from collstudy.launch.ran import is_algorithm, ran_in_turns, rows_of
 from collstudy.launch.rulesfile import rules_arguments, rules_file
 from collstudy.launch.toolchain import Mpi, embedded, installed, mpi_environment, preloadable, suite, with_library
 from collstudy.launch.tracefile import rank_files
@@ -191,11 +191,32 @@ def srun_command(
 
 def prepare(machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str]) -> list[str | Path]:
     """Write the rank file to *folder* and return the command of one launch, without the benchmark's own arguments."""
-    command = launcher(machine, cell, placement, folder, hosts, selection_arguments(cell, library()))
+    # Cells that share a start are selected in their turns.
+    selected = [] if cell.shares_start else selection_arguments(cell, library())
+    command = launcher(machine, cell, placement, folder, hosts, selected)
     if cell.collective in APPLICATIONS:
         return [*command, *programs.command(cell, library().build)]
-    found = embedded("openmpi") if cell.collective == "pairs" or cell.windows else suite("openmpi")
-    return [*command, found.program(cell.collective), *(["-d", "3"] if found.embedded else [])]
+    found = embedded("openmpi") if cell.collective == "pairs" or cell.by_collbench else suite("openmpi")
+    return [
+        *command,
+        found.program("all" if cell.shares_start else cell.collective),
+        *(["-d", "3"] if found.embedded else []),
+    ]
+
+
+def turn_of(cell: Cell) -> str:
+    """The turn of a cell in a launch that several share, as option -t of collbench_all takes it: the collective, sizes, and variables
+    of Open MPI.
+    """
+    forced = selection_arguments(cell, library())
+    settings = dict(zip(forced[1::3], forced[2::3], strict=True))
+    if settings:
+        # No list of components, which all turns of the launch would have; the highest priority wins as well.
+        del settings["coll"]
+        settings["coll_tuned_priority"] = str(FIRST_PRIORITY)
+    sizes = ["m=" + ":".join(map(str, cell.sizes))] if cell.sizes else []
+    sizes += [f"s={cell.spread_us:g}"] if cell.spread_us else []
+    return " ".join([f"b={cell.collective}", *sizes, *(f"{name}={value}" for name, value in settings.items())])
 
 
 def proof_command(
@@ -204,7 +225,7 @@ def proof_command(
     """The command of the untimed launch that shows component, messages and binding."""
     mpi = library()
     traced = shows_component(cell, mpi)
-    arguments = selection_arguments(cell, mpi, monitored=not traced)
+    arguments = [] if cell.shares_start else selection_arguments(cell, mpi, monitored=not traced)
     arguments += [] if traced else [
         "--mca", "coll_base_verbose", "20",
         "--mca", "pml_monitoring_enable", "2", "--mca", "pml_monitoring_enable_output", "3",
@@ -216,6 +237,8 @@ def proof_command(
     if traced:
         own = preloadable(mpi.build / "trace" / "libcolltrace.so", folder, seen_by_all=machine.kind != "slurm")
         command += ["env", f"LD_PRELOAD={own}", f"COLLTRACE_FOLDER={folder}", "COLLTRACE_RAN=1"]
+    if cell.shares_start:
+        return [*command, embedded("openmpi").program("all")]
     # Without a forced algorithm only the placement is verified.
     called = "barrier" if cell.collective in (*POINT_TO_POINT, *APPLICATIONS) else cell.collective
     return [*command, mpi.build / "probe" / "collprobe", called, *map(str, probed_sizes(cell))]
@@ -226,7 +249,7 @@ def shows_component(cell: Cell, mpi: Mpi) -> bool:
 
     It does for a component as algorithm, and for the default where the trace library is built.
     """
-    if component_asked(cell):
+    if component_asked(cell) or cell.shares_start:
         return True
     free = type(cell.selection) is Default and cell.collective not in (*POINT_TO_POINT, *APPLICATIONS)
     return free and (mpi.build / "trace" / "libcolltrace.so").exists()
@@ -234,7 +257,32 @@ def shows_component(cell: Cell, mpi: Mpi) -> bool:
 
 def watched(cell: Cell) -> bool:
     """Whether the verification counts messages: Open MPI is forced to an algorithm with a known pattern."""
-    return cell.selection.settings("openmpi") is not None and cell.pattern is not None
+    return not cell.shares_start and cell.selection.settings("openmpi") is not None and cell.pattern is not None
+
+
+def judge_turns(
+    cells: Sequence[Cell], output: str, folder: Path, placement: Sequence[Core], hosts: Sequence[str], bound: bool
+) -> list[dict[str, Any]]:
+    """The same as `judge` for cells whose turns were in one launch: which algorithm ran is read from the library itself.
+
+    An algorithm with a known pattern must have run at all sizes; others fall back for some, so that their component counts.
+    """
+    found = []
+    seen = ran_in_turns(rank_files(folder, cells[0].processes), [cell.collective for cell in cells])
+    for cell, (components, algorithms) in zip(cells, seen, strict=True):
+        placed, problems, binding = placed_as_asked(cell, output, placement, hosts, bound)
+        chosen, used = cell.selection.settings("openmpi"), None
+        if chosen:
+            names = chosen["algorithm"] if isinstance(chosen["algorithm"], list) else [chosen["algorithm"]]
+            used = components == {"tuned"} and (cell.pattern is None or all(is_algorithm(a, names) for a in algorithms))
+            if segment := chosen.get("segment_bytes"):
+                used = used and all(f"segment {segment}" in algorithm for algorithm in algorithms)
+            problems += [] if used else [f"{', '.join(sorted(components))} ran {', '.join(sorted(algorithms))}"]
+        found.append({
+            "component": ", ".join(sorted(components)), "used": used, "placed": placed, "detail": "; ".join(problems),
+            "pattern": cell.pattern, "binding": binding,
+        })  # fmt: skip
+    return found
 
 
 def judge(

@@ -55,6 +55,11 @@ def _columns(header: str) -> list[str] | None:
     return names
 
 
+def turns(text: str) -> list[str]:
+    """The parts of collbench's output with option -t, one for each turn."""
+    return re.split(r"^# Turn \d+$", text, flags=re.MULTILINE)[1:]
+
+
 def parse(text: str, sizes: list[int | None]) -> list[dict[str, Any]]:
     """Return one sample per message size, in the order of *sizes* ([None] for a benchmark without sizes).
 

@@ -276,6 +276,33 @@ def rows_of(files: Iterable[RankFile], mpi: str) -> list[dict[str, Any]]:
     return rows
 
 
+def ran_in_turns(files: Iterable[RankFile], collectives: list[str]) -> list[tuple[set[str], set[str]]]:
+    """Components and algorithms of each turn's collective, on the communicators other than MPI_COMM_WORLD in the order in which
+    these were made: one for each turn. Raises StudyError if there are fewer.
+    """
+    found: list[tuple[set[str], set[str]]] = [(set(), set()) for _ in collectives]
+    for file in files:
+        turns: dict[int, int] = {}
+        for call in file.calls():
+            if not call.ran or not call.communicator:
+                continue
+            turn = turns.setdefault(call.communicator, len(turns))
+            if turn < len(collectives) and call.operation == collectives[turn]:
+                component, function, _, algorithms = call.ran.split("|")
+                verdict = judged(call.operation, component, function, algorithms, "openmpi")
+                found[turn][0].add(verdict[0])
+                found[turn][1].add(verdict[1])
+        if len(turns) != len(collectives):
+            raise StudyError(f"verification: {len(turns)} turns were seen instead of {len(collectives)}")
+    return found
+
+
+def is_algorithm(ran: str, names: Iterable[str]) -> bool:
+    """Whether what ran, as in `readable`, is an algorithm that ompi_info calls one of *names*."""
+    function = re.sub(r"\[.*", "", ran).replace("bintree", "binary_tree").replace("_", "")
+    return function in {name.replace("_", "") for name in names}
+
+
 def judged(operation: str, component: str, function: str, algorithms: str, mpi: str) -> tuple[str, str, str]:
     """Component, algorithm and the key in KNOWN_BY of how they are known."""
     if mpi != "openmpi":

@@ -12,7 +12,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +21,7 @@ from typing import Any, TextIO
 from collstudy.base.clock import clock
 from collstudy.base.digests import file_digest
 from collstudy.base.errors import StudyError
-from collstudy.launch import output, programs
+from collstudy.launch import openmpi, output, programs
 from collstudy.launch.execute import KEPT_ENVIRONMENT, Crashed, Ended, LaunchFailed, allocation, execute, spawn
 from collstudy.launch.launchers import launcher_of
 from collstudy.launch.replay import replay
@@ -40,6 +40,8 @@ from collstudy.study.selection import Rules
 from collstudy.study.traces import Replay, Run, Trace
 
 PROGRESS_SECONDS = 5.0
+#: Cells in one launch at most, because a launch that fails is repeated without one of them.
+MOST_TURNS = 64
 
 
 class BlockRunner:
@@ -73,9 +75,12 @@ class BlockRunner:
             while unfinished:
                 seed = f"{self.block.name}:{number}"
                 random.Random(seed).shuffle(unfinished)
-                for position, task in enumerate(unfinished):
-                    with self.store.lock(task.work):
-                        self._launch(task, Path(scratch), {"seed": seed, "position": position})
+                for position, tasks in enumerate(together(unfinished)):
+                    with contextlib.ExitStack() as locks:
+                        # In one order, or two runners would wait for each other.
+                        for task in sorted(tasks, key=lambda task: task.work.digest):
+                            locks.enter_context(self.store.lock(task.work))
+                        self._launch(tasks, Path(scratch), {"seed": seed, "position": position})
                     self._progress()
                 unfinished = [t for t in unfinished if t.work.digest not in self.failed and self._unfinished(t)]
                 number += 1
@@ -103,31 +108,67 @@ class BlockRunner:
         record = self.store.read(task.work)
         return record.failure is not None or record.stop(task.work, task.policy) is None
 
-    def _launch(self, task: Task, scratch: Path, order: dict[str, Any]) -> None:
-        """Do a task's work once and store the result, or the reason of the failure. The caller holds its lock."""
-        if not isinstance(task.work, Cell | Run):
-            self._make(task)
+    def _launch(self, tasks: list[Task], scratch: Path, order: dict[str, Any]) -> None:
+        """Do the work of a task, or of cells that share a launch, once, and store each result or the reason of its failure.
+
+        The caller holds the locks.
+        """
+        if not isinstance(tasks[0].work, Cell | Run):
+            self._make(tasks[0])
             return
-        cell, record = task.work, self.store.read(task.work)
-        if record.failure is None and record.stop(cell, task.policy):
-            return  # another block was faster
-        self.log.write(f"\n== {cell.label}: launch {len(record.launches) + 1}\n")
+        # What another block was faster with is left out.
+        tasks = [task for task in tasks if self._unfinished(task)]
+        records = [self.store.read(task.work) for task in tasks]
+        if not tasks:
+            return
+        for task, record in zip(tasks, records, strict=True):
+            self.log.write(f"\n== {task.work.label}: launch {len(record.launches) + 1}\n")
+        for task, record, done in zip(tasks, records, self._results(tasks, records, scratch, order), strict=True):
+            if done is not None:
+                self._keep(task, record, *done)
+        self.log.flush()
+
+    def _results(
+        self, tasks: list[Task], records: list[Record], scratch: Path, order: dict[str, Any]
+    ) -> list[tuple[dict[str, Any] | None, dict[str, Any] | Exception] | None]:
+        """Verification and launch, or the problem instead of a launch, of each task; None for cells whose turn never came."""
+        proofs = [record.proof for record in records]
+        running = range(len(tasks))
         try:
-            if isinstance(cell, Cell) and record.proof is None and not cell.deterministic:
-                record = replace(record, proof=self._prove(cell, scratch))
-            measure = self._measure if isinstance(cell, Cell) else self._run
-            launch = measure(cell, scratch, len(record.launches) + 1, order)
-            record = replace(record, launches=(*record.launches, launch), failure=None)
-            check_launches(record, cell)
-            self.measured += 1
+            work = tasks[0].work
+            if isinstance(work, Run):
+                return [(None, self._run(work, scratch, len(records[0].launches) + 1, order))]
+            cells = [task.work for task in tasks if isinstance(task.work, Cell)]
+            if not work.deterministic and (new := [i for i in running if proofs[i] is None]):
+                running = new
+                for i, proof in zip(new, self._prove([cells[i] for i in new], scratch), strict=True):
+                    proofs[i] = proof
+                running = range(len(tasks))
+            numbers = [len(record.launches) + 1 for record in records]
+            return list(zip(proofs, self._measure(cells, scratch, numbers, order), strict=True))
         except (LaunchFailed, StudyError) as problem:
             self._give_up_if_ending()
+            guilty = in_turn(problem, running)
+            return [(proof, problem) if i in guilty else None for i, proof in enumerate(proofs)]
+
+    def _keep(self, task: Task, record: Record, proof: dict[str, Any] | None, done: dict[str, Any] | Exception) -> None:
+        """Store a launch, or the reason why there is none."""
+        work = task.work
+        assert isinstance(work, Cell | Run)
+        record = replace(record, proof=proof)
+        try:
+            if isinstance(done, Exception):
+                raise done
+            with_it = replace(record, launches=(*record.launches, done), failure=None)
+            check_launches(with_it, work)
+            record = with_it
+            self.measured += 1
+        except (LaunchFailed, StudyError) as problem:
             self.log.write(f"FAILED: {problem}\n")
-            if not self._tried_again(cell, problem):
-                self.failed[cell.digest] = str(problem)
+            if not self._tried_again(work, problem):
+                self.failed[work.digest] = str(problem)
             record = replace(record, failure={"reason": str(problem), "log": self.log.name, "time": _now()})
-        self.log.flush()
-        self.store.write(cell, record, record.stop(cell, task.policy))
+        self.store.write(work, record, record.stop(work, task.policy))
 
     def _tried_again(self, work: Cell | Run, problem: Exception) -> bool:
         """Whether the next round launches a cell that failed: launchers fail to start now and then, so once after a crash."""
@@ -182,7 +223,9 @@ class BlockRunner:
             chosen["COLL_VERBOSE"] = "1"
         return launcher_of(cell).environment(self.block.machine, cell, chosen, self.place.environment, scratch)
 
-    def _prove(self, cell: Cell, scratch: Path) -> dict[str, Any]:
+    def _prove(self, cells: list[Cell], scratch: Path) -> list[dict[str, Any]]:
+        """The verification of a cell, or of cells that share a launch."""
+        cell = cells[0]
         machine, hosts = self.block.machine, self.place.hosts
         placement = cell.place(machine)
         # Every rank writes its messages: the folder of a Slurm block is visible on all nodes.
@@ -190,6 +233,9 @@ class BlockRunner:
         with tempfile.TemporaryDirectory(prefix=".proof-", dir=shared.resolve()) as name:
             launcher = launcher_of(cell)
             command = launcher.proof_command(machine, cell, placement, Path(name), hosts)
+            if cell.shares_start:
+                # Without a spread: it selects nothing, and synchronised clocks need communicators of their own.
+                command += ["-i", "1", "-x", "0", *turns_of([replace(one, spread_us=None) for one in cells])]
             environment = launcher.environment(machine, cell, {}, self.place.environment, Path(name))
             printed = execute(command, machine.launch_time_limit_s, self.log, environment, Path(name)).printed
             written = sum(path.stat().st_size > 0 for path in Path(name).glob("messages.*.prof"))
@@ -198,26 +244,52 @@ class BlockRunner:
                 raise LaunchFailed(
                     f"verification: {written} of {cell.processes} ranks wrote their messages (is the disk full?)"
                 )
-            return launcher.judge(cell, printed, Path(name), placement, hosts, bound=machine.bound)
+            if cell.shares_start:
+                return openmpi.judge_turns(cells, printed, Path(name), placement, hosts, machine.bound)
+            return [launcher.judge(cell, printed, Path(name), placement, hosts, bound=machine.bound)]
 
-    def _measure(self, cell: Cell, scratch: Path, number: int, order: dict[str, Any]) -> dict[str, Any]:
+    def _measure(
+        self, cells: list[Cell], scratch: Path, numbers: list[int], order: dict[str, Any]
+    ) -> list[dict[str, Any] | Exception]:
+        """The launch of a cell, or of cells that share one: for each its part, or what is wrong with it."""
+        cell = cells[0]
         application = cell.collective in APPLICATIONS
         machine = self.block.machine
         command = launcher_of(cell).prepare(machine, cell, cell.place(machine), scratch, self.place.hosts)
         if not application:
             command += ["-f"] * (cell.collective not in POINT_TO_POINT) + ["-w"] * cell.windows
+            command += ["-s", f"{cell.spread_us:g}"] if cell.spread_us and not cell.shares_start else []
             command += ["-i", str(cell.iterations), "-x", str(cell.warmup)]
-        if cell.sizes:
+        if cell.shares_start:
+            command += turns_of(cells)
+        elif cell.sizes:
             command += ["-m", ":".join(map(str, cell.sizes))]
         started, clock = _now(), time.monotonic()
         environment = self._environment(cell, scratch)
         # A block's simulations share one start of the simulator.
         start = self.starter.start if cell.deterministic else spawn
-        ended = execute(command, self.block.machine.launch_time_limit_s, self.log, environment, scratch, start)
-        seconds = time.monotonic() - clock
-        printed = ended.printed
+        limit_s = self.block.machine.launch_time_limit_s * len(cells)
+        ended = execute(command, limit_s, self.log, environment, scratch, start)
+        # Cells that share a launch have equal parts of its time.
+        seconds = (time.monotonic() - clock) / len(cells)
         self._launches += 1
+        parts = output.turns(ended.printed) if cell.shares_start else [ended.printed]
+        found: list[dict[str, Any] | Exception] = []
+        for turn, (one, number) in enumerate(zip(cells, numbers, strict=True)):
+            about = self._provenance(command, environment, started, seconds, ended, order)
+            about["order"] |= {"turn": turn, "turns": len(cells)} if cell.shares_start else {}
+            try:
+                found.append({"launch": number, **self._read(one, parts[turn]), "provenance": about})
+            except (LaunchFailed, IndexError) as problem:
+                found.append(
+                    problem if isinstance(problem, LaunchFailed) else LaunchFailed("output: its turn is missing")
+                )
+        return found
+
+    def _read(self, cell: Cell, printed: str) -> dict[str, Any]:
+        """What a launch of a cell printed: its samples, and the report of the collectives library. Raises LaunchFailed."""
         try:
+            application = cell.collective in APPLICATIONS
             samples = programs.parse(printed) if application else output.parse(printed, cell.row_sizes)
         except StudyError as problem:
             raise LaunchFailed(f"output: {problem}") from None
@@ -227,12 +299,7 @@ class BlockRunner:
             raise LaunchFailed(
                 f"library: the collectives library executed no {cell.collective} (did LD_PRELOAD reach the ranks?)"
             )
-        return {
-            "launch": number,
-            "samples": samples,
-            **({"library": own} if own else {}),
-            "provenance": self._provenance(command, environment, started, seconds, ended, order),
-        }
+        return {"samples": samples, **({"library": own} if own else {})}
 
     def _run(self, run: Run, scratch: Path, number: int, order: dict[str, Any]) -> dict[str, Any]:
         """Run a program once; one that died or hanged in another way to run it is not waited for again."""
@@ -262,7 +329,7 @@ class BlockRunner:
             "hosts": self.place.hosts,
             **self.place.facts,
             "software": self.software,
-            "order": order,
+            "order": dict(order),
         }
 
     def _progress(self) -> None:
@@ -277,6 +344,28 @@ class BlockRunner:
             f"{self.block.name}: {done} of {len(self.block.tasks)} cells, {len(self.failed)} failed, "
             f"about {clock(rest.seconds)} left"
         )
+
+
+def together(tasks: Sequence[Task]) -> list[list[Task]]:
+    """The launches of a round: a task each, and one for all cells of a placement that share it."""
+    groups: dict[Any, list[Task]] = {}
+    for task in tasks:
+        cell, key = task.work, (task.work.digest,)
+        if isinstance(cell, Cell) and cell.shares_start:
+            key = (*cell.point[1:], cell.nodes, cell.cycle, str(cell.hosts), cell.iterations, cell.warmup)
+        groups.setdefault(key, []).append(task)
+    return [group[at : at + MOST_TURNS] for group in groups.values() for at in range(0, len(group), MOST_TURNS)]
+
+
+def turns_of(cells: Sequence[Cell]) -> list[str]:
+    """The options of collbench for cells that share a launch."""
+    return [word for cell in cells for word in ("-t", openmpi.turn_of(cell))]
+
+
+def in_turn(problem: Exception, tasks: Sequence[int]) -> set[int]:
+    """Those of *tasks* that a failed launch is held against: the cell whose turn it was, all where there are no turns."""
+    begun = len(output.turns(getattr(problem, "printed", "")))
+    return {tasks[begun - 1]} if 0 < begun <= len(tasks) else set(tasks)
 
 
 def check_launches(record: Record, cell: Cell | Run) -> None:

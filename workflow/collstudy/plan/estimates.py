@@ -40,7 +40,11 @@ def _launch_of_cell_s(cell: Cell) -> float:
         return 1.5 + 0.05 * p + 2e-5 * calls
     if cell.deterministic:
         return 0.1 + 6e-6 * calls * p * math.log2(p + 1)
-    return 1.5 + 0.05 * p + calls * 20e-6 * math.log2(p + 1) + (cell.iterations + cell.warmup) * bytes_swept * p / 10e9
+    # Cells that share a start have a part of one: of how many is known when it is launched.
+    start = 0.2 if cell.shares_start else 1.5
+    return (
+        start + 0.05 * p + calls * 20e-6 * math.log2(p + 1) + (cell.iterations + cell.warmup) * bytes_swept * p / 10e9
+    )
 
 
 def _run_of_application_s(cell: Cell) -> float:

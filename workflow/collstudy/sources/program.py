@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import re
 import shlex
 from collections.abc import Iterable
@@ -18,20 +19,20 @@ from typing import Any
 
 from collstudy.base.digests import file_digest
 from collstudy.base.errors import StudyError
-from collstudy.base.files import read_csv
+from collstudy.base.files import read_csv, to_csv, write_if_changed
 from collstudy.launch import tracefile
 from collstudy.launch.ran import Launcher, launcher_of, programs_in, with_benchmarks_launcher
 from collstudy.launch.toolchain import chosen, installed
 from collstudy.sources.sampled import SampledSource, grid
-from collstudy.sources.source import Context, Rows
+from collstudy.sources.source import MEASUREMENT_COLUMNS, Context, Rows
 from collstudy.sources.verifying import ratio_of_pairs
 from collstudy.store.records import Record
 from collstudy.study.catalogue import Catalogue
-from collstudy.study.cells import machine_identity
+from collstudy.study.cells import Cell, machine_identity
 from collstudy.study.description import Policy, Study, Tuned
 from collstudy.study.document import Place
 from collstudy.study.names import IMPORTED_ONLY
-from collstudy.study.sweeps import Sweep, read_sweep
+from collstudy.study.sweeps import Sweep, can_share_start, read_sweep
 from collstudy.study.traces import RUN_IDENTITY, TRACE_IDENTITY, Run, Trace, nodes_of
 from collstudy.study.work import Work
 
@@ -43,6 +44,8 @@ SEGMENTED, SEGMENTS = ("pipeline", "chain", "binary_tree", "split_binary_tree"),
 FOR_TWO = "two_proc"
 #: Timed and untimed calls of each size.
 CALLS = {"iterations": 200, "warmup": 20}
+#: Timed calls of each size that last this long (us) together are enough where the ranks arrive over a longer time, but at least some.
+ARRIVING_US, FEWEST_CALLS = 5000, 20
 
 
 class ProgramSource(SampledSource):
@@ -156,6 +159,8 @@ class ProgramSource(SampledSource):
         for collective, _, algorithms, rows in worth_measuring(self.used, self.context.catalogue, self.launcher.mpi):
             for entry in sweeps_of(collective, algorithms, rows):
                 entry |= {"mpi": [self.launcher.mpi], "nodes": [nodes_of(self.trace)]}
+                if can_share_start(self.study.machine, (self.launcher.mpi,)):
+                    entry["start"] = "shared"
                 sweeps.append(read_sweep(entry, self.study.machine, self.context.catalogue, Place(path, {})))
         return replace(self.study, source=replace(self.tuned, sweeps=tuple(sweeps)))
 
@@ -214,6 +219,22 @@ class ProgramSource(SampledSource):
             "suite": "", "suite_version": "", **library, "simulator": "", "simulator_version": "", "iterations": [], "warmup": [],
             "barriers": [], "launches": launches, "ci_width_pct": self.policy.ci_width_pct,
         }  # fmt: skip
+
+    def measured(self, number: int) -> list[Cell]:
+        """Cells with a spread of arrivals are measured without it, too, which shows whether it matters."""
+        return [*self.selected(number), *self.synchronised(number)]
+
+    def synchronised(self, number: int) -> list[Cell]:
+        """The cells of a round that have a spread, without it."""
+        cells = (cell for cell in self.selected(number) if cell.spread_us is not None)
+        return [replace(cell, spread_us=None, iterations=CALLS["iterations"]) for cell in cells]
+
+    def collect(self) -> None:
+        """Also writes the measurements without the spread of arrivals that the program has: they decide nothing."""
+        rows = self.rows_of(self.cells_until(self.last_round, self.synchronised))
+        content = to_csv(MEASUREMENT_COLUMNS, rows.measurements)
+        write_if_changed(self.folder / "sampling" / "synchronised.csv", content)
+        super().collect()
 
     def rows(self) -> Rows:
         """The measurements of the cells; of the trace and the runs their status alone: their times are not those of collectives."""
@@ -276,22 +297,37 @@ def _can_be_chosen(entry: dict[str, Any], mpi: str) -> bool:
     return "component" not in entry.get("openmpi" if simulated else mpi, {"component": ""})
 
 
-def sweeps_of(collective: str, algorithms: list[str], rows: Iterable[dict[str, str]]) -> list[dict[str, Any]]:
-    """The sweeps of one collective, as in a study's YAML: the sizes that a program uses on each number of ranks, long messages
-    also in segments.
+def spread_of(rows: list[dict[str, str]], ranks: int) -> float | None:
+    """The time (us) over which the ranks of a program arrive at a collective, in its class of sizes with most to gain; None where
+    they arrive less far apart than the transfer takes.
+
+    Arrivals are drawn evenly from that time, so that the median spread of P ranks is its part (P - 1) / (P + 1); it is rounded to a
+    power of two, because every trace has another one.
     """
-    sizes: dict[int, set[int]] = {}
+    first = max(rows, key=lambda row: float(row["gain_pct"]))
+    spread, transfer = float(first["spread_us"]), float(first["transfer_us"])
+    return 2.0 ** round(math.log2(spread * (ranks + 1) / (ranks - 1))) if spread > transfer else None
+
+
+def sweeps_of(collective: str, algorithms: list[str], rows: Iterable[dict[str, str]]) -> list[dict[str, Any]]:
+    """The sweeps of one collective, as in a study's YAML: the sizes that a program uses on each number of ranks, with the spread of
+    its arrivals; long messages also in segments.
+    """
+    by_ranks: dict[int, list[dict[str, str]]] = {}
     for row in rows:
-        # A class of sizes ends at twice its smallest.
-        sizes.setdefault(int(row["ranks"]), set()).update((int(row["size_bytes"]), 2 * int(row["size_bytes"])))
+        by_ranks.setdefault(int(row["ranks"]), []).append(row)
     found = []
-    for ranks, own in sorted(sizes.items()):
+    for ranks, own in sorted(by_ranks.items()):
         names = [name for name in algorithms if name != FOR_TWO or ranks == 2]
         entry = {"collective": collective, "algorithms": names, "mappings": ["core"], "processes": [ranks], **CALLS}
+        if spread := spread_of(own, ranks):
+            calls = max(FEWEST_CALLS, min(CALLS["iterations"], round(ARRIVING_US / spread)))
+            entry |= {"spread_us": spread, "iterations": calls}
         if collective == "barrier":
             found.append(entry)
             continue
-        mine = sorted(own)
+        # A class of sizes ends at twice its smallest.
+        mine = sorted({size for row in own for size in (int(row["size_bytes"]), 2 * int(row["size_bytes"]))})
         starts = [mine[0], *(after for before, after in pairwise(mine) if after > 2 * before)]
         ends = [*(before for before, after in pairwise(mine) if after > 2 * before), mine[-1]]
         for first, last in zip(starts, ends, strict=True):

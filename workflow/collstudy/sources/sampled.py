@@ -7,6 +7,7 @@ launch sweeps them.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
@@ -23,7 +24,7 @@ from collstudy.study.work import Work
 
 #: Key of a point, and the cost of its calls.
 POINT = ["collective", "algorithm", "parameters", "mapping", "nodes", "processes", "size_bytes"]
-GRID_COLUMNS = [*POINT, "mpi", "iterations", "warmup", "weight"]
+GRID_COLUMNS = [*POINT, "mpi", "iterations", "warmup", "weight", "start", "spread_us"]
 
 
 class SampledSource(SweptSource):
@@ -57,13 +58,19 @@ class SampledSource(SweptSource):
         """The cells of all rounds so far."""
         return self.cells_until(self.last_round)
 
-    def cells_until(self, number: int) -> list[Cell]:
-        """The cells of all rounds up to one, each once."""
-        return list({cell.digest: cell for one in range(1, number + 1) for cell in self.selected(one)}.values())
+    def cells_until(self, number: int, of_round: Callable[[int], list[Cell]] | None = None) -> list[Cell]:
+        """The cells of all rounds up to one, each once: those that are measured, or those that *of_round* tells."""
+        rounds = itertools.takewhile(bool, map(of_round or self.measured, range(1, number + 1)))
+        return list({cell.digest: cell for cells in rounds for cell in cells}.values())
 
     def rounds(self) -> dict[int, list[Work]]:
-        """The cells of each round so far."""
-        return {number: list(self.selected(number)) for number in range(1, self.last_round + 1)}
+        """The cells of each round so far, up to the first that selects nothing."""
+        found: dict[int, list[Work]] = {}
+        for number in range(1, self.last_round + 1):
+            found[number] = list(self.measured(number))
+            if not found[number]:
+                break
+        return found
 
     def selected(self, number: int) -> list[Cell]:
         """The cells of a round; empty before its selection. Points that are no longer in the sweeps are left out."""
@@ -82,12 +89,26 @@ class SampledSource(SweptSource):
                 launches.append((cell, [index]))
         return [_part(cell, indices) for cell, indices in launches]
 
+    def measured(self, number: int) -> list[Cell]:
+        """The cells that are measured in a round: what it selected, and what is shown beside that."""
+        return self.selected(number)
+
     def node_hours_ahead(self) -> float:
         """The budget of future rounds, until the last one has selected its points; infinite without a budget."""
-        if self.study.machine.kind != "slurm" or self.selection_of(self.last_round).exists():
+        if self.study.machine.kind != "slurm" or self.last_selected() is not None:
             return 0.0
         budget = self.sampling.budget_node_minutes
         return math.inf if budget is None else budget / 60
+
+    def last_selected(self) -> int | None:
+        """The last round: the first that selected nothing, or the last that is allowed; None as long as more may follow."""
+        for number in range(1, self.last_round + 1):
+            path = self.selection_of(number)
+            if not path.exists():
+                return None
+            if not read_csv(path):
+                return number
+        return self.last_round
 
     def describe(self) -> dict[str, Any]:
         """The grid, and how it is sampled."""
@@ -108,7 +129,7 @@ class SampledSource(SweptSource):
 
     def rows_until(self, number: int) -> Rows:
         """The same up to the end of a round."""
-        return self.rows_of(self.cells_until(number), timed=True)
+        return self.rows_of(self.cells_until(number, self.selected), timed=True)
 
 
 def _points(cell: Cell) -> Iterator[dict[str, Any]]:
@@ -130,6 +151,8 @@ def grid(cells: list[Cell], weight: Callable[[str, int, int | None], float]) -> 
         for point in _points(cell):
             costs = {"mpi": cell.mpi["name"], "iterations": cell.iterations, "warmup": cell.warmup}
             costs["weight"] = weight(cell.collective, cell.processes, point["size_bytes"])
+            costs["spread_us"] = cell.spread_us
+            costs["start"] = "shared" if cell.shares_start else "own"
             rows.setdefault(_key(point), {**point, **costs})
     return to_csv(GRID_COLUMNS, list(rows.values()))
 

@@ -45,6 +45,8 @@ class Cell(Work):
     iterations: int
     warmup: int
     hosts: dict[str, Any] | None = None
+    #: Time (us) in which the ranks enter a call, each at its own; None: together.
+    spread_us: float | None = None
     pattern: str | None = field(default=None, compare=False)
 
     def identity(self) -> dict[str, Any]:
@@ -54,6 +56,8 @@ class Cell(Work):
         found["selection"] = self.selection.to_json()
         if self.hosts is None:
             del found["hosts"]  # as in cells measured before mappings had an order of hosts
+        if self.spread_us is None:
+            del found["spread_us"]  # as in cells measured before ranks could enter calls at different times
         return found
 
     def place(self, machine: Machine) -> list[Core]:
@@ -79,8 +83,8 @@ class Cell(Work):
 
     @property
     def point(self) -> tuple[Any, ...]:
-        """All algorithms at a placement."""
-        return self.collective, self.mapping, self.processes, self.per_node
+        """All algorithms at a placement; all collectives, too, where they share launches."""
+        return "" if self.shares_start else self.collective, self.mapping, self.processes, self.per_node
 
     def document(self) -> dict[str, Any]:
         """Its identity, and the message pattern that verifies it."""
@@ -90,6 +94,16 @@ class Cell(Work):
     def windows(self) -> bool:
         """Whether its calls start at instants of synchronised clocks."""
         return self.suite["name"] == WINDOWS
+
+    @property
+    def shares_start(self) -> bool:
+        """Whether a launch measures all such cells of a placement in turn."""
+        return self.suite.get("start") == "shared"
+
+    @property
+    def by_collbench(self) -> bool:
+        """Whether the cell needs the embedded benchmark, because OMB has no such option."""
+        return self.windows or self.shares_start or self.spread_us is not None
 
     @property
     def size_list(self) -> list[int | None]:
@@ -106,9 +120,11 @@ class Cell(Work):
     @property
     def label(self) -> str:
         """One line for messages."""
+        spread = f" spread {self.spread_us:g} us" if self.spread_us else ""
         choice = Choice(self.algorithm, self.parameters)
         text = f"{self.algorithm}[{choice.parameter_text}]" if self.parameters else self.algorithm
-        return f"{self.collective} {text} mapping {self.mapping} nodes {self.nodes} processes {self.processes} on {self.machine['name']}"
+        where = f"mapping {self.mapping} nodes {self.nodes} processes {self.processes}{spread}"
+        return f"{self.collective} {text} {where} on {self.machine['name']}"
 
 
 #: The verification of a cell (`pattern`) cannot change its numbers.
@@ -262,6 +278,10 @@ def _expand_sweep(
         suite = versions.own.get(sweep.collective) or versions.suite[mpi]
         if sweep.barrier == "window":
             suite = {**versions.own["pairs"], "name": WINDOWS}
+        if sweep.spread_us is not None:
+            suite = versions.own["pairs"]
+        if sweep.start == "shared":
+            suite = {**versions.own["pairs"], "start": "shared"}
         if len(sweep.sizes or ()) == 3 and suite["name"] not in ("collbench", WINDOWS):
             raise StudyError(
                 f"{sweep.collective}: only collbench supports sizes.factor; {suite['name']} doubles the sizes"
@@ -281,5 +301,6 @@ def _expand_sweep(
                         yield Cell(
                             identity, suite, known, sweep.collective, choice.name, choice.parameters, chosen,
                             mapping, cycle, nodes, count * nodes if sweep.per_node else count,
-                            count if sweep.per_node else None, sweep.sizes, sweep.iterations, sweep.warmup, hosts, pattern,
+                            count if sweep.per_node else None, sweep.sizes, sweep.iterations, sweep.warmup, hosts,
+                            sweep.spread_us, pattern,
                         )  # fmt: skip

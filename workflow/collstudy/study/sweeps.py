@@ -52,6 +52,8 @@ class Sweep:
     warmup: int
     levels: tuple[str, ...] = ()
     barrier: str = "default"
+    start: str = "own"
+    spread_us: float | None = None
 
 
 def component_of(sweep: Sweep, choice: Choice, catalogue: Catalogue) -> str:
@@ -163,7 +165,8 @@ def read_sweep(raw: dict[str, Any], machine: Machine, catalogue: Catalogue, wher
     return Sweep(
         collective, tuple(choices), tuple(raw["mappings"]), mpis, nodes, processes,
         per_node, sizes, raw.get("iterations", 100), raw.get("warmup", 10), tuple(raw.get("levels", ())),
-        _barrier(raw, machine, catalogue, where),
+        _barrier(raw, machine, catalogue, where), _start(raw, choices, mpis, machine, catalogue, where),
+        _spread(raw, machine, where),
     )  # fmt: skip
 
 
@@ -243,6 +246,48 @@ def _barrier(raw: dict[str, Any], machine: Machine, catalogue: Catalogue, where:
     if name not in catalogue.algorithms["barrier"]:
         raise StudyError(f"{where / 'barrier'}: no algorithm {name!r}" + allowed(catalogue.algorithms["barrier"]))
     return name
+
+
+def can_share_start(machine: Machine, mpis: tuple[str, ...]) -> bool:
+    """Whether cells can share a launch: algorithms change by variables of Open MPI, and mpirun, not srun, tells
+    where ranks are.
+    """
+    return mpis == ("openmpi",) and machine.kind != "simulated" and machine.slurm.get("launcher") != "srun"
+
+
+def _start(
+    raw: dict[str, Any],
+    choices: list[Choice],
+    mpis: tuple[str, ...],
+    machine: Machine,
+    catalogue: Catalogue,
+    where: Place,
+) -> str:
+    """`own`: each cell has launches of its own; `shared`: a launch measures all such cells of a placement in turn."""
+    start = raw.get("start", "own")
+    if start == "shared":
+        if not can_share_start(machine, mpis):
+            raise StudyError(f"{where / 'start'}: only cells of a real Open MPI, started by mpirun, share a start")
+        if raw["collective"] in (*POINT_TO_POINT, *APPLICATIONS, *NON_BLOCKING) or "barrier" in raw:
+            raise StudyError(f"{where / 'start'}: only blocking collectives after the default barrier share a start")
+        for choice in choices:
+            entry = catalogue.algorithms[raw["collective"]][choice.name]
+            if choice.name != "default" and "algorithm" not in entry.get("openmpi", {}):
+                raise StudyError(f"{where / 'start'}: {choice.name} is no algorithm of Open MPI's coll/tuned")
+    return start
+
+
+def _spread(raw: dict[str, Any], machine: Machine, where: Place) -> float | None:
+    """Time (us) in which the ranks enter a call, each at its own; None: together."""
+    if "spread_us" in raw and (
+        machine.kind == "simulated"
+        or raw.get("barrier", "default") != "default"
+        or raw["collective"] in (*POINT_TO_POINT, *APPLICATIONS, *NON_BLOCKING)
+    ):
+        raise StudyError(
+            f"{where / 'spread_us'}: only blocking collectives of real machines after the default barrier have one"
+        )
+    return raw.get("spread_us")
 
 
 def _ladder(raw: dict[str, Any], machine: Machine, where: Place) -> dict[str, Any]:

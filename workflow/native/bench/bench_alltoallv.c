@@ -12,8 +12,9 @@ static const struct collective collective = {.call = call,
                                              .personal = true,
                                              .collects = true};
 
-const struct benchmark benchmark = {.name = "alltoallv",
-                                    .title = "MPI_Alltoallv latency test",
-                                    .sized = true,
-                                    .collective = &collective,
-                                    COLLECTIVE_DEFAULTS};
+static const struct benchmark own = {.name = "alltoallv",
+                                     .title = "MPI_Alltoallv latency test",
+                                     .sized = true,
+                                     .collective = &collective,
+                                     COLLECTIVE_DEFAULTS};
+LIST(own);

@@ -7,5 +7,6 @@ static int call(const struct buffers *buffers, int bytes, const struct world *wo
 static const struct collective collective = {
     .call = call, .sync = SYNC_AFTER_CALL | SYNC_AFTER_CALLS, .in_place = true, .root_sends = true};
 
-const struct benchmark benchmark = {
+static const struct benchmark own = {
     .name = "bcast", .title = "MPI_Bcast latency test", .sized = true, .collective = &collective, COLLECTIVE_DEFAULTS};
+LIST(own);

@@ -9,8 +9,9 @@ static const struct collective collective = {.call = call,
                                              .root_receives = true,
                                              .collects = true};
 
-const struct benchmark benchmark = {.name = "gather",
-                                    .title = "MPI_Gather latency test",
-                                    .sized = true,
-                                    .collective = &collective,
-                                    COLLECTIVE_DEFAULTS};
+static const struct benchmark own = {.name = "gather",
+                                     .title = "MPI_Gather latency test",
+                                     .sized = true,
+                                     .collective = &collective,
+                                     COLLECTIVE_DEFAULTS};
+LIST(own);

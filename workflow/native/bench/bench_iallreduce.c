@@ -6,8 +6,9 @@ static int start(const struct buffers *buffers, int bytes, const struct world *w
 
 static const struct collective collective = {.start = start, .sync = SYNC_BEFORE_SIZE | SYNC_AFTER_CALL, .sums = true};
 
-const struct benchmark benchmark = {.name = "iallreduce",
-                                    .title = "MPI_Iallreduce latency and overlap test",
-                                    .sized = true,
-                                    .collective = &collective,
-                                    COLLECTIVE_DEFAULTS};
+static const struct benchmark own = {.name = "iallreduce",
+                                     .title = "MPI_Iallreduce latency and overlap test",
+                                     .sized = true,
+                                     .collective = &collective,
+                                     COLLECTIVE_DEFAULTS};
+LIST(own);

@@ -8,8 +8,9 @@ static int start(const struct buffers *buffers, int bytes, const struct world *w
 static const struct collective collective = {
     .start = start, .sync = SYNC_BEFORE_SIZE | SYNC_AFTER_CALL, .counts = COUNTS_SHARED, .sums = true, .parts = true};
 
-const struct benchmark benchmark = {.name = "ireduce_scatter",
-                                    .title = "MPI_Ireduce_scatter latency and overlap test",
-                                    .sized = true,
-                                    .collective = &collective,
-                                    COLLECTIVE_DEFAULTS};
+static const struct benchmark own = {.name = "ireduce_scatter",
+                                     .title = "MPI_Ireduce_scatter latency and overlap test",
+                                     .sized = true,
+                                     .collective = &collective,
+                                     COLLECTIVE_DEFAULTS};
+LIST(own);

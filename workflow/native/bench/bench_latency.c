@@ -24,10 +24,11 @@ static double value(double seconds, int bytes) {
 static const struct exchange exchange = {
     .call = call, .value = value, .column = "Avg Latency(us)", .percentile_column = "Tail Lat(us)"};
 
-const struct benchmark benchmark = {.name = "latency",
-                                    .title = "MPI point-to-point latency test",
-                                    .sized = true,
-                                    .max_size = 1 << 22,
-                                    .small = {100, 10000},
-                                    .large = {10, 1000},
-                                    .exchange = &exchange};
+static const struct benchmark own = {.name = "latency",
+                                     .title = "MPI point-to-point latency test",
+                                     .sized = true,
+                                     .max_size = 1 << 22,
+                                     .small = {100, 10000},
+                                     .large = {10, 1000},
+                                     .exchange = &exchange};
+LIST(own);

@@ -11,8 +11,9 @@ static const struct collective collective = {.call = call,
                                              .sums = true,
                                              .parts = true};
 
-const struct benchmark benchmark = {.name = "reduce_scatter",
-                                    .title = "MPI_Reduce_scatter latency test",
-                                    .sized = true,
-                                    .collective = &collective,
-                                    COLLECTIVE_DEFAULTS};
+static const struct benchmark own = {.name = "reduce_scatter",
+                                     .title = "MPI_Reduce_scatter latency test",
+                                     .sized = true,
+                                     .collective = &collective,
+                                     COLLECTIVE_DEFAULTS};
+LIST(own);

@@ -1,4 +1,4 @@
-/* What one benchmark is. Each bench_*.c defines `benchmark`; the other files know no benchmark by name. */
+/* What one benchmark is. Each bench_*.c lists its own; the other files know no benchmark by name. */
 #ifndef BENCHMARK_H
 #define BENCHMARK_H
 
@@ -84,7 +84,14 @@ struct benchmark {
     const struct exchange *exchange;
 };
 
-extern const struct benchmark benchmark;
+/* The benchmark that runs: the only one of its program, or in collbench_all that of the turn. */
+extern const struct benchmark *benchmark;
+
+/* Makes a benchmark one of its program's: the linker gathers what is in this section. */
+#define LIST(OWN) static const struct benchmark *const listed __attribute__((used, section("benchmarks"))) = &(OWN)
+
+/* The program's benchmark of this name, any where it is NULL; NULL where there is none. */
+const struct benchmark *find_benchmark(const char *name);
 
 /* Messages of more bytes are repeated less often. */
 #define LARGE_MESSAGE 8192

@@ -7,17 +7,17 @@
 
 /* Blocks in the send buffer. */
 static size_t send_blocks(const struct world *world) {
-    return benchmark.collective && benchmark.collective->personal ? world->ranks : 1;
+    return benchmark->collective && benchmark->collective->personal ? world->ranks : 1;
 }
 
 /* Blocks in the receive buffer. */
 static size_t recv_blocks(const struct world *world) {
-    return benchmark.collective && benchmark.collective->collects ? world->ranks : 1;
+    return benchmark->collective && benchmark->collective->collects ? world->ranks : 1;
 }
 
 bool limit_sizes(const struct world *world, struct options *options) {
     size_t blocks = send_blocks(world) > recv_blocks(world) ? send_blocks(world) : recv_blocks(world);
-    if (!benchmark.sized || options->max_size <= options->memory_limit / blocks)
+    if (!benchmark->sized || options->max_size <= options->memory_limit / blocks)
         return true;
     options->max_size = options->memory_limit / blocks;
     if (world->rank == ROOT)
@@ -47,9 +47,9 @@ static size_t largest_message(const struct options *options) {
 
 struct buffers allocate_buffers(const struct world *world, const struct options *options) {
     struct buffers buffers = {NULL, NULL};
-    if (!benchmark.sized)
+    if (!benchmark->sized)
         return buffers;
-    const struct collective *collective = benchmark.collective;
+    const struct collective *collective = benchmark->collective;
     size_t bytes = largest_message(options);
     bool sends = !collective || !collective->root_sends || world->rank == ROOT;
     bool receives = !collective || !collective->root_receives || world->rank == ROOT;
@@ -69,7 +69,7 @@ void free_buffers(struct buffers *buffers) {
 
 void allocate_counts(struct world *world) {
     world->counts = world->displacements = NULL;
-    if (!benchmark.collective || benchmark.collective->counts == COUNTS_NONE)
+    if (!benchmark->collective || benchmark->collective->counts == COUNTS_NONE)
         return;
     world->counts = malloc(2 * (size_t)world->ranks * sizeof world->counts[0]);
     if (!world->counts)
@@ -86,7 +86,7 @@ void fill_counts(const struct world *world, size_t size) {
     int at = 0;
     if (!world->counts)
         return;
-    bool equal = benchmark.collective->counts == COUNTS_EQUAL;
+    bool equal = benchmark->collective->counts == COUNTS_EQUAL;
     int each = (int)(equal ? size : size / world->ranks), more = (int)(equal ? 0 : size % world->ranks);
     for (int i = 0; i < world->ranks; i++) {
         world->counts[i] = each + (i < more);

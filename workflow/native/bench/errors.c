@@ -9,7 +9,7 @@
 static void print_message(const char *format, va_list arguments) {
     char text[1024];
     vsnprintf(text, sizeof text, format, arguments);
-    fprintf(stderr, "collbench_%s: %s\n", benchmark.name, text);
+    fprintf(stderr, "collbench_%s: %s\n", benchmark->name, text);
     fflush(stderr);
 }
 

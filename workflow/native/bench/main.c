@@ -3,6 +3,7 @@
 #include "errors.h"
 #include "measure.h"
 #include "output.h"
+#include "turns.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,8 +20,8 @@ static struct world start_mpi(int *argc, char ***argv) {
 
 /* False, with a message by rank 0, where this benchmark cannot run on so many ranks. */
 static bool enough_ranks(const struct world *world) {
-    bool pairs = benchmark.exchange && benchmark.exchange->all_pairs;
-    bool pair = benchmark.exchange && !pairs && !benchmark.exchange->each_pair;
+    bool pairs = benchmark->exchange && benchmark->exchange->all_pairs;
+    bool pair = benchmark->exchange && !pairs && !benchmark->exchange->each_pair;
     if (pair ? world->ranks == 2 : world->ranks >= 2 && !(pairs && world->ranks % 2))
         return true;
     if (world->rank == ROOT && pairs)
@@ -57,17 +58,17 @@ static void run_pairs(const struct setup *setup, size_t size) {
 
 /* One size: false where the data that arrived were wrong. */
 static bool run_size(const struct setup *setup, size_t size) {
-    if (benchmark.exchange && benchmark.exchange->each_pair) {
+    if (benchmark->exchange && benchmark->exchange->each_pair) {
         run_pairs(setup, size);
         return true;
     }
     struct result result = {.size = size};
     fill_counts(&setup->world, size);
-    if (benchmark.collective && benchmark.collective->start)
+    if (benchmark->collective && benchmark->collective->start)
         measure_nonblocking(setup, &result);
     else if (setup->options.windows)
         measure_windows(setup, &result);
-    else if (benchmark.collective)
+    else if (benchmark->collective)
         measure_collective(setup, &result);
     else
         measure_exchange(setup, &result);
@@ -90,7 +91,7 @@ static bool run_sizes(struct setup *setup) {
     if (setup->world.rank == ROOT)
         print_header(&setup->options);
     bool valid = true;
-    if (!benchmark.sized)
+    if (!benchmark->sized)
         valid = run_size(setup, 0);
     else
         for (size_t size = setup->options.min_size; valid && size <= setup->options.max_size;
@@ -104,6 +105,7 @@ static bool run_sizes(struct setup *setup) {
 
 static bool serve(enum request request, struct setup *setup) {
     bool first = setup->world.rank == ROOT;
+    bool turns = setup->options.turn_count > 0;
     switch (request) {
     case REQUEST_HELP:
         if (first)
@@ -114,13 +116,14 @@ static bool serve(enum request request, struct setup *setup) {
             printf("collbench %s\n", COLLBENCH_VERSION);
         return true;
     case REQUEST_RUN:
-        return enough_ranks(&setup->world) && run_sizes(setup);
+        return enough_ranks(&setup->world) && (turns ? take_turns(setup, run_sizes) : run_sizes(setup));
     default:
         return false;
     }
 }
 
 int main(int argc, char *argv[]) {
+    benchmark = find_benchmark(NULL);
     struct setup setup = {.world = start_mpi(&argc, &argv)};
     enum request request = parse_options(argc, argv, setup.world.rank == ROOT, &setup.options);
     bool good = serve(request, &setup);

@@ -5,13 +5,13 @@
 
 /* A barrier, where this benchmark has one at this place. */
 static void synchronise(const struct world *world, enum sync place) {
-    if (benchmark.collective->sync & place)
+    if (benchmark->collective->sync & place)
         MPI_CHECK(MPI_Barrier(world->comm));
 }
 
 /* One call between its barriers; returns its time in seconds. */
 static double time_call(const struct setup *setup, size_t size) {
-    const struct collective *collective = benchmark.collective;
+    const struct collective *collective = benchmark->collective;
     synchronise(&setup->world, SYNC_BEFORE_CALL);
     double start = MPI_Wtime();
     MPI_CHECK(collective->call(&setup->buffers, (int)size, &setup->world));

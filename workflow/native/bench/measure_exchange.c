@@ -6,14 +6,14 @@
 #include <string.h>
 
 static bool takes_time(const struct world *world) {
-    return benchmark.exchange->all_pairs ? world->rank < world->ranks / 2 : world->rank == 0;
+    return benchmark->exchange->all_pairs ? world->rank < world->ranks / 2 : world->rank == 0;
 }
 
 /* One exchange; returns its time in seconds where it is taken. Warm-up is not timed: no rank would read its clock. */
 static double time_exchange(const struct setup *setup, size_t size, bool timed) {
     timed = timed && takes_time(&setup->world);
     double start = timed ? MPI_Wtime() : 0;
-    MPI_CHECK(benchmark.exchange->call(&setup->buffers, (int)size, &setup->world));
+    MPI_CHECK(benchmark->exchange->call(&setup->buffers, (int)size, &setup->world));
     return timed ? MPI_Wtime() - start : 0;
 }
 
@@ -30,7 +30,7 @@ static double time_exchanges(const struct setup *setup, size_t size, struct repe
             *wrong_bytes += count_wrong_bytes(&setup->buffers, size, i + count.warmup, &setup->world);
         total += seconds;
         if (setup->samples && i >= 0)
-            setup->samples[i] = benchmark.exchange->value(seconds, (int)size);
+            setup->samples[i] = benchmark->exchange->value(seconds, (int)size);
     }
     return total / count.iterations;
 }
@@ -51,10 +51,10 @@ void measure_exchange(const struct setup *setup, struct result *result) {
     memset(setup->buffers.recv, 'b', result->size);
     MPI_CHECK(MPI_Barrier(world->comm));
     double mean = time_exchanges(setup, result->size, count, &wrong_bytes);
-    if (benchmark.exchange->all_pairs)
+    if (benchmark->exchange->all_pairs)
         mean = mean_over_pairs(mean, world);
     if (world->rank == 0) {
-        result->mean = benchmark.exchange->value(mean, (int)result->size);
+        result->mean = benchmark->exchange->value(mean, (int)result->size);
         find_percentiles(&setup->options, setup->samples, count.iterations, result->percentiles);
     }
     if (setup->options.validate)

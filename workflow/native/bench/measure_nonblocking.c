@@ -24,7 +24,7 @@ static void compute(double seconds) {
 static struct parts time_parts(const struct setup *setup, size_t size, double seconds) {
     MPI_Request request;
     double start = MPI_Wtime();
-    MPI_CHECK(benchmark.collective->start(&setup->buffers, (int)size, &setup->world, &request));
+    MPI_CHECK(benchmark->collective->start(&setup->buffers, (int)size, &setup->world, &request));
     double started = MPI_Wtime();
     if (seconds > 0)
         compute(seconds);

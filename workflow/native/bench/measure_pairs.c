@@ -44,7 +44,7 @@ static void take_turns(const struct setup *setup, size_t size, struct repetition
     if (world->rank > 0)
         MPI_CHECK(MPI_Recv(NULL, 0, MPI_CHAR, world->rank - 1, TAG_TURN, world->comm, MPI_STATUS_IGNORE));
     for (int other = world->rank + 1; other < world->ranks; other++)
-        row[other] = benchmark.exchange->value(lead(setup, other, size, count), (int)size);
+        row[other] = benchmark->exchange->value(lead(setup, other, size, count), (int)size);
     if (world->rank + 1 < world->ranks)
         MPI_CHECK(MPI_Send(NULL, 0, MPI_CHAR, world->rank + 1, TAG_TURN, world->comm));
 }

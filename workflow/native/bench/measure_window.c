@@ -1,10 +1,13 @@
 /* Measuring loop of the collectives in windows: the ranks agree on an instant of the synchronised clocks (clocks.h) for
  * each call, when all have left the one before (Round-Time of Hunold and Carpen-Amarie 2018). The time of a call on a
- * rank is from that instant to leaving it. A call that any rank started late is dropped and counted. */
+ * rank is from that instant to leaving it. A call that any rank started late is dropped and counted.
+ * With a spread each rank starts at an instant of its own, and what counts is the time after the last of them: no
+ * algorithm saves the rest. */
 #include "clocks.h"
 #include "errors.h"
 #include "measure.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -19,8 +22,26 @@
 /* Of a longer time (s) a rank sleeps the first part: a busily waiting rank would lose its core to others just then. */
 #define LONG 500e-6
 
+/* A number from 0 to 1 that looks random, the same in every launch (splitmix64). */
+static double draw(uint64_t number) {
+    number = (number + 1) * 0x9e3779b97f4a7c15u;
+    number = (number ^ (number >> 30)) * 0xbf58476d1ce4e5b9u;
+    number = (number ^ (number >> 27)) * 0x94d049bb133111ebu;
+    return (double)((number ^ (number >> 31)) >> 11) / 9007199254740992.0;
+}
+
+/* The delays (s) of this rank and of the last one at a call, by its number: every rank knows those of all. */
+static void delays(const struct setup *setup, int number, double *mine, double *last) {
+    *mine = *last = 0;
+    for (int rank = 0; setup->options.spread > 0 && rank < setup->world.ranks; rank++) {
+        double delay = setup->options.spread * 1e-6 * draw((uint64_t)number << 32 | (uint64_t)rank);
+        *mine = rank == setup->world.rank ? delay : *mine;
+        *last = delay > *last ? delay : *last;
+    }
+}
+
 static void call(const struct setup *setup, size_t size) {
-    MPI_CHECK(benchmark.collective->call(&setup->buffers, (int)size, &setup->world));
+    MPI_CHECK(benchmark->collective->call(&setup->buffers, (int)size, &setup->world));
 }
 
 static double largest(const struct world *world, double mine) {
@@ -49,15 +70,18 @@ static void call_in_windows(const struct setup *setup, const struct clock *clock
                             int calls, double *times, char *late) {
     double ahead = least_ahead;
     for (int i = 0; i < calls; i++) {
-        double start = largest(&setup->world, global_time(clock)) + ahead, now;
-        const struct timespec pause = {0, (long)((ahead - LONG) * 1e9)};
-        if (ahead > LONG)
+        double start = largest(&setup->world, global_time(clock)) + ahead, now, mine, last;
+        delays(setup, i, &mine, &last);
+        double left = ahead + mine - LONG;
+        const struct timespec pause = {(time_t)left, (long)((left - (double)(time_t)left) * 1e9)};
+        if (left > 0)
             nanosleep(&pause, NULL);
-        while ((now = global_time(clock)) < start)
+        while ((now = global_time(clock)) < start + mine)
             ;
         call(setup, size);
-        times[i] = (global_time(clock) - start) * 1e6;
-        late[i] = largest(&setup->world, now - start) > LATE;
+        double after = global_time(clock) - (start + last);
+        times[i] = after > 0 ? after * 1e6 : 0;
+        late[i] = largest(&setup->world, now - (start + mine)) > LATE;
         ahead = !late[i] ? least_ahead : 2 * ahead < MOST_AHEAD ? 2 * ahead : MOST_AHEAD;
     }
 }

@@ -10,6 +10,7 @@
 
 #define MAX_MESSAGE (1LL << 30)
 #define MIN_MEMORY (1LL << 20)
+#define MAX_SPREAD 1e6
 
 static const struct option LONG_OPTIONS[] = {{"message-size", required_argument, NULL, 'm'},
                                              {"iterations", required_argument, NULL, 'i'},
@@ -18,6 +19,8 @@ static const struct option LONG_OPTIONS[] = {{"message-size", required_argument,
                                              {"tail-lat", optional_argument, NULL, 'z'},
                                              {"validation", no_argument, NULL, 'c'},
                                              {"windows", no_argument, NULL, 'w'},
+                                             {"spread", required_argument, NULL, 's'},
+                                             {"turn", required_argument, NULL, 't'},
                                              {"mem-limit", required_argument, NULL, 'M'},
                                              {"decimals", required_argument, NULL, 'd'},
                                              {"help", no_argument, NULL, 'h'},
@@ -26,26 +29,26 @@ static const struct option LONG_OPTIONS[] = {{"message-size", required_argument,
 
 /* Option letters of this benchmark: there are no ranks to compare in point-to-point, and no data in a barrier. */
 static const char *option_letters(void) {
-    if (benchmark.exchange && benchmark.exchange->each_pair)
+    if (benchmark->exchange && benchmark->exchange->each_pair)
         return "+:m:i:x:M:d:hv";
-    if (benchmark.exchange)
+    if (benchmark->exchange)
         return "+:m:i:x:z::cM:d:hv";
-    if (benchmark.collective->start)
+    if (benchmark->collective->start)
         return "+:m:i:x:fz::cM:d:hv";
-    return benchmark.sized ? "+:m:i:x:fz::cwM:d:hv" : "+:m:i:x:fz::wM:d:hv";
+    return benchmark->sized ? "+:m:i:x:fz::cws:t:M:d:hv" : "+:m:i:x:fz::ws:t:M:d:hv";
 }
 
 void print_help(void) {
-    printf("Usage: collbench_%s [options]\n\n", benchmark.name);
+    printf("Usage: collbench_%s [options]\n\n", benchmark->name);
     printf("  -m, --message-size MAX | MIN:MAX | MIN: | :MAX | MIN:MAX:FACTOR   sizes in bytes from MIN to MAX, each "
            "FACTOR "
            "times the one before (default 1:%zu:2)\n",
-           benchmark.max_size);
+           benchmark->max_size);
     printf("  -i, --iterations N   timed calls for each size (default %d, above %d bytes %d)\n",
-           benchmark.small.iterations, LARGE_MESSAGE, benchmark.large.iterations);
+           benchmark->small.iterations, LARGE_MESSAGE, benchmark->large.iterations);
     printf("  -x, --warmup N       calls before the timed ones (default %d, above %d bytes %d)\n",
-           benchmark.small.warmup, LARGE_MESSAGE, benchmark.large.warmup);
-    if (!benchmark.exchange)
+           benchmark->small.warmup, LARGE_MESSAGE, benchmark->large.warmup);
+    if (!benchmark->exchange)
         printf("  -f, --full           also print minimum and maximum over ranks, and iterations\n");
     if (strchr(option_letters(), 'z'))
         printf("  -z, --tail-lat[=LIST]  also print percentiles over iterations: -z (50, 90, 99) or, for instance, "
@@ -55,6 +58,14 @@ void print_help(void) {
     if (strchr(option_letters(), 'w'))
         printf("  -w, --windows        start the calls at instants of synchronised clocks; late ones are dropped and "
                "counted\n");
+    if (strchr(option_letters(), 's'))
+        printf("  -s, --spread US      -w, where each rank enters a call up to US later; timed is what follows the "
+               "last one\n");
+    if (strchr(option_letters(), 't'))
+        printf("  -t, --turn \"[b=BENCHMARK] [m=SIZES] [s=US] [NAME=VALUE ...]\"  measure on a communicator that is "
+               "made with "
+               "these variables of Open MPI; again for each further -t; BENCHMARK: a blocking collective, in "
+               "collbench_all\n");
     printf("  -M, --mem-limit N    largest buffer of a rank in bytes; larger sizes are left out (default %d)\n",
            512 << 20);
     printf("  -d, --decimals N     decimals of printed values (default 2)\n"
@@ -76,6 +87,12 @@ static bool parse_int(const char *text, int low, int high, int *number) {
         return false;
     *number = (int)value;
     return true;
+}
+
+static bool parse_spread(const char *text, double *spread) {
+    char *end;
+    *spread = strtod(text, &end);
+    return end != text && *end == '\0' && *spread >= 0 && *spread <= MAX_SPREAD;
 }
 
 /* MAX, MIN:MAX, MIN:, :MAX or MIN:MAX:FACTOR; what is left out keeps its default. */
@@ -122,6 +139,34 @@ static bool parse_percentiles(const char *text, struct options *options) {
     return true;
 }
 
+/* A turn: its benchmark, where the program has several, its sizes, as after -m, and the variables. */
+static bool parse_turn(const char *text, struct options *options) {
+    static struct turn turns[MAX_TURNS];
+    char word[64] = "";
+    int length = 0;
+    struct turn turn = {.benchmark = benchmark};
+    if (options->turn_count == MAX_TURNS || strlen(text) >= MAX_TURN_TEXT)
+        return false;
+    if (sscanf(text, "b=%63s%n", word, &length) == 1 && !(turn.benchmark = find_benchmark(word)))
+        return false;
+    text += length;
+    struct options own = {.min_size = 1, .max_size = turn.benchmark->max_size, .size_factor = 2};
+    length = 0;
+    if (sscanf(text, " m=%63s%n", word, &length) == 1 && !parse_sizes(word, &own))
+        return false;
+    turn.min_size = own.min_size;
+    turn.max_size = own.max_size;
+    turn.size_factor = own.size_factor;
+    text += length;
+    length = 0;
+    if (sscanf(text, " s=%63s%n", word, &length) == 1 && !parse_spread(word, &turn.spread))
+        return false;
+    turn.variables = text + length;
+    turns[options->turn_count++] = turn;
+    options->turns = turns;
+    return own.min_size <= own.max_size && turn.benchmark->collective && !turn.benchmark->collective->start;
+}
+
 /* Stores one option; returns NULL, or what is allowed. */
 static const char *store_option(int letter, const char *value, struct options *options) {
     long long number;
@@ -150,6 +195,12 @@ static const char *store_option(int letter, const char *value, struct options *o
         return NULL;
     case 'd':
         return parse_int(value, 0, MAX_DECIMALS, &options->decimals) ? NULL : "a whole number from 0 to 9";
+    case 's':
+        options->windows = true;
+        return parse_spread(value, &options->spread) ? NULL : "a number of microseconds from 0 to 1000000";
+    case 't':
+        return parse_turn(value, options) ? NULL
+                                          : "\"[b=BENCHMARK] [m=SIZES] [s=US] [NAME=VALUE ...]\", at most 128 times";
     case 'f':
         options->full = true;
         return NULL;
@@ -197,11 +248,11 @@ static enum request check_options(bool loud, const struct options *options, cons
 
 enum request parse_options(int argc, char *argv[], bool loud, struct options *options) {
     *options = (struct options){.min_size = 1,
-                                .max_size = benchmark.max_size,
+                                .max_size = benchmark->max_size,
                                 .size_factor = 2,
                                 .memory_limit = (size_t)512 << 20,
-                                .small = benchmark.small,
-                                .large = benchmark.large,
+                                .small = benchmark->small,
+                                .large = benchmark->large,
                                 .decimals = 2};
     opterr = 0;
     int letter;

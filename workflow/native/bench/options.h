@@ -6,6 +6,17 @@
 
 #define MAX_PERCENTILES 5
 #define MAX_DECIMALS 9
+#define MAX_TURNS 128
+#define MAX_TURN_TEXT 1024
+
+/* A cell of a launch that has several: message sizes (bytes), spread, "NAME=VALUE ..." of the MPI library's variables.
+ */
+struct turn {
+    const struct benchmark *benchmark;
+    size_t min_size, max_size, size_factor;
+    double spread;
+    const char *variables;
+};
 
 struct options {
     size_t min_size, max_size; /* message sizes, bytes */
@@ -15,9 +26,12 @@ struct options {
     bool full;     /* also minimum and maximum over ranks, and iterations */
     bool validate; /* check received data */
     bool windows;  /* calls start at instants of synchronised clocks */
+    double spread; /* us in which the ranks enter a call, each at a time of its own; 0: together */
     int percentiles[MAX_PERCENTILES];
     int percentile_count;
     int decimals; /* of printed times and bandwidths */
+    const struct turn *turns;
+    int turn_count; /* 0: the launch is one cell */
 };
 
 enum request { REQUEST_RUN, REQUEST_HELP, REQUEST_VERSION, REQUEST_WRONG };

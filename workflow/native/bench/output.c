@@ -6,13 +6,13 @@
 enum { SIZE_COLUMN = 10, LONE_COLUMN = 17, VALUE_COLUMN = 20, ITERATIONS_COLUMN = 12 };
 
 static bool nonblocking(void) {
-    return benchmark.collective && benchmark.collective->start;
+    return benchmark->collective && benchmark->collective->start;
 }
 
 static const char *value_column(void) {
     if (nonblocking())
         return "Overall(us)";
-    return benchmark.exchange ? benchmark.exchange->column : "Avg Latency(us)";
+    return benchmark->exchange ? benchmark->exchange->column : "Avg Latency(us)";
 }
 
 /* As OMB 7.4: "pure" is the time of a call and its wait without anything in between. */
@@ -43,7 +43,7 @@ static void print_nonblocking(const struct options *options, const struct result
 }
 
 static void print_percentile_columns(const struct options *options) {
-    const char *what = benchmark.exchange ? benchmark.exchange->percentile_column : "Tail Lat(us)";
+    const char *what = benchmark->exchange ? benchmark->exchange->percentile_column : "Tail Lat(us)";
     for (int i = 0; i < options->percentile_count; i++) {
         char column[64];
         snprintf(column, sizeof column, "P%d %s", options->percentiles[i], what);
@@ -52,11 +52,11 @@ static void print_percentile_columns(const struct options *options) {
 }
 
 void print_header(const struct options *options) {
-    printf("# collbench %s %s\n", COLLBENCH_VERSION, benchmark.title);
-    if (benchmark.exchange && benchmark.exchange->each_pair)
+    printf("# collbench %s %s\n", COLLBENCH_VERSION, benchmark->title);
+    if (benchmark->exchange && benchmark->exchange->each_pair)
         printf("# Datatype: MPI_CHAR.\n%-*s%*s%*s%*s", SIZE_COLUMN, "# From", SIZE_COLUMN, "To", SIZE_COLUMN, "Size",
                VALUE_COLUMN, value_column());
-    else if (benchmark.sized)
+    else if (benchmark->sized)
         printf("# Datatype: MPI_CHAR.\n%-*s%*s", SIZE_COLUMN, "# Size", VALUE_COLUMN, value_column());
     else
         printf("# %s", value_column());
@@ -75,7 +75,7 @@ void print_header(const struct options *options) {
 }
 
 void print_result(const struct options *options, const struct result *result) {
-    if (benchmark.sized)
+    if (benchmark->sized)
         printf("%-*zu%*.*f", SIZE_COLUMN, result->size, VALUE_COLUMN, options->decimals,
                nonblocking() ? result->overall : result->mean);
     else

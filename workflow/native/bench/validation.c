@@ -20,7 +20,7 @@ static char summand_byte(const struct message *message, size_t offset) {
 }
 
 static bool sums(void) {
-    return benchmark.collective && benchmark.collective->sums;
+    return benchmark->collective && benchmark->collective->sums;
 }
 
 static void fill_message(char *buffer, size_t size, const struct message *message) {
@@ -37,7 +37,7 @@ static long count_wrong(const char *buffer, size_t size, size_t first, const str
 }
 
 void fill_buffers(const struct buffers *buffers, size_t size, int iteration, const struct world *world) {
-    const struct collective *collective = benchmark.collective;
+    const struct collective *collective = benchmark->collective;
     if (!collective || !collective->root_receives || world->rank == ROOT)
         memset(buffers->recv, 0, size * (collective && collective->collects ? world->ranks : 1));
     if (collective && collective->root_sends && world->rank != ROOT)
@@ -50,10 +50,10 @@ void fill_buffers(const struct buffers *buffers, size_t size, int iteration, con
 }
 
 long count_wrong_bytes(const struct buffers *buffers, size_t size, int iteration, const struct world *world) {
-    const struct collective *collective = benchmark.collective;
+    const struct collective *collective = benchmark->collective;
     if (!collective) { /* from the other of the pair */
         int half = world->ranks / 2;
-        if (benchmark.exchange->one_way && world->rank == 0)
+        if (benchmark->exchange->one_way && world->rank == 0)
             return 0;
         struct message message = {(world->rank + half) % world->ranks, 0, iteration, world->ranks};
         return count_wrong(buffers->recv, size, 0, &message);

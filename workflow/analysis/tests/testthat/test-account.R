@@ -36,6 +36,8 @@ test_that("waiting ends when the last rank arrives, and transfer is what follows
   expect_equal(account$waiting_pct, 100 * c(5, 50, 0) / 3000)
   expect_equal(account$transfer_pct, 100 * c(20, 28, 15) / 3000)
   expect_equal(most_gain_pct(account_trace()), 3.5)
+  expect_equal(account$spread_us, c(20, 30, 0))
+  expect_equal(account$transfer_us, c(20, 10, 5))
 })
 
 test_that("operations at the same time are counted once", {

@@ -1,5 +1,5 @@
 # A sampled study of the toy law: grid.csv and study.json as Python writes them.
-sampled_study <- function(rows, sampling = list(), simulated = TRUE, iterations = 3) {
+sampled_study <- function(rows, sampling = list(), simulated = TRUE, iterations = 3, start = "own") {
   folder <- make_study(rows, simulated = simulated)
   path <- file.path(folder, "study.json")
   study <- jsonlite::read_json(path)
@@ -9,7 +9,9 @@ sampled_study <- function(rows, sampling = list(), simulated = TRUE, iterations 
   study$provenance <- list(mpi = "smpi-openmpi", launches = list(min = 1, max = 1))
   jsonlite::write_json(study, path, auto_unbox = TRUE)
   dir.create(file.path(folder, "sampling"))
-  grid <- dplyr::mutate(rows, mpi = "smpi-openmpi", iterations = iterations, warmup = 1, weight = 1)
+  grid <- dplyr::mutate(
+    rows, mpi = "smpi-openmpi", iterations = iterations, warmup = 1, weight = 1, start = start, spread_us = NA
+  )
   columns <- c(names(collanalysis:::grid_columns))
   readr::write_csv(grid[columns], file.path(folder, "sampling", "grid.csv"), na = "")
   file.remove(file.path(folder, "measurements.csv"))
@@ -166,4 +168,32 @@ test_that("a launch sweeps the sizes between two where that costs less than anot
   joined <- collanalysis:::join_launches(part, cells, cost)
   expect_equal(joined[, 3], c(1, 2, 3, 6))
   expect_equal(collanalysis:::launch_of(joined), c(1, 1, 1, 2))
+})
+
+test_that("a launch that algorithms share takes along what costs less than another launch", {
+  part <- list(usable = array(TRUE, c(2, 1, 3)), grid = list(latency = array(NA_real_, c(2, 1, 3))), shared = TRUE)
+  # By algorithm, then size: the last size of both is expensive.
+  cost <- list(point = array(c(0.1, 0.2, 0.5, 0.6, 5, 5), c(2, 1, 3)), launch = 2)
+  joined <- collanalysis:::join_launches(part, cbind(1, 1, 1), cost)
+  expect_equal(joined, rbind(c(1, 1, 1), c(1, 1, 2), c(2, 1, 1), c(2, 1, 2)), ignore_attr = TRUE)
+  # Where ranks wait for each other at each call, that costs as well.
+  points <- tidyr::expand_grid(algorithm = c("default", "linear"), processes = 4, size_bytes = c(1, 2))
+  points <- dplyr::mutate(points, nodes = 1, calls = 100, latency_us = NA, usable = TRUE, spread_us = 1e4) |>
+    dplyr::mutate(algorithm_name = .data$algorithm, parameters = "")
+  expect_true(all(collanalysis:::point_cost(collanalysis:::sampling_part(points), 1)$point > 1))
+})
+
+test_that("rounds with shared launches reach the law's decisions for a fraction of the starts", {
+  rows <- dplyr::filter(broadcast(c(default = 1.3, linear = 1, chain = 1.6), sizes = 2^(0:6)), .data$processes == 8)
+  rows <- dplyr::mutate(rows, seconds = 0.5 / 3, round = "block:0")
+  sampling <- list(rounds = 2, first_pct = 20, round_pct = 20)
+  folder <- sampled_study(rows, sampling, simulated = FALSE, start = "shared")
+  results <- run_rounds(folder, rows, rounds = 2)
+  decided <- collanalysis:::decide_sampled(results)
+  expect_setequal(decided$algorithm[decided$processes == 8], "linear")
+  found <- collanalysis:::summarise_rounds(results)
+  # All is measured in one launch of half a second; alone each of the three algorithms would have had one.
+  expect_equal(found$launches, 1)
+  expect_equal(found$node_minutes, 0.5 / 60)
+  expect_equal(found$share_of_time_pct, 100 / 3, tolerance = 0.02)
 })

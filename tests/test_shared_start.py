@@ -1,0 +1,150 @@
+"""Cells that share a start: one launch measures all algorithms of all collectives in turn."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from collstudy.base.errors import StudyError
+from collstudy.launch import output
+from collstudy.launch.execute import LaunchFailed
+from collstudy.launch.openmpi import library
+from collstudy.launch.runner import in_turn, together
+from collstudy.launch.toolchain import mpi_environment
+from collstudy.plan.blocks import Task
+from collstudy.project.studies import Project
+from collstudy.study.description import Policy
+from conftest import Checkout, csv_rows, must
+
+STUDY = """
+title: Local
+question: q
+machine: this-machine
+launches: {min: 1, max: 1}
+sweeps:
+"""
+OTHERS = "linear, {name: pipeline, segment_bytes: 8192}"
+SWEEP = """\
+  - collective: bcast
+    algorithms: [default, linear, {name: pipeline, segment_bytes: 8192}, binomial]
+    mappings: [core]
+    processes: [2]
+    sizes: {from: 4, to: 65536}
+    iterations: 50
+    warmup: 5
+    start: shared
+"""
+
+
+def stored(checkout: Checkout) -> dict[str, dict]:
+    found = [json.loads(path.read_text()) for path in (checkout.folder / "results" / "cells").rglob("*.json")]
+    return {document["cell"]["algorithm"]: document for document in found}
+
+
+def test_one_launch_measures_all_algorithms_and_each_is_proved(checkout: Checkout) -> None:
+    checkout.write("config/studies/local.yaml", STUDY + SWEEP)
+    must(checkout.snakemake("--config", "studies=local", "--", "results/local/measurements.csv"))
+    cells = stored(checkout)
+    launches = {name: document["launches"][0] for name, document in cells.items()}
+    assert set(launches) == {"default", "linear", "binomial", "pipeline"}
+    # The same launch: a command, each at another turn of it.
+    assert len({launch["provenance"]["command"] for launch in launches.values()}) == 1
+    assert {launch["provenance"]["order"]["turn"] for launch in launches.values()} == {0, 1, 2, 3}
+    assert {launch["provenance"]["order"]["turns"] for launch in launches.values()} == {4}
+    assert all(document["proof"]["component"] == "tuned" for document in cells.values())
+    used = {name: document["proof"]["used"] for name, document in cells.items()}
+    assert used == {"default": None, "linear": True, "binomial": True, "pipeline": True}
+    assert all(document["proof"]["placed"] for document in cells.values())
+    assert {row["status"] for row in csv_rows(checkout.folder / "results" / "local" / "cells.csv")} == {"measured"}
+
+
+def cells_of(checkout: Checkout, sweep: str = SWEEP) -> list:
+    checkout.write("config/studies/local.yaml", STUDY + sweep)
+    project = Project(checkout.folder / "config", results=checkout.folder / "results")
+    return project.source("local").cells()
+
+
+def test_a_start_is_part_of_the_identity(checkout: Checkout) -> None:
+    shared = cells_of(checkout)
+    own = cells_of(checkout, SWEEP.replace("    start: shared\n", ""))
+    assert all(cell.shares_start for cell in shared) and not any(cell.shares_start for cell in own)
+    assert {cell.digest for cell in shared}.isdisjoint(cell.digest for cell in own)
+    assert all("start" not in cell.identity()["suite"] for cell in own)
+
+
+def test_cells_of_a_placement_share_a_launch(checkout: Checkout) -> None:
+    own = SWEEP.replace("    start: shared\n", "")
+    others = SWEEP.replace("bcast", "allreduce").replace("{name: pipeline, segment_bytes: 8192}, binomial", "ring")
+    more = SWEEP.replace("from: 4, to: 65536", "from: 131072, to: 131072").replace("default, linear, ", "")
+    tasks = [Task(cell, Policy(1, 1)) for cell in cells_of(checkout, SWEEP + own + others + more)]
+    assert sorted(map(len, together(tasks))) == [1, 1, 1, 1, 9]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (
+            (f"bcast\n    algorithms: [default, {OTHERS}", "ibcast\n    algorithms: [default"),
+            "only blocking collectives after the default barrier share a start",
+        ),
+        (("[default, linear,", "[default, sm,"), "sm is no algorithm of Open MPI's coll/tuned"),
+        (
+            ("start: shared", "start: shared\n    barrier: window"),
+            "only blocking collectives after the default barrier",
+        ),
+        (("start: shared", "start: shared\n    mpi: [mpich]"), "only cells of a real Open MPI"),
+    ],
+)
+def test_what_cannot_share_a_start_is_refused(checkout: Checkout, change: tuple[str, str], reason: str) -> None:
+    with pytest.raises(StudyError, match=reason):
+        cells_of(checkout, SWEEP.replace(*change))
+
+
+def test_a_crash_is_held_against_the_cell_whose_turn_it_was() -> None:
+    printed = "warning\n# Turn 0\n# Size  Avg Latency(us)\n4 1.0\n# Turn 1\n# Size"
+    assert len(output.turns(printed)) == 2
+    assert in_turn(LaunchFailed("crash", printed), [5, 6, 7]) == {6}
+    assert in_turn(LaunchFailed("crash", "nothing"), [5, 6, 7]) == {5, 6, 7}
+
+
+def test_a_variable_that_the_library_lacks_is_named(tmp_path: Path) -> None:
+    program = library().build / "bench" / "collbench_bcast"
+    command = [library().mpirun, "-n", "2", "--bind-to", "none", program, "-t", "m=4:4 coll_tuned_no_such_variable=1"]
+    done = subprocess.run(command, capture_output=True, text=True, env=mpi_environment(), cwd=tmp_path, check=False)
+    assert done.returncode != 0 and "no variable coll_tuned_no_such_variable" in done.stderr
+
+
+def test_a_cell_with_a_spread_of_arrivals_is_another_one(checkout: Checkout) -> None:
+    together_there = cells_of(checkout)
+    apart = cells_of(checkout, SWEEP.replace("start: shared", "start: shared\n    spread_us: 20"))
+    assert all(cell.identity()["spread_us"] == 20 for cell in apart)
+    assert all("spread_us" not in cell.identity() for cell in together_there)
+    assert {cell.digest for cell in apart}.isdisjoint(cell.digest for cell in together_there)
+    with pytest.raises(StudyError, match="only blocking collectives of real machines after the default barrier"):
+        cells_of(checkout, SWEEP.replace("start: shared", "barrier: window\n    spread_us: 20"))
+
+
+@pytest.mark.parametrize("option", [["-s", "200"], ["-t", "b=allreduce m=8:8 s=200"]])
+def test_calls_with_a_spread_of_arrivals_are_in_windows(tmp_path: Path, option: list[str]) -> None:
+    program = library().build / "bench" / "collbench_allreduce"
+    sizes = ["-m", "8:8"] if option[0] == "-s" else []
+    command = [
+        library().mpirun,
+        "-n",
+        "2",
+        "--bind-to",
+        "none",
+        program,
+        *sizes,
+        "-i",
+        "50",
+        "-x",
+        "5",
+        "-f",
+        *option,
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, env=mpi_environment(), cwd=tmp_path, check=True)
+    (sample,) = output.parse(done.stdout, [8])
+    assert sample["iterations"] + sample["late"] == 50
