@@ -19,9 +19,10 @@ read_operations <- function(trace) {
   members <- lengths(trace$about$trace$communicators)
   trace$calls |>
     filter(
-      !.data$operation %in% c(point_to_point_calls, silent_calls), .data$communicator >= 0,
-      members[.data$communicator + 1] > 1
+      !.data$operation %in% c(point_to_point_calls, silent_calls), .data$communicator >= 0
     ) |>
+    # MPI_COMM_SELF, number -1, has no members here.
+    filter(members[.data$communicator + 1] > 1) |>
     mutate(ranks = members[.data$communicator + 1]) |>
     collective_operations()
 }

@@ -7,6 +7,7 @@ account_trace <- function(complete = TRUE) {
   calls <- dplyr::bind_rows(
     row(0, "init", 0, 0), row(0, "allreduce", 0, 40), row(0, "ibcast", 41, 42), row(0, "barrier", 100, 105, bytes = 0),
     row(0, "bcast", 200, 205, 1, 4096), row(0, "allreduce", 300, 400, 2),
+    row(0, "barrier", 401, 402, -1, bytes = 0),
     row(1, "init", 0, 0), row(1, "allreduce", 30, 40), row(1, "ibcast", 41, 42), row(1, "barrier", 100, 105, bytes = 0),
     row(1, "bcast", 220, 240, 1, 4096),
     row(2, "init", 0, 0), row(2, "allreduce", 10, 38), row(2, "ibcast", 41, 42), row(2, "barrier", 100, 105, bytes = 0)
