@@ -155,6 +155,19 @@ def test_a_large_entry_that_the_file_has_for_another_number_of_ranks_is_seen(tmp
         complain(wrong["bcast", 100])
 
 
+@needs_answers
+def test_variables_of_the_caller_choose_nothing_in_a_check(tmp_path, monkeypatch):
+    """Who tunes away from a forced algorithm still has it forced while the new file is checked."""
+    placement = Placement("core", 1, {"bcast": {2: (Rule(0, "linear"), Rule(64, "default"))}})
+    own = library_of(mpis()["openmpi"], CATALOGUE, NUMBERS)
+    own.write(placement, tmp_path / "a.rules")
+    for name, value in (("use_dynamic_rules", "1"), ("bcast_algorithm", "3"), ("bcast_algorithm_segmentsize", "512")):
+        monkeypatch.setenv(f"OMPI_MCA_coll_tuned_{name}", value)
+    findings = check.check_placement(placement, tmp_path / "a.rules", CATALOGUE, own)
+    complain(findings)
+    assert {one.asked for one in findings} == {True, False}
+
+
 def test_few_entries_are_started_where_the_library_answers(tmp_path):
     (found,) = placements(decisions({n: {1: ("linear", "binomial")[n % 2], 8: "chain"} for n in range(3, 9)}))
     table, started = found.tables["bcast"], set()

@@ -24,6 +24,12 @@ def can_ask(mpi: Mpi, collective: str) -> bool:
     return component_of(collective) == "tuned" and (mpi.build / "probe" / "collask").exists()
 
 
+def without_choices(mpi: Mpi) -> dict[str, str]:
+    """The library's environment without algorithms that the caller's variables choose: a check is of the file alone."""
+    chosen = ("OMPI_MCA_coll", "MPIR_CVAR_")
+    return {key: value for key, value in mpi.environment().items() if not key.startswith(chosen)}
+
+
 def ask(mpi: Mpi, arguments: Sequence[str], collective: str, questions: Iterable[Question]) -> dict[Question, str]:
     """The algorithm with its parameters, as `<function>[<parameters>]`, of each call under these `--mca` arguments of mpirun.
 
@@ -34,7 +40,7 @@ def ask(mpi: Mpi, arguments: Sequence[str], collective: str, questions: Iterable
     settings |= {"coll": FORCED_COMPONENTS, "pml": "ob1", "btl": "self", "mpi_param_check": "0"}
     words = [f"{ranks}:{size}" for ranks, size in sorted(set(questions))]
     with tempfile.TemporaryDirectory(prefix="ask-") as folder:
-        environment = mpi.environment() | {f"OMPI_MCA_{key}": value for key, value in settings.items()}
+        environment = without_choices(mpi) | {f"OMPI_MCA_{key}": value for key, value in settings.items()}
         environment["TMPDIR"] = folder  # of the session, which nobody ends
         command = [str(mpi.build / "probe" / "collask"), collective, *words]
         try:

@@ -24,7 +24,7 @@ from collstudy.launch.toolchain import Mpi, preloadable
 from collstudy.launch.tracefile import rank_files
 from collstudy.study.catalogue import Catalogue
 from collstudy.tuning import trees
-from collstudy.tuning.asking import Question, ask, can_ask
+from collstudy.tuning.asking import Question, ask, can_ask, without_choices
 from collstudy.tuning.rules import Placement, Rule, own_version
 from collstudy.tuning.writers import openmpi_rules, settings_of
 
@@ -104,7 +104,7 @@ def _requests(mpi: Mpi, path: Path, collective: str, processes: int, sizes: Sequ
             "--mca", "mpi_yield_when_idle", "1", "env", f"LD_PRELOAD={own}", f"COLLTRACE_FOLDER={folder}", "COLLTRACE_RAN=1",
             mpi.build / "probe" / "collprobe", collective, *sizes,
         ]  # fmt: skip
-        launch(command, mpi.environment(), folder)
+        launch(command, without_choices(mpi), folder)
         calls = [call for call in rank_files(folder, processes)[0].calls() if call.operation == collective]
     found = [re.search(r"\[requests (\d+)\]", call.ran) for call in calls]
     return [int(one.group(1)) if one else None for one in found]
@@ -150,14 +150,14 @@ def _monitored(
             "--mca", "pml_monitoring_filename", f"{folder}/messages",
             mpi.build / "probe" / "collprobe", "-p", f"{folder}/messages", collective, *sizes,
         ]  # fmt: skip
-        launch(command, mpi.environment(), Path(folder))
+        launch(command, without_choices(mpi), Path(folder))
         return {size: messages(Path(folder), f"messages-{size}") for size in sizes}
 
 
 def _mpich_probe(mpi: Mpi, catalogue: Catalogue) -> Probe:
     def probe(choice: Path | Rule | None, collective: str, processes: int, size: int) -> Messages:
         with tempfile.TemporaryDirectory(prefix="rulescheck-") as folder:
-            environment = mpi.environment()
+            environment = without_choices(mpi)
             if isinstance(choice, Path):
                 environment |= mpich.environment(choice)
             elif choice:
