@@ -86,7 +86,9 @@ gain_cells <- function(application, decided) {
     mutate(operations, size_bytes = class_start(.data$size_bytes), transfer_us = .data$end_us - .data$start_us)
   }
   keys <- c("ranks", "operation", "size_bytes")
-  rows <- account_rows(default$operations, nrow(default$ranks), default$makespan_us)
+  # Here transfer_us is the sum over operations, not their median.
+  rows <- account_rows(default$operations, nrow(default$ranks), default$makespan_us) |>
+    select(!c("spread_us", "transfer_us"))
   sums <- transfer(predict_operations(default$operations, decided)) |>
     group_by(across(all_of(keys))) |>
     summarise(
