@@ -27,7 +27,7 @@ def files(*patterns: str) -> list[Path]:
 
 
 def prose(path: Path) -> list[tuple[int, str]]:
-    """Lines of a Markdown file outside of code and tables, with their numbers."""
+    """Lines of a Markdown file outside code and tables, with their numbers."""
     found, code = [], False
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if line.lstrip().startswith("```"):

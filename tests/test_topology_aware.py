@@ -72,7 +72,7 @@ def test_set_up_is_apart_from_the_call(study: Checkout) -> None:
     setups = defaultdict(set)
     for row in rows(study):
         setups[row["collective"], row["algorithm"]].add(float(row["setup_us"]))
-        # With two ranks a node the hand-made rules leave every all-to-all to the MPI library ([bijlani2021], section 5.1).
+        # With two ranks per node the hand-made rules leave every all-to-all to the MPI library ([bijlani2021], section 5.1).
         left = {} if row["collective"] == "bcast" else {"default": "", "seed001": "100.0"}
         assert row["left_pct"] == left.get(row["algorithm"], "0.0")
     # The default makes no communicators of its own, only the private copy that the barrier between calls uses.

@@ -44,11 +44,11 @@ processor_name <- function() {
 
 show_claims <- function(studies) {
   rows <- do.call(rbind, lapply(Filter(has_results, studies), claims_of))
-  if (NROW(rows) == 0) return(paragraph("This report makes no claims: no study has results."))
-  caption <- "Each sentence that states a result, where it can be seen, and the command that makes it again."
+  if (NROW(rows) == 0) return(paragraph("This report makes no claims, because no study has results."))
+  caption <- "Each sentence that states a result, where it is shown, and the command that reproduces it."
   screen_only(TRUE, emit_table("tbl-claims", rows, caption, raw = names(rows), whole = 300))
   paper_only(paragraph(
-    "The HTML pages of this report list ", count_of(nrow(rows), "claim"), ", each with the figure that shows it and the command that makes it."
+    "The HTML pages of this report list ", count_of(nrow(rows), "claim"), ", each with the figure that shows it and the command that reproduces it."
   ))
 }
 
@@ -96,8 +96,8 @@ show_cells <- function(studies) {
     paper_only(paragraph(count_of(nrow(bad), "cell"), " without a usable number; the HTML pages list them with reasons."))
   }
   screen_only(nrow(groups) > paper_rows, emit_table("tbl-cells-without", groups, paste(
-    "Every cell without a usable number, or without one at every size, and the reason. One row stands for all the",
-    "process counts of the same reason; each study's", code("cells.csv"), "has a row for each."
+    "Every cell without a usable number, or without one at every size, and the reason. One row covers all",
+    "process counts with the same reason; each study's", code("cells.csv"), "has a row for each."
   ), labels = do.call(c, lapply(studies, algorithm_labels)), whole = 300))
 }
 

@@ -44,7 +44,7 @@ show_program <- function(study) {
     md(with_version(about$provenance$mpi, about$provenance$mpi_version)), ", as ", code(about$program$command), ": once with this ",
     "project's trace library, and ", about$program$runs, " times each with and without it. The cells that it uses were ",
     "then measured with ", md(with_version(about$provenance$suite %or% "no benchmark", about$provenance$suite_version)),
-    ", by rounds, weighted by their share of the run time."
+    ", in rounds, weighted by their share of the run time."
   )
   show_status(study)
 }

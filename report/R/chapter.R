@@ -8,7 +8,7 @@ knit_chapters <- function(studies) {
   made <- parallel::mclapply(studies, recall_chapter, mc.cores = parallel::detectCores(), mc.preschedule = FALSE)
   Map(function(study, chapter) {
     if (inherits(chapter, "try-error")) stop(attr(chapter, "condition"))
-    if (is.null(chapter)) stop("a process that knitted a chapter was ended; is there enough memory?")
+    if (is.null(chapter)) stop("a process that knitted a chapter was killed; is there enough memory?")
     for (file in names(chapter$files)) {
       dir.create(dirname(file), showWarnings = FALSE, recursive = TRUE)
       writeBin(chapter$files[[file]], file)
@@ -58,7 +58,7 @@ show_chapter <- function(study) {
   template <- if (!has_results(study)) "missing" else if (!is.null(study$silent)) "silent" else
     study$about$chapter %or% "collectives"
   path <- file.path("chapters", paste0(template, ".qmd"))
-  if (!file.exists(path)) stop(sprintf("study %s asks for chapter template %s, which is not there", study$name, path))
+  if (!file.exists(path)) stop(sprintf("study %s asks for chapter template %s, which does not exist", study$name, path))
   # What the text of one's own shows and lacks: its functions note it here, as knitr returns nothing but text.
   study$own <- new.env()
   own <- if (template != "missing") read_own(own_file(study))
@@ -81,7 +81,7 @@ show_no_results <- function(study) {
   lacking <- if (is.null(study$about)) "study.json" else "measurements.csv"
   callout("warning", "No results yet", c(
     paste0("The study ", code(study$name), " has no ", code(lacking), " in its results folder."),
-    paste0("Make it with ", code(paste("./study run", study$name)), ".")
+    paste0("Run ", code(paste("./study run", study$name)), ".")
   ))
   if (is.null(study$about)) return(invisible(NULL))
   show_study_question(study)
@@ -98,7 +98,7 @@ show_simulated <- function(study) {
   how <- study$about$provenance
   callout("important", "Simulated numbers", paste0(
     "Every number of this study was computed by ", md(with_version(how$simulator, how$simulator_version)),
-    " from a description of the machine; none was measured. Measurements that they are compared with are named as such."
+    " from a description of the machine; none was measured. Measurements with which they are compared are labelled as such."
   ))
 }
 
@@ -192,7 +192,7 @@ barrier_sentence <- function(barriers) {
   if (length(barriers) == 0) return(NULL)
   paste0(
     "The barrier between the calls is ", paste(gsub("_", " ", barriers), collapse = " or "), ", not the library's default",
-    if ("aligned" %in% barriers) ": after it all ranks start at the same instant", ". "
+    if ("aligned" %in% barriers) ": all ranks start each call at the same instant", ". "
   )
 }
 
@@ -265,7 +265,7 @@ values_text <- function(values, text = as.character) {
 show_status <- function(study) {
   cells <- study$cells
   if (is.null(cells)) {
-    lost <- paste0("The file ", code("cells.csv"), " is missing: what was not measured cannot be listed.")
+    lost <- paste0("The file ", code("cells.csv"), " is missing, so unmeasured cells cannot be listed.")
     callout("warning", "No list of cells", lost)
     return(invisible(NULL))
   }

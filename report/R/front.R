@@ -77,12 +77,12 @@ show_advice <- function(report) {
       "; with ", code("analysis: {tuning: {}}"), " a study also gets the files that the library reads.")
   } else {
     paragraph("The tuning files are in ", code(place), ". On ", md(advice$machine), ", start programs with ", code("mpirun-tuned"),
-      " in place of Open MPI's ", code("mpirun"), ": it selects the file for the job's mapping and numbers of nodes and processes.")
+      " instead of Open MPI's ", code("mpirun"), ": it selects the file for the job's mapping and numbers of nodes and processes.")
     emit(paste0("```\n", file.path(place, advice$launcher), "\n```"))
     paragraph(code(file.path(place, "README.md")), " has the options for a plain ", code("mpirun"), " and for other libraries.")
   }
   if (!is.null(advice$ask)) {
-    paragraph("For one call, this command names the algorithm, its expected latency and the measurements behind it ",
+    paragraph("For a single call, this command prints the recommended algorithm, its expected latency and the underlying measurements ",
       "(", code("--size"), " in bytes):")
     emit(paste0("```\n", advice$ask, "\n```"))
   }

@@ -68,7 +68,7 @@ own_number <- function(study, table, column, ..., digits = 3) {
   if (nrow(data) != 1) {
     return(lack("table ", table, " has ", count_of(nrow(data), "row"), " with ", paste(
       names(where), unlist(where), sep = " = ", collapse = ", "
-    ), " and not one"))
+    ), " instead of one"))
   }
   value <- data[[column]]
   if (is.na(value)) return(lack("table ", table, " has no value of ", column, " there"))

@@ -44,10 +44,10 @@ parts_of <- function(study) {
     )),
     pipelining = named(c(allreduce = "Allreduce", bcast = "Broadcast", reduce_scatter = "Reduce-scatter")),
     atlas = named(c(
-      atlas = "Regret of the default on all machines", guidelines = "Where a collective is slower than its parts"
+      atlas = "Regret of the default on all machines", guidelines = "Collectives that are slower than their compositions"
     )),
-    mapping = named(c(mapping = "Which mapping is best")),
-    extrapolation = named(c(extrapolation = "From few nodes to many")),
+    mapping = named(c(mapping = "Best mapping")),
+    extrapolation = named(c(extrapolation = "Extrapolation from few nodes to many")),
     starts = named(c(starts = "Barriers and windows")),
     accuracy = named(c(accuracy = "Accuracy of the simulation")),
     ladder = list(part(
@@ -55,7 +55,7 @@ parts_of <- function(study) {
     )),
     svd = parts_of_application(study, setdiff(collectives_shown(study), c("latency", "bw", "multi_lat"))[1]),
     congestion = parts_of_traces(study),
-    components = c(named(c(components = "Which component, and then which algorithm")), parts_of_collectives(study)),
+    components = c(named(c(components = "Best component and best algorithm")), parts_of_collectives(study)),
     tuning = c(
       named(c(sampling = "Sampled in rounds")), if (!length(study$about$sampling)) parts_of_collectives(study)
     ),

@@ -26,7 +26,7 @@ show_shared <- function(study) {
   if (NROW(table) == 0) return(invisible(NULL))
   emit_table(paste0("tbl-", study$id, "-tuning-shared"), table, caption_of(study, paste(
     "Additional time of one decision for all placements (mapping, nodes) with the same number of processes over the fastest",
-    "algorithm of each placement: the loss of a file that knows the number of ranks alone. An upper bound: the minimum over noisy",
+    "algorithm of each placement: the loss of a file that depends only on the number of ranks. An upper bound: the minimum over noisy",
     "latencies is biased low."
   )))
 }
@@ -66,23 +66,23 @@ show_verification <- function(study) {
   table <- read_table(file.path(study$folder, "tables", "tuning-verified.csv"))
   if (NROW(table) == 0) return(invisible(NULL))
   emit_table(paste0("tbl-", study$id, "-verification"), table, caption_of(study, paste(
-    "Fresh launches of the default and of the rules file, interleaved. Regret is against the fastest known of the cell;",
-    "speed-up is the geometric mean over the cells whose rule is not the default. Before slower rules were withdrawn.",
-    if (study$simulated) "A simulation repeats exactly: only cells not used to decide add information." else ""
+    "Fresh launches of the default and of the rules file, interleaved. Regret is relative to the fastest known algorithm of the cell;",
+    "speed-up is the geometric mean over the cells whose rule is not the default. State before slower rules were withdrawn.",
+    if (study$simulated) "Simulations are deterministic: only cells not used to decide add information." else ""
   )))
 }
 
 show_withdrawn <- function(study) {
   table <- read_table(file.path(study$folder, "tables", "tuning-withdrawn.csv"))
   if (is.null(table) || nrow(table) == 0) {
-    paragraph("No rule was slower on fresh launches; none was withdrawn.")
+    paragraph("No rule was slower in fresh launches; none was withdrawn.")
     return(invisible(NULL))
   }
   screen_only(nrow(table) > paper_rows, emit_table(paste0("tbl-", study$id, "-withdrawn"), table, caption_of(
-    study, "Rules that were slower than the default on fresh launches: withdrawn, and the files written again."
+    study, "Rules that were slower than the default in fresh launches: withdrawn, and the files written again."
   )))
   if (nrow(table) > paper_rows) {
-    paper_only(paragraph(count_of(nrow(table), "rule"), " were slower than the default on fresh launches and withdrawn."))
+    paper_only(paragraph(count_of(nrow(table), "rule"), " were slower than the default in fresh launches and withdrawn."))
   }
 }
 

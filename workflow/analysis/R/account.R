@@ -150,7 +150,7 @@ write_account <- function(folder) {
 
 account_columns <- paste(
   "Blocking collectives on communicators of several ranks. Waiting: until the last rank arrives; transfer: the rest of",
-  "the time in the call; both as a mean over the ranks, of the run time. Gain at most: the time in which at least one",
+  "the time in the call; both as a mean over the ranks, of the run time. Largest gain: the time in which at least one",
   "rank is still in the call after the last one has arrived, which a perfect algorithm would save if waiting stayed",
   "the same. Spread: time from the first arrival to the last; transfer_us: from that to the last return (medians over",
   "operations)."
@@ -166,7 +166,7 @@ figures_of_accounts <- function(results) {
   found <- accounts(results)
   if (is.null(found)) return(list())
   list(figure("account", "cells", plot_account(found), paste(
-    "Share of the run time that the collectives take, for those with most to gain.", account_columns
+    "Share of the run time in the collectives with the largest possible gain.", account_columns
   ), height = 2 + 1.8 * n_distinct(found$application)))
 }
 
@@ -205,8 +205,9 @@ describe_accounts <- function(results) {
     most <- if (nrow(rows)) most_gain_pct(trace) else 0
     if (most < little_pct) {
       return(paste0(
-        application$label, " on ", application$ranks, " ranks hardly communicates by collectives: perfect ones would ",
-        "save at most ", format_pct(most), " of its run time, so tuning them is not worth it."
+        application$label, " on ", application$ranks, " ranks spends hardly any time in collectives: perfect ones ",
+        "would ",
+        "save at most ", format_pct(most), " of its run time, so tuning is not worthwhile."
       ))
     }
     first <- rows[1, ]

@@ -113,7 +113,7 @@ rank_correlation <- function(one, other) {
 #' @noRd
 describe_accuracy <- function(results, measured = read_compared(results)) {
   compared <- compare_studies(results, measured)
-  if (nrow(compared) == 0) return("Without results of the measured study nothing can be compared.")
+  if (nrow(compared) == 0) return("There are no results of the measured study to compare with.")
   unlist(map(unique(compared$collective), function(name) {
     rows <- filter(compared, .data$collective == name)
     c(accuracy_sentences(rows, results$study), noise_sentences(results, compared, name))

@@ -153,8 +153,8 @@ noise_sentences <- function(results, compared, collective) {
   )
   if (nrow(noise) == 0) {
     return(paste0(
-      capitalised(collective_word(collective)), ": no cell has two algorithms that were measured twice, so what ",
-      "of the error and the regret is noise is unknown."
+      capitalised(collective_word(collective)), ": no cell has two algorithms that were measured twice, so the part ",
+      "of the error and the regret that is noise is unknown."
     ))
   }
   paste0(

@@ -217,7 +217,15 @@ default_replay <- function(application) {
   if (length(found)) found[[1]] else NULL
 }
 
-#' What each replay of a study came to, beside the default on the same machine
+#' The label of the machine of a replay, within a sentence that says that it is simulated
+#' @noRd
+replay_machine <- function(results, machine) {
+  entries <- unlist(map(unname(results$applications), "replays"), recursive = FALSE)
+  label <- unlist(map(entries, function(entry) if (identical(entry$machine, machine)) entry$machine_label))[1]
+  within_text(plain_machine(if (length(label) == 0 || is.na(label)) machine else label))
+}
+
+#' Results of each replay of a study, with those of the default on the same machine
 #'
 #' @inheritParams read_applications
 #' @return Tibble: application, machine, replay (its label), mapping, the columns of [summarise_replay()], and

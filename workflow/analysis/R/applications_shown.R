@@ -34,7 +34,8 @@ tables_of_applications <- function(results) {
         "application", "replay", "mapping", "makespan_us", "makespan_change_pct", "communication_us",
         "communication_change_pct", "peak_load_pct", "peak_change_pct", "held_us", "held_change_pct"
       ), paste0(
-        "Effect of another algorithm or mapping, on ", replays$machine[1], " (simulated). ", replay_columns()
+        "Effect of another algorithm or mapping, on ", replay_machine(results, replays$machine[1]), " (simulated). ",
+        replay_columns()
       ))
   ))
 }
@@ -65,7 +66,7 @@ describe_applications <- function(results) {
     if (is.null(application$trace)) return(paste0(application$label, " could not be traced."))
     operations <- summarise_operations(application$trace)
     collective <- filter(operations, .data$collective)
-    partial <- if (isTRUE(application$trace$about$trace$complete)) "" else " (a partial trace: a rank died)"
+    partial <- if (isTRUE(application$trace$about$trace$complete)) "" else " (partial trace: a rank died)"
     if (nrow(collective) == 0) return(paste0(application$label, partial, " calls no collective."))
     often <- slice_max(collective, .data$operations, n = 1, with_ties = FALSE)
     sent <- sum(operations$sent_bytes)

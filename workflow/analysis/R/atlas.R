@@ -3,7 +3,7 @@
 
 #' Every algorithm of every place with its latency over the best of the place
 #'
-#' A place is a machine, collective, mapping (with processes a node), number of processes (three or more) and message
+#' A place is a machine, collective, mapping (with processes per node), number of processes (three or more) and message
 #' size where the default and another algorithm have a latency. Launches and authors of one machine count together.
 #'
 #' @param results List from [read_results()] of a study that gathers others.
@@ -249,7 +249,7 @@ figures_atlas <- function(results) {
   if (nrow(found) == 0) return(list())
   list(figure("atlas", "default", plot_atlas(results), paste(
     "A cell is one collective, mapping, process count and message size; in brackets their number. Dot: geometric mean;",
-    "tick: median; thick line: to the 90th percentile; thin line: to the 99th (of few cells to the slowest)."
+    "tick: median; thick line: to the 90th percentile; thin line: to the 99th (for few cells: to the slowest)."
   ), height = 1.5 + 0.32 * nrow(found) + 0.4 * n_distinct(found$machine)))
 }
 
@@ -281,7 +281,7 @@ describe_atlas <- function(results) {
   rows <- atlas_rows(results)
   rule <- summarise_one_rule(rows)
   agreement <- summarise_winner_agreement(rows)
-  if (nrow(rule) == 0) return("No two machines share a collective, so no rule of one machine was judged on another.")
+  if (nrow(rule) == 0) return("No two machines share a collective, so no rule of one machine was tested on another.")
   wide <- pivot_wider(
     select(rule, "machine", "policy", "geometric_mean_pct"), names_from = "policy", values_from = "geometric_mean_pct"
   )

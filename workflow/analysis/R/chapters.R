@@ -64,7 +64,7 @@ own_chapter <- function(results) {
 #'
 #' @param results List from [read_results()].
 #' @return Tibble, one row per cell and size: collective, algorithm (with its parameters where they vary), mpi, mapping,
-#'   nodes, processes, ppn (processes a node), size_bytes, latency_us (median over launches), low_us and high_us
+#'   nodes, processes, ppn (processes per node), size_bytes, latency_us (median over launches), low_us and high_us
 #'   (range), launches, setup_us (making communicators; NA where nothing was made) and left_pct (calls that went to
 #'   the MPI library).
 #' @noRd

@@ -319,7 +319,7 @@ plot_power <- function(power) {
     scale_colour_viridis_d(end = 0.85) +
     facet_wrap(vars(.data$family)) +
     labs(
-      x = "slow-down of one of four algorithms (%)", y = "cells in which it is found (%)", colour = "rounds",
+      x = "slow-down of one of four algorithms (%)", y = "cells in which it is detected (%)", colour = "rounds",
       shape = "rounds"
     )
 }

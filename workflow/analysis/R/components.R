@@ -126,7 +126,7 @@ plot_components <- function(results, rows, collective) {
 
 count_words <- function(number, noun) paste0(number, " ", noun, ifelse(number == 1, "", "s"))
 
-#' Which component, and then which algorithm: sentences of the whole study, and of each collective
+#' Best component and best algorithm: sentences of the whole study, and of each collective
 #'
 #' @param results List from [read_results()].
 #' @return Tibble as [said()].
@@ -139,12 +139,13 @@ sentences_of_components <- function(results) {
       "The nodes are emulated on one computer: the components that run are those of several nodes, the latencies are ",
       "not."
     ) else paste0(
-      "A component runs every collective that it has, so also the barriers between the timed calls: how evenly the ",
-      "ranks start is part of what is compared."
+      "A component runs every collective that it implements, including the barriers between the timed calls: how ",
+      "evenly the ",
+      "ranks start is therefore part of the comparison."
     ), claim = FALSE),
     said("components", c(
       if (length(lacking)) paste0(
-        "The installed Open MPI lacks ", and_list(paste0("coll/", lacking)), ", which the study asks for."
+        "The installed Open MPI lacks ", and_list(paste0("coll/", lacking)), ", which the study requests."
       ),
       describe_unproved(results)
     )),

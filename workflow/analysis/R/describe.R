@@ -130,7 +130,7 @@ describe_default <- function(results, collective) {
 #' @noRd
 describe_models <- function(results, collective) {
   errors <- model_errors(results, collective)
-  if (nrow(errors) == 0) return("There are too few process counts to judge a model on held-out cells.")
+  if (nrow(errors) == 0) return("There are too few process counts to test a model on held-out cells.")
   fits <- if (any(errors$model == "plane")) fit_loglinear(results, collective)
   c(
     if (!is.null(fits) && nrow(fits) > 0) paste0(
@@ -182,7 +182,7 @@ describe_extrapolation <- function(errors, study) {
     paste0(
       "In ", earns, " of ", nrow(both), " combinations of algorithm and mapping some model extrapolates better than ",
       "the latency of the largest fitted process count, whose error is ", range_pct(both$last),
-      ". The best model is selected with hindsight, so its errors are slightly optimistic."
+      ". The best model is selected afterwards, so its errors are slightly optimistic."
     )
   )
 }
@@ -253,7 +253,7 @@ describe_barrier <- function(results, collective = "barrier") {
       if (nrow(last) > 1) paste0(", the slowest ", name(final), " at ", format_us(final$latency_us)), "."
     ),
     if (nrow(slopes) > 0) paste0(
-      "Each further process adds ", per_mapping(slopes, format_us(slopes$estimate), results$study),
+      "Each additional process adds ", per_mapping(slopes, format_us(slopes$estimate), results$study),
       " to the linear algorithm."
     )
   )

@@ -1,5 +1,5 @@
 # What few nodes say about many: costs of messages fitted to all algorithms and collectives on few nodes together, and
-# from them the latencies on more nodes. One rank a node.
+# from them the latencies on more nodes. One rank per node.
 
 #' The steps of an algorithm: messages that every rank sends, and how far
 #'
@@ -37,7 +37,7 @@ byte_ranges <- c(2^c(11, 14, 17, 20), Inf)
 
 cost_words <- c(
   messages = "a message", partners = "the first message to a partner", crossing = "a message to another group",
-  summed = "a byte that is summed", fresh = "a byte of a temporary vector of more than 32 MiB"
+  summed = "a byte that is reduced", fresh = "a byte of a temporary vector of more than 32 MiB"
 )
 
 #' What a call consists of, counted: the columns of the message model
@@ -122,7 +122,7 @@ fitting_limits <- function(results) {
 #' nodes of the fit, `messages_anchored` is the message model times what it was wrong by there, `log_linear` the line
 #' of log latency over log nodes, where there are two numbers of nodes.
 #'
-#' @param results List from [read_results()] of a study with one rank a node.
+#' @param results List from [read_results()] of a study with one rank per node.
 #' @param fit_up_to Most nodes of the fit.
 #' @return Tibble: fitted_up_to, collective, algorithm, processes, size_bytes, latency_us, model, predicted_us.
 #' @noRd

@@ -35,7 +35,7 @@ figures_extrapolation <- function(results) {
       extrapolation_target, " %."
     ), 9, 4.5),
     figure("extrapolation", "steps", plot_ring_steps(results), paste(
-      "What no fit to fewer nodes contains: time of a step of the ring algorithms with messages of at most 64 B."
+      "Time of a step of the ring algorithms with messages of at most 64 B, an effect that no fit to fewer nodes has."
     ), 9, 3.5)
   )
 }
@@ -59,7 +59,7 @@ plot_extrapolation <- function(results) {
     scale_colour_manual(values = mapping_colours) +
     expand_limits(y = 0) +
     theme_study() +
-    labs(title = "Predicting more nodes from few", x = "Nodes, one rank on each", y = "Absolute error (%)")
+    labs(title = "Prediction for more nodes from runs on few", x = "Nodes, one rank on each", y = "Absolute error (%)")
 }
 
 #' Time of a ring's step by number of nodes
@@ -76,7 +76,7 @@ plot_ring_steps <- function(results) {
     scale_colour_manual(values = mapping_colours) +
     expand_limits(y = 0) +
     theme_study() +
-    labs(title = "A step of the rings", x = "Nodes, one rank on each", y = "Time of a step (\u00b5s)")
+    labs(title = "Time of a step of the rings", x = "Nodes, one rank on each", y = "Time of a step (\u00b5s)")
 }
 
 #' How far extrapolation works, in sentences
@@ -89,7 +89,7 @@ describe_extrapolation_study <- function(results) {
   errors <- filter(summarise_extrapolation(results), .data$collective == "all", .data$fitted_up_to == limit)
   own <- filter(errors, .data$model == "messages")
   whole <- filter(own, is.na(.data$processes))
-  if (nrow(whole) == 0) return("Without runs on fewer and on more nodes nothing can be extrapolated.")
+  if (nrow(whole) == 0) return("Extrapolation needs runs on fewer and on more nodes.")
   each <- filter(own, !is.na(.data$processes))
   four <- filter(errors_at_four_times(results), .data$fitted_up_to == limit, .data$model == "messages")
   within <- each$median_abs_error_pct <= extrapolation_target
@@ -165,7 +165,7 @@ describe_ring_steps <- function(results) {
     range_us(other$step_us), " on ", counts(other),
     if (nrow(alike) > 0) paste0(" (and ", range_us(alike$step_us), " on ", counts(alike), ")"),
     ", where ", range_pct(other$crossing_pct), " of its messages leave a group (otherwise ",
-    range_pct(same$crossing_pct), "): runs on fewer nodes do not show what changes there."
+    range_pct(same$crossing_pct), "): runs on fewer nodes cannot show this change."
   )
 }
 

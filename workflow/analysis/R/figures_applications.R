@@ -41,7 +41,7 @@ figures_of_applications <- function(results) {
   alternatives <- if (length(replayed)) {
     rows <- summarise_replays(results)
     list(simulated_figure("replays", "alternatives", plot_alternatives(rows, application_labels(results$study)), paste(
-      "Effect of another algorithm or mapping relative to the default, on", rows$machine[1],
+      "Effect of another algorithm or mapping relative to the default, on", replay_machine(results, rows$machine[1]),
       "and of another network.",
       replay_columns()
     ), height = 2 + 0.28 * nrow(rows)))

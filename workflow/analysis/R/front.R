@@ -158,8 +158,8 @@ describe_two_ranks <- function(study) {
   counts <- as.numeric(unlist(map(collectives, "processes")))
   if (length(counts) == 0 || max(counts) > 2 || !is.null(study$about$chapter)) return(NULL)
   paste0(
-    study$about$title %||% study$name, ": two ranks cannot tell algorithms apart (between two ranks all of them send ",
-    "the same messages), so this study decides nothing."
+    study$about$title %||% study$name, ": two ranks cannot distinguish algorithms (between two ranks all of them send ",
+    "the same messages), so this study makes no decision."
   )
 }
 

@@ -34,7 +34,7 @@ advise_front <- function(studies, rows) {
         "Keep the default for ", name_by_machine(kept), ": no rule is significantly faster there."
       ),
       if (nrow(untested) > 0) paste0(
-        "Too few process counts were measured to judge rules for ", name_by_machine(untested), "; the chapters show ",
+        "Too few process counts were measured to test rules for ", name_by_machine(untested), "; the chapters show ",
         "the fastest algorithm of each cell."
       ),
       front_transfer(studies)
@@ -62,7 +62,7 @@ front_mappings <- function(study, collective) {
 }
 
 #' The command, in the folder of the tuning files, that starts a program with the file for its shape: for the mapping
-#' whose rules gain most, at the most processes
+#' whose rules gain most, at the largest usual number of processes
 #' @noRd
 tuning_launcher <- function(study, collective) {
   if (!file.exists(file.path(study$folder, "tuning", "mpirun-tuned"))) return(NULL)
@@ -71,7 +71,7 @@ tuning_launcher <- function(study, collective) {
   gains <- tapply(found$gain_pct, as.character(found$mapping), median, na.rm = TRUE)
   mapping <- names(gains)[which.max(gains)]
   paste0(
-    "mpirun-tuned -n ", max(found$processes[found$mapping == mapping]),
+    "mpirun-tuned -n ", usual_processes(found[found$mapping == mapping, ], study),
     if (mapping %in% c("core", "socket", "node")) paste(" --map-by", mapping), " ./program"
   )
 }
@@ -130,8 +130,19 @@ front_new_runs <- function(found) {
   )
 }
 
-#' The command that says which algorithm to use, for a usual decision at the most processes: that of the median gain,
-#' because the largest gains are those of outliers
+#' The number of processes of an example: the largest that fills whole nodes or is a power of two, else the largest
+#'
+#' @param rows Decisions.
+#' @param study Study of the front page.
+#' @noRd
+usual_processes <- function(rows, study) {
+  filled <- rows$processes == rows$nodes * (front_cores(study) %||% 0)
+  usual <- filled | log2(rows$processes) %% 1 == 0
+  max(rows$processes[usual | !any(usual)])
+}
+
+#' The command that recommends an algorithm, for an example that a user would type: a usual number of processes and the
+#' decided message size nearest to 64 KiB
 #' @noRd
 advise_command <- function(study, collective) {
   found <- study$decisions
@@ -141,11 +152,19 @@ advise_command <- function(study, collective) {
     .data$processes %% .data$nodes == 0
   )
   if (nrow(found) == 0) return(NULL)
-  most <- arrange(found[found$processes == max(found$processes), ], .data$gain_pct)
-  cell <- most[ceiling(nrow(most) / 2), ]
+  cell <- found[found$processes == usual_processes(found, study), ] |>
+    arrange(abs(log2(.data$size_bytes / 65536))) |>
+    utils::head(1)
   paste0(
     "./study advise --study ", study$name, " --collective ", collective, " --nodes ", cell$nodes, " --ppn ",
     cell$processes / cell$nodes, " --mapping ", cell$mapping,
-    if (!is.na(cell$size_bytes)) paste0(" --size ", cell$size_bytes)
+    if (!is.na(cell$size_bytes)) paste0(" --size ", size_argument(cell$size_bytes))
   )
+}
+
+#' A message size as an argument: 512, 64KiB
+#' @noRd
+size_argument <- function(bytes) {
+  label <- sub(" ", "", label_bytes(bytes))
+  if (bytes >= 1024 && grepl("^[0-9]+[KMG]iB$", label)) label else format(bytes, scientific = FALSE)
 }

@@ -133,10 +133,10 @@ front_measured_there <- function(simulated, measured) {
       by = c("machine", "collective")
     )
     if (all(twice$cells.x == twice$cells.y)) return(NULL)
-    return(" These means are of other cells than the measured ones: do not compare the two.")
+    return(" These means cannot be compared with the measured ones, because the cells differ.")
   }
   paste0(
-    " Measured there, for ", and_list(collective_word(both)), ": ",
+    " On the same machine, the measured value for ", and_list(collective_word(both)), " is ",
     format_pct(pool_front(there[there$collective %in% both, ])$geometric_mean_pct), "."
   )
 }

@@ -99,7 +99,7 @@ front_transfer <- function(studies) {
     ))
   }
   paste0(
-    "Decide the rules on the machine itself: rules from other machines ",
+    "Decide the rules on each machine: rules from other machines ",
     if (max(gain_pct) > 0.05) paste("save at most", format_saved(max(gain_pct)), "of") else "save nothing of",
     " the default's time."
   )

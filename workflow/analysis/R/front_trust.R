@@ -26,7 +26,7 @@ front_agreement <- function(studies) {
   })
   if (nrow(found) == 0) return(NULL)
   paste0(
-    "Latencies that two authors measured of the same cells differ by ",
+    "Latencies of the same cells measured by two authors differ by ",
     front_medians(found, "median_abs_difference_pct"),
     " in the median. A smaller difference in a single cell may be noise; means over many cells are more precise."
   )

@@ -143,7 +143,7 @@ summarise_gain <- function(results) {
 
 gain_columns <- paste(
   "Simulated. Transfer: from the arrival of the last rank at a blocking collective to the return of the last one;",
-  "waiting for the last rank is no time that an algorithm could save. Replayed: what the decisions save of the",
+  "no algorithm can save the time spent waiting for the last rank. Replayed: what the decisions save of the",
   "transfer in the replay. Predicted: the same, if each operation saves the share that the latency of its cell does."
 )
 
@@ -158,7 +158,7 @@ tables_of_gain <- function(results) {
   gain <- summarise_gain(results)
   c(
     if (nrow(gain) > 0) list(listed("gain", "applications", gain, paste(
-      "What the decisions for their cells gain the applications.", gain_columns
+      "Gain of the applications from the decisions for their cells.", gain_columns
     ))),
     list(listed("gain", "cells", cells, paste(
       "Collectives of the replays by communicator size and message size. Shares are of the makespan; times are sums",
@@ -171,8 +171,8 @@ figures_of_gain <- function(results) {
   gain <- summarise_gain(results)
   if (nrow(gain) == 0) return(list())
   list(simulated_figure("gain", "replayed", plot_gain(gain), paste0(
-    "What decisions for their cells save of the time that applications spend in collectives, on ", gain$ranks[1],
-    " ranks of ", gain$machine[1], ". ", gain_columns
+    "Share of the applications' time in collectives that the decisions for their cells save, on ", gain$ranks[1],
+    " ranks of ", replay_machine(results, gain$machine[1]), ". ", gain_columns
   ), height = 2 + 0.6 * nrow(gain)))
 }
 
@@ -202,17 +202,18 @@ describe_gain <- function(results) {
   if (nrow(gain) == 0) {
     if (!has_timed_replays(results)) return(character())
     return(paste0(
-      "The replays on ", results$study$replay$machines[[1]],
-      " have the library's default: no decisions for the cells of the applications are there yet."
+      "The replays on ", replay_machine(results, results$study$replay$machines[[1]]),
+      " have the library's default: there are no decisions yet for the cells of the applications."
     ))
   }
   each <- map_chr(seq_len(nrow(gain)), function(i) {
     row <- gain[i, ]
     paste0(
-      row$application, " on ", row$ranks, " ranks of ", row$machine, " (simulated) spends ", format_us(row$transfer_us),
-      " in collectives beside waiting for late ranks; with the decisions it spends ", changed_by(row$replayed_pct),
-      ", predicted from the cells: ", changed_by(row$predicted_pct), ". Of all its time in MPI it spends ",
-      changed_by(row$in_mpi_pct), ", of the makespan ", changed_by(row$makespan_pct), "."
+      row$application, " on ", row$ranks, " ranks of ", replay_machine(results, row$machine), " (simulated) spends ",
+      format_us(row$transfer_us),
+      " in collectives, excluding waiting for late ranks; with the decisions it spends ", changed_by(row$replayed_pct),
+      " (predicted from the cells: ", changed_by(row$predicted_pct), "). Total time in MPI is ",
+      changed_by(row$in_mpi_pct), ", the makespan ", changed_by(row$makespan_pct), "."
     )
   })
   judged <- filter(gain, !is.na(.data$off_pct))

@@ -39,7 +39,7 @@ tables_of_gathered <- function(results) {
   checks <- bind_rows(none, unname(imap(found, function(rows, study) mutate(rows, study = .env$study, .before = 1))))
   sound <- setdiff(names(found), checks$study)
   list(listed("atlas", "import-checks", checks, paste0(
-    "What the checks of the imported data found, by study, with the evidence. A finding is a warning: nothing is ",
+    "Findings of the checks of the imported data, by study, with the evidence. A finding is a warning: nothing is ",
     "repaired.", if (length(sound) > 0) paste0(" Nothing was found in ", and_list(sound), ".")
   )))
 }
@@ -54,7 +54,7 @@ tables_of_import <- function(results) {
     ))),
     if (nrow(import$agreement) > 0) list(listed("agreement", NULL, import$agreement, paste(
       "Differences between two sources of the same machine in common cells: |a / b - 1| in percent,",
-      "median and 90th percentile. This is the noise floor of every statement about the machine."
+      "median and 90th percentile. This is the noise floor of all results for the machine."
     )))
   )
 }

@@ -61,7 +61,7 @@ read_pairs <- function(results) {
 
 #' Did the pairs of cores that are said to be on two nodes leave one?
 #'
-#' Of two signs that they did not, one is enough: more than a tenth of them are as fast as the median pair inside of a
+#' Of two signs that they did not, one is enough: more than a tenth of them are as fast as the median pair inside a
 #' node; or those whose cores have the same place in their nodes (the same socket, say) are 1.5 times as fast as the
 #' others, which no network knows of.
 #'
@@ -115,7 +115,7 @@ pair_matrix <- function(pairs, cores) {
 #' Refuse a ladder that does not have what it says
 #'
 #' A level without rows is an error that names it; so is a level whose small messages are not slower than those of the
-#' level inside of it: its pairs did not leave the inner unit (a launcher that put both "nodes" on one).
+#' level inside it: its pairs did not leave the inner unit (a launcher that put both "nodes" on one).
 #'
 #' @param ladder Tibble from [read_ladder()].
 #' @param levels Levels that it must have, outermost first.

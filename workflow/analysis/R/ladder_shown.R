@@ -276,7 +276,8 @@ explain_contention <- function(results, level, pairs, theirs, ours) {
     return(paste0(
       "Across ", level, " the link is full duplex, which allows each of ", pairs, " pairs ", format_pct(200 / pairs),
       " if half of them send in the opposite direction, as in the published measurements. In the simulation the pairs ",
-      "stay in step and all send in the same direction at once, which leaves ", format_pct(100 / pairs), " to each."
+      "stay in step and all send in the same direction at the same time, which leaves ", format_pct(100 / pairs),
+      " to each."
     ))
   }
   paste0(

@@ -120,7 +120,7 @@ describe_mapping_policies <- function(results) {
     ),
     if (published %in% each$mapping) paste0(
       "@duro-redsea found that filling first a socket, then a node (DFNF) is best: ",
-      if (first == published) "so it is here." else paste0("here ", first, " is, on average over sizes."),
+      if (first == published) "this also holds here." else paste0("here ", first, " is, on average over sizes."),
       " DFNF reaches ", and_list(map_chr(c(short, long), function(size) {
         here <- filter(rows, .data$mapping == published, .data$size_bytes == size)
         paste0(

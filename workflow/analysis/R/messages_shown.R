@@ -13,7 +13,7 @@ models_of_study <- function(results, models) {
   source <- c(
     ladder = "per-level costs come from the study's ladder",
     machine = "per-level costs are those of the machine's file",
-    none = "there is no ladder, so only the fitted model is judged"
+    none = "there is no ladder, so only the fitted model is evaluated"
   )[[costs$source]]
   list(
     listed("comparison", NULL, summarise_comparison(predictions, others), paste0(
@@ -95,7 +95,7 @@ bound_note <- function(results, rows, costs) {
   paste0(
     " ", below, " of ", nrow(rows), " points are below it because of barrier exit skew: ranks leave the barrier at ",
     "different ",
-    "times, start their clocks then, and a late rank finds its message already there."
+    "timesand start their clocks then, and for a late rank the message has already arrived."
   )
 }
 

@@ -111,7 +111,7 @@ tables_pipelining <- function(results) {
     listed(operation, "gain", select(filter(gains, .data$operation == .env$operation), -"operation"), paste0(
       capitalised(collective_word(operation)), simulated_note(results$study), ": bandwidth (MB/s) of the best ",
       "blocking call, ",
-      "the best single non-blocking call, and the best pipelined way, with its gain over the better of the two. ",
+      "the best single non-blocking call, and the best pipelined variant, with its gain over the better of the two. ",
       bandwidth_note
     ))
   })

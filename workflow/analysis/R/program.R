@@ -60,10 +60,10 @@ tables_program <- function(results) {
   c(
     tables_of_accounts(results), tables_of_rounds(results),
     list(listed("decided", "cells", decided_cells(results), paste(
-      "The cells of the program: the algorithm that was chosen, the latency of the default and of the choice, the most",
-      "that perfect collectives of this size could gain, and what the choice is expected to gain, both of the run",
+      "The cells of the program: the algorithm chosen, the latency of the default and of the choice, the most that",
+      "perfect collectives of this size could gain, and the expected gain of the choice, both in percent of the run",
       "time. Where the ranks of the program arrive further apart than the transfer takes, the cell was measured with",
-      "arrivals over `spread_us`, which decides; together: the same with ranks that arrive at once."
+      "arrivals spread over `spread_us`, which decides; together: the same with ranks that arrive at once."
     )))
   )
 }
@@ -74,11 +74,11 @@ figures_program <- function(results) {
     figures_of_accounts(results),
     list(
       figure("cells", "measured", plot_cells(results), paste(
-        "Latency of the algorithms in the cells that the program uses, as far as they were measured (median over",
+        "Measured latency of the algorithms in the cells that the program uses (median over",
         "launches), relative to the default. Circle: the choice."
       ), height = 2 + 2 * length(results$study$collectives)),
       figure("decided", "gain", plot_decided(decided_cells(results)), paste(
-        "What the choices are expected to gain, beside the most that perfect collectives could gain; both in percent",
+        "Expected gain of the choices and the upper bound (the gain from perfect collectives), both in percent",
         "of the run time."
       ), height = 2 + 0.3 * nrow(decided_cells(results)))
     )
@@ -144,7 +144,7 @@ describe_program <- function(results) {
   changed <- filter(cells, .data$algorithm != "default")
   if (nrow(cells) == 0) return(accounts)
   c(accounts, if (nrow(changed) == 0) {
-    "In its cells no algorithm is faster than the default beyond noise."
+    "In its cells no algorithm is clearly faster than the default."
   } else {
     paste0(
       "In ", nrow(changed), " of its ", nrow(cells), " cells another algorithm than the default was chosen; together ",

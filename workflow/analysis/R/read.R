@@ -2,7 +2,7 @@
 #'
 #' @param folder Folder `results/<study>` with `study.json` (see docs/files.md).
 #' @return A list: the content of `study.json` (`name`, `title`, `simulated`, `machine`, `collectives`, ...), plus
-#'   `algorithms` (tibble: collective, algorithm, label, component or empty, inside (label of the algorithm inside of a
+#'   `algorithms` (tibble: collective, algorithm, label, component or empty, inside (label of the algorithm inside a
 #'   pipelined one, or empty), in reading order) and `analysis` with every default filled in.
 #' @noRd
 read_study <- function(folder) {

@@ -8,7 +8,7 @@
 #' by what all other counts decide; of more than 64 (`most_left_out`), 64 of them evenly spread.
 #'
 #' @param results List from [read_results()].
-#' @return Tibble: decided_on, judged_on, collective, mapping (and processes a node, where these vary; `all`: every
+#' @return Tibble: decided_on, judged_on, collective, mapping (and processes per node, where these vary; `all`: every
 #'   mapping), policy (default, best-single, tuned), geometric_mean_pct, mean_pct, median_pct, p90_pct, p99_pct, cells.
 #'   All policies are judged on the same cells.
 #' @noRd
@@ -43,7 +43,7 @@ no_regret_across <- function() {
   )
 }
 
-#' Sound rows with a latency; `mapping` names the processes a node where one mapping was measured with several
+#' Sound rows with a latency; `mapping` names the processes per node where one mapping was measured with several
 #' @noRd
 rows_in_place <- function(rows) {
   sound <- !is.na(rows$latency_us) & rows$latency_us > 0 & (is.na(rows$flag) | rows$flag == "")
@@ -53,7 +53,7 @@ rows_in_place <- function(rows) {
   rows <- mutate(rows, algorithm_name = .data$algorithm)
   rows$algorithm[varied] <- variant_name(rows$algorithm[varied], rows$parameters[varied])
   rows$ppn <- rows$processes / rows$nodes
-  # Few processes on the nodes of a fixed allocation are no other placement; one process a node on more nodes is.
+  # Few processes on the nodes of a fixed allocation are no other placement; one process per node on more nodes is.
   fixed <- !varies(rows, c("collective", "mapping"), "nodes")
   several_ppn <- varies(rows, c("collective", "mapping"), "ppn")
   named <- !fixed & several_ppn & !is.na(rows$ppn)

@@ -13,7 +13,7 @@ point_keys <- c("collective", "algorithm", "parameters", "mapping", "nodes", "pr
 #'
 #' @param study Study from [read_study()].
 #' @param rounds So many rounds have selected points.
-#' @param measurements Path of the measurements; a file that is not there has none.
+#' @param measurements Path of the measurements; a file that does not exist has none.
 #' @return List: `points` (tibble, one row per row of grid.csv: collective, algorithm, mapping as in
 #'   [name_rows()], nodes, processes, size_bytes, weight, calls (of all launches that a cell gets), selected (the first
 #'   round that selected it, or NA), latency_us, low_us, high_us, launches, usable (FALSE: selected, and not
@@ -282,7 +282,7 @@ plot_rounds <- function(results, rounds) {
 describe_rounds <- function(results) {
   study <- results$study
   rounds <- results$tables[["sampling-rounds"]] %||% summarise_rounds(results)
-  if (nrow(rounds) == 0) return("No round selected points: there was nothing to decide.")
+  if (nrow(rounds) == 0) return("No round selected points: no decision was open.")
   last <- tail(rounds, 1)
   spent <- sum(rounds$node_minutes)
   ended <- if (last$expected_regret_pct <= study$sampling$target_regret_pct) {
@@ -290,7 +290,7 @@ describe_rounds <- function(results) {
   } else if (spent >= (study$sampling$budget_node_minutes %||% Inf)) {
     paste0("and the budget of ", format_number(study$sampling$budget_node_minutes), " node-minutes was spent")
   } else {
-    "and no round or no share of the cost was left"
+    "and the rounds or the cost were used up"
   }
   c(
     paste0(

@@ -147,7 +147,7 @@ write_sampling <- function(results, folder = results$study$folder, seeds = 1:20)
   if (is.null(collective)) {
     sampling <- tibble(collective = character())
     picture <- ggplot() + theme_void() +
-      annotate("text", 0, 0, label = "No collective was measured with its default: there is nothing to replay.")
+      annotate("text", 0, 0, label = "No collective was measured with its default, so no sampling can be replayed.")
   } else {
     sampling <- summarise_sampling(results, collective, seeds)
     picture <- plot_sampling(results, sampling)

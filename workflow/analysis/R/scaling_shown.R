@@ -311,7 +311,7 @@ boundaries_between <- function(results, both) {
 describe_scaling_model <- function(results) {
   errors <- compare_scaling_models(results)
   if (nrow(errors) == 0) {
-    return("There is no model, which would need a run on one process, runs on more, and a ladder.")
+    return("There is no model; it needs a run on one process, runs on more processes, and a ladder.")
   }
   predicted <- filter(predict_scaling(results), .data$processes > 1) |>
     mutate(error = 100 * (.data$model_s / .data$seconds - 1))

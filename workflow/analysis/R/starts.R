@@ -52,7 +52,7 @@ figures_starts <- function(results) {
     figure(
       "starts", collective, plot_starts(results, own, collective), paste0(
         "Latency after a barrier over latency in windows: ", collective_word(collective),
-        ". Above 1 the barrier's uneven exit adds to the latency, below 1 it hides a part."
+        ". Above 1 the barrier's exit skew adds to the latency, below 1 it hides part of it."
       ), 9, 2.2 + 2.3 * ceiling(n_distinct(own$nodes, own$processes, own$mapping) / 2)
     )
   })

@@ -8,7 +8,7 @@ topology_policies <- c("seed001", "binomial")
 
 #' Speed-up over the MPI library's own algorithm
 #'
-#' The base case is the library's default with the same order of hosts, nodes, processes a node and message size:
+#' The base case is the library's default with the same order of hosts, nodes, processes per node and message size:
 #' `speedup` = latency of the default / latency of the algorithm.
 #'
 #' @param rows Tibble from [read_slowest()].
@@ -27,7 +27,7 @@ large_message <- 1048576
 #'
 #' Regret of a choice: how much slower it is than the fastest measured algorithm of the same cell, in percent. The ways:
 #' every algorithm used everywhere, the hand-made rules of Bijlani and Raol (2021), and a classification tree over
-#' nodes, processes a node and message size that is learned from the cells (`fitted`), or from the cells of the other
+#' nodes, processes per node and message size that is learned from the cells (`fitted`), or from the cells of the other
 #' numbers of nodes (`held_out`). None of them knows the order of hosts.
 #'
 #' @param results List from [read_results()].
@@ -91,7 +91,7 @@ topology_cells <- function(rows, tie_pct) {
   list(table = table, regret = select(whole, "cell", "algorithm", "regret_pct"))
 }
 
-#' A classification tree for one collective: nodes, processes a node and message size decide the algorithm
+#' A classification tree for one collective: nodes, processes per node and message size decide the algorithm
 #'
 #' Cells weigh as much as the mean regret of the algorithms in them: where all are alike, any answer will do.
 #' @noRd
@@ -133,7 +133,7 @@ summarise_tree <- function(results) {
   })
 }
 
-#' The way to a leaf in words, "fewer than 3 processes a node, from 1 MiB": values between the grid's points say nothing
+#' The way to a leaf in words, "fewer than 3 processes per node, from 1 MiB": nothing is known between the grid's points
 #'
 #' Node n of the tree has the children 2n and 2n + 1. The row of its split follows those of the splits before it, and of
 #' their competitors and surrogates.
@@ -148,7 +148,7 @@ tree_words <- function(tree, leaf) {
     split <- tree$splits[row[at], ]
     less <- (child == 2 * node) == (split[["ncat"]] < 0)
     if (frame$var[at] == "size") return(paste(if (less) "below" else "from", label_bytes(2^ceiling(split[["index"]]))))
-    what <- c(nodes = "nodes", ppn = "processes a node")[[as.character(frame$var[at])]]
+    what <- c(nodes = "nodes", ppn = "processes per node")[[as.character(frame$var[at])]]
     paste(if (less) "fewer than" else "at least", ceiling(split[["index"]]), what)
   })
   if (length(parts) == 0) "always" else paste(parts, collapse = ", ")
@@ -157,7 +157,7 @@ tree_words <- function(tree, leaf) {
 #' The learned decisions as the collectives library reads them (COLL_RULES)
 #'
 #' @param results List from [read_results()].
-#' @return Lines: collective, nodes, processes a node, most bytes, algorithm, for every point of the study's grid.
+#' @return Lines: collective, nodes, processes per node, most bytes, algorithm, for every point of the study's grid.
 #' @noRd
 write_decision_rules <- function(results) {
   rows <- topology_rows(results)
@@ -178,6 +178,6 @@ write_decision_rules <- function(results) {
   })
   c(
     "# Learned from the measurements of one study. COLL_RULES=<this file>",
-    "# <collective> <nodes> <processes a node> <most bytes> -> <algorithm>", unlist(lines)
+    "# <collective> <nodes> <processes per node> <most bytes> -> <algorithm>", unlist(lines)
   )
 }

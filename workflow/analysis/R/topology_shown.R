@@ -10,7 +10,7 @@ tables_topology <- function(results) {
     list(
       listed("speedup", "by-hosts", speedup_table(results, rows), paste0(
         "Speed-up over the default", note, ", by order of hosts and message size: geometric mean, least and most ",
-        "over nodes and processes a node. Base case: the library's default with the same hosts, nodes, ",
+        "over nodes and processes per node. Base case: the library's default with the same hosts, nodes, ",
         "processes and size. ", slowest_note
       )),
       listed("choice", "policies", label_policies(summarise_policies(results), results$study), paste0(
@@ -122,7 +122,7 @@ figures_topology <- function(results) {
   )
 }
 
-#' Speed-up against message size for one collective, rows processes a node, columns nodes
+#' Speed-up against message size for one collective, rows processes per node, columns nodes
 
 #'
 #' @param results List from [read_results()].
@@ -214,7 +214,7 @@ plot_policies <- function(results) {
     scale_colour_manual(values = c(`TRUE` = "grey55", `FALSE` = "#0072B2"), guide = "none") +
     scale_x_continuous("Regret, geometric mean (%)", limits = c(0, NA)) +
     scale_y_discrete(NULL) +
-    labs(title = "Regret: hand-made rules, a learned tree, one algorithm for all") +
+    labs(title = "Regret of hand-made rules, a learned tree and single algorithms") +
     tag_simulated(results$study) + theme_study()
 }
 
@@ -226,7 +226,7 @@ plot_placement <- function(results) {
     geom_point(size = 1.6, colour = "#0072B2") +
     scale_x_size() +
     scale_y_continuous("Placement 2 / placement 1", limits = c(0, NA)) +
-    labs(title = "Two host files, one binomial broadcast") +
+    labs(title = "One binomial broadcast with two host files") +
     tag_simulated(results$study) + theme_study()
 }
 
@@ -267,7 +267,7 @@ describe_large <- function(results, collectives = topology_collectives) {
       and_list(paste0(
         format_times(by_hosts$mean), " (", format_number(by_hosts$least), " to ", format_number(by_hosts$most), ")"
       )), " as fast as the default (host file: ", and_list(label_mapping(by_hosts$mapping, results$study)),
-      "; mean, least and most over nodes and processes a node)."
+      "; mean, least and most over nodes and processes per node)."
     )
   })
 }

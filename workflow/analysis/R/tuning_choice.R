@@ -17,7 +17,7 @@ choose_algorithms <- function(relative, grid, noise, tie, near) {
     previous <- if (p > 1) choice[p - 1, free]
     picked <- pick_sure(excess, previous, tie, noise, near[[p]], gain[, , free, drop = FALSE])
     choice[p, free] <- picked
-    reason[p, free][picked > 1] <- "better than the default beyond noise"
+    reason[p, free][picked > 1] <- "better than the default by more than the noise"
   }
   list(choice = choice, reason = reason)
 }

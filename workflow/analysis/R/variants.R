@@ -1,4 +1,4 @@
-# Names: an algorithm that was measured with several parameters is several algorithms to the analysis. Inside of it they
+# Names: an algorithm that was measured with several parameters is several algorithms to the analysis. Inside it they
 # have names that are looked up and never taken apart; files have the algorithm and its parameters in two columns.
 
 #' The name of an algorithm with parameters

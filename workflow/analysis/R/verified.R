@@ -1,4 +1,4 @@
-# What a study's tuning came to: judged on cells that did not decide, and on fresh launches.
+# What a study's tuning came to: judged on cells that did not decide, and in fresh launches.
 
 #' What fresh launches say about a study's rules file
 #'
@@ -108,9 +108,9 @@ describe_verification <- function(folder) {
   rows <- summarise_verification(folder)
   if (is.null(rows)) return(character())
   changed <- sum(rows$changed)
-  if (changed == 0) return("On fresh launches no cell has a rule other than the default.")
+  if (changed == 0) return("In fresh launches no cell has a rule other than the default.")
   paste0(
-    "On fresh launches ", sum(rows$faster), " of the ", changed,
+    "In fresh launches ", sum(rows$faster), " of the ", changed,
     " cells with a rule other than the default are faster, ", sum(rows$tie), " tie and ", sum(rows$slower),
     " are slower; the regret goes from ", format_number(pooled_regret(rows$default_geometric_mean_pct, rows$cells)),
     " % to ", format_number(pooled_regret(rows$tuned_geometric_mean_pct, rows$cells)), " % (geometric means)."

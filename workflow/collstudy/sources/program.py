@@ -305,6 +305,8 @@ def spread_of(rows: list[dict[str, str]], ranks: int) -> float | None:
     power of two, because every trace has another one.
     """
     first = max(rows, key=lambda row: float(row["gain_pct"]))
+    if "spread_us" not in first:  # of a replay, whose machine is simulated
+        return None
     spread, transfer = float(first["spread_us"]), float(first["transfer_us"])
     return 2.0 ** round(math.log2(spread * (ranks + 1) / (ranks - 1))) if spread > transfer else None
 

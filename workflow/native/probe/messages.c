@@ -6,7 +6,7 @@
  * the tag. Started with MPIR_CVAR_NOLOCAL=1 all messages take that way, those between ranks of one node too. What is
  * received between MPI_Pcontrol(1) and MPI_Pcontrol(0) is counted and written to $COLLPROBE_MESSAGES.<rank>.prof by
  * MPI_Finalize, in the words of Open MPI's monitoring: "I sender receiver bytes bytes messages msgs sent". Lines of
- * other communicators than MPI_COMM_WORLD (a hierarchy inside of the collective) begin with S; their senders and
+ * other communicators than MPI_COMM_WORLD (a hierarchy inside the collective) begin with S; their senders and
  * receivers are ranks in there.
  */
 #define _GNU_SOURCE

@@ -4,7 +4,7 @@
  *
  * COLLSTUDY_PLATFORM names the file that describes the machine, one statement a line, times in seconds, rates in bytes per second;
  * DEPTH counts levels from the outermost, 0:
- *   level NAME COUNT SHARED    units in each unit outside of it; what each unit's messages from and to outside share (0: no limit)
+ *   level NAME COUNT SHARED    units in each unit outside it; what each unit's messages from and to outside share (0: no limit)
  *   nodes DEPTHS               that many outer levels tell the node of a core
  *   limits WAITED OTHER        eager limit (bytes) of sends that the sender waits for at once (MPI_Send), and of all other ones
  *   send SIZE S                a curve: the sender's own time for a message

@@ -29,7 +29,7 @@ static struct {
     bool open;
 } trace = {.file = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Calls inside of calls (a library that implements one MPI function by another) are not the application's. */
+/* Calls inside calls (a library that implements one MPI function by another) are not the application's. */
 static _Thread_local int depth;
 
 /* Reading the processor time is a system call. Whatever took less time on the clock than this was not interrupted for

@@ -52,7 +52,7 @@ void ran_open(void) {
 }
 
 #ifdef OPEN_MPI
-/* The algorithms of the current call: those inside of another one in parentheses behind it. */
+/* The algorithms of the current call: those inside another one in parentheses behind it. */
 static _Thread_local char steps[STEPS_BYTES];
 static _Thread_local size_t used;
 static _Thread_local int inside;

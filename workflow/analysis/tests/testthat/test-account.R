@@ -60,7 +60,7 @@ test_that("the account says what is to be gained, or that there is nothing", {
   expect_match(said, "at most 3.5 % of the run time, most of it \\(2.0 %\\) in bcast of 4 KiB to 8 KiB on 2")
   long <- account_trace()
   long$about$trace$seconds <- 1
-  expect_match(describe_accounts(results_of(long)), "hardly communicates by collectives: .* at most 0.0 %")
+  expect_match(describe_accounts(results_of(long)), "hardly any time in collectives: .* at most 0.0 %")
   expect_length(tables_of_accounts(results_of(account_trace())), 1)
   expect_s3_class(ggplot2::ggplot_build(figures_of_accounts(results_of(account_trace()))[[1]]$plot), "ggplot_built")
 })

@@ -30,7 +30,7 @@ test_that("the sentences say the numbers, and that there is nothing to compare w
   expect_match(describe_accuracy(results)[1], "4 cells .* error of 75 % in the median")
   expect_match(describe_accuracy(results)[2], "Larger error: binomial \\(messages up to 64 B\\)")
   unlink(file.path(dirname(results$study$folder), "real"), recursive = TRUE)
-  expect_match(describe_accuracy(results), "nothing can be compared")
+  expect_match(describe_accuracy(results), "no results of the measured study to compare with")
   expect_equal(nrow(compare_studies(results)), 0)
 })
 
@@ -76,5 +76,5 @@ test_that("noise between authors is told apart from the model, on what both meas
   expect_match(said, "The wrong choice that costs most is binomial", all = FALSE)
   expect_true("accuracy-noise" %in% ids(tables_accuracy(results)))
   # A study of one launch of each cell says that it cannot tell.
-  expect_match(describe_accuracy(pair_of_studies()), "measured twice, so what of the error", all = FALSE)
+  expect_match(describe_accuracy(pair_of_studies()), "measured twice, so the part of the error", all = FALSE)
 })

@@ -30,7 +30,7 @@ test_that("operations are counted once for all ranks, calls and bytes for each",
   expect_equal(summarise_sizes(trace)$size_bytes, c(8, 64, 4))
 })
 
-test_that("time is inside of calls or between them", {
+test_that("time is inside calls or between them", {
   time <- summarise_time(read_trace(write_trace(calls_of_two())))
   mine <- time[time$rank == 0, ]
   expect_equal(mine$wall_us[mine$kind == "compute"], 40 - 22)

@@ -71,7 +71,7 @@ test_that("the answer begins with a verdict, and says what the nodes are", {
 test_that("two ranks are a sentence and no row", {
   front <- describe_front(c(front_study("pair", counts = 2), front_study("real")))
   expect_equal(unique(front$table$study), "real")
-  expect_match(front$silent[["pair"]], "two ranks cannot tell algorithms apart")
+  expect_match(front$silent[["pair"]], "two ranks cannot distinguish algorithms")
   expect_equal(front$order, c("real", "pair"))
   alone <- describe_front(front_study("pair", counts = 2))
   expect_equal(nrow(alone$table), 0)
@@ -88,10 +88,14 @@ test_that("advice has the gain with its interval, and a command for a cell that 
   write_table(decided, file.path(folder, "tuning", "decisions.csv"))
   front <- describe_front(folder)
   expect_match(front$advice$sentence, "they save [0-9.]+ % \\(95 % interval [0-9.]+ to [0-9.]+ %\\) of the default's")
-  expect_match(front$advice$ask, "--collective bcast --nodes 2 --ppn 12 --mapping core --size 4$")
+  expect_match(front$advice$ask, "--collective bcast --nodes 2 --ppn 4 --mapping core --size 4$")
   expect_null(front$advice$launcher)
   file.create(file.path(folder, "tuning", "mpirun-tuned"))
-  expect_equal(describe_front(folder)$advice$launcher, "mpirun-tuned -n 24 --map-by core ./program")
+  expect_equal(describe_front(folder)$advice$launcher, "mpirun-tuned -n 8 --map-by core ./program")
+  # Of the process counts that are usual the largest, and of the sizes the one nearest to 64 KiB.
+  decided <- dplyr::mutate(decided, processes = c(64, 64, 100), size_bytes = c(2048, 32768, 65536))
+  write_table(decided, file.path(folder, "tuning", "decisions.csv"))
+  expect_match(describe_front(folder)$advice$ask, "--ppn 32 --mapping core --size 32KiB$")
   expect_equal(front$judged, 1)
 })
 
@@ -145,14 +149,17 @@ test_that("mappings of the worst collective, and what rules were not tested for,
     "for broadcast: it takes 15 % longer \\(3.0 % mapped by core and 30 % by node\\). It loses least for barrier"
   )
   expect_match(front$answer[1], "slower in 10 to 90 %|slower in 63 %")
-  expect_match(front$advice$others, "^Too few process counts .* to judge rules for barrier on real", all = FALSE)
+  expect_match(front$advice$others, "^Too few process counts .* to test rules for barrier on real", all = FALSE)
 })
 
 test_that("a simulation is put beside what was measured on the same machine", {
   front <- describe_front(c(
     front_study("model", simulated = TRUE, label = "THIN, simulated"), front_study("real", label = "THIN")
   ))
-  expect_match(utils::tail(front$answer, 1), "on THIN .* Measured there, for broadcast and barrier: 10 %.")
+  expect_match(
+    utils::tail(front$answer, 1),
+    "on THIN .* On the same machine, the measured value for broadcast and barrier is 10 %."
+  )
 })
 
 test_that("rules of other machines are advised against unless they save time", {
@@ -163,7 +170,7 @@ test_that("rules of other machines are advised against unless they save time", {
       geometric_mean_pct = c(20, 50, theirs)
     )))
   }
-  expect_match(front_transfer(rules(c(21, 50))), "^Decide the rules on the machine itself: .* save nothing of ")
+  expect_match(front_transfer(rules(c(21, 50))), "^Decide the rules on each machine: .* save nothing of ")
   expect_match(front_transfer(rules(c(20, 47))), "save at most 2.0 % of the default's time")
   expect_match(front_transfer(rules(c(8, 20))), "^Rules carry over .* save up to 20 % .* on 2 of 2 machines")
 })
@@ -174,7 +181,7 @@ test_that("simulated means of other cells are not to be compared with measured o
   )
   model <- dplyr::mutate(rows, machine = paste0(machine, ", simulated"))
   expect_null(front_measured_there(model, rows))
-  expect_match(front_measured_there(dplyr::mutate(model, cells = 5), rows), "do not compare")
+  expect_match(front_measured_there(dplyr::mutate(model, cells = 5), rows), "cannot be compared with the measured ones")
 })
 
 test_that("new runs with tuning files are a sentence for each measured study, and one for all simulated ones", {

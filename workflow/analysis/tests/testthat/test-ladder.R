@@ -125,7 +125,7 @@ test_that("L(i, j) from every pair, under any mapping", {
   expect_null(pair_matrix(head(read_pairs(results), -1), 8))
 })
 
-test_that("pairs between nodes that stayed on one are refused, with and without pairs inside of a node", {
+test_that("pairs between nodes that stayed on one are refused, with and without pairs inside a node", {
   judge <- function(rows) {
     results <- read_results(make_study(rows, levels = small_levels))
     check_pairs(results$study, read_pairs(results))

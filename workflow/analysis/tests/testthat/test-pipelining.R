@@ -68,5 +68,7 @@ test_that("each mapping gets its best algorithm", {
   expect_equal(best$algorithm[best$mapping == "DFNF"], c("default", "ring"))
   expect_equal(best$best_pct[best$mapping == "BFNF"], c(60, 20))
   expect_match(describe_mapping_policies(results)[1], "DFNF is the best mapping or tied with it at 2 of 2 sizes")
-  expect_match(describe_mapping_policies(results)[2], "so it is here. DFNF reaches 205 MB/s at 1 KiB \\(DEFAULT\\)")
+  expect_match(
+    describe_mapping_policies(results)[2], "this also holds here. DFNF reaches 205 MB/s at 1 KiB \\(DEFAULT\\)"
+  )
 })

@@ -124,7 +124,7 @@ test_that("where nothing can be decided nothing is measured, and the default sta
     why <- if ("default" %in% names(algorithms)) "only the default" else "no measurements of the default"
     expect_match(found$reason, why, all = TRUE)
     write_analysis(results)
-    expect_match(describe_rounds(results), "nothing to decide")
+    expect_match(describe_rounds(results), "no decision was open")
     expect_length(collanalysis:::figures_of_rounds(results), 0)
   }
 })

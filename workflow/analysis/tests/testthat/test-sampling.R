@@ -61,5 +61,5 @@ test_that("the replay takes a collective that was measured with its default, or 
   written <- write_sampling(read_results(make_study(without[without$collective == "bcast", ])), folder, seeds = 1:2)
   expect_true(all(file.exists(written)))
   expect_equal(nrow(readr::read_csv(written[1], show_col_types = FALSE)), 0)
-  expect_match(paste(readLines(written[2]), collapse = ""), "nothing to replay")
+  expect_match(paste(readLines(written[2]), collapse = ""), "no sampling can be replayed")
 })

@@ -59,7 +59,7 @@ test_that("speed-up, share of communication and flop rate come back", {
   expect_equal(four$comm_pct, 100 * 1e-5 / four$seconds)
 })
 
-test_that("an application is no collective", {
+test_that("an application is not a collective", {
   results <- study_of(dplyr::bind_rows(runs(), ladder()))
   expect_equal(collectives_of(results), character())
 })
