@@ -92,15 +92,16 @@ def jobs(cluster: Cluster, folder: Path) -> None:
 
 def overhead(folder: Path) -> None:
     """Launch the same command bare and through the runner, one after the other, on this computer."""
-    from collstudy.launch import runner
+    from collstudy.launch import launches
+    from collstudy.launch.runner import run_block
     from collstudy.plan.blocks import Block, pending
     from collstudy.project.studies import Project
     from collstudy.store.records import Summary
 
     made = checkout(folder / "overhead", ["linear"], "core", "[2]")
     text = (made.folder / "config/studies/bench.yaml").read_text()
-    launches = 40
-    text = text.replace("pair", "this-machine").replace("min: 1, max: 1", f"min: {launches}, max: {launches}")
+    count = 40
+    text = text.replace("pair", "this-machine").replace("min: 1, max: 1", f"min: {count}, max: {count}")
     made.write("config/studies/bench.yaml", text)
     os.chdir(made.folder)
     project = Project(config=made.folder / "config", results=made.folder / "results")
@@ -108,7 +109,7 @@ def overhead(folder: Path) -> None:
     (cell,) = project.source(study).work()
     task = pending(cell, Summary(), study.source.policy)
     assert task
-    bare, execute = [], runner.execute
+    bare, execute = [], launches.execute
 
     def timed(*arguments):  # the launch itself, as the runner starts it
         start = time.monotonic()
@@ -117,9 +118,9 @@ def overhead(folder: Path) -> None:
         finally:
             bare.append(time.monotonic() - start)
 
-    runner.execute = timed
+    launches.execute = timed
     start = time.monotonic()
-    runner.run_block(Block(study.machine, "openmpi", 1, (replace(task),)), project.results, Path("log"))
+    run_block(Block(study.machine, "openmpi", 1, (replace(task),)), project.results, Path("log"))
     whole = time.monotonic() - start
     each = 1000 * (whole - sum(bare)) / len(bare)
     print(

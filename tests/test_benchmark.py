@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from collstudy.launch import output
+from collstudy.launch.execute import execute
 from collstudy.launch.openmpi import AS_NODE, emulates_nodes, library
-from collstudy.launch.runner import execute
 from conftest import must
 
 ROOT = Path(__file__).resolve().parents[1]

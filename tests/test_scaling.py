@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from collstudy.base.errors import StudyError
-from collstudy.launch.runner import LaunchFailed, execute
+from collstudy.launch.execute import LaunchFailed, execute
 from collstudy.project.studies import Project
 from collstudy.study.cells import Cell, Versions, expand
 from collstudy.study.config import Configuration

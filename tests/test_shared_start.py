@@ -10,8 +10,9 @@ import pytest
 from collstudy.base.errors import StudyError
 from collstudy.launch import output
 from collstudy.launch.execute import LaunchFailed
+from collstudy.launch.launches import in_turn
 from collstudy.launch.openmpi import library
-from collstudy.launch.runner import in_turn, together
+from collstudy.launch.runner import together
 from collstudy.launch.toolchain import mpi_environment
 from collstudy.plan.blocks import Task
 from collstudy.project.studies import Project

@@ -97,7 +97,7 @@ def test_a_cell_that_crashed_is_launched_once_more(checkout: Checkout, crashes: 
     done = must(checkout.snakemake("--", MEASURED, environment={"PATH": f"{programs}:{os.environ['PATH']}"}))
     (cell,) = rows(checkout, "results/tiny/cells.csv")
     assert cell["status"] == status and not (programs / "crashes").read_text()
-    assert (done.stdout + done.stderr).count("it is launched once more") == 1
+    assert (done.stdout + done.stderr).count("relaunching once") == 1
     # What a killed launcher leaves is never in the way of another: all is below a folder of the run, which is gone.
     sessions = {Path(line) for line in (programs / "sessions").read_text().splitlines()}
     assert sessions and all("collstudy-" in str(path) and not path.exists() for path in sessions)

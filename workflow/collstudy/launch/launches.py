@@ -1,0 +1,205 @@
+"""Launches of a block: of a cell, of cells that share a start, or of a user's program, and what is stored of each."""
+
+from __future__ import annotations
+
+import platform
+import re
+import shlex
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TextIO
+
+from collstudy.base.clock import now
+from collstudy.base.digests import file_digest
+from collstudy.base.errors import StudyError
+from collstudy.launch import openmpi, output, programs
+from collstudy.launch.execute import KEPT_ENVIRONMENT, Allocation, Ended, LaunchFailed, execute, spawn
+from collstudy.launch.launchers import launcher_of
+from collstudy.launch.rulesfile import rules_file
+from collstudy.launch.run import run_once
+from collstudy.launch.starter import Starter
+from collstudy.launch.toolchain import installed, spack_lock
+from collstudy.plan.blocks import Block
+from collstudy.study.cells import Cell, variable
+from collstudy.study.names import APPLICATIONS, POINT_TO_POINT
+from collstudy.study.selection import Rules
+from collstudy.study.traces import Run
+
+
+class Launches:
+    """Where and with which software a block's launches happen; its simulations share one start of the simulator.
+
+    *scratch* is a folder for the files of a launch, *results* one that all nodes see, *order* the launch's place in its round.
+    """
+
+    def __init__(self, block: Block, place: Allocation, results: Path, log: TextIO):
+        self.machine = block.machine
+        self.place = place
+        self.results = results
+        self.log = log
+        self.software = software_of(block)
+        self.starter = Starter()
+
+    def close(self) -> None:
+        """End the simulator that launches share."""
+        self.starter.close()
+
+    def prove(self, cells: list[Cell], scratch: Path) -> list[dict[str, Any]]:
+        """The verification of a cell, or of cells that share a launch."""
+        cell, machine, hosts = cells[0], self.machine, self.place.hosts
+        placement = cell.place(machine)
+        with tempfile.TemporaryDirectory(prefix=".proof-", dir=self._shared(cell.nodes, scratch).resolve()) as name:
+            launcher, folder = launcher_of(cell), Path(name)
+            command = launcher.proof_command(machine, cell, placement, folder, hosts)
+            if cell.shares_start:
+                # Without a spread: it selects nothing, and synchronised clocks need communicators of their own.
+                command += ["-i", "1", "-x", "0", *turns_of([replace(one, spread_us=None) for one in cells])]
+            environment = launcher.environment(machine, cell, {}, self.place.environment, folder)
+            printed = execute(command, machine.launch_time_limit_s, self.log, environment, folder).printed
+            written = sum(path.stat().st_size > 0 for path in folder.glob("messages.*.prof"))
+            if launcher.watched(cell) and written < cell.processes:
+                # Otherwise a full disk would be taken for another algorithm.
+                raise LaunchFailed(
+                    f"verification: only {written} of {cell.processes} ranks wrote their message counts (is the disk full?)"
+                )
+            if cell.shares_start:
+                return openmpi.judge_turns(cells, printed, folder, placement, hosts, machine.bound)
+            return [launcher.judge(cell, printed, folder, placement, hosts, bound=machine.bound)]
+
+    def measure(
+        self, cells: list[Cell], scratch: Path, numbers: list[int], order: dict[str, Any]
+    ) -> list[dict[str, Any] | Exception]:
+        """The launch of a cell, or of cells that share one: for each its part, or what is wrong with it."""
+        cell = cells[0]
+        command = launcher_of(cell).prepare(self.machine, cell, cell.place(self.machine), scratch, self.place.hosts)
+        if cell.collective not in APPLICATIONS:
+            command += ["-f"] * (cell.collective not in POINT_TO_POINT) + ["-w"] * cell.windows
+            command += ["-s", f"{cell.spread_us:g}"] if cell.spread_us and not cell.shares_start else []
+            command += ["-i", str(cell.iterations), "-x", str(cell.warmup)]
+        if cell.shares_start:
+            command += turns_of(cells)
+        elif cell.sizes:
+            command += ["-m", ":".join(map(str, cell.sizes))]
+        started, clock = now(), time.monotonic()
+        environment = self._environment(cell, scratch)
+        start = self.starter.start if cell.deterministic else spawn
+        limit_s = self.machine.launch_time_limit_s * len(cells)
+        ended = execute(command, limit_s, self.log, environment, scratch, start)
+        # Cells that share a launch have equal parts of its time.
+        seconds = (time.monotonic() - clock) / len(cells)
+        parts = output.turns(ended.printed) if cell.shares_start else [ended.printed]
+        found: list[dict[str, Any] | Exception] = []
+        for turn, (one, number) in enumerate(zip(cells, numbers, strict=True)):
+            about = self._provenance(command, environment, started, seconds, ended, order)
+            about["order"] |= {"turn": turn, "turns": len(cells)} if cell.shares_start else {}
+            try:
+                found.append({"launch": number, **read_output(one, parts[turn]), "provenance": about})
+            except LaunchFailed as problem:
+                found.append(problem)
+            except IndexError:
+                found.append(LaunchFailed("output: the part of this cell is missing"))
+        return found
+
+    def run(self, run: Run, scratch: Path, number: int, order: dict[str, Any]) -> dict[str, Any]:
+        """Run a user's program once."""
+        started = now()
+        timed = run_once(run, self.place, self._shared(run.nodes, scratch), self.log)
+        about = self._provenance(timed.command, timed.environment, started, timed.seconds, timed.ended, order)
+        return {"launch": number, "samples": [timed.sample], "ran": timed.ran, "provenance": about}
+
+    def _shared(self, nodes: int, scratch: Path) -> Path:
+        """A folder that all ranks can write to: on several nodes of a cluster not *scratch*."""
+        return self.results if self.machine.kind == "slurm" and nodes > 1 else scratch
+
+    def _environment(self, cell: Cell, scratch: Path) -> dict[str, str]:
+        chosen = dict(cell.selection.library)
+        if chosen and isinstance(cell.selection, Rules):
+            # The collectives library uses the file.
+            chosen["COLL_RULES"] = str(rules_file(cell.selection.text))
+        if chosen:
+            chosen["COLL_VERBOSE"] = "1"
+        return launcher_of(cell).environment(self.machine, cell, chosen, self.place.environment, scratch)
+
+    def _provenance(
+        self, command: list[str | Path], environment: dict[str, str], started: str, seconds: float, ended: Ended,
+        order: dict[str, Any],
+    ) -> dict[str, Any]:  # fmt: skip
+        """How a launch came about."""
+        return {
+            "command": shlex.join(str(word) for word in command),
+            "environment": {k: v for k, v in environment.items() if k.startswith(KEPT_ENVIRONMENT)},
+            "started": started,
+            "seconds": round(seconds, 3),
+            "peak_memory_mb": round(ended.peak_memory_mb),
+            "exit_status": 0,
+            "host": platform.node(),
+            "hosts": self.place.hosts,
+            **self.place.facts,
+            "software": self.software,
+            "order": dict(order),
+        }
+
+
+def turns_of(cells: Sequence[Cell]) -> list[str]:
+    """The options of collbench for cells that share a launch."""
+    return [word for cell in cells for word in ("-t", openmpi.turn_of(cell))]
+
+
+def in_turn(problem: Exception, tasks: Sequence[int]) -> set[int]:
+    """Those of *tasks* that a failed launch is held against: the cell whose turn it was, all where there are no turns."""
+    begun = len(output.turns(getattr(problem, "printed", "")))
+    return {tasks[begun - 1]} if 0 < begun <= len(tasks) else set(tasks)
+
+
+def read_output(cell: Cell, printed: str) -> dict[str, Any]:
+    """What a launch of a cell printed: its samples, and the report of the collectives library. Raises LaunchFailed."""
+    try:
+        application = cell.collective in APPLICATIONS
+        samples = programs.parse(printed) if application else output.parse(printed, cell.row_sizes)
+    except StudyError as problem:
+        raise LaunchFailed(f"output: {problem}") from None
+    own = library_report(printed, cell.collective) if cell.selection.by_library else None
+    if own and own["left_pct"] is None and variable(cell.collective) in cell.selection.library:
+        # Otherwise the MPI library's own algorithm would be measured.
+        raise LaunchFailed(
+            f"library: the collectives library executed no {cell.collective} (did LD_PRELOAD reach the ranks?)"
+        )
+    return {"samples": samples, **({"library": own} if own else {})}
+
+
+def library_report(printed: str, collective: str) -> dict[str, Any]:
+    """The final report of the collectives library (COLL_VERBOSE): {setup_us, left_pct}.
+
+    `setup_us` is the time to find nodes and groups and to create communicators, spent in the first call for a
+    communicator and a root (maximum over ranks); `left_pct` is the share of calls of *collective* left to the MPI library,
+    None if it was not selected for any.
+    """
+    setup = re.search(r"^libcollstudy: set-up: \d+ times, ([\d.]+) s", printed, re.MULTILINE)
+    counts = re.search(
+        rf"^libcollstudy: {collective}: (\d+) calls, (\d+) left to the MPI library", printed, re.MULTILINE
+    )
+    return {
+        "setup_us": round(float(setup.group(1)) * 1e6, 3) if setup else None,
+        "left_pct": round(100 * int(counts.group(2)) / int(counts.group(1)), 3) if counts else None,
+    }
+
+
+def software_of(block: Block) -> dict[str, str]:
+    """Versions and paths of the software that runs a block, and the digest of the Spack lock. Raises StudyError for another MPI."""
+    found = {"python": platform.python_version()}
+    wanted = {(task.work.mpi["name"], task.work.mpi["version"]) for task in block.tasks if not task.work.deterministic}
+    for name, version in sorted(wanted):
+        mpi = installed(name)
+        if version != mpi.version:
+            raise StudyError(
+                f"{block.name}: planned with {mpi.label} {version}, but {mpi.mpirun} is {mpi.version}: "
+                "load the same module in the job as where snakemake was started"
+            )
+        found |= {name: mpi.version, "mpirun" if name == "openmpi" else f"mpirun_{name}": str(mpi.mpirun)}
+    lock = spack_lock()
+    if lock:
+        found["spack_lock_sha256"] = file_digest(lock)
+    return found
