@@ -7,9 +7,6 @@ static int call(const struct buffers *buffers, int bytes, const struct world *wo
 static const struct collective collective = {
     .call = call, .sync = SYNC_BEFORE_SIZE | SYNC_AFTER_CALL | SYNC_AFTER_RESULT, .personal = true, .collects = true};
 
-static const struct benchmark own = {.name = "alltoall",
-                                     .title = "MPI_Alltoall latency test",
-                                     .sized = true,
-                                     .collective = &collective,
-                                     COLLECTIVE_DEFAULTS};
+static const struct benchmark own = {
+    .name = "alltoall", .title = "MPI_Alltoall latency test", .collective = &collective, COLLECTIVE_DEFAULTS};
 LIST(own);

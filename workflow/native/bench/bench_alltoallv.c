@@ -12,9 +12,6 @@ static const struct collective collective = {.call = call,
                                              .personal = true,
                                              .collects = true};
 
-static const struct benchmark own = {.name = "alltoallv",
-                                     .title = "MPI_Alltoallv latency test",
-                                     .sized = true,
-                                     .collective = &collective,
-                                     COLLECTIVE_DEFAULTS};
+static const struct benchmark own = {
+    .name = "alltoallv", .title = "MPI_Alltoallv latency test", .collective = &collective, COLLECTIVE_DEFAULTS};
 LIST(own);

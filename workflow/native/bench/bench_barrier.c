@@ -8,6 +8,9 @@ static int call(const struct buffers *buffers, int bytes, const struct world *wo
 
 static const struct collective collective = {.call = call, .sync = SYNC_AFTER_CALLS};
 
-static const struct benchmark own = {
-    .name = "barrier", .title = "MPI_Barrier latency test", .collective = &collective, COLLECTIVE_DEFAULTS};
+static const struct benchmark own = {.name = "barrier",
+                                     .title = "MPI_Barrier latency test",
+                                     .sizeless = true,
+                                     .collective = &collective,
+                                     COLLECTIVE_DEFAULTS};
 LIST(own);

@@ -8,5 +8,5 @@ static const struct collective collective = {
     .call = call, .sync = SYNC_AFTER_CALL | SYNC_AFTER_CALLS, .in_place = true, .root_sends = true};
 
 static const struct benchmark own = {
-    .name = "bcast", .title = "MPI_Bcast latency test", .sized = true, .collective = &collective, COLLECTIVE_DEFAULTS};
+    .name = "bcast", .title = "MPI_Bcast latency test", .collective = &collective, COLLECTIVE_DEFAULTS};
 LIST(own);

@@ -3,29 +3,17 @@
 
 enum { WINDOW = 64, TAG_MESSAGE = 100, TAG_ANSWER = 101 };
 
-static int send_window(const struct buffers *buffers, int bytes, const struct world *world, MPI_Request *requests) {
-    for (int i = 0; i < WINDOW; i++) {
-        int code = MPI_Isend(buffers->send, bytes, MPI_CHAR, 1, TAG_MESSAGE, world->comm, &requests[i]);
-        if (code != MPI_SUCCESS)
-            return code;
-    }
-    return MPI_Waitall(WINDOW, requests, MPI_STATUSES_IGNORE);
-}
-
-static int receive_window(const struct buffers *buffers, int bytes, const struct world *world, MPI_Request *requests) {
-    for (int i = 0; i < WINDOW; i++) {
-        int code = MPI_Irecv(buffers->recv, bytes, MPI_CHAR, 0, TAG_MESSAGE, world->comm, &requests[i]);
-        if (code != MPI_SUCCESS)
-            return code;
-    }
-    return MPI_Waitall(WINDOW, requests, MPI_STATUSES_IGNORE);
-}
-
 static int call(const struct buffers *buffers, int bytes, const struct world *world) {
     MPI_Request requests[WINDOW];
     char answer = 0;
     bool sender = world->rank == 0;
-    int code = sender ? send_window(buffers, bytes, world, requests) : receive_window(buffers, bytes, world, requests);
+    for (int i = 0; i < WINDOW; i++) {
+        int code = sender ? MPI_Isend(buffers->send, bytes, MPI_CHAR, 1, TAG_MESSAGE, world->comm, &requests[i])
+                          : MPI_Irecv(buffers->recv, bytes, MPI_CHAR, 0, TAG_MESSAGE, world->comm, &requests[i]);
+        if (code != MPI_SUCCESS)
+            return code;
+    }
+    int code = MPI_Waitall(WINDOW, requests, MPI_STATUSES_IGNORE);
     if (code != MPI_SUCCESS)
         return code;
     return sender ? MPI_Recv(&answer, 1, MPI_CHAR, 1, TAG_ANSWER, world->comm, MPI_STATUS_IGNORE)
@@ -42,9 +30,8 @@ static const struct exchange exchange = {
 
 static const struct benchmark own = {.name = "bw",
                                      .title = "MPI point-to-point bandwidth test",
-                                     .sized = true,
-                                     .max_size = 1 << 22,
                                      .small = {10, 100},
                                      .large = {2, 20},
-                                     .exchange = &exchange};
+                                     .exchange = &exchange,
+                                     EXCHANGE_DEFAULTS};
 LIST(own);

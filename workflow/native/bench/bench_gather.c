@@ -9,9 +9,6 @@ static const struct collective collective = {.call = call,
                                              .root_receives = true,
                                              .collects = true};
 
-static const struct benchmark own = {.name = "gather",
-                                     .title = "MPI_Gather latency test",
-                                     .sized = true,
-                                     .collective = &collective,
-                                     COLLECTIVE_DEFAULTS};
+static const struct benchmark own = {
+    .name = "gather", .title = "MPI_Gather latency test", .collective = &collective, COLLECTIVE_DEFAULTS};
 LIST(own);

@@ -8,7 +8,6 @@ static const struct collective collective = {.start = start, .sync = SYNC_BEFORE
 
 static const struct benchmark own = {.name = "iallreduce",
                                      .title = "MPI_Iallreduce latency and overlap test",
-                                     .sized = true,
                                      .collective = &collective,
                                      COLLECTIVE_DEFAULTS};
 LIST(own);

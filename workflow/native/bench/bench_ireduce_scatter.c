@@ -10,7 +10,6 @@ static const struct collective collective = {
 
 static const struct benchmark own = {.name = "ireduce_scatter",
                                      .title = "MPI_Ireduce_scatter latency and overlap test",
-                                     .sized = true,
                                      .collective = &collective,
                                      COLLECTIVE_DEFAULTS};
 LIST(own);

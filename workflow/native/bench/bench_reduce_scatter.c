@@ -13,7 +13,6 @@ static const struct collective collective = {.call = call,
 
 static const struct benchmark own = {.name = "reduce_scatter",
                                      .title = "MPI_Reduce_scatter latency test",
-                                     .sized = true,
                                      .collective = &collective,
                                      COLLECTIVE_DEFAULTS};
 LIST(own);

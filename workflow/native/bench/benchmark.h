@@ -77,7 +77,7 @@ struct exchange {
 struct benchmark {
     const char *name;                /* the program is collbench_<name> */
     const char *title;               /* first line of the output */
-    bool sized;                      /* false: no message, one line of output */
+    bool sizeless;                   /* no message, one line of output */
     size_t max_size;                 /* default of the largest message, bytes */
     struct repetitions small, large; /* defaults up to LARGE_MESSAGE bytes, and above */
     const struct collective *collective;
@@ -98,5 +98,14 @@ const struct benchmark *find_benchmark(const char *name);
 
 /* Defaults common to all collectives. */
 #define COLLECTIVE_DEFAULTS .max_size = 1 << 20, .small = {100, 1000}, .large = {10, 100}
+
+/* Defaults common to all point-to-point exchanges. */
+#define EXCHANGE_DEFAULTS .max_size = 1 << 22
+
+/* An exchange of all pairs (r, r + P / 2) at once: a message there and one back. Returns an MPI error code. */
+int ping_pong(const struct buffers *buffers, int bytes, const struct world *world);
+
+/* Microseconds one way of a ping-pong that took so many seconds. */
+double one_way_us(double seconds, int bytes);
 
 #endif

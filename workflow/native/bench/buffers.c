@@ -17,7 +17,7 @@ static size_t recv_blocks(const struct world *world) {
 
 bool limit_sizes(const struct world *world, struct options *options) {
     size_t blocks = send_blocks(world) > recv_blocks(world) ? send_blocks(world) : recv_blocks(world);
-    if (!benchmark->sized || options->max_size <= options->memory_limit / blocks)
+    if (benchmark->sizeless || options->max_size <= options->memory_limit / blocks)
         return true;
     options->max_size = options->memory_limit / blocks;
     if (world->rank == ROOT)
@@ -47,7 +47,7 @@ static size_t largest_message(const struct options *options) {
 
 struct buffers allocate_buffers(const struct world *world, const struct options *options) {
     struct buffers buffers = {NULL, NULL};
-    if (!benchmark->sized)
+    if (benchmark->sizeless)
         return buffers;
     const struct collective *collective = benchmark->collective;
     size_t bytes = largest_message(options);

@@ -91,7 +91,7 @@ static bool run_sizes(struct setup *setup) {
     if (setup->world.rank == ROOT)
         print_header(&setup->options);
     bool valid = true;
-    if (!benchmark->sized)
+    if (benchmark->sizeless)
         valid = run_size(setup, 0);
     else
         for (size_t size = setup->options.min_size; valid && size <= setup->options.max_size;

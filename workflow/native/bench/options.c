@@ -35,7 +35,7 @@ static const char *option_letters(void) {
         return "+:m:i:x:z::cM:d:hv";
     if (benchmark->collective->start)
         return "+:m:i:x:fz::cM:d:hv";
-    return benchmark->sized ? "+:m:i:x:fz::cws:t:M:d:hv" : "+:m:i:x:fz::ws:t:M:d:hv";
+    return benchmark->sizeless ? "+:m:i:x:fz::ws:t:M:d:hv" : "+:m:i:x:fz::cws:t:M:d:hv";
 }
 
 void print_help(void) {
@@ -95,6 +95,14 @@ static bool parse_spread(const char *text, double *spread) {
     return end != text && *end == '\0' && *spread >= 0 && *spread <= MAX_SPREAD;
 }
 
+static bool parse_size(const char *text, long long low, size_t *size) {
+    long long value;
+    if (!parse_number(text, low, MAX_MESSAGE, &value))
+        return false;
+    *size = value;
+    return true;
+}
+
 /* MAX, MIN:MAX, MIN:, :MAX or MIN:MAX:FACTOR; what is left out keeps its default. */
 static bool parse_sizes(const char *text, struct options *options) {
     char list[64];
@@ -104,22 +112,12 @@ static bool parse_sizes(const char *text, struct options *options) {
     char *next = list;
     const char *low = strchr(text, ':') ? strsep(&next, ":") : "";
     const char *high = strsep(&next, ":");
-    long long value;
-    if (low[0] != '\0') {
-        if (!parse_number(low, 1, MAX_MESSAGE, &value))
-            return false;
-        options->min_size = value;
-    }
-    if (high[0] != '\0') {
-        if (!parse_number(high, 1, MAX_MESSAGE, &value))
-            return false;
-        options->max_size = value;
-    }
-    if (next != NULL) {
-        if (!parse_number(next, 2, MAX_MESSAGE, &value))
-            return false;
-        options->size_factor = value;
-    }
+    if (low[0] != '\0' && !parse_size(low, 1, &options->min_size))
+        return false;
+    if (high[0] != '\0' && !parse_size(high, 1, &options->max_size))
+        return false;
+    if (next != NULL && !parse_size(next, 2, &options->size_factor))
+        return false;
     return low[0] != '\0' || high[0] != '\0';
 }
 

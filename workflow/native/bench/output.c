@@ -56,10 +56,10 @@ void print_header(const struct options *options) {
     if (benchmark->exchange && benchmark->exchange->each_pair)
         printf("# Datatype: MPI_CHAR.\n%-*s%*s%*s%*s", SIZE_COLUMN, "# From", SIZE_COLUMN, "To", SIZE_COLUMN, "Size",
                VALUE_COLUMN, value_column());
-    else if (benchmark->sized)
-        printf("# Datatype: MPI_CHAR.\n%-*s%*s", SIZE_COLUMN, "# Size", VALUE_COLUMN, value_column());
-    else
+    else if (benchmark->sizeless)
         printf("# %s", value_column());
+    else
+        printf("# Datatype: MPI_CHAR.\n%-*s%*s", SIZE_COLUMN, "# Size", VALUE_COLUMN, value_column());
     if (nonblocking())
         print_columns_nonblocking(options);
     else if (options->full)
@@ -75,11 +75,11 @@ void print_header(const struct options *options) {
 }
 
 void print_result(const struct options *options, const struct result *result) {
-    if (benchmark->sized)
+    if (benchmark->sizeless)
+        printf("%*.*f", LONE_COLUMN, options->decimals, result->mean);
+    else
         printf("%-*zu%*.*f", SIZE_COLUMN, result->size, VALUE_COLUMN, options->decimals,
                nonblocking() ? result->overall : result->mean);
-    else
-        printf("%*.*f", LONE_COLUMN, options->decimals, result->mean);
     if (nonblocking())
         print_nonblocking(options, result);
     else if (options->full)
