@@ -6,12 +6,12 @@ import json
 import os
 import platform
 import re
-import subprocess
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+from collstudy.base.commands import ask
 from collstudy.base.errors import StudyError
 
 #: hwloc's objects that are levels of a machine file, outermost first, with the level's name there.
@@ -34,10 +34,7 @@ class Partition:
 
 def run(command: list[str]) -> str:
     """The output of a program; empty if it is missing, fails or does not answer."""
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
+    done = ask(command)
     return done.stdout if done.returncode == 0 else ""
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import functools
 import re
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from collstudy.base.commands import ask
 from collstudy.base.errors import StudyError, allowed
 from collstudy.base.files import write_atomically
 from collstudy.base.paths import ROOT
@@ -47,11 +47,9 @@ def component_of(collective: str) -> str:
 def algorithm_numbers(ompi_info: Path, collective: str) -> dict[str, int]:
     """Names and numbers of a collective's algorithms in the installed library (`ompi_info`)."""
     component = component_of(collective)
-    done = subprocess.run(
-        [ompi_info, "--param", "coll", component, "--level", "9", "--parsable"],
-        capture_output=True, text=True, timeout=60, env=mpi_environment(), check=False,
-    )  # fmt: skip
-    found = re.findall(rf":coll_{component}_{collective}_algorithm:enumerator:value:(\d+):(\S+)", done.stdout)
+    command = [ompi_info, "--param", "coll", component, "--level", "9", "--parsable"]
+    printed = ask(command, environment=mpi_environment()).stdout
+    found = re.findall(rf":coll_{component}_{collective}_algorithm:enumerator:value:(\d+):(\S+)", printed)
     return {name: int(number) for number, name in found}
 
 
@@ -106,8 +104,7 @@ def emulates_nodes(mpi: Mpi) -> bool:
     """Whether *mpi* can be started on two emulated nodes: Open MPI 5, and a separate host name for each."""
     if mpi.name != "openmpi" or int(mpi.version.split(".")[0]) < 5:
         return False
-    done = subprocess.run([AS_NODE, "node", "true"], capture_output=True, timeout=60, check=False)
-    return done.returncode == 0
+    return ask([AS_NODE, "node", "true"]).returncode == 0
 
 
 def placement_arguments(

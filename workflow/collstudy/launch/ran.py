@@ -10,7 +10,6 @@ import re
 import select
 import shlex
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping
@@ -18,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
+from collstudy.base.commands import ask
 from collstudy.base.errors import StudyError
 from collstudy.base.paths import ROOT, SETUP
 from collstudy.launch.build import build
@@ -100,8 +100,7 @@ def library_folder(launcher: Launcher, mpi: Mpi) -> Path | None:
     about = launcher.path.parent / "ompi_info"
     if launcher.path.name == "srun" or not about.exists():
         return mpi.bin.parent / "lib" if launcher.path.name == "srun" else None
-    done = subprocess.run(["ldd", about], capture_output=True, text=True, timeout=30, check=False)
-    found = re.search(r"^\s*libmpi\.so\S* => (/.*)/libmpi", done.stdout, re.MULTILINE)
+    found = re.search(r"^\s*libmpi\.so\S* => (/.*)/libmpi", ask(["ldd", about], 30).stdout, re.MULTILINE)
     return Path(found.group(1)) if found else None
 
 

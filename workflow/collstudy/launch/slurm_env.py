@@ -14,6 +14,7 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from collstudy.base.commands import ask
 from collstudy.base.errors import StudyError
 
 #: Variables of a job, a job step or another MPI process, which must not reach the launcher.
@@ -170,13 +171,10 @@ def current_job(environment: Mapping[str, str], host: str) -> Job | None:
 
 def why_ending(number: str, environment: Mapping[str, str]) -> str:
     """Why Slurm is ending the job *number* (time limit, scancel, node failure); empty if it is not."""
+    settings = {**environment, "SLURM_TIME_FORMAT": "standard"}
     try:
-        done = subprocess.run(
-            ["scontrol", "-o", "show", "job", number], capture_output=True, text=True, timeout=20,
-            env={**environment, "SLURM_TIME_FORMAT": "standard"}, check=False,
-        )  # fmt: skip
-        job = parse_job(done.stdout)
-    except (OSError, subprocess.TimeoutExpired, StudyError):
+        job = parse_job(ask(["scontrol", "-o", "show", "job", number], 20, settings).stdout)
+    except StudyError:
         return ""
     if job.state != "RUNNING":
         return f"Slurm is ending job {number} ({job.state})"
@@ -196,19 +194,8 @@ DESCRIBE = (
 def describe_nodes(hosts: list[str], environment: Mapping[str, str]) -> dict[str, dict[str, str]]:
     """Governor, SMT state, kernel and processor of each host, as far as readable; by srun, once per block."""
     command = ["srun", f"-N{len(hosts)}", f"-w{','.join(hosts)}", "--ntasks-per-node=1", f"-n{len(hosts)}"]
-    try:
-        done = subprocess.run(
-            [*command, "sh", "-c", DESCRIBE],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            env={**environment},
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return {}
     found = {}
-    for line in done.stdout.splitlines():
+    for line in ask([*command, "sh", "-c", DESCRIBE], environment=environment).stdout.splitlines():
         parts = line.split("|", 4)
         if len(parts) == 5:
             keys = ("governor", "smt", "kernel", "processor")

@@ -11,11 +11,11 @@ import os
 import platform
 import re
 import shutil
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from collstudy.base.commands import ask
 from collstudy.base.errors import StudyError
 from collstudy.base.paths import ROOT, SETUP
 from collstudy.study.cells import Versions
@@ -96,10 +96,8 @@ class Mpi:
     def shared_library(self) -> Path:
         """The library file as found by a program built with it. Raises StudyError if it is not found."""
         program = self.build / "probe" / "collprobe"
-        done = subprocess.run(
-            ["ldd", program], capture_output=True, text=True, timeout=30, check=False, env=self.environment()
-        )
-        found = re.search(r"^\s*libmpi\w*\.so\S* => (/.*) \(", done.stdout, re.MULTILINE)
+        printed = ask(["ldd", program], 30, self.environment()).stdout
+        found = re.search(r"^\s*libmpi\w*\.so\S* => (/.*) \(", printed, re.MULTILINE)
         if not found:
             raise StudyError(f"{program} finds no libmpi: ./study setup builds it")
         return Path(found.group(1))
@@ -121,10 +119,7 @@ def version_of(command: list[str | Path], pattern: str, programs: Path | None = 
             "I_MPI_ROOT": str(programs.parent),
             "PATH": f"{programs}{os.pathsep}{environment.get('PATH', '')}",
         }
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30, env=environment)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
+    done = ask(command, 30, environment)
     found = re.search(pattern, done.stdout + done.stderr)
     return found.group(1) if found else None
 
@@ -338,7 +333,5 @@ def coll_components() -> frozenset[str]:
     found = mpis().get("openmpi")
     if found is None:
         return frozenset()
-    done = subprocess.run(
-        [found.ompi_info], capture_output=True, text=True, timeout=60, env=found.environment(), check=False
-    )
-    return frozenset(re.findall(r"^\s*MCA coll: (\w+) ", done.stdout, re.MULTILINE))
+    printed = ask([found.ompi_info], environment=found.environment()).stdout
+    return frozenset(re.findall(r"^\s*MCA coll: (\w+) ", printed, re.MULTILINE))

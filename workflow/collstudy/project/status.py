@@ -6,7 +6,6 @@ import json
 import math
 import os
 import platform
-import subprocess
 import sys
 import threading
 from collections import Counter
@@ -15,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from collstudy.base.clock import clock
+from collstudy.base.commands import ask
 from collstudy.base.errors import StudyError
 from collstudy.base.files import read_csv
 from collstudy.plan.blocks import Block, left, read_block, read_pending, still_lacking
@@ -204,14 +204,8 @@ def run_summary(sources: Iterable[Source], succeeded: bool) -> list[str]:
 
 def left_running(folder: Path) -> list[str]:
     """A note about Slurm jobs left behind by a killed snakemake of this folder; empty without Slurm."""
-    try:
-        done = subprocess.run(
-            ["squeue", "--me", "-h", "-o", "%i|%k|%Z"], capture_output=True, text=True, timeout=30, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return []
     jobs = []
-    for line in done.stdout.splitlines():
+    for line in ask(["squeue", "--me", "-h", "-o", "%i|%k|%Z"], 30).stdout.splitlines():
         number, comment, workdir = (line.split("|", 2) + ["", ""])[:3]
         if comment.startswith("rule_measure_block") and Path(workdir) == folder:
             jobs.append(number)

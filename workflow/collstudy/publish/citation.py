@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from collstudy.base.commands import ask
 from collstudy.base.lazy import lazy
 from collstudy.base.paths import ROOT
 
@@ -54,18 +54,8 @@ def _authors_of_git(checkout: Path) -> tuple[Author, ...]:
     """Empty if *checkout* is not the top of a repository: a package may be unpacked inside another repository."""
     if not (checkout / ".git").exists():
         return ()
-    try:
-        done = subprocess.run(
-            ["git", "shortlog", "-sne", "HEAD"],
-            cwd=checkout,
-            capture_output=True,
-            text=True,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
-    except OSError:
-        return ()
-    lines = [line.split("\t", 1)[1] for line in done.stdout.splitlines() if "\t" in line]
+    printed = ask(["git", "shortlog", "-sne", "HEAD"], folder=checkout).stdout
+    lines = [line.split("\t", 1)[1] for line in printed.splitlines() if "\t" in line]
     return tuple(Author(line.partition(" <")[0], line.partition(" <")[2].rstrip(">")) for line in lines)
 
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from collstudy.base.clock import clock
+from collstudy.base.commands import ask
 from collstudy.base.errors import StudyError
 from collstudy.base.files import read_csv, write_atomically
 from collstudy.base.paths import ROOT
@@ -138,7 +138,7 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _copy_sources(stage: Path) -> None:
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    listed = ask(["git", "ls-files", "-z"], folder=ROOT)
     names = [name for name in listed.stdout.split("\0") if name] if listed.returncode == 0 else []
     if not names:
         for source in SOURCES:

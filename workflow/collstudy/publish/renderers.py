@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from collstudy.base.commands import ask
 from collstudy.base.errors import StudyError
 
 #: typst output needs pandoc 3.1.2; the filter's walk order and table attributes need 3.2.
@@ -30,10 +30,7 @@ class Renderer:
 
 def version_of(executable: str, *arguments: str) -> str:
     """The first version number that `executable arguments` prints, or an empty text."""
-    try:
-        done = subprocess.run([executable, *arguments], check=False, capture_output=True, text=True, timeout=60)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
+    done = ask([executable, *arguments])
     # `quarto typst` writes typst's output to the error stream.
     found = None if done.returncode else re.search(r"\d+(\.\d+)+", done.stdout or done.stderr)
     return found.group() if found else ""

@@ -1,0 +1,19 @@
+"""What other programs say about the system."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+
+def ask(
+    command: Sequence[str | Path], timeout_s: float = 60, environment: Mapping[str, str] | None = None, folder: Path | None = None
+) -> subprocess.CompletedProcess[str]:  # fmt: skip
+    """Run a command to its end; one that is missing or does not answer in time has failed without printing anything."""
+    try:
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=timeout_s, env=environment, cwd=folder, check=False, stdin=subprocess.DEVNULL
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return subprocess.CompletedProcess(command, 127, "", "")
