@@ -45,7 +45,6 @@ sweeps:
 
 def checkout(folder: Path, algorithms: list[str], mappings: str, processes: str) -> Checkout:
     """A checkout with one study on two nodes."""
-    folder.mkdir()
     made = Checkout(folder)
     (folder / "slurm").symlink_to("profiles/slurm")
     made.write("config/machines/pair.yaml", MACHINE)

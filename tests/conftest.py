@@ -9,8 +9,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,6 +44,11 @@ def reference_data() -> Path:
     return folder
 
 
+def finish(command: Sequence[object], **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end, and keep what it prints."""
+    return subprocess.run(command, **{"capture_output": True, "text": True, "check": False, **options})
+
+
 def must(done: subprocess.CompletedProcess[str]) -> subprocess.CompletedProcess[str]:
     """What a command came to that has to succeed."""
     assert done.returncode == 0, f"{done.stdout}{done.stderr}"
@@ -65,6 +71,7 @@ class Checkout:
 
     def __init__(self, folder: Path):
         self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
         for name in COPIED:
             source = ROOT / name
             if source.is_dir():
@@ -81,10 +88,7 @@ class Checkout:
 
     def snakemake(self, *arguments: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
         """Run snakemake as a user in the set-up environment would."""
-        return subprocess.run(
-            ["snakemake", *arguments], cwd=self.folder, capture_output=True, text=True, timeout=600, check=False,
-            env={**os.environ, "PYTHONPATH": str(self.folder / "workflow"), **(environment or {})},
-        )  # fmt: skip
+        return self._finish("snakemake", *arguments, environment=environment or {})
 
     def collstudy(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run the Python part's command line."""
@@ -92,10 +96,11 @@ class Checkout:
 
     def python(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run Python with the checkout's modules."""
-        return subprocess.run(
-            [sys.executable, *arguments], cwd=self.folder, capture_output=True, text=True, timeout=600,
-            check=False, env={**os.environ, "PYTHONPATH": str(self.folder / "workflow")},
-        )  # fmt: skip
+        return self._finish(sys.executable, *arguments, environment={})
+
+    def _finish(self, *command: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+        own = {**os.environ, "PYTHONPATH": str(self.folder / "workflow"), **environment}
+        return finish(command, cwd=self.folder, timeout=600, env=own)
 
 
 #: A study of four simulated cells that take a moment.
@@ -156,25 +161,19 @@ def temporary_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture
 def checkout(tmp_path: Path) -> Checkout:
     """A checkout whose path has a blank, with the study `tiny`."""
-    made = Checkout(_folder(tmp_path / "a checkout"))
+    made = Checkout(tmp_path / "a checkout")
     made.write("config/studies/tiny.yaml", TINY)
     made.write("config/config.yaml", "studies: [tiny]\nresults: results\n")
     return made
-
-
-def _folder(path: Path) -> Path:
-    path.mkdir()
-    return path
 
 
 @pytest.fixture(scope="session")
 def printed_results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder results/orfeo-thin-published after collecting and analysing [zampar2024]'s files under their printed names."""
     data = {"STUDY_REFERENCE_DATA": str(reference_data())}
-    made = Checkout(_folder(tmp_path_factory.mktemp("orfeo") / "checkout"))
+    made = Checkout(tmp_path_factory.mktemp("orfeo") / "checkout")
     parts = [f"results/orfeo-thin-published/{part}/index.csv" for part in ("tables", "models")]
-    done = made.snakemake("--config", "studies=orfeo-thin-published", "--", *parts, environment=data)
-    assert done.returncode == 0, done.stdout + done.stderr
+    must(made.snakemake("--config", "studies=orfeo-thin-published", "--", *parts, environment=data))
     return made.folder / "results" / "orfeo-thin-published"
 
 
@@ -183,7 +182,7 @@ def write_mpi4py(folder: Path, text: str) -> None:
     uv = ROOT / ".study" / "uv" / "bin" / "uv"
     command = [uv, "pip", "install", "--quiet", "--no-deps", "--require-hashes", "--python", sys.executable]
     command += ["--target", folder / "lib", "-r", ROOT / "envs" / "mpi4py.lock"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = finish(command)
     if done.returncode != 0:
         pytest.skip(f"no mpi4py from the package index: {done.stderr[-300:]}")
     (folder / "program.py").write_text(text)

@@ -6,16 +6,13 @@ import os
 import subprocess
 from pathlib import Path
 
-from conftest import Checkout, csv_rows, must
+from conftest import Checkout, csv_rows, finish, must
 
 MEASURED = "results/tiny/measurements.csv"
 
 
 def study(folder: Path, *arguments: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [folder / "study", *arguments], capture_output=True, text=True, timeout=600, check=False,
-        env={**os.environ, **(environment or {})},
-    )  # fmt: skip
+    return finish([folder / "study", *arguments], timeout=600, env={**os.environ, **(environment or {})})
 
 
 def rows(checkout: Checkout, name: str = MEASURED) -> list[dict[str, str]]:

@@ -13,7 +13,7 @@ import pytest
 from collstudy.launch import output
 from collstudy.launch.execute import execute
 from collstudy.launch.openmpi import AS_NODE, emulates_nodes, library
-from conftest import must
+from conftest import finish, must
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ROOT / "workflow" / "native" / "bench"
@@ -57,7 +57,7 @@ pytestmark = pytest.mark.skipif(shutil.which("smpicc") is None, reason="smpicc (
 
 def build(out: Path, compiler: str, *settings: str) -> Path:
     command = ["make", "-s", "-j2", "-C", SOURCES, f"MPICC={compiler}", f"OUT={out}", *settings]
-    must(subprocess.run(command, capture_output=True, text=True, check=False))
+    must(finish(command))
     return out / "bench"
 
 
@@ -80,7 +80,7 @@ def run(programs, platform):
     def run_in(benchmark: str, *options: str, ranks: int = 2, folder: Path = programs):
         program = folder / f"collbench_{benchmark}"
         command = ["smpirun", "-np", str(ranks), "-platform", platform, *SIMULATION, program, *options]
-        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+        return finish(command, timeout=120)
 
     return run_in
 
@@ -241,7 +241,7 @@ def test_broadcast_between_two_ranks_is_within_physical_bounds(run, size):
 
 
 def simgrid_version() -> str:
-    text = subprocess.run(["smpirun", "-version"], capture_output=True, text=True, check=False).stdout
+    text = finish(["smpirun", "-version"]).stdout
     return re.search(r"SimGrid version ([\d.]+)|$", text).group(1) or "unknown"
 
 
@@ -264,7 +264,7 @@ def test_latencies_are_those_of_omb(programs, recorded):
     machine = ["-platform", data / "platform.xml", "-hostfile", data / "hosts.txt"]
     simulation = ["--cfg=smpi/simulate-computation:no", "--cfg=smpi/host-speed:1Gf", "--log=root.thres:critical"]
     command = ["smpirun", "-np", ranks, *machine, *simulation, programs / f"collbench_{benchmark}", *options]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    done = finish(command, timeout=120)
     omb = [line.split() for line in (data / f"{recorded}.txt").read_text().splitlines() if re.match(r"\s*\d", line)]
     assert len(rows(done)) == len(omb)
     for ours, theirs in zip(rows(done), omb, strict=True):
@@ -414,7 +414,7 @@ def test_too_little_memory_is_reported(programs, platform):
     program = programs / "collbench_alltoall"
     run = " ".join(["smpirun -np 2 -platform", str(platform), *SIMULATION, str(program)])
     limited = f"ulimit -v 3000000; exec {run} -M 9999999999 -m 1073741824:1073741824 -i 1 -x 0"
-    done = subprocess.run(["bash", "-c", limited], capture_output=True, text=True, check=False, timeout=120)
+    done = finish(["bash", "-c", limited], timeout=120)
     assert done.returncode != 0
     assert re.search(r"collbench_alltoall: rank \d: cannot allocate 2147483648 bytes to (send|receive)", done.stderr)
 
@@ -442,7 +442,7 @@ def test_top_makefile_builds_where_paths_have_blanks(tmp_path):
     assert sorted(path.name for path in (out / "bench").glob("collbench_*")) == sorted(
         f"collbench_{b}" for b in [*BENCHMARKS, "all", "multi_lat", "pairs"]
     )
-    again = subprocess.run(command, check=True, capture_output=True, text=True)
+    again = must(finish(command))
     assert "-o" not in again.stdout.split()  # nothing is compiled twice
 
 
@@ -450,7 +450,7 @@ def test_top_makefile_builds_where_paths_have_blanks(tmp_path):
 def test_sources_are_formatted():
     sources = sorted([*SOURCES.glob("*.c"), *SOURCES.glob("*.h")])
     command = ["clang-format", "--dry-run", "--Werror", *sources]
-    must(subprocess.run(command, capture_output=True, text=True, check=False))
+    must(finish(command))
 
 
 def test_buffers_are_as_large_as_the_largest_message_that_is_sent(
@@ -488,11 +488,8 @@ def in_windows(mpi, tmp_path, *before: str) -> list[dict]:
     """The samples of broadcasts in windows by two ranks of the installed Open MPI."""
     program = mpi.build / "bench" / "collbench_bcast"
     options = ["-w", "-f", "-m", "1:256:16", "-i", "500", "-x", "10"]
-    done = subprocess.run(
-        [mpi.mpirun, "-n", "2", "--bind-to", "none", *before, program, *options],
-        capture_output=True, text=True, timeout=120, check=False, env=mpi.environment(), cwd=tmp_path,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
+    command = [mpi.mpirun, "-n", "2", "--bind-to", "none", *before, program, *options]
+    done = must(finish(command, timeout=120, env=mpi.environment(), cwd=tmp_path))
     return output.parse(done.stdout, [1, 16, 256])
 
 

@@ -7,7 +7,6 @@ the wheel that is tested with. Every call that they make is checked by them.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import tarfile
 from collections.abc import Iterable
@@ -15,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from collstudy.launch.toolchain import mpis
-from conftest import ROOT
+from conftest import ROOT, finish, must
 from test_coll_library import ALGORITHMS, ROWS, build, place
 
 pytestmark = pytest.mark.long
@@ -54,7 +53,7 @@ def mpi4py(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
         [*pip, "install", "--only-binary", ":all:", "--target", folder / "lib", *locked],
         [*pip, "download", "--no-binary", ":all:", "-d", folder, *locked],
     ):
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = finish(command)
         if done.returncode != 0:
             pytest.skip(f"no mpi4py from the package index: {done.stderr[-300:]}")
     (archive,) = folder.glob("mpi4py-*.tar.gz")
@@ -87,10 +86,7 @@ def conforms(
         "-q",
         *patterns,
     ]
-    done = subprocess.run(
-        command, cwd=source, env=environment, capture_output=True, text=True, timeout=3600, check=False
-    )
-    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+    done = must(finish(command, cwd=source, env=environment, timeout=3600))
     assert done.stderr.count("\nOK") == RANKS, done.stderr[-4000:]
     assert "Ran 0 tests" not in done.stderr
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections import defaultdict
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 from collstudy.study.checks import library_algorithms
-from conftest import ROOT
+from conftest import ROOT, finish, must
 from test_coll_library import ALGORITHMS, build, tool
 
 COLL = ROOT / "workflow" / "native" / "coll"
@@ -31,7 +30,7 @@ def calls(objects: Path) -> dict[str, set[str]]:
     for path in sorted(objects.glob("*/*.o")):
         file = str(path.relative_to(objects).with_suffix(""))
         needed[file] = set()
-        listed = subprocess.run(["nm", "--extern-only", "-P", path], capture_output=True, text=True, check=True).stdout
+        listed = must(finish(["nm", "--extern-only", "-P", path])).stdout
         for symbol, kind, *_ in (line.split() for line in listed.splitlines()):
             if kind == "U":
                 needed[file].add(symbol)

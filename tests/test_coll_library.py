@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, must, quick
+from conftest import ROOT, finish, must, quick
 
 SOURCES = ROOT / "workflow" / "native" / "coll"
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -69,14 +69,14 @@ def tool(name: str, variable: str) -> str:
 
 def build(folder: Path, compiler: str, *flags: str) -> Path:
     command = ["make", "-s", "-j2", "-C", SOURCES, f"MPICC={compiler}", f"OUT={folder}", *flags]
-    must(subprocess.run(command, capture_output=True, text=True, check=False))
+    must(finish(command))
     return folder / "coll"
 
 
 def start(command: list[object], variables: dict[str, str], limit: float = 900) -> subprocess.CompletedProcess[str]:
     clean = {k: v for k, v in os.environ.items() if not k.startswith("COLL_")}
     arguments = [str(part) for part in command]
-    return subprocess.run(arguments, env=clean | variables, capture_output=True, text=True, check=False, timeout=limit)
+    return finish(arguments, env=clean | variables, timeout=limit)
 
 
 def place(folder: Path, name: str, ranks: int) -> dict[str, str]:
@@ -204,7 +204,7 @@ def mpicc() -> str:
 def launch(mpicc: str) -> Run:
     beside = Path(mpicc).parent / "mpirun"
     launcher = os.environ.get("MPIRUN") or (str(beside) if beside.exists() else tool("mpirun", "MPIRUN"))
-    version = subprocess.run([launcher, "--version"], capture_output=True, text=True, check=False).stdout
+    version = finish([launcher, "--version"]).stdout
     open_mpi = "Open MPI" in version or "OpenRTE" in version
     given = ["--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"] if open_mpi else []
 

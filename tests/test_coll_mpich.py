@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import pytest
 from collstudy.launch.toolchain import mpis
+from conftest import finish, must
 from test_coll_library import ALGORITHMS, ROWS, Run, build, launch, mpicc, place, replaced_by
 
 __all__ = ["launch", "mpicc"]  # fixtures
@@ -101,7 +102,7 @@ def fetched(folder: Path) -> Path:
     }
     apt = ["apt-get", "-q", *(part for name, place in places.items() for part in ("-o", f"Dir::{name}={place}"))]
     for command in ("update",), ("source", "--download-only", PACKAGE):
-        done = subprocess.run([*apt, *command], cwd=folder, capture_output=True, text=True, check=False)
+        done = finish([*apt, *command], cwd=folder)
         if done.returncode != 0:
             pytest.skip(f"no source package of MPICH: {done.stderr[-300:]}")
     archive = folder / f"mpich_{VERSION}.orig.tar.xz"
@@ -130,14 +131,7 @@ def suite(mpicc: str, pytestconfig: pytest.Config) -> list[Program]:
 
 def compile_suite(source: Path, mpicc: str) -> None:
     options = [f"--disable-{name}" for name in LEFT_OUT]
-    configured = subprocess.run(
-        ["./configure", f"CC={mpicc}", f"MPICC={mpicc}", *options],
-        cwd=source,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert configured.returncode == 0, configured.stdout[-2000:] + configured.stderr[-2000:]
+    must(finish(["./configure", f"CC={mpicc}", f"MPICC={mpicc}", *options], cwd=source))
     for name in ("util", "dtpools", *FOLDERS):
         subprocess.run(["make", "-k", "-s", "-j2", "-C", name], cwd=source, capture_output=True, check=False)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from collstudy.launch.platforms import line
-from conftest import ROOT
+from conftest import ROOT, finish, must
 
 #: Points (bytes, cost), a size, and the cost there.
 VECTORS = [
@@ -59,6 +59,6 @@ def test_python(points: list[tuple[float, float]], size: float, cost: float) -> 
 @pytest.mark.parametrize(("points", "size", "cost"), VECTORS)
 def test_the_simulator(curve: Path, points: list[tuple[float, float]], size: float, cost: float) -> None:
     words = [str(size), *(repr(number) for point in points for number in point)]
-    printed = subprocess.run([curve, *words], capture_output=True, text=True, check=True).stdout
+    printed = must(finish([curve, *words])).stdout
     assert float(printed) == pytest.approx(cost, rel=1e-12)
     assert float(printed) == pytest.approx(line(points, size), rel=1e-15)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from collstudy.launch.openmpi import library
 from collstudy.launch.toolchain import mpi_environment
-from conftest import ROOT, Checkout
+from conftest import ROOT, Checkout, must
 
 #: The whole grid, on which sampling is replayed.
 TINY = """
@@ -116,7 +116,6 @@ TARGETS = (
 
 def checkout(folder: Path, data: Path) -> Checkout:
     """A checkout with the studies, whose imported ones are of files in *data*."""
-    folder.mkdir()
     made = Checkout(folder)
     for name, text in STUDIES.items():
         imported = "import:" in text
@@ -136,8 +135,7 @@ def complete(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     command = [library().mpicc, "-o", folder / "tuned", ROOT / "tests" / "tuned.c", "-lpthread"]
     subprocess.run(command, check=True, env=mpi_environment())
     for target in TARGETS:
-        done = made.snakemake(*target)
-        assert done.returncode == 0, done.stdout + done.stderr
+        must(made.snakemake(*target))
     return made
 
 
@@ -168,8 +166,7 @@ def texts(folder: Path, name: str, others: set[str]) -> dict[str, str]:
 
 @pytest.mark.long
 def test_every_rule_is_looked_at(complete: Checkout) -> None:
-    listed = complete.snakemake("--list-rules", "--config", "studies=tiny,program")
-    assert listed.returncode == 0, listed.stderr
+    listed = must(complete.snakemake("--list-rules", "--config", "studies=tiny,program"))
     # The cells of the program are not measured: their blocks are written by a rule which copies.
     rules = set(listed.stdout.split()) - {"plan_program"}
     assert {rule for rule, _ in JOBS} | OTHERS >= rules >= {rule for rule, _ in JOBS}
@@ -188,8 +185,7 @@ def test_a_rule_reads_nothing_but_what_it_names(complete: Checkout, tmp_path: Pa
     for name in inputs:
         give(name, complete.folder, alone.folder)
     asked = ASKED.get(rule, ())
-    again = alone.snakemake("--allowed-rules", rule, "--rerun-triggers", "mtime", *asked, "--", *sorted(outputs))
-    assert again.returncode == 0, again.stdout + again.stderr
+    must(alone.snakemake("--allowed-rules", rule, "--rerun-triggers", "mtime", *asked, "--", *sorted(outputs)))
     assert jobs(alone.folder).keys() == {(rule, folder)}, (
         "an input was made again: the rule that made it names less than it reads"
     )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import fnmatch
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
+from conftest import finish
 
 ROOT = Path(__file__).resolve().parents[1]
 KEYS = set(re.findall(r"^@\w+\{([^,]+),", (ROOT / "report" / "references.bib").read_text(encoding="utf-8"), re.M))
@@ -17,7 +17,7 @@ KEY = r"[a-z]+(?:(?:19|20)\d\d|-(?:redsea|svd|orfeo|leonardo))"
 
 def files(*patterns: str) -> list[Path]:
     """Files of the repository, or of an unpacked archive of it, that match."""
-    found = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    found = finish(["git", "ls-files"], cwd=ROOT)
     names = [ROOT / name for name in found.stdout.splitlines()]
     if found.returncode:
         made = {".study", ".snakemake", "results", "logs", "publish", "__pycache__", ".pytest_cache", ".ruff_cache"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import pytest
 from collstudy.base.errors import StudyError
 from collstudy.study import document
-from conftest import ROOT, Checkout
+from conftest import ROOT, Checkout, must
 
 CONFIG = """# Comment
 studies: [a, b]
@@ -71,11 +70,7 @@ def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch
 
 
 def test_a_run_loads_no_library_that_it_does_not_use(checkout: Checkout) -> None:
-    done = subprocess.run(
-        [sys.executable, "-X", "importtime", "-m", "collstudy", "run", "--plan", "--", "--dry-run"],
-        cwd=checkout.folder, capture_output=True, text=True, check=True,
-        env={**os.environ, "PYTHONPATH": str(checkout.folder / "workflow")},
-    )  # fmt: skip
+    done = must(checkout.python("-X", "importtime", "-m", "collstudy", "run", "--plan", "--", "--dry-run"))
     loaded = {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
     assert "snakemake_executor_plugin_slurm.efficiency_report" in loaded
     assert not loaded & {"pandas._libs", "pandas.core", "numpy._core"}

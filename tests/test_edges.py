@@ -15,7 +15,7 @@ from collstudy.sources.swept import SweptSource
 from collstudy.study.cells import Versions, expand
 from collstudy.study.config import Configuration
 from collstudy.study.patterns import PATTERNS
-from conftest import ROOT, Checkout
+from conftest import ROOT, Checkout, finish, must
 
 EXAMPLE = ROOT / "workflow" / "analysis" / "inst" / "extdata" / "example"
 ANALYSE = ROOT / "workflow" / "scripts" / "analyse.R"
@@ -42,10 +42,7 @@ sweeps:
 def rscript(*arguments: str | Path) -> str:
     """What an R script prints."""
     environment = {**os.environ, "R_LIBS": str(ROOT / ".study" / "R")}
-    done = subprocess.run(
-        ["Rscript", *map(str, arguments)], check=False, capture_output=True, text=True, env=environment
-    )
-    assert done.returncode == 0, done.stderr
+    done = must(finish(["Rscript", *map(str, arguments)], env=environment))
     return done.stdout
 
 

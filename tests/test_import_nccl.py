@@ -116,16 +116,8 @@ def test_from_the_output_to_the_tuners_file(checkout: Checkout, capsys) -> None:
                     text = printed(collective, nodes, modelled(choice, 8 * nodes, run))
                     files[f"{collective}_{choice}_n{nodes}_{run}.txt"] = text
     study(checkout, files, STUDY + "analysis: {tuning: {}}\n")
-    done = checkout.snakemake(
-        "--config",
-        "studies=gpus",
-        "--cores",
-        "2",
-        "--",
-        "results/gpus/tuning/README.md",
-        "results/gpus/tuning/sentences.csv",
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    targets = [f"results/gpus/tuning/{name}" for name in ("README.md", "sentences.csv")]
+    must(checkout.snakemake("--config", "studies=gpus", "--cores", "2", "--", *targets))
     folder = checkout.folder / "results" / "gpus"
     measured = csv_rows(folder / "measurements.csv")
     assert {(row["nodes"], row["processes"], row["mapping"]) for row in measured} == {
@@ -250,10 +242,7 @@ def test_the_draft_of_a_folder_imports_the_same_rows(checkout: Checkout) -> None
         for nodes in (1, 2)
     }
     study(checkout, files, STUDY.replace("FOLDER", "FOLDER/nccl"))
-    done = checkout.collstudy(
-        "import", str(checkout.folder / "data" / "nccl"), "--machine", "gpus", "--name", "drafted"
-    )
-    assert done.returncode == 0, done.stderr
+    must(checkout.collstudy("import", str(checkout.folder / "data" / "nccl"), "--machine", "gpus", "--name", "drafted"))
     drafted = checkout.folder / "config" / "studies" / "drafted.yaml"
     names = {line.split("/")[-1] for line in drafted.read_text().splitlines() if "path:" in line}
     assert names == {
@@ -262,7 +251,7 @@ def test_the_draft_of_a_folder_imports_the_same_rows(checkout: Checkout) -> None
     drafted.write_text(drafted.read_text().replace("mpi: nccl", "mpi: nccl\n  mpi_version: 2.27.3"))
     rows = {}
     for name in ("gpus", "drafted"):
-        done = must(checkout.collstudy("--results", "results", "collect", name))
+        must(checkout.collstudy("--results", "results", "collect", name))
         found = csv_rows(checkout.folder / "results" / name / "measurements.csv")
         rows[name] = sorted(tuple({**row, "study": ""}.items()) for row in found)
     assert rows["drafted"] == rows["gpus"] != []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from collstudy.study.config import Configuration
 from collstudy.study.machines import Level, Machine
 from collstudy.study.placement import first_difference, nodes_of_pairs, place
 from collstudy.study.selection import Default
-from conftest import Checkout, csv_rows, must
+from conftest import Checkout, csv_rows, finish, must
 
 VERSIONS = Versions(
     {"smpi-openmpi": {"name": "collbench", "version": "1"}},
@@ -173,13 +172,10 @@ def test_every_pair_with_real_messages() -> None:
     mpirun = toolchain.mpis()["openmpi"].mpirun
     command = [mpirun, "-n", "3", "--map-by", "core:OVERSUBSCRIBE", "--mca", "mpi_yield_when_idle", "1"]
     command += [found.program("pairs"), "-m", "1:2", "-i", "3", "-x", "1"]
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=60, env=toolchain.mpi_environment(), check=True
-    )
+    done = must(finish(command, timeout=60, env=toolchain.mpi_environment()))
     rows = output.parse(done.stdout, [1, 1, 1, 2, 2, 2])
     assert [(row["from_rank"], row["to_rank"]) for row in rows] == [(0, 1), (0, 2), (1, 2)] * 2
-    refused = subprocess.run([found.program("pairs")], capture_output=True, text=True, timeout=60, check=False,
-                             env=toolchain.mpi_environment())  # fmt: skip
+    refused = finish([found.program("pairs")], timeout=60, env=toolchain.mpi_environment())
     assert refused.returncode != 0 and "needs at least 2 processes" in refused.stderr
 
 

@@ -79,9 +79,7 @@ DAMAGE = {
 @pytest.fixture(scope="module")
 def tuned(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     """A checkout in which everything was made, the tuning files and the report too."""
-    folder = tmp_path_factory.mktemp("tuned") / "checkout"
-    folder.mkdir()
-    found = Checkout(folder)
+    found = Checkout(tmp_path_factory.mktemp("tuned") / "checkout")
     found.write("config/studies/tiny.yaml", TUNED)
     found.write("config/config.yaml", "studies: [tiny]\nresults: results\n")
     done = must(found.snakemake("--cores", "2"))

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, TINY, Checkout, must
+from conftest import ROOT, TINY, Checkout, finish, must
 
 MODULE = """
 configfile: "config/config.yaml"
@@ -28,9 +28,7 @@ rule all:
 
 def snakemake(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    return subprocess.run(
-        ["snakemake", "--cores", "2", *arguments], cwd=folder, capture_output=True, text=True, timeout=900, check=False, env=environment
-    )  # fmt: skip
+    return finish(["snakemake", "--cores", "2", *arguments], cwd=folder, timeout=900, env=environment)
 
 
 def test_another_workflow_uses_it_with_studies_and_results_of_its_own(checkout: Checkout, tmp_path: Path) -> None:

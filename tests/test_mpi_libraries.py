@@ -26,7 +26,7 @@ from collstudy.tuning.findings import complain
 from collstudy.tuning.library import Library, library_of
 from collstudy.tuning.rules import Placement, Rule, placements
 from collstudy.tuning.writers import INTEL, intel_variables
-from conftest import ROOT, Checkout, csv_rows, must
+from conftest import ROOT, Checkout, csv_rows, finish, must
 from test_tuning import decisions
 
 LIBRARIES = ("openmpi", "mpich", "impi")
@@ -130,7 +130,7 @@ def proof(cell: Cell, folder: Path, nodes: tuple[str, str] = ("MPIR_CVAR_NOLOCAL
         at = words.index("MPIR_CVAR_NOLOCAL")
         words[at : at + 2] = nodes
     environment = mpis()["mpich"].environment() | hydra.selection_environment(cell)
-    done = must(subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60, check=False))
+    done = must(finish(words, env=environment, timeout=60))
     return hydra.judge(cell, done.stdout, folder, [], [], bound=False)
 
 
@@ -149,7 +149,7 @@ def test_where_the_ranks_are_is_proved(tmp_path: Path, name: str) -> None:
 
     def told(*words: str) -> str:
         environment = mpis()[name].environment()
-        return subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60, check=True).stdout
+        return must(finish(words, env=environment, timeout=60)).stdout
 
     bound = told(*words)
     seen = hydra.judge(cell, bound, tmp_path, placement, hosts)
@@ -329,7 +329,7 @@ def test_an_unmodified_benchmark_runs_the_librarys_collectives(name: str) -> Non
     options = ["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"] if name == "openmpi" else []
     program = mpi.build / "bench" / "collbench_bcast"
     command = [mpi.mpirun, "-n", "2", *options, program, "-c", "-m", "8:65536", "-i", "3", "-x", "1"]
-    done = must(subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120))
+    done = must(finish(command, env=environment, timeout=120))
     assert len(re.findall(r"^\d+ .* Pass$", done.stdout, re.MULTILINE)) == 14
     assert re.search(r"libcollstudy: bcast: [1-9]\d* calls, 0 left to the MPI library", done.stdout + done.stderr)
 
@@ -345,16 +345,14 @@ def test_an_mpi_without_headers_is_passed_over(tmp_path: Path) -> None:
         (tmp_path / name).chmod(0o755)
     code = "from collstudy.launch.toolchain import mpis; print(mpis()['openmpi'].bin)"
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    done = must(finish([sys.executable, "-c", code], env=environment))
     assert Path(done.stdout.strip()) == ROOT / ".study" / "openmpi" / "bin"
 
 
 def startup(mpi: Mpi, variables: dict[str, str]) -> str:
     """What Intel MPI says of its variables as it starts."""
-    done = subprocess.run(
-        [mpi.mpirun, "-n", "2", mpi.build / "bench" / "collbench_barrier", "-i", "1", "-x", "0"],
-        env=mpi.environment() | variables | {"I_MPI_DEBUG": "30"}, capture_output=True, text=True, check=True, timeout=60,
-    )  # fmt: skip
+    command = [mpi.mpirun, "-n", "2", mpi.build / "bench" / "collbench_barrier", "-i", "1", "-x", "0"]
+    done = must(finish(command, env=mpi.environment() | variables | {"I_MPI_DEBUG": "30"}, timeout=60))
     return done.stdout
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from collstudy.launch.openmpi import AS_NODE
 from collstudy.study.cells import Cell
 from collstudy.study.patterns import PATTERNS
 from collstudy.study.selection import Default, Switch
-from conftest import Checkout
+from conftest import Checkout, finish
 from test_cells import cells_of
 
 # Seen with Open MPI 5.0.11's monitoring component for 7 ranks (coll_tuned_<op>_algorithm forced).
@@ -135,5 +134,5 @@ def test_the_launch_agent_of_a_checkout_whose_path_has_blanks(tmp_path: Path) ->
     linked = tmp_path / "agent.sh"
     linked.symlink_to(agent)
     command = [linked, "nodeb", f"PREFIX={root};export PREFIX;", f"{root}/program", "started"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = finish(command)
     assert done.stdout == f"{root}: started on nodeb\n", done.stderr

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-import subprocess
 from pathlib import Path
 
 import pytest
 from collstudy.base.errors import StudyError
 from collstudy.cli import probe
 from collstudy.study.config import Configuration
-from conftest import Checkout
+from conftest import Checkout, finish, must
 
 
 def xml_of(synthetic: str) -> str:
@@ -20,7 +19,7 @@ def xml_of(synthetic: str) -> str:
     if program is None:
         pytest.skip("no lstopo (hwloc)")
     environment = {**os.environ, "HWLOC_SYNTHETIC": synthetic}
-    return subprocess.run([program, "--of", "xml"], capture_output=True, text=True, check=True, env=environment).stdout
+    return must(finish([program, "--of", "xml"], env=environment)).stdout
 
 
 @pytest.mark.parametrize(

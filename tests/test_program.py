@@ -6,7 +6,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Generator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,7 +15,7 @@ from collstudy.launch.toolchain import mpi_environment, versions
 from collstudy.project import trial
 from collstudy.project.studies import Project
 from collstudy.sources.program import sweeps_of
-from conftest import Checkout, csv_rows, must, write_mpi4py
+from conftest import Checkout, csv_rows, finish, must, write_mpi4py
 
 TESTS = Path(__file__).resolve().parent
 #: A default that is slower than all others: the benchmark and the program see it alike.
@@ -40,11 +39,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def user(tmp_path_factory: pytest.TempPathFactory) -> Generator[Checkout, None, None]:
+def user(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     """A checkout for all tests, so that the second study finds the cells of the first one measured."""
-    path = tmp_path_factory.mktemp("tuning") / "checkout"
-    path.mkdir()
-    yield Checkout(path)
+    return Checkout(tmp_path_factory.mktemp("tuning") / "checkout")
 
 
 def tune(
@@ -52,10 +49,8 @@ def tune(
 ) -> subprocess.CompletedProcess[str]:
     """`./study tune` as a user calls it, from the program's folder."""
     command = [user.folder / "study", "tune", "--name", name, "--runs", "5", "--budget", "1", *options, "--"]
-    return subprocess.run(
-        [*command, library().mpirun, "-n", "2", *words], cwd=folder, capture_output=True, text=True, timeout=900, check=False,
-        stdin=subprocess.DEVNULL, env={**mpi_environment(), **WRONG},
-    )  # fmt: skip
+    command += [library().mpirun, "-n", "2", *words]
+    return finish(command, cwd=folder, timeout=900, stdin=subprocess.DEVNULL, env={**mpi_environment(), **WRONG})
 
 
 def write(
@@ -63,10 +58,9 @@ def write(
 ) -> subprocess.CompletedProcess[str]:
     """The part of it that writes the study."""
     feed = {"input": text} if text else {"stdin": subprocess.DEVNULL}
-    return subprocess.run(
-        [sys.executable, "-m", "collstudy", "tune", "--folder", folder, *words], cwd=user.folder, capture_output=True,
-        text=True, timeout=120, check=False, env={**mpi_environment(), "PYTHONPATH": str(user.folder / "workflow")}, **feed,
-    )  # fmt: skip
+    command = [sys.executable, "-m", "collstudy", "tune", "--folder", folder, *words]
+    environment = {**mpi_environment(), "PYTHONPATH": str(user.folder / "workflow")}
+    return finish(command, cwd=user.folder, timeout=120, env=environment, **feed)
 
 
 def table(user: Checkout, name: str, file: str) -> list[dict[str, str]]:
@@ -189,11 +183,9 @@ def test_a_program_that_hardly_communicates_gets_that_answer(user: Checkout, fol
 def test_programs_that_cannot_be_followed_are_one_sentence(
     user: Checkout, folder: Path, name: str, words: list[str], options: tuple[str, ...], reason: str
 ) -> None:
-    done = must(write(user, folder, "--name", name, "--runs", "5", *options, "--", library().mpirun, "-n", "2", *words))
-    done = user.snakemake(
-        "--config", f"studies=tune-{name}", "--", f"results/tune-{name}/measurements.csv", environment=mpi_environment()
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    must(write(user, folder, "--name", name, "--runs", "5", *options, "--", library().mpirun, "-n", "2", *words))
+    measured = ("--config", f"studies=tune-{name}", "--", f"results/tune-{name}/measurements.csv")
+    must(user.snakemake(*measured, environment=mpi_environment()))
     rows = {row["algorithm"]: row for row in table(user, name, "cells.csv")}
     assert set(rows) == {"trace", "plain", "traced"}
     assert rows["trace"]["status"] == ("failed" if reason else "measured") and reason in rows["trace"]["reason"]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import IMPORTED, Checkout, must
+from conftest import IMPORTED, Checkout, finish, must
 from made_runs import MEASURED, run
 
 
@@ -61,7 +61,7 @@ sys.exit(not found.passed())
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(package, Path(folder) / "crate", symlinks=True)
         command = [sys.executable, "-c", script, Path(folder) / "crate"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = finish(command)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -92,9 +92,7 @@ def test_package(checkout: Checkout) -> None:
     (package / ".study").symlink_to(checkout.folder / ".study")
     environment = {**os.environ, "PYTHONPATH": str(package / "workflow")}
     os.chmod(package / "study", 0o755)
-    again = subprocess.run(
-        ["snakemake", "-n", MEASURED], cwd=package, capture_output=True, text=True, check=False, env=environment
-    )
+    again = finish(["snakemake", "-n", MEASURED], cwd=package, env=environment)
     assert again.returncode == 0 and "to measure" not in again.stderr + again.stdout
 
 
@@ -153,14 +151,6 @@ def test_analysed_again_without_measuring(checkout: Checkout) -> None:
         "TZ": "Asia/Tokyo",
     }
     environment = {**os.environ, "PYTHONPATH": str(other / "workflow"), **elsewhere}
-    done = subprocess.run(
-        ["python", "-m", "collstudy", "reanalyse"],
-        cwd=other,
-        capture_output=True,
-        text=True,
-        check=False,
-        env=environment,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    must(finish(["python", "-m", "collstudy", "reanalyse"], cwd=other, env=environment))
     assert (other / "results" / "report" / "sec-appendix.html").stat().st_size > 10000
     assert {p: (other / p.relative_to(package)).read_bytes() for p in before} == before

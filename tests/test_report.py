@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import urllib.request
 from html.parser import HTMLParser
@@ -15,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from collstudy.cli.main import main
-from conftest import ROOT, must
+from conftest import ROOT, finish, must
 from made_study import NASTY, make_pair, make_study
 from test_report_filters import plain
 
@@ -76,10 +75,7 @@ def made(request, tmp_path_factory) -> dict:
     command = [sys.executable, "-m", "collstudy", "--results", str(results), "render", "--renderer", request.param,
                "--studies", "two-ranks", "simulated-one", "not-yet", "measured-one", *output]  # fmt: skip
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "workflow")}
-    done = subprocess.run(
-        command, check=False, capture_output=True, text=True, env=environment, timeout=900, cwd=results.parent
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = must(finish(command, env=environment, timeout=900, cwd=results.parent))
     page = (results / "report" / "report.html").read_text(encoding="utf-8")
     parser = Loaded()
     parser.feed(page)
@@ -301,12 +297,16 @@ def test_references_of_the_page_lead_somewhere(made):
     assert not re.search(r"\?@(fig|tbl|sec)-", made["text"])
 
 
-def test_pdf_has_text(made):
-    pdf = made["results"] / "report" / "report.pdf"
-    assert pdf.read_bytes()[:5] == b"%PDF-"
+def text_of_pdf(made, *options: str) -> str:
+    """What the PDF says; skips without pdftotext."""
     if not shutil.which("pdftotext"):
         pytest.skip("pdftotext (poppler-utils) is not on PATH")
-    text = subprocess.run(["pdftotext", "-layout", str(pdf), "-"], capture_output=True, text=True, check=True).stdout
+    return must(finish(["pdftotext", *options, made["results"] / "report" / "report.pdf", "-"])).stdout
+
+
+def test_pdf_has_text(made):
+    assert (made["results"] / "report" / "report.pdf").read_bytes()[:5] == b"%PDF-"
+    text = text_of_pdf(made, "-layout")
     for words in ("Contents", "How it was measured", "No results yet", "Simulated numbers", "Software and machine"):
         assert words in text
     # Cited in a caption, in a table, and listed.
@@ -316,10 +316,7 @@ def test_pdf_has_text(made):
 
 
 def test_no_word_is_printed_over_another(made):
-    if not shutil.which("pdftotext"):
-        pytest.skip("pdftotext (poppler-utils) is not on PATH")
-    pdf = made["results"] / "report" / "report.pdf"
-    boxes = subprocess.run(["pdftotext", "-bbox", str(pdf), "-"], capture_output=True, text=True, check=True).stdout
+    boxes = text_of_pdf(made, "-bbox")
     for page in boxes.split("<page ")[1:]:
         words = re.findall(r'<word xMin="(.*?)" yMin="(.*?)" xMax="(.*?)" yMax="(.*?)">(.*?)</word>', page)
         lines: dict[tuple[str, str], list[tuple[float, float, str]]] = {}
@@ -333,10 +330,7 @@ def test_no_word_is_printed_over_another(made):
 
 def test_headers_of_a_wide_table_are_whole_on_the_page_and_broken_in_print(made):
     assert "Number 0 of many (µs)" in made["text"]
-    if not shutil.which("pdftotext"):
-        pytest.skip("pdftotext (poppler-utils) is not on PATH")
-    pdf = made["results"] / "report" / "report.pdf"
-    lines = subprocess.run(["pdftotext", "-layout", str(pdf), "-"], capture_output=True, text=True, check=True).stdout
+    lines = text_of_pdf(made, "-layout")
     assert "Number 0 of" not in lines and re.search(r"Number 0 +Number 1 +Number 2", lines)
 
 
@@ -347,10 +341,7 @@ def test_drawings_of_many_shapes_are_pictures_on_the_page(made):
 
 
 def test_table_of_long_texts_goes_on_over_pages(made):
-    if not shutil.which("pdftotext"):
-        pytest.skip("pdftotext (poppler-utils) is not on PATH")
-    pdf = made["results"] / "report" / "report.pdf"
-    pages = subprocess.run(["pdftotext", str(pdf), "-"], capture_output=True, text=True, check=True).stdout.split("\f")
+    pages = text_of_pdf(made).split("\f")
     first, last = (next(i for i, page in enumerate(pages) if line in page) for line in ("line00", "line14"))
     assert first < last
 
@@ -359,7 +350,7 @@ def test_the_section_that_judged_decisions_refer_to_is_there():
     """Sampling may be replayed without deciding: its sentences are claims, which the appendix refers to."""
     said = 'data.frame(section = "tuning", order = 1, text = "Half of the grid suffices.", claim = TRUE)'
     code = f'source("R/report.R"); show_tuned(list(id = "x", folder = tempdir(), tuned = {said}))'
-    shown = must(subprocess.run(["Rscript", "-e", code], cwd=ROOT / "report", capture_output=True, text=True)).stdout
+    shown = must(finish(["Rscript", "-e", code], cwd=ROOT / "report")).stdout
     assert "## Tuning {#sec-x-tuning}" in shown and "Half of the grid suffices" in shown
 
 

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 from collstudy.publish import building, renderers
 from collstudy.publish.pages import without_hidden
-from conftest import ROOT, must
+from conftest import ROOT, finish, must
 
 FILTERS = [ROOT / "report" / "filters" / name for name in ("common.lua", "crossref.lua")]
 
@@ -18,7 +18,7 @@ def pandoc(text: str, target: str = "html") -> subprocess.CompletedProcess[str]:
     executable, _ = renderers.find_pandoc()
     filters = [f"--lua-filter={path}" for path in FILTERS]
     command = [executable, "--from", "markdown", "--to", target, "--number-sections", *filters]
-    return subprocess.run(command, check=False, input=text, capture_output=True, text=True, timeout=60)
+    return finish(command, input=text, timeout=60)
 
 
 def plain(html: str) -> str:

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import IMPORTED, ROOT, TINY, Checkout, local_study, must
+from conftest import IMPORTED, ROOT, TINY, Checkout, finish, local_study, must
 from made_runs import study
 
 
@@ -19,10 +19,7 @@ from made_runs import study
 def test_set_up_is_looked_at_again_only_where_something_changed(checkout: Checkout) -> None:
     def looks() -> bool:
         command = ["bash", "-x", checkout.folder / "study", "run", "tiny", "--", "--dry-run"]
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=600, check=False, cwd=checkout.folder,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr[-2000:]
+        done = must(finish(command, timeout=600, cwd=checkout.folder))
         return "+ read_needs" in done.stderr
 
     # The digest is kept in .study/stamps, which other tests share.
@@ -161,7 +158,7 @@ def test_a_moved_checkout_works_and_builds_nothing_again(checkout: Checkout) -> 
     # Programs that were built with the MPI library that set-up installed find it in the new place.
     script = "from collstudy.launch import toolchain\nfor mpi in toolchain.mpis().values():\n  print(mpi.bin, mpi.shared_library)"
     environment = {**os.environ, "PYTHONPATH": str(moved / "workflow")}
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment)
+    done = must(finish([sys.executable, "-c", script], env=environment))
     for line in done.stdout.splitlines():
         assert str(ROOT) not in line
 
@@ -247,7 +244,6 @@ def test_a_path_that_cannot_work_is_refused_before_anything_is_done(tmp_path: Pa
 @pytest.mark.long
 def test_an_odd_path_works(tmp_path: Path) -> None:
     folder = tmp_path / "a+b, c@d~e - 1.2 é ü 計"
-    folder.mkdir()
     made = Checkout(folder)
     made.write("config/studies/tiny.yaml", TINY)
     # The default is verified with the trace library, the forced algorithm by messages.
@@ -271,9 +267,7 @@ def test_the_containers_copy_what_is_committed(tmp_path: Path) -> None:
         pytest.skip("not a git checkout")
     environment = {**os.environ, "APPTAINER_ROOTFS": str(tmp_path)}
     subprocess.run(["bash", "-e", "-o", "pipefail", "-c", section[1]], check=True, cwd=ROOT, env=environment)
-    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split(
-        "\n"
-    )
+    listed = must(finish(["git", "ls-files"], cwd=ROOT)).stdout.split("\n")
     for name in filter(None, listed):
         # A link leads to a file of the copy.
         assert (tmp_path / "collstudy" / name).exists(), name
@@ -306,10 +300,9 @@ def test_omb_is_used_where_it_is_installed(checkout: Checkout, tmp_path: Path) -
         "config/studies/local.yaml",
         local_study("collective: bcast, algorithms: [default], sizes: {from: 1, to: 8}, iterations: 5, warmup: 1"),
     )
-    done = checkout.snakemake(
-        "--config", "studies=local", "--", "results/local/measurements.csv", environment=environment
+    must(
+        checkout.snakemake("--config", "studies=local", "--", "results/local/measurements.csv", environment=environment)
     )
-    assert done.returncode == 0, done.stdout + done.stderr
     header, row, *_ = (checkout.folder / "results" / "local" / "measurements.csv").read_text().splitlines()
     assert dict(zip(header.split(","), row.split(","), strict=True))["suite"] == "OSU Micro-Benchmarks"
 
@@ -328,7 +321,6 @@ chmod +x "$made/bin/quarto"
 @pytest.mark.long
 def test_quarto_is_used_where_it_works_and_stays_when_the_environment_is_new(tmp_path: Path) -> None:
     folder = tmp_path / "checkout"
-    folder.mkdir()
     checkout = Checkout(folder)
     made = folder / ".study"
     made.unlink()

@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, Checkout, local_study, must
+from conftest import ROOT, Checkout, finish, local_study, must
 from test_spack import LOCK
 
 SPACK = """#!/bin/bash
@@ -28,9 +28,7 @@ esac
 @pytest.fixture
 def spacked(tmp_path: Path) -> tuple[Checkout, dict[str, str]]:
     """A checkout with a .study of its own, and the environment with the fake spack."""
-    folder = tmp_path / "checkout"  # make wants a path without blanks
-    folder.mkdir()
-    checkout = Checkout(folder)
+    checkout = Checkout(tmp_path / "checkout")  # make wants a path without blanks
     (checkout.folder / ".study").unlink()
     (checkout.folder / ".study").mkdir()
     for path in (ROOT / ".study").iterdir():
@@ -52,7 +50,7 @@ def spacked(tmp_path: Path) -> tuple[Checkout, dict[str, str]]:
 
 def setup(checkout: Checkout, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
     command = [checkout.folder / "study", "setup", "--spack"]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    return finish(command, env=environment, timeout=600)
 
 
 def test_without_a_cluster_or_spack(spacked: tuple[Checkout, dict[str, str]]) -> None:

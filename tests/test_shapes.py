@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import stat
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from collstudy.study.config import Configuration
 from collstudy.study.openmpi_numbers import NUMBERS
 from collstudy.tuning import emission
 from collstudy.tuning.rules import Decision, placements
-from conftest import ROOT
+from conftest import ROOT, finish, must
 
 CONFIG = Configuration(ROOT / "config")
 HOW = {
@@ -62,10 +61,7 @@ def started(folder: Path, *words: str, **variables: str) -> tuple[list[str], str
     """The arguments that mpirun gets, and what is said on standard error."""
     clean = {key: value for key, value in os.environ.items() if not key.startswith(("SLURM_", "OMPI_", "PRTE_"))}
     path = f"{folder.parent.parent / 'bin'}:{clean['PATH']}"
-    done = subprocess.run(
-        [folder / "mpirun-tuned", *words], capture_output=True, text=True, check=True, timeout=60,
-        env={**clean, "PATH": path, **variables},
-    )  # fmt: skip
+    done = must(finish([folder / "mpirun-tuned", *words], timeout=60, env={**clean, "PATH": path, **variables}))
     return done.stdout.splitlines(), done.stderr
 
 
@@ -151,11 +147,8 @@ def test_the_installed_mpirun_reads_the_file(folder: Path) -> None:
     mpi = library()
     probe = mpi.build / "probe" / "collprobe"
     options = ["-n", "2", "--map-by", "core:OVERSUBSCRIBE", "--bind-to", "none", "--mca", "coll_base_verbose", "0"]
-    done = subprocess.run(
-        [folder / "mpirun-tuned", *options, probe, "bcast", "8"], capture_output=True, text=True, timeout=60, check=False,
-        env={**mpi.environment(), "TUNED_MPIRUN": str(mpi.mpirun), "TUNED_VERBOSE": "1"},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
+    environment = {**mpi.environment(), "TUNED_MPIRUN": str(mpi.mpirun), "TUNED_VERBOSE": "1"}
+    done = must(finish([folder / "mpirun-tuned", *options, probe, "bcast", "8"], timeout=60, env=environment))
     assert "mpirun-tuned: openmpi-core-n1.rules" in done.stderr
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ from collstudy.launch.toolchain import mpi_environment
 from collstudy.plan.blocks import Task
 from collstudy.project.studies import Project
 from collstudy.study.description import Policy
-from conftest import Checkout, csv_rows, must
+from conftest import Checkout, csv_rows, finish, must
 
 STUDY = """
 title: Local
@@ -113,7 +112,7 @@ def test_a_crash_is_held_against_the_cell_whose_turn_it_was() -> None:
 def test_a_variable_that_the_library_lacks_is_named(tmp_path: Path) -> None:
     program = library().build / "bench" / "collbench_bcast"
     command = [library().mpirun, "-n", "2", "--bind-to", "none", program, "-t", "m=4:4 coll_tuned_no_such_variable=1"]
-    done = subprocess.run(command, capture_output=True, text=True, env=mpi_environment(), cwd=tmp_path, check=False)
+    done = finish(command, env=mpi_environment(), cwd=tmp_path)
     assert done.returncode != 0 and "no variable coll_tuned_no_such_variable" in done.stderr
 
 
@@ -146,6 +145,6 @@ def test_calls_with_a_spread_of_arrivals_are_in_windows(tmp_path: Path, option: 
         "-f",
         *option,
     ]
-    done = subprocess.run(command, capture_output=True, text=True, env=mpi_environment(), cwd=tmp_path, check=True)
+    done = must(finish(command, env=mpi_environment(), cwd=tmp_path))
     (sample,) = output.parse(done.stdout, [8])
     assert sample["iterations"] + sample["late"] == 500

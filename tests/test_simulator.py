@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from collstudy.base.files import read_csv
 from collstudy.base.paths import SETUP
 from collstudy.launch.platforms import platform_xml
 from collstudy.study.machines import Level
-from conftest import Checkout, must
+from conftest import Checkout, finish, must
 
 LEVELS = (
     Level("node", 2, 10.0, 12.0, 12.0),
@@ -49,12 +48,9 @@ def test_bandwidth_by_level(
         "--cfg=surf/precision:1e-12",
         "--log=root.thres:critical",
     ]
-    done = subprocess.run(
-        ["smpirun", "-np", "2", "-platform", "platform.xml", "-hostfile", "hosts.txt", *options, PROGRAM,
-         "-d6", "-m", "1:8388608", "-i", "1", "-x", "1"],
-        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
+    command = ["smpirun", "-np", "2", "-platform", "platform.xml", "-hostfile", "hosts.txt", *options]
+    command += [PROGRAM, "-d6", "-m", "1:8388608", "-i", "1", "-x", "1"]
+    done = must(finish(command, cwd=tmp_path, timeout=60))
     found = {int(size): float(us) for size, us in re.findall(r"^(\d+)\s+([\d.]+)$", done.stdout, re.MULTILINE)}
     assert found[1] == pytest.approx(latency_us, rel=0.01)
     assert found[8388608] == pytest.approx(latency_us + 8388608 / (gb_s * 1e3), rel=0.01)

@@ -7,7 +7,7 @@ import re
 import pytest
 from collstudy.base.errors import StudyError
 from collstudy.study.config import Configuration
-from conftest import Checkout, csv_rows
+from conftest import Checkout, csv_rows, must
 from test_mpi_libraries import installed
 
 STARTS = """title: Starts
@@ -33,9 +33,9 @@ def measured(checkout: Checkout, study: str) -> list[dict[str, str]]:
     checkout.write("config/studies/starts.yaml", study)
     machine = checkout.folder / "config" / "machines" / "this-machine.yaml"
     machine.write_text(machine.read_text() + "\noversubscribe: true\n")
-    done = checkout.snakemake("--config", "studies=starts", "--cores", "2", "--", "results/starts/measurements.csv")
-    assert done.returncode == 0, done.stdout + done.stderr
-    return csv_rows(checkout.folder / "results/starts/measurements.csv")
+    target = "results/starts/measurements.csv"
+    must(checkout.snakemake("--config", "studies=starts", "--cores", "2", "--", target))
+    return csv_rows(checkout.folder / target)
 
 
 @pytest.mark.parametrize("name", ["mpich", "impi"])

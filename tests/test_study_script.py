@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
-from conftest import ROOT, TINY, Checkout, must
+from conftest import ROOT, TINY, Checkout, finish, must
 from made_runs import study
 
 
@@ -76,7 +75,7 @@ def test_completion(checkout: Checkout) -> None:
     def complete(*words: str) -> list[str]:
         script = f"""source <("{checkout.folder}/study" completion bash); cd "{checkout.folder}"
         COMP_WORDS=(./study {" ".join(f"'{word}'" for word in words)}); COMP_CWORD={len(words)}; _study; echo "${{COMPREPLY[@]}}" """
-        return subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True).stdout.split()
+        return must(finish(["bash", "-c", script])).stdout.split()
 
     assert complete("cal") == ["calibrate"]
     assert complete("run", "ti") == ["tiny"]
@@ -100,7 +99,7 @@ def test_settings_of_ones_own_do_not_replace_the_named_studies(checkout: Checkou
 def test_activate_finds_its_own_checkout(checkout: Checkout) -> None:
     """Also where two checkouts share what set-up made, from any folder."""
     script = f'source "{checkout.folder}/.study/activate" && command -v snakemake && echo "$PYTHONPATH"'
-    done = subprocess.run(["bash", "-c", script], cwd="/", capture_output=True, text=True, check=True)
+    done = must(finish(["bash", "-c", script], cwd="/"))
     snakemake, python_path = done.stdout.splitlines()
     assert snakemake == f"{checkout.folder}/.study/venv/bin/snakemake"
     assert python_path == f"{checkout.folder}/workflow"
@@ -108,7 +107,5 @@ def test_activate_finds_its_own_checkout(checkout: Checkout) -> None:
 
 def test_paths_are_those_of_the_folder_that_one_is_in(tmp_path: Path) -> None:
     (tmp_path / "my.rules").write_text("1\n7\n1\n4\n2\n0 6 0 0\n1024 1 0 0\n")
-    done = subprocess.run(
-        [ROOT / "study", "explain", "my.rules"], cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False
-    )
+    done = finish([ROOT / "study", "explain", "my.rules"], cwd=tmp_path, timeout=100)
     assert "my.rules" in done.stdout and "no such file" not in done.stderr.lower(), done.stderr

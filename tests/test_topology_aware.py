@@ -13,7 +13,7 @@ from collstudy.plan.blocks import Block, Task
 from collstudy.project.studies import Project
 from collstudy.study.description import Policy
 from collstudy.study.selection import Rules
-from conftest import Checkout, csv_rows
+from conftest import Checkout, csv_rows, must
 
 STUDY = """
 title: Topology-aware broadcast
@@ -39,15 +39,10 @@ sweeps:
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
-    folder = tmp_path_factory.mktemp("topology") / "checkout"
-    folder.mkdir()
-    made = Checkout(folder)
+    made = Checkout(tmp_path_factory.mktemp("topology") / "checkout")
     made.write("config/studies/aware.yaml", STUDY)
-    parts = ("tables", "models", "figures")
-    done = made.snakemake(
-        "--config", "studies=aware", "--cores", "2", "--", *(f"results/aware/{part}/index.csv" for part in parts)
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    parts = [f"results/aware/{part}/index.csv" for part in ("tables", "models", "figures")]
+    must(made.snakemake("--config", "studies=aware", "--cores", "2", "--", *parts))
     return made
 
 

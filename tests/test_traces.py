@@ -17,7 +17,7 @@ from collstudy.launch.actions import read_calls
 from collstudy.launch.openmpi import library
 from collstudy.launch.toolchain import mpi_environment
 from collstudy.study.config import Configuration
-from conftest import Checkout, csv_rows, must
+from conftest import Checkout, csv_rows, finish, must
 
 TESTS = Path(__file__).resolve().parent
 
@@ -36,9 +36,7 @@ def trace(folder: Path, ranks: int, *command: str | Path) -> subprocess.Complete
     preload = library().build / "trace" / "libcolltrace.so"
     start = [library().mpirun, "-n", str(ranks), "--map-by", "core:OVERSUBSCRIBE", "--bind-to", "none"]
     start += ["--mca", "mpi_yield_when_idle", "1", "-x", f"LD_PRELOAD={preload}", "-x", f"COLLTRACE_FOLDER={folder}"]
-    return subprocess.run(
-        [*start, *command], capture_output=True, text=True, timeout=120, check=False, env=mpi_environment()
-    )
+    return finish([*start, *command], timeout=120, env=mpi_environment())
 
 
 @pytest.fixture(scope="module")
@@ -265,10 +263,9 @@ def test_the_spiking_network_is_the_same_on_any_number_of_ranks() -> None:
         start = [library().mpirun, "-n", str(ranks), "--map-by", "core:OVERSUBSCRIBE", "--bind-to", "none"]
         start += ["--mca", "mpi_yield_when_idle", "1"]
         options = ["--neurons", "600", "--indegree", "60", "--milliseconds", "60"]
-        done = subprocess.run(
-            [*start, spiking, *options], capture_output=True, text=True, timeout=60, check=True,
-            env={**mpi_environment(), **{"OMP_NUM_THREADS": "1"}},
-        )  # fmt: skip
+        done = must(
+            finish([*start, spiking, *options], timeout=60, env={**mpi_environment(), **{"OMP_NUM_THREADS": "1"}})
+        )
         found.append(dict(re.findall(r"(\w+)=(\S+)", done.stdout)))
     one, three = found
     assert one["spikes"] == three["spikes"] and int(one["spikes"]) > 0

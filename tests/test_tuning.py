@@ -1,7 +1,6 @@
 """Decisions to rules files: merging, units, every format, and the commands that use them."""
 
 import json
-import subprocess
 from types import SimpleNamespace
 
 import pytest
@@ -22,6 +21,7 @@ from collstudy.tuning.rules import (
     placements,
     selected,
 )
+from conftest import finish, must
 
 CONFIG = Configuration(ROOT / "config")
 CATALOGUE = CONFIG.catalogue
@@ -187,9 +187,7 @@ def run_pasted(tmp_path, mpi, word, *more):
     command = command.replace("libnbc,self", "libnbc,self,monitoring")
     script = "\n".join([f"cd '{tmp_path}/a copy'", *exports, f"cd '{tmp_path}/else where'", command])
     environment = {**mpis()[mpi].environment(), "COLL_VERBOSE": "1"}
-    return subprocess.run(
-        ["bash", "-ec", script], capture_output=True, text=True, env=environment, check=True, timeout=60
-    )
+    return must(finish(["bash", "-ec", script], env=environment, timeout=60))
 
 
 def test_a_study_of_intel_mpi_gets_what_intel_mpi_reads_and_nothing_else(tmp_path):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import TINY, Checkout, must
+from conftest import TINY, Checkout, finish, must
 
 RUN = ("run", "--goal", "measure", "--")
 #: Asks for a record of a run that had nothing to do, or, without arguments, whether there is nothing to do.
@@ -32,7 +31,6 @@ else:
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     """A checkout with everything measured, and a report that somebody made."""
     folder = tmp_path_factory.mktemp("unchanged") / "a checkout"
-    folder.mkdir()
     found = Checkout(folder)
     found.write("config/studies/tiny.yaml", TINY)
     found.write("config/config.yaml", "studies: [tiny]\nresults: results\n")
@@ -48,13 +46,9 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
 
 
 def ask(checkout: Checkout, *words: str, **variables: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", ASK, str(checkout.folder / "data of others"), *words], cwd=checkout.folder, text=True,
-        capture_output=True, check=True, env={
-            **os.environ, "PYTHONPATH": str(checkout.folder / "workflow"),
-            "PATH": f"{checkout.folder / 'bin'}:/usr/bin", **variables,
-        },
-    )  # fmt: skip
+    own = {"PYTHONPATH": str(checkout.folder / "workflow"), "PATH": f"{checkout.folder / 'bin'}:/usr/bin"}
+    command = [sys.executable, "-c", ASK, str(checkout.folder / "data of others"), *words]
+    done = must(finish(command, cwd=checkout.folder, env={**os.environ, **own, **variables}))
     return done.stdout.strip() + done.stderr
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from collstudy.launch.openmpi import AS_NODE, emulates_nodes, library, winning_component
 from collstudy.launch.toolchain import installed, mpi_environment, mpis, version_of
-from conftest import ROOT, csv_rows, write_mpi4py
+from conftest import ROOT, csv_rows, finish, write_mpi4py
 
 TESTS = Path(__file__).resolve().parent
 SHARED = ["--map-by", "core:OVERSUBSCRIBE", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
@@ -38,10 +38,20 @@ def what_ran(
     target = folder / "ran.csv"
     target.unlink(missing_ok=True)
     feed = {"input": text} if text else {"stdin": subprocess.DEVNULL}
-    done = subprocess.run(
-        [sys.executable, "-m", "collstudy", "what-ran", "--folder", folder, "--csv", target, *options, "--", *words],
-        capture_output=True, text=True, timeout=120, check=False, env=mpi_environment(), cwd=ROOT, **feed,
-    )  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "collstudy",
+        "what-ran",
+        "--folder",
+        folder,
+        "--csv",
+        target,
+        *options,
+        "--",
+        *words,
+    ]
+    done = finish(command, timeout=120, env=mpi_environment(), cwd=ROOT, **feed)
     rows = csv_rows(target) if target.exists() else []
     assert not list(folder.glob(".what-ran-*"))
     return done, rows

@@ -10,13 +10,12 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
 import snakemake_logger_plugin_collstudy
-from conftest import IMPORTED, TINY, Checkout, local_study, must
+from conftest import IMPORTED, TINY, Checkout, finish, local_study, must
 from made_runs import FAULTY, MEASURED, cell_files, rows, run
 from snakemake_interface_logger_plugins.common import LogEvent
 from snakemake_logger_plugin_collstudy import LogHandler
@@ -221,7 +220,7 @@ def test_from_the_question_to_the_report(checkout: Checkout) -> None:
     pages = "".join(page.read_text() for page in (checkout.folder / "results" / "report").glob("*.html"))
     assert "A tiny study" in pages and "simulated" in pages and "SimGrid" in pages
     pdf = checkout.folder / "results" / "report" / "report.pdf"
-    text = subprocess.run(["pdftotext", pdf, "-"], capture_output=True, text=True, check=True).stdout
+    text = must(finish(["pdftotext", pdf, "-"])).stdout
     assert "A tiny study" in text and "simulated" in text
     assert "Nothing to be done" in run(checkout)
     # Snakemake's own report has the main figures: drawing, category (the study) and the caption that the index gives.
@@ -259,11 +258,10 @@ def test_jobs_load_the_modules_of_a_profile(checkout: Checkout, tmp_path: Path) 
     checkout.write("config/config.yaml", "studies: [tiny]\nresults: results\nmodules: [gcc/13.2.0, openmpi/5.0.5]\n")
     # As Lmod and Environment Modules define the command for every shell.
     (tmp_path / "init").write_text(f'module() {{ echo "$@" >> {said}; }}\n')
-    done = checkout.snakemake(
+    must(checkout.snakemake(
         "--workflow-profile", "profiles/site", "--", "results/tiny/measurements.csv",
         environment={"BASH_ENV": str(tmp_path / "init")},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
+    ))  # fmt: skip
     assert said.read_text().splitlines()[:2] == ["purge", "load gcc/13.2.0 openmpi/5.0.5"]
 
 
@@ -281,11 +279,10 @@ def test_analysis_and_report_run_in_an_image(checkout: Checkout, tmp_path: Path)
     checkout.write("bin/apptainer", APPTAINER).chmod(0o755)
     checkout.write("collstudy.sif", "")
     path, said = f"{checkout.folder / 'bin'}:{os.environ['PATH']}", tmp_path / "said"
-    done = checkout.snakemake(
+    must(checkout.snakemake(
         "--sdm", "apptainer", "--config", "image=collstudy.sif",
         environment={"PATH": path, "SAID": str(said)},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
+    ))  # fmt: skip
     calls = [line.split(" ", 3) for line in said.read_text().splitlines()]
     assert [Path(image).name for image, *_ in calls] == ["collstudy.sif", "collstudy.sif"]
     assert {(python, r) for _, python, r, _ in calls} == {("/collstudy/.study/venv/bin", "/collstudy/.study/R")}

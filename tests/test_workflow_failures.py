@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from collstudy.launch.toolchain import installed
-from conftest import ROOT, TINY, Checkout, local_study, must
+from conftest import ROOT, TINY, Checkout, finish, local_study, must
 from made_runs import FAULTY, MEASURED, cell_files, rows, run
 from snakemake_interface_logger_plugins.common import LogEvent
 from snakemake_logger_plugin_collstudy import LogHandler
@@ -190,8 +190,7 @@ def test_interrupted_and_started_again(checkout: Checkout) -> None:
     assert "Traceback" not in said and "_block failed" not in said, said
     kept = cell_files(checkout)
     assert 5 <= len(kept) < 48
-    again = subprocess.run(command, cwd=checkout.folder, env=environment, capture_output=True, text=True, check=False)
-    assert again.returncode == 0, again.stderr
+    must(finish(command, cwd=checkout.folder, env=environment))
     after = cell_files(checkout)
     assert kept.items() <= after.items() and len(after) == 48
 

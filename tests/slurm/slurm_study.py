@@ -46,7 +46,6 @@ class SlurmStudy:
 
     def __init__(self, cluster: Cluster, folder: Path, launches: int = 2, mappings: str = "core, node"):
         self.cluster = cluster
-        folder.mkdir(parents=True)
         self.checkout = Checkout(folder)
         self.folder = folder
         (folder / "slurm").symlink_to("profiles/slurm")
