@@ -31,22 +31,8 @@ def latency_us(preload: bool) -> float:
     if preload:
         environment["LD_PRELOAD"] = str(mpi.build / "coll" / "libcollstudy.so")
     program = mpi.build / "bench" / "collbench_bcast"
-    command = [
-        mpi.mpirun,
-        "-n",
-        "2",
-        "--bind-to",
-        "core",
-        program,
-        "-m",
-        "8:8",
-        "-i",
-        str(ITERATIONS),
-        "-x",
-        "1000",
-        "-d",
-        "5",
-    ]
+    command = [mpi.mpirun, "-n", "2", "--bind-to", "core", program, "-m", "8:8"]
+    command += ["-i", str(ITERATIONS), "-x", "1000", "-d", "5"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=300)
     return float(re.findall(r"^8\s+([\d.]+)", done.stdout, re.MULTILINE)[0])
 

@@ -64,14 +64,8 @@ def run(command: list[str], folder: Path, environment: dict[str, str] | None = N
     """Wall time and processor time of a command (s), and what it printed; one that fails is skipped with its last line."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     started = time.monotonic()
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, **SET_FOR_R, **(environment or {})},
-    )
+    own = {**os.environ, **SET_FOR_R, **(environment or {})}
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env=own)
     wall = time.monotonic() - started
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode != 0:

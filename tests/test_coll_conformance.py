@@ -74,18 +74,8 @@ def conforms(
     exported = ["-x", f"LD_PRELOAD={preload}"] if preload else []
     given = ["--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
     # --no-builddir: the installed mpi4py, not one beside the tests.
-    command = [
-        found.mpirun,
-        "-n",
-        str(RANKS),
-        *given,
-        *exported,
-        sys.executable,
-        "test/main.py",
-        "--no-builddir",
-        "-q",
-        *patterns,
-    ]
+    command = [found.mpirun, "-n", str(RANKS), *given, *exported, sys.executable, "test/main.py"]
+    command += ["--no-builddir", "-q", *patterns]
     done = must(finish(command, cwd=source, env=environment, timeout=3600))
     assert done.stderr.count("\nOK") == RANKS, done.stderr[-4000:]
     assert "Ran 0 tests" not in done.stderr

@@ -416,15 +416,8 @@ def test_reference_of_a_page_that_leads_nowhere_is_an_error(made, tmp_path, caps
     (tmp_path / "texts" / "two-ranks.qmd").write_text(f"---\ngenerated: none\n---\n{text}\n", encoding="utf-8")
     if made["renderer"] == "quarto" and "unnumbered" in text:
         pytest.skip("Quarto calls an unnumbered section by its title")
-    arguments = [
-        "--results",
-        str(tmp_path / "results"),
-        "render",
-        "--studies",
-        "two-ranks",
-        "--renderer",
-        made["renderer"],
-    ]
-    assert main([*arguments, "--texts", str(tmp_path / "texts")]) == 1
+    arguments = ["--results", str(tmp_path / "results"), "render", "--studies", "two-ranks"]
+    arguments += ["--renderer", made["renderer"], "--texts", str(tmp_path / "texts")]
+    assert main(arguments) == 1
     assert error in capsys.readouterr().out
     assert not (tmp_path / "results" / "report").exists()

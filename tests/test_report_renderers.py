@@ -212,17 +212,8 @@ def test_error_in_r_is_shown_and_old_report_stays(tmp_path, capsys):
     old = tmp_path / "results" / "report" / "index.html"
     old.parent.mkdir(parents=True)
     old.write_text("old", encoding="utf-8")
-    arguments = [
-        "--results",
-        str(tmp_path / "results"),
-        "render",
-        "--studies",
-        "a",
-        "--renderer",
-        "fallback",
-        "--source",
-        str(source),
-    ]
+    arguments = ["--results", str(tmp_path / "results"), "render", "--studies", "a", "--renderer", "fallback"]
+    arguments += ["--source", str(source)]
     assert main(arguments) == 1
     assert "this chapter is broken" in capsys.readouterr().out
     assert old.read_text(encoding="utf-8") == "old"

@@ -127,21 +127,8 @@ def test_the_reason_of_a_failed_run_is_what_the_program_says(checkout: Checkout)
         "<cluster id='c' prefix='n' suffix='' radical='0-1' speed='1Gf' bw='1GBps' lat='1us'/></platform>"
     )
     (checkout.folder / "hosts").write_text("n0\nn1\n")
-    command = [
-        "smpirun",
-        "-np",
-        "2",
-        "-platform",
-        "p.xml",
-        "-hostfile",
-        "hosts",
-        program,
-        "--random",
-        "30",
-        "30",
-        "--sweeps",
-        "2",
-    ]
+    command = ["smpirun", "-np", "2", "-platform", "p.xml", "-hostfile", "hosts", program]
+    command += ["--random", "30", "30", "--sweeps", "2"]
     with pytest.raises(LaunchFailed, match=r"exit status .*svd: not converged after 2 sweeps: .*residual"):
         execute(command, 60, io.StringIO(), dict(os.environ), checkout.folder)
 

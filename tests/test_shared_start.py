@@ -130,21 +130,9 @@ def test_a_cell_with_a_spread_of_arrivals_is_another_one(checkout: Checkout) -> 
 def test_calls_with_a_spread_of_arrivals_are_in_windows(tmp_path: Path, option: list[str]) -> None:
     program = library().build / "bench" / "collbench_allreduce"
     sizes = ["-m", "8:8"] if option[0] == "-s" else []
-    command = [
-        library().mpirun,
-        "-n",
-        "2",
-        "--bind-to",
-        "none",
-        program,
-        *sizes,
-        "-i",
-        "500",  # of fifty all may be late where other programs use the cores
-        "-x",
-        "5",
-        "-f",
-        *option,
-    ]
+    # Of fifty calls all may be late where other programs use the cores.
+    command = [library().mpirun, "-n", "2", "--bind-to", "none", program]
+    command += [*sizes, "-i", "500", "-x", "5", "-f", *option]
     done = must(finish(command, env=mpi_environment(), cwd=tmp_path))
     (sample,) = output.parse(done.stdout, [8])
     assert sample["iterations"] + sample["late"] == 500

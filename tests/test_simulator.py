@@ -32,16 +32,8 @@ def test_bandwidth_by_level(
 ) -> None:
     (tmp_path / "platform.xml").write_text(platform_xml(LEVELS, core_gb_s, "level"))
     (tmp_path / "hosts.txt").write_text(f"c-0-0-0\n{other}\n")
-    model = [
-        "simulate-computation:no",
-        "lat-factor:0:1",
-        "bw-factor:0:1",
-        "os:0:0:0",
-        "ois:0:0:0",
-        "or:0:0:0",
-        "wtime:0",
-    ]
-    options = [f"--cfg=smpi/{option}" for option in model]
+    model = "simulate-computation:no lat-factor:0:1 bw-factor:0:1 os:0:0:0 ois:0:0:0 or:0:0:0 wtime:0"
+    options = [f"--cfg=smpi/{option}" for option in model.split()]
     options += [f"--cfg=network/{option}" for option in ("TCP-gamma:0", "crosstraffic:0", "weight-S:0")]
     options += [
         "--cfg=smpi/send-is-detached-thresh:1000000000",

@@ -127,14 +127,8 @@ def test_every_algorithm_of_the_library_is_an_answer_of_its_own(collective):
     numbers = openmpi.algorithm_numbers(mpi.ompi_info, collective)
     told = {}
     for name, number in numbers.items():
-        forced = [
-            "--mca",
-            "coll_tuned_use_dynamic_rules",
-            "1",
-            "--mca",
-            f"coll_tuned_{collective}_algorithm",
-            str(number),
-        ]
+        forced = ["--mca", "coll_tuned_use_dynamic_rules", "1"]
+        forced += ["--mca", f"coll_tuned_{collective}_algorithm", str(number)]
         if number:
             told[name] = asking.ask(mpi, forced, collective, [(8, 64)]).get((8, 64))
     assert len(set(told.values())) == len(told) and all(told.values()), told

@@ -38,19 +38,8 @@ def what_ran(
     target = folder / "ran.csv"
     target.unlink(missing_ok=True)
     feed = {"input": text} if text else {"stdin": subprocess.DEVNULL}
-    command = [
-        sys.executable,
-        "-m",
-        "collstudy",
-        "what-ran",
-        "--folder",
-        folder,
-        "--csv",
-        target,
-        *options,
-        "--",
-        *words,
-    ]
+    command = [sys.executable, "-m", "collstudy", "what-ran", "--folder", folder, "--csv", target, *options]
+    command += ["--", *words]
     done = finish(command, timeout=120, env=mpi_environment(), cwd=ROOT, **feed)
     rows = csv_rows(target) if target.exists() else []
     assert not list(folder.glob(".what-ran-*"))
