@@ -214,13 +214,7 @@ def test_short_messages_tell_no_bandwidth(checkout: Checkout) -> None:
         calibrate_plain(checkout, UNKNOWN)
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("fat-tree", "no `calibration`"),
-        ("csew", "no such file.*csews"),
-    ],
-)
+@pytest.mark.parametrize(("name", "message"), [("fat-tree", "no `calibration`"), ("csew", "no such file.*csews")])
 def test_a_machine_that_cannot_be_calibrated_is_said_before_anything_runs(
     checkout: Checkout, name: str, message: str
 ) -> None:

@@ -58,11 +58,7 @@ def test_what_cannot_change_the_number_is_not_in_the_identity(checkout: Checkout
     first = [c.digest for c in cells_of(checkout)]
     machine = checkout.folder / "config" / "machines" / "thin.yaml"
     document = yaml.safe_load(machine.read_text())
-    document |= {
-        "launch_time_limit_s": 7,
-        "block_minutes": 3,
-        "label": "other",
-    }
+    document |= {"launch_time_limit_s": 7, "block_minutes": 3, "label": "other"}
     machine.write_text(yaml.safe_dump(document))
     text = TINY.replace("sweeps:", "launches: {min: 7, max: 9, ci_width_pct: 1}\nsweeps:").replace("A tiny", "Another")
     assert [c.digest for c in cells_of(checkout, text)] == first

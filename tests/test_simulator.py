@@ -13,11 +13,7 @@ from collstudy.launch.platforms import platform_xml
 from collstudy.study.machines import Level
 from conftest import Checkout, finish, must
 
-LEVELS = (
-    Level("node", 2, 10.0, 12.0, 12.0),
-    Level("socket", 2, 2.0, 4.0),
-    Level("core", 2, 1.0, 8.0),
-)
+LEVELS = (Level("node", 2, 10.0, 12.0, 12.0), Level("socket", 2, 2.0, 4.0), Level("core", 2, 1.0, 8.0))
 PROGRAM = SETUP / "build" / "simulated" / "bench" / "collbench_latency"
 
 pytestmark = pytest.mark.skipif(shutil.which("smpirun") is None, reason="smpirun (SimGrid SMPI) is not on PATH")

@@ -16,11 +16,7 @@ from collstudy.study.selection import Rules
 from collstudy.tuning import check, emission, rules, trees, writers
 from collstudy.tuning.findings import complain
 from collstudy.tuning.library import launch, library_of, on_two_nodes
-from collstudy.tuning.rules import (
-    Decision,
-    placements,
-    selected,
-)
+from collstudy.tuning.rules import Decision, placements, selected
 from conftest import finish, must
 
 CONFIG = Configuration(ROOT / "config")

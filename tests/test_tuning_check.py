@@ -12,12 +12,7 @@ from collstudy.study.openmpi_numbers import NUMBERS
 from collstudy.tuning import asking, check, rules
 from collstudy.tuning.findings import complain
 from collstudy.tuning.library import ONLY_TUNED, Library, library_of
-from collstudy.tuning.rules import (
-    Placement,
-    Rule,
-    placements,
-    selected,
-)
+from collstudy.tuning.rules import Placement, Rule, placements, selected
 from test_tuning import CATALOGUE, decisions
 
 

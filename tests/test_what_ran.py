@@ -87,11 +87,7 @@ def test_calls_sizes_and_communicators(program: Path, tmp_path: Path, mpirun: Pa
             "chain[segment 1024, fan-out 2]",
             "basic_linear (reduce basic_linear + bcast basic_linear)",
         ),
-        (
-            {"bcast": 6, "allreduce": 2, "reduce": 5},
-            "binomial",
-            "nonoverlapping (reduce binomial + bcast binomial)",
-        ),
+        ({"bcast": 6, "allreduce": 2, "reduce": 5}, "binomial", "nonoverlapping (reduce binomial + bcast binomial)"),
     ],
 )
 def test_a_forced_algorithm_is_the_one_that_ran(

@@ -114,9 +114,7 @@ def misfit(simulated: dict[Key, float], measured: dict[Key, float]) -> float:
 
 
 def search(
-    start: dict[str, float],
-    cost: Callable[[dict[str, float]], float],
-    steps: tuple[float, ...] = STEPS,
+    start: dict[str, float], cost: Callable[[dict[str, float]], float], steps: tuple[float, ...] = STEPS
 ) -> dict[str, float]:
     """Coordinate search on factors: multiply or divide one value at a time, keep improvements, then use a smaller factor."""
     best, lowest = dict(start), cost(start)

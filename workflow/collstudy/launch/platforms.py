@@ -48,9 +48,7 @@ UNLIMITED = 1e6
 
 
 def platform_xml(
-    levels: tuple[Level, ...],
-    core_gb_s: float | None = None,
-    bounds: Literal["crossed", "level"] = "crossed",
+    levels: tuple[Level, ...], core_gb_s: float | None = None, bounds: Literal["crossed", "level"] = "crossed"
 ) -> str:
     """Platform description for SimGrid 3.32: one host per core, one zone per unit of each level above the core.
 

@@ -170,13 +170,7 @@ def _noise(latency: float, row: dict[str, str]) -> str:
 
 def _verified(folder: Path, question: Question, size: int | None) -> list[str]:
     for row in read_csv(folder / "tables" / "tuning-verification.csv"):
-        where = (
-            row["collective"],
-            row["mapping"],
-            int(row["nodes"]),
-            int(row["processes"]),
-            whole(row["size_bytes"]),
-        )
+        where = (row["collective"], row["mapping"], int(row["nodes"]), int(row["processes"]), whole(row["size_bytes"]))
         if where == (question.collective, question.mapping, question.nodes, question.processes, size):
             return [
                 f"  verified on fresh launches: {row['verdict']}, speed-up {float(row['speedup']):.3f} "

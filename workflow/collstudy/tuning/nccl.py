@@ -9,15 +9,7 @@ import textwrap
 from collections.abc import Iterable
 
 from collstudy.study.catalogue import Catalogue
-from collstudy.tuning.rules import (
-    TOTAL_BYTES,
-    Entry,
-    Placement,
-    Rule,
-    entries,
-    first_byte,
-    selected_rules,
-)
+from collstudy.tuning.rules import TOTAL_BYTES, Entry, Placement, Rule, entries, first_byte, selected_rules
 from collstudy.tuning.tuningfile import Fault
 from collstudy.tuning.writers import settings_of
 
