@@ -14,38 +14,21 @@ from collstudy.sources.importing import bare_tables, csv_files, imb, nccl_tests
 from collstudy.sources.importing.convert import size_of
 from collstudy.sources.importing.files import from_name
 from collstudy.sources.importing.strict import Refused, read_text
+from collstudy.sources.importing.words import (
+    COLLECTIVE,
+    algorithm_named,
+    collective_in,
+    field_of,
+    mapping_named,
+    plain,
+    size_unit_of,
+    unit_of,
+    without_unit,
+)
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.config import Configuration
 
 yaml = lazy("yaml")
-
-#: Words of headers (lower case, letters and digits only, units cut off) -> field.
-FIELDS = {
-    "algorithm": "algorithm", "algo": "algorithm", "alg": "algorithm", "algorithmname": "algorithm", "mapping": "mapping",
-    "allocation": "mapping", "mapby": "mapping", "map": "mapping", "binding": "mapping", "processes": "processes",
-    "process": "processes", "procs": "processes", "np": "processes", "ranks": "processes", "nprocs": "processes",
-    "cores": "processes", "p": "processes", "ntasks": "processes", "numprocesses": "processes", "nodes": "nodes",
-    "nnodes": "nodes", "size": "size_bytes", "messagesize": "size_bytes", "msgsize": "size_bytes", "bytes": "size_bytes",
-    "sizebytes": "size_bytes", "message": "size_bytes", "msg": "size_bytes", "length": "size_bytes",
-    "messagelength": "size_bytes", "messagebytes": "size_bytes", "msgbytes": "size_bytes", "datasize": "size_bytes",
-    "latency": "latency_us", "avglatency": "latency_us", "avg": "latency_us", "time": "latency_us", "mean": "latency_us",
-    "latencyus": "latency_us", "avglat": "latency_us", "averagelatency": "latency_us", "min": "min_latency_us",
-    "minlatency": "min_latency_us", "max": "max_latency_us", "maxlatency": "max_latency_us", "iterations": "iterations",
-    "iters": "iterations", "launch": "launch", "run": "launch", "repetition": "launch", "lat": "latency_us",
-    "ppn": "processes_per_node", "rankspernode": "processes_per_node", "processespernode": "processes_per_node",
-    "taskspernode": "processes_per_node", "procspernode": "processes_per_node", "nodesxppn": "processes",
-    "bandwidth": "bandwidth_mb_s", "core1": "from_core", "corea": "from_core", "core2": "to_core", "coreb": "to_core",
-}  # fmt: skip
-#: Headers of a column that names the collective.
-COLLECTIVE = ("collective", "operation")
-_UNIT = re.compile(r"[(\[ _](ns|us|ms|s|\u00b5s|usec|msec|nsec|sec)[)\]]?\s*$", re.IGNORECASE)
-_SIZE_UNIT = re.compile(r"[(\[ _](bytes|B|KiB|KB|MiB|MB)[)\]]?\s*$", re.IGNORECASE)
-_UNITS = {"nsec": "ns", "usec": "us", "msec": "ms", "sec": "s", "\u00b5s": "us"}
-
-
-def plain(text: str) -> str:
-    """Lower case, letters and digits only."""
-    return re.sub(r"[^a-z0-9]", "", text.lower())
 
 
 def draft(folder: Path, name: str, machine: str | None, configuration: Configuration) -> tuple[str, list[str]]:
@@ -139,7 +122,7 @@ def _grouped(folder: Path, catalogue: Catalogue, questions: list[str]) -> list[d
             groups[("nccl-tests", (collective,), _nccl_pattern(path))].append(path)
         elif header := _header(path, text):
             groups[("csv", header, _pattern(folder, path, catalogue, header))].append(path)
-        elif header := bare_tables.header(text, _collective(path.stem, catalogue), catalogue):
+        elif header := bare_tables.header(text, collective_in(path.stem, catalogue), catalogue):
             groups[("bare", header, _pattern(folder, path, catalogue, header))].append(path)
     return [
         _entry(kind, header, pattern, paths, catalogue, questions) for (kind, header, pattern), paths in groups.items()
@@ -154,22 +137,17 @@ def _suffix(path: Path) -> str:
 def _header(path: Path, text: str) -> tuple[str, ...]:
     """The header of a table; of other files than CSV only one that has columns of known meaning."""
     found = next((tuple(name.strip() for name in fields) for fields in csv_files.reader(text) if any(fields)), ())
-    known = sum(_field(name) is not None for name in found)
+    known = sum(field_of(name) is not None for name in found)
     numbers = sum(bare_tables.number(name) is not None for name in found)
     return found if known >= 2 or (_suffix(path) == ".csv" and not (known == 0 and numbers >= 2)) else ()
-
-
-def _field(name: str) -> str | None:
-    """The field that a column's name says."""
-    return FIELDS.get(plain(_UNIT.sub("", _SIZE_UNIT.sub("", name))), FIELDS.get(plain(name)))
 
 
 def _pattern(folder: Path, path: Path, catalogue: Catalogue, header: tuple[str, ...] = (), collective: str = "") -> str:
     """The file's path with {algorithm}, {mapping} and {processes} where its name or its folders' names contain them, and no column of
     *header* does.
     """
-    collective = collective or _collective(path.stem, catalogue) or ""
-    known = {field for name in header if (field := _field(name))}
+    collective = collective or collective_in(path.stem, catalogue) or ""
+    known = {field for name in header if (field := field_of(name))}
     within = path.relative_to(folder)
     ending = path.name[len(path.name.removesuffix(".gz").rsplit(".", 1)[0]) :]
     names = [*within.parts[:-1], within.name.removesuffix(ending)]
@@ -186,7 +164,7 @@ def _fields_in(name: str, collective: str, catalogue: Catalogue, known: set[str]
     while at < len(parts):
         # The longest run of words that names an algorithm: linear_nb, not linear.
         until = next(
-            (end for end in range(len(parts), at, -2) if collective and _algorithm("".join(parts[at:end]), collective, catalogue)),
+            (end for end in range(len(parts), at, -2) if collective and algorithm_named("".join(parts[at:end]), collective, catalogue)),
             at + 1,
         ) if at % 2 == 0 else at + 1  # fmt: skip
         text = "".join(parts[at:until])
@@ -211,7 +189,7 @@ def _field_of(text: str, collective: str, catalogue: Catalogue, known: set[str])
         # A single digit beside a column of processes is the algorithm's number.
         numbered = "processes" in known and len(text) == 1 and collective
         return "algorithm" if numbered else "processes", found.group(1) or ""
-    if collective and text != collective and _algorithm(text, collective, catalogue):
+    if collective and text != collective and algorithm_named(text, collective, catalogue):
         return "algorithm", ""
     return "", ""
 
@@ -229,13 +207,6 @@ def _nccl_pattern(path: Path) -> str:
     return str(path.parent / ("".join(parts) + path.suffix))
 
 
-def _collective(text: str, catalogue: Catalogue) -> str | None:
-    """The collective that a name begins with or holds; the longest one."""
-    text = text.lower().replace("broadcast", "bcast")
-    found = [name for name in catalogue.algorithms if re.search(rf"(^|[^a-z]){name}([^a-z]|$)", text)]
-    return max(found, key=len) if found else None
-
-
 def _columns(
     header: tuple[str, ...], where: str, collective: str | None, catalogue: Catalogue, questions: list[str]
 ) -> dict[str, Any]:
@@ -243,19 +214,19 @@ def _columns(
     columns, units, rest = {}, set(), []
     entry: dict[str, Any] = {}
     for name in header:
-        unit = _UNIT.search(name)
-        field = _field(name)
+        unit = unit_of(name)
+        field = field_of(name)
         if field and field not in columns:
             columns[field] = name
             if unit and field.endswith("latency_us"):
-                units.add(_UNITS.get(unit.group(1).lower(), unit.group(1).lower()))
-            if field == "size_bytes" and (size := _SIZE_UNIT.search(name)) and size.group(1)[0] in "KkMm":
-                entry["size_unit"] = f"{size.group(1)[0].upper()}iB"
+                units.add(unit)
+            if field == "size_bytes" and (size_unit := size_unit_of(name)):
+                entry["size_unit"] = size_unit
         else:
             rest.append(name)
     wide = _wide(rest, columns, collective, catalogue) if "latency_us" not in columns else {}
     for field, of in wide.items():
-        units |= {_UNITS.get(u.group(1).lower(), u.group(1).lower()) for name in of if (u := _UNIT.search(name))}
+        units |= {unit for name in of if (unit := unit_of(name))}
         questions.append(f"{where}: whether the columns {', '.join(of)} are times by {field}")
     questions += [
         f"{where}: the meaning of the column {name!r}"
@@ -274,10 +245,10 @@ def _wide(
     """Of columns that hold times: the field that their names are values of, with the value of each; empty if there is none."""
     found: dict[str, dict[str, Any]] = {"algorithm": {}, "mapping": {}, "processes": {}, "size_bytes": {}}
     for name in names:
-        word = _UNIT.sub("", name)
-        if collective and (algorithm := _algorithm(word, collective, catalogue)):
+        word = without_unit(name)
+        if collective and (algorithm := algorithm_named(word, collective, catalogue)):
             found["algorithm"][name] = algorithm
-        if (mapping := _mapping(word, catalogue)) != "?":
+        if (mapping := mapping_named(word, catalogue)) != "?":
             found["mapping"][name] = mapping
         if ranks := re.fullmatch(r"(?:np|p|n)?[_ =]?(\d+)", word, re.IGNORECASE):
             found["processes"][name] = int(ranks.group(1))
@@ -296,7 +267,9 @@ def _entry(
     entry: dict[str, Any] = {"path": pattern}
     if kind == "nccl-tests":
         return entry | {"format": kind, "collective": header[0]}
-    collective = header[0] if kind == "imb" else _collective(Path(pattern).stem.replace("{algorithm}", "_"), catalogue)
+    collective = (
+        header[0] if kind == "imb" else collective_in(Path(pattern).stem.replace("{algorithm}", "_"), catalogue)
+    )
     entry["collective"] = collective or "?"
     where = f"{pattern} ({len(paths)} file{'s' * (len(paths) > 1)})"
     columns: dict[str, str] = {}
@@ -320,7 +293,7 @@ def _entry(
     _name_algorithms(entry, values["algorithm"], where, catalogue, questions)
     strange = sorted(values["mapping"] - set(catalogue.mappings))
     if strange:
-        entry["mappings"] = {text: _mapping(text, catalogue) for text in strange}
+        entry["mappings"] = {text: mapping_named(text, catalogue) for text in strange}
         if unknown := [text for text, ours in entry["mappings"].items() if ours == "?"]:
             questions.append(f"{where}: the mappings {', '.join(unknown)}" + allowed(catalogue.mappings))
     if any("," in text for text in values.pop("latency_us", ())):
@@ -344,7 +317,7 @@ def _only_collective(
     entry: dict[str, Any], named: set[str], where: str, catalogue: Catalogue, questions: list[str]
 ) -> str | None:
     """The collective of a table whose column names one only."""
-    found = {_collective(text, catalogue) for text in named}
+    found = {collective_in(text, catalogue) for text in named}
     if len(found) == 1 and (only := found.pop()):
         entry["collective"] = only
         return only
@@ -364,17 +337,11 @@ def _name_algorithms(
         entry["algorithms"] = "numbers"
         questions.append(f"{where}: whether the algorithms {', '.join(sorted(named))} are Open MPI's numbers")
     elif named and collective != "?":
-        entry["algorithms"] = {text: _algorithm(text, collective, catalogue) or "?" for text in sorted(named)}
+        entry["algorithms"] = {text: algorithm_named(text, collective, catalogue) or "?" for text in sorted(named)}
         if unknown := [text for text, ours in entry["algorithms"].items() if ours == "?"]:
             questions.append(
                 f"{where}: the algorithms {', '.join(unknown)}" + allowed(catalogue.algorithms[collective])
             )
-
-
-def _mapping(text: str, catalogue: Catalogue) -> str:
-    """The mapping that a text such as "by core", "map-by-node" or "Socket" names; "?" if none."""
-    word = plain(text).removeprefix("map").removeprefix("by") or "?"
-    return next((name for name in catalogue.mappings if plain(name) == word), "?")
 
 
 def _values(paths: list[Path], header: tuple[str, ...], columns: dict[str, str], first: int) -> dict[str, set[str]]:
@@ -390,15 +357,3 @@ def _values(paths: list[Path], header: tuple[str, ...], columns: dict[str, str],
                 if at < len(row):
                     seen.add(row[at].strip())
     return found
-
-
-def _algorithm(text: str, collective: str, catalogue: Catalogue) -> str | None:
-    """The catalogue's algorithm of that name, label or name in Open MPI."""
-    if not plain(text):
-        return None
-    for name, entry in catalogue.algorithms[collective].items():
-        listed = entry.get("openmpi", {}).get("algorithm", [])
-        words = [name, entry["label"], *(listed if isinstance(listed, list) else [listed])]
-        if plain(text) in {plain(word) for word in words} | {plain(word).removesuffix("tree") for word in words}:
-            return name
-    return None

@@ -1,0 +1,82 @@
+"""What words of headers and file names mean: fields, units, collectives, algorithms, mappings."""
+
+from __future__ import annotations
+
+import re
+
+from collstudy.study.catalogue import Catalogue
+
+#: Words of headers (lower case, letters and digits only, units cut off) -> field.
+FIELDS = {
+    "algorithm": "algorithm", "algo": "algorithm", "alg": "algorithm", "algorithmname": "algorithm", "mapping": "mapping",
+    "allocation": "mapping", "mapby": "mapping", "map": "mapping", "binding": "mapping", "processes": "processes",
+    "process": "processes", "procs": "processes", "np": "processes", "ranks": "processes", "nprocs": "processes",
+    "cores": "processes", "p": "processes", "ntasks": "processes", "numprocesses": "processes", "nodes": "nodes",
+    "nnodes": "nodes", "size": "size_bytes", "messagesize": "size_bytes", "msgsize": "size_bytes", "bytes": "size_bytes",
+    "sizebytes": "size_bytes", "message": "size_bytes", "msg": "size_bytes", "length": "size_bytes",
+    "messagelength": "size_bytes", "messagebytes": "size_bytes", "msgbytes": "size_bytes", "datasize": "size_bytes",
+    "latency": "latency_us", "avglatency": "latency_us", "avg": "latency_us", "time": "latency_us", "mean": "latency_us",
+    "latencyus": "latency_us", "avglat": "latency_us", "averagelatency": "latency_us", "min": "min_latency_us",
+    "minlatency": "min_latency_us", "max": "max_latency_us", "maxlatency": "max_latency_us", "iterations": "iterations",
+    "iters": "iterations", "launch": "launch", "run": "launch", "repetition": "launch", "lat": "latency_us",
+    "ppn": "processes_per_node", "rankspernode": "processes_per_node", "processespernode": "processes_per_node",
+    "taskspernode": "processes_per_node", "procspernode": "processes_per_node", "nodesxppn": "processes",
+    "bandwidth": "bandwidth_mb_s", "core1": "from_core", "corea": "from_core", "core2": "to_core", "coreb": "to_core",
+}  # fmt: skip
+#: Headers of a column that names the collective.
+COLLECTIVE = ("collective", "operation")
+_UNIT = re.compile(r"[(\[ _](ns|us|ms|s|\u00b5s|usec|msec|nsec|sec)[)\]]?\s*$", re.IGNORECASE)
+_SIZE_UNIT = re.compile(r"[(\[ _](bytes|B|KiB|KB|MiB|MB)[)\]]?\s*$", re.IGNORECASE)
+_UNITS = {"nsec": "ns", "usec": "us", "msec": "ms", "sec": "s", "\u00b5s": "us"}
+
+
+def plain(text: str) -> str:
+    """Lower case, letters and digits only."""
+    return re.sub(r"[^a-z0-9]", "", text.lower())
+
+
+def field_of(name: str) -> str | None:
+    """The field that a column's name says."""
+    return FIELDS.get(plain(without_unit(_SIZE_UNIT.sub("", name))), FIELDS.get(plain(name)))
+
+
+def unit_of(name: str) -> str | None:
+    """The unit of the times in a column that its name says."""
+    found = _UNIT.search(name)
+    return _UNITS.get(found.group(1).lower(), found.group(1).lower()) if found else None
+
+
+def without_unit(name: str) -> str:
+    """The name without a unit of times at its end."""
+    return _UNIT.sub("", name)
+
+
+def size_unit_of(name: str) -> str | None:
+    """KiB or MiB where a column's name says that sizes are in these."""
+    found = _SIZE_UNIT.search(name)
+    return f"{found.group(1)[0].upper()}iB" if found and found.group(1)[0] in "KkMm" else None
+
+
+def collective_in(text: str, catalogue: Catalogue) -> str | None:
+    """The collective that a name begins with or holds; the longest one."""
+    text = text.lower().replace("broadcast", "bcast")
+    found = [name for name in catalogue.algorithms if re.search(rf"(^|[^a-z]){name}([^a-z]|$)", text)]
+    return max(found, key=len) if found else None
+
+
+def mapping_named(text: str, catalogue: Catalogue) -> str:
+    """The mapping that a text such as "by core", "map-by-node" or "Socket" names; "?" if none."""
+    word = plain(text).removeprefix("map").removeprefix("by") or "?"
+    return next((name for name in catalogue.mappings if plain(name) == word), "?")
+
+
+def algorithm_named(text: str, collective: str, catalogue: Catalogue) -> str | None:
+    """The catalogue's algorithm of that name, label or name in Open MPI."""
+    if not plain(text):
+        return None
+    for name, entry in catalogue.algorithms[collective].items():
+        listed = entry.get("openmpi", {}).get("algorithm", [])
+        words = [name, entry["label"], *(listed if isinstance(listed, list) else [listed])]
+        if plain(text) in {plain(word) for word in words} | {plain(word).removesuffix("tree") for word in words}:
+            return name
+    return None
