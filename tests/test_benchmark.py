@@ -10,9 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from collstudy.launch import output
 from collstudy.launch.execute import execute
-from collstudy.launch.openmpi import AS_NODE, emulates_nodes, library
 from conftest import finish, must
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -444,58 +442,6 @@ def test_buffers_are_as_large_as_the_largest_message_that_is_sent(
     sizes = ["-m", "8:268435456:67108864", "-M", str(2**30), "-i", "1", "-x", "0"]
     command = ["smpirun", "-np", "4", "-platform", platform, *SIMULATION, programs / "collbench_allreduce", *sizes]
     assert execute(command, 60, io.StringIO(), dict(os.environ), tmp_path).peak_memory_mb < 500
-
-
-SKEW = """
-#define _GNU_SOURCE
-#include <string.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
-int clock_gettime(clockid_t id, struct timespec *now) {
-    static int other = -1;
-    char host[64];
-    if (other < 0)
-        other = gethostname(host, sizeof host) == 0 && strcmp(host, "nodeb") == 0;
-    int code = syscall(SYS_clock_gettime, id, now);
-    if (id == CLOCK_MONOTONIC && other) {
-        double fraction = now->tv_nsec * 1e-9 + (now->tv_sec + now->tv_nsec * 1e-9);
-        now->tv_sec += 1000 + (long)fraction;
-        now->tv_nsec = (fraction - (long)fraction) * 1e9;
-    }
-    return code;
-}
-"""
-
-
-def in_windows(mpi, tmp_path, *before: str) -> list[dict]:
-    """The samples of broadcasts in windows by two ranks of the installed Open MPI."""
-    program = mpi.build / "bench" / "collbench_bcast"
-    options = ["-w", "-f", "-m", "1:256:16", "-i", "500", "-x", "10"]
-    command = [mpi.mpirun, "-n", "2", "--bind-to", "none", *before, program, *options]
-    done = must(finish(command, timeout=120, env=mpi.environment(), cwd=tmp_path))
-    return output.parse(done.stdout, [1, 16, 256])
-
-
-def test_late_calls_are_dropped_and_counted(tmp_path):
-    samples = in_windows(library(), tmp_path, "--map-by", "core:OVERSUBSCRIBE")
-    assert all(sample["iterations"] + sample["late"] == 500 and sample["iterations"] > 0 for sample in samples)
-    assert all(sample["min_latency_us"] <= sample["latency_us"] <= sample["max_latency_us"] for sample in samples)
-
-
-def test_clocks_of_nodes_are_synchronised(tmp_path):
-    """The other emulated node's clock is 1000 s ahead and runs twice as fast: neither is seen in a latency."""
-    mpi = library()
-    if not emulates_nodes(mpi):
-        pytest.skip("namespaces are not permitted, or no Open MPI 5")
-    (tmp_path / "skew.c").write_text(SKEW)
-    subprocess.run(["gcc", "-shared", "-fPIC", "-o", "skew.so", "skew.c"], cwd=tmp_path, check=True)
-    (tmp_path / "agent").symlink_to(AS_NODE)
-    nodes = ["--prtemca", "plm_ssh_agent", str(tmp_path / "agent"), "--host", "nodea:1,nodeb:1"]
-    skewed = ["--map-by", "node:OVERSUBSCRIBE", "env", f"LD_PRELOAD={tmp_path / 'skew.so'}"]
-    samples = in_windows(mpi, tmp_path, *nodes, *skewed)
-    # An ignored lead of 1000 s would be 10^9 us, and an ignored rate doubles the difference with each call.
-    assert all(0 < sample["latency_us"] < 1e6 for sample in samples)
 
 
 def test_windows_are_for_blocking_collectives_without_validation(run):

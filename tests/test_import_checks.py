@@ -1,4 +1,4 @@
-"""Import checks: each on data with its fault and on sound data; and on other authors' data, where what is wrong is known."""
+"""Import checks: each on data with its fault and on sound data."""
 
 from __future__ import annotations
 
@@ -8,87 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from collstudy.base.paths import ROOT
-from collstudy.project.studies import Project
 from collstudy.sources.importing import checks
-from collstudy.sources.importing.findings import Finding
 from collstudy.sources.importing.labels import agreement_of
-from collstudy.sources.importing.reading import read_all
-from collstudy.study.config import Configuration
-from conftest import reference_data
-
-MACHINE = Configuration(ROOT / "config").machine("orfeo-thin")
-SIZES = [2**k for k in range(21)]
-Rows = list[dict[str, Any]]
-
-
-def depth(algorithm: str, ranks: int) -> float:
-    """Messages one after the other of a broadcast, about."""
-    if ranks == 2:
-        return 1
-    return {
-        "linear": ranks - 1,
-        "chain": ranks / 4 + 3,
-        "binomial": math.log2(ranks),
-        "binary_tree": 1.4 * math.log2(ranks + 1),
-    }[algorithm]
-
-
-def sound(
-    source: str = "", seed: int = 1, algorithms: tuple[str, ...] = ("linear", "chain", "binomial", "binary_tree")
-) -> Rows:
-    """Broadcasts by core and by node on two nodes of 24 cores, with 1.5 % of noise, printed with two decimals."""
-    rng = random.Random(seed)
-    rows = []
-    for algorithm in algorithms:
-        for mapping in ("core", "node"):
-            for ranks in range(2, 49, 2):
-                network = mapping == "node" or ranks > 24
-                for size in SIZES:
-                    message = (
-                        (0.9 if network else 0.2) + size / (12000 if network else 20000) + 0.02 * math.sqrt(size) / 8
-                    )
-                    us = message * depth(algorithm, ranks) * rng.gauss(1, 0.015)
-                    rows.append(
-                        {
-                            "collective": "bcast",
-                            "algorithm": algorithm,
-                            "mapping": mapping,
-                            "nodes": 2,
-                            "processes": ranks,
-                            "size_bytes": size,
-                            "launch": 1,
-                            "latency_us": round(us, 2),
-                            "min_latency_us": round(0.8 * us, 2),
-                            "max_latency_us": round(1.2 * us, 2),
-                            "statistic": "mean_over_ranks",
-                            "file": f"{source}.csv",
-                            "line": len(rows) + 2,
-                            "path": f"/{source}.csv",
-                            **({"source": source} if source else {}),
-                        }  # fmt: skip
-                    )
-    return rows
-
-
-def found(
-    rows: Rows, others: dict[str, Rows] | None = None, problems: dict[str, int] | None = None
-) -> dict[str, list[Finding]]:
-    """Findings by check."""
-    by_check: dict[str, list[Finding]] = {}
-    for finding in checks.check(rows, problems or {}, MACHINE, others or {}):
-        by_check.setdefault(finding.check, []).append(finding)
-    return by_check
-
-
-def changed(
-    rows: Rows, wanted: Callable[[dict[str, Any]], bool], change: Callable[[dict[str, Any]], dict[str, Any]]
-) -> Rows:
-    return [row | change(row) if wanted(row) else row for row in rows]
-
-
-def scaled(factor: float) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    return lambda row: {name: row[name] * factor for name in ("latency_us", "min_latency_us", "max_latency_us")}
+from made_rows import MACHINE, SIZES, changed, depth, found, scaled, sound
 
 
 def test_sound_data_are_not_accused() -> None:
@@ -427,63 +349,3 @@ def test_agreement_of_two_sources() -> None:
     assert len(rows) == 8 and {row["cells"] for row in rows} == {24 * 21}
     # Two normal deviates of 1.5 %: the median of their absolute difference is 0.6745 x sqrt(2) x 1.5 %.
     assert all(row["median_abs_difference_pct"] == pytest.approx(1.43, abs=0.25) for row in rows)
-
-
-@pytest.fixture(scope="module")
-def published() -> dict[str, tuple[Rows, dict[str, int]]]:
-    """Rows and problems of the studies of other authors' data."""
-    reference_data()
-    project = Project()
-    studies = {}
-    for name in ("orfeo-thin-published", "orfeo-thin", "orfeo-epyc", "leonardo"):
-        rows, account = read_all(project.study(name), project.context.catalogue)
-        studies[name] = (rows, account["problems"])
-    return studies
-
-
-def test_other_authors_data(published: dict[str, tuple[Rows, dict[str, int]]]) -> None:
-    """What data/README.md names is found under the names that the files have, and nothing else is accused."""
-    thin, problems = published["orfeo-thin"]
-    naive = [
-        row | ({"algorithm": "linear"} if row["file"] == "bcast_linear.csv" and row["source"] == "mzampar" else {})
-        for row in thin
-    ]
-    naive = [{key: value for key, value in row.items() if key != "left_out"} for row in naive]
-    findings = found(naive, problems=problems)
-    assert set(findings) == {"algorithm is another", "sources disagree", "never left the node"}
-    assert {finding.where for finding in findings["algorithm is another"]} == {"mzampar: bcast linear"}
-    assert [finding.where for finding in findings["never left the node"]] == ["zappia: bcast chain, by node"]
-    assert {finding.where.split(":")[0] for finding in findings["sources disagree"]} == {
-        "bcast chain, by node", "bcast linear, by core", "bcast linear, by node", "bcast linear, by socket"
-    }  # fmt: skip
-    # As the study names them.
-    findings = found(thin, problems=problems)
-    assert set(findings) == {"sources disagree", "never left the node"}
-    warned = [finding for finding in (*findings["sources disagree"], *findings["never left the node"])]
-    assert all(finding.action.startswith("left out by the study") for finding in warned)
-
-    printed, problems = published["orfeo-thin-published"]
-    findings = found(printed, {"orfeo-thin": thin}, problems)
-    assert set(findings) == {"equal digit by digit"}
-    assert {finding.where for finding in findings["equal digit by digit"]} == {
-        "barrier default", "barrier linear", "barrier recursive_doubling", "barrier tree"
-    }  # fmt: skip
-    naive = [row | ({"algorithm": "linear"} if row["algorithm"] == "binomial" else {}) for row in printed]
-    assert {finding.where for finding in found(naive)["algorithm is another"]} == {"bcast linear"}
-
-
-def test_other_machines_data(published: dict[str, tuple[Rows, dict[str, int]]]) -> None:
-    """Of the EPYC nodes the mapping by socket is noisy, and nothing else; of Leonardo nothing is found."""
-    for name, machine, expected in (("orfeo-epyc", "orfeo-epyc-nodes", {"noise"}), ("leonardo", "leonardo", set())):
-        rows, problems = published[name]
-        findings = checks.check(rows, problems, Configuration(ROOT / "config").machine(machine), {})
-        assert {finding.check for finding in findings} == expected, findings
-        assert all(finding.where.endswith("by socket") for finding in findings)
-
-
-def test_other_authors_agreement(published: dict[str, tuple[Rows, dict[str, int]]]) -> None:
-    rows, _ = published["orfeo-thin"]
-    found = agreement_of([row for row in rows if "left_out" not in row])
-    of = {(r["algorithm"], r["mapping"], r["sources"]): r["median_abs_difference_pct"] for r in found}
-    assert all(1.4 <= value <= 3 for value in of.values()), of
-    assert of["default", "core", "fantuzzi and mzampar"] == pytest.approx(2.45, abs=0.01)

@@ -16,7 +16,8 @@ from collstudy.tuning.findings import complain
 from collstudy.tuning.library import library_of
 from collstudy.tuning.readers.dispatch import read
 from collstudy.tuning.rules import Placement, Rule
-from test_tuning_files import CATALOGUE, GOOD, JSON, MPICH, converted, known, refused, written
+from test_tuning_files import CATALOGUE, GOOD, JSON, converted, known, refused, written
+from test_tuning_files_of_others import MPICH
 
 
 def classic_says(text: str, collective: str, ranks: int, size: int) -> list[int]:

@@ -1,0 +1,73 @@
+"""Import checks on other authors' data, where what is wrong is known."""
+
+from __future__ import annotations
+
+import pytest
+from collstudy.base.paths import ROOT
+from collstudy.project.studies import Project
+from collstudy.sources.importing import checks
+from collstudy.sources.importing.labels import agreement_of
+from collstudy.sources.importing.reading import read_all
+from collstudy.study.config import Configuration
+from conftest import reference_data
+from made_rows import Rows, found
+
+
+@pytest.fixture(scope="module")
+def published() -> dict[str, tuple[Rows, dict[str, int]]]:
+    """Rows and problems of the studies of other authors' data."""
+    reference_data()
+    project = Project()
+    studies = {}
+    for name in ("orfeo-thin-published", "orfeo-thin", "orfeo-epyc", "leonardo"):
+        rows, account = read_all(project.study(name), project.context.catalogue)
+        studies[name] = (rows, account["problems"])
+    return studies
+
+
+def test_other_authors_data(published: dict[str, tuple[Rows, dict[str, int]]]) -> None:
+    """What data/README.md names is found under the names that the files have, and nothing else is accused."""
+    thin, problems = published["orfeo-thin"]
+    naive = [
+        row | ({"algorithm": "linear"} if row["file"] == "bcast_linear.csv" and row["source"] == "mzampar" else {})
+        for row in thin
+    ]
+    naive = [{key: value for key, value in row.items() if key != "left_out"} for row in naive]
+    findings = found(naive, problems=problems)
+    assert set(findings) == {"algorithm is another", "sources disagree", "never left the node"}
+    assert {finding.where for finding in findings["algorithm is another"]} == {"mzampar: bcast linear"}
+    assert [finding.where for finding in findings["never left the node"]] == ["zappia: bcast chain, by node"]
+    assert {finding.where.split(":")[0] for finding in findings["sources disagree"]} == {
+        "bcast chain, by node", "bcast linear, by core", "bcast linear, by node", "bcast linear, by socket"
+    }  # fmt: skip
+    # As the study names them.
+    findings = found(thin, problems=problems)
+    assert set(findings) == {"sources disagree", "never left the node"}
+    warned = [finding for finding in (*findings["sources disagree"], *findings["never left the node"])]
+    assert all(finding.action.startswith("left out by the study") for finding in warned)
+
+    printed, problems = published["orfeo-thin-published"]
+    findings = found(printed, {"orfeo-thin": thin}, problems)
+    assert set(findings) == {"equal digit by digit"}
+    assert {finding.where for finding in findings["equal digit by digit"]} == {
+        "barrier default", "barrier linear", "barrier recursive_doubling", "barrier tree"
+    }  # fmt: skip
+    naive = [row | ({"algorithm": "linear"} if row["algorithm"] == "binomial" else {}) for row in printed]
+    assert {finding.where for finding in found(naive)["algorithm is another"]} == {"bcast linear"}
+
+
+def test_other_machines_data(published: dict[str, tuple[Rows, dict[str, int]]]) -> None:
+    """Of the EPYC nodes the mapping by socket is noisy, and nothing else; of Leonardo nothing is found."""
+    for name, machine, expected in (("orfeo-epyc", "orfeo-epyc-nodes", {"noise"}), ("leonardo", "leonardo", set())):
+        rows, problems = published[name]
+        findings = checks.check(rows, problems, Configuration(ROOT / "config").machine(machine), {})
+        assert {finding.check for finding in findings} == expected, findings
+        assert all(finding.where.endswith("by socket") for finding in findings)
+
+
+def test_other_authors_agreement(published: dict[str, tuple[Rows, dict[str, int]]]) -> None:
+    rows, _ = published["orfeo-thin"]
+    found = agreement_of([row for row in rows if "left_out" not in row])
+    of = {(r["algorithm"], r["mapping"], r["sources"]): r["median_abs_difference_pct"] for r in found}
+    assert all(1.4 <= value <= 3 for value in of.values()), of
+    assert of["default", "core", "fantuzzi and mzampar"] == pytest.approx(2.45, abs=0.01)
