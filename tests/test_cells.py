@@ -8,25 +8,13 @@ import pytest
 import yaml
 from collstudy.base.errors import StudyError
 from collstudy.project.studies import Project
-from collstudy.study.cells import Cell, Versions, expand, machine_identity
+from collstudy.study.cells import machine_identity
 from collstudy.study.config import Configuration
 from collstudy.study.machines import Level, Machine
 from collstudy.study.placement import place
 from collstudy.study.sweeps import expand_integers
 from conftest import TINY, Checkout
-
-VERSIONS = Versions(
-    {"smpi-openmpi": {"name": "collbench", "version": "1"}},
-    {"smpi-openmpi": {"name": "smpi-openmpi", "version": "SimGrid 3.32"}},
-    "1.0",
-    {"processor": "x"},
-)
-
-
-def cells_of(checkout: Checkout, text: str = TINY) -> list[Cell]:
-    checkout.write("config/studies/tiny.yaml", text)
-    configuration = Configuration(checkout.folder / "config")
-    return expand(configuration.study("tiny"), configuration.catalogue, VERSIONS)
+from made_cells import cells_of
 
 
 def test_expansion_is_the_product(checkout: Checkout) -> None:

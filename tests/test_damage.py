@@ -16,7 +16,7 @@ from collstudy.store.records import Damaged, Record, Summary
 from collstudy.store.store import Store
 from collstudy.study.cells import Cell
 from conftest import Checkout
-from test_cells import cells_of
+from made_cells import cells_of
 from test_store import launch
 
 PROOF = {"used": True, "placed": True, "detail": "", "component": "tuned", "binding": []}

@@ -18,14 +18,19 @@ results: results
 
 
 @pytest.fixture
+def path(tmp_path: Path) -> Path:
+    written = tmp_path / "config.yaml"
+    written.write_text(CONFIG)
+    return written
+
+
+@pytest.fixture
 def parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(document, "PARSED", tmp_path / "documents")
     return tmp_path / "documents"
 
 
-def test_the_same_text_has_the_same_content_and_places(tmp_path: Path, parsed: Path) -> None:
-    path = tmp_path / "config.yaml"
-    path.write_text(CONFIG)
+def test_the_same_text_has_the_same_content_and_places(path: Path, parsed: Path) -> None:
     first, where = document.read_document(path, "config")
     assert len(list(parsed.iterdir())) == 1
     again, there = document.read_document(path, "config")
@@ -33,9 +38,7 @@ def test_the_same_text_has_the_same_content_and_places(tmp_path: Path, parsed: P
     assert str(there / "results") == str(where / "results") and "line 3" in str(there / "results")
 
 
-def test_a_changed_text_is_checked(tmp_path: Path, parsed: Path) -> None:
-    path = tmp_path / "config.yaml"
-    path.write_text(CONFIG)
+def test_a_changed_text_is_checked(path: Path, parsed: Path) -> None:
     document.read_yaml(path, "config")
     path.write_text(CONFIG + "resluts: 1\n")
     for _ in range(2):
@@ -43,17 +46,13 @@ def test_a_changed_text_is_checked(tmp_path: Path, parsed: Path) -> None:
             document.read_document(path, "config")
 
 
-def test_what_is_remembered_of_another_schema_does_not_count(tmp_path: Path, parsed: Path) -> None:
-    path = tmp_path / "config.yaml"
-    path.write_text(CONFIG)
+def test_what_is_remembered_of_another_schema_does_not_count(path: Path, parsed: Path) -> None:
     document.read_yaml(path, "config")
     with pytest.raises(StudyError):
         document.read_yaml(path, "machine")
 
 
-def test_half_a_file_is_parsed_again(tmp_path: Path, parsed: Path) -> None:
-    path = tmp_path / "config.yaml"
-    path.write_text(CONFIG)
+def test_half_a_file_is_parsed_again(path: Path, parsed: Path) -> None:
     document.read_yaml(path, "config")
     (kept,) = parsed.iterdir()
     kept.write_bytes(kept.read_bytes()[:20])
@@ -61,11 +60,11 @@ def test_half_a_file_is_parsed_again(tmp_path: Path, parsed: Path) -> None:
     assert document.read_yaml(path, "config")["results"] == "results"
 
 
-def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_cannot_be_written_is_no_error(
+    tmp_path: Path, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setattr(document, "PARSED", tmp_path / "file" / "documents")
-    path = tmp_path / "config.yaml"
-    path.write_text(CONFIG)
     assert document.read_yaml(path, "config")["results"] == "results"
 
 

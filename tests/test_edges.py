@@ -12,19 +12,14 @@ import pytest
 from collstudy.sources import edges
 from collstudy.sources.source import Context
 from collstudy.sources.swept import SweptSource
-from collstudy.study.cells import Versions, expand
+from collstudy.study.cells import expand
 from collstudy.study.config import Configuration
 from collstudy.study.patterns import PATTERNS
 from conftest import ROOT, Checkout, finish, must
+from made_cells import VERSIONS
 
 EXAMPLE = ROOT / "workflow" / "analysis" / "inst" / "extdata" / "example"
 ANALYSE = ROOT / "workflow" / "scripts" / "analyse.R"
-VERSIONS = Versions(
-    {"smpi-openmpi": {"name": "collbench", "version": "1"}},
-    {"smpi-openmpi": {"name": "smpi-openmpi", "version": "SimGrid 3.32"}},
-    "1.0",
-    {"processor": "x"},
-)
 STUDY = """\
 title: Placed
 question: Where?

@@ -8,19 +8,13 @@ import pytest
 from collstudy.base.errors import StudyError
 from collstudy.launch import openmpi, output, toolchain
 from collstudy.study import cells as cells_module
-from collstudy.study.cells import Cell, Versions, expand
 from collstudy.study.config import Configuration
 from collstudy.study.machines import Level, Machine
 from collstudy.study.placement import first_difference, nodes_of_pairs, place
 from collstudy.study.selection import Default
 from conftest import Checkout, csv_rows, finish, must
+from made_cells import cells_of
 
-VERSIONS = Versions(
-    {"smpi-openmpi": {"name": "collbench", "version": "1"}},
-    {"smpi-openmpi": {"name": "smpi-openmpi", "version": "SimGrid 3.32"}},
-    "1.0",
-    {"processor": "x"},
-)
 LADDER = """
 title: A ladder
 question: How far is it?
@@ -36,12 +30,6 @@ EPYC = Machine(
     "epyc", "simulated", "EPYC", "smpi-openmpi",
     tuple(Level(n, c) for n, c in (("node", 2), ("socket", 2), ("numa", 4), ("ccd", 2), ("ccx", 2), ("core", 4))),
 )  # fmt: skip
-
-
-def cells_of(checkout: Checkout, text: str = LADDER) -> list[Cell]:
-    checkout.write("config/studies/tiny.yaml", text)
-    configuration = Configuration(checkout.folder / "config")
-    return expand(configuration.study("tiny"), configuration.catalogue, VERSIONS)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +64,7 @@ def test_a_level_with_one_unit_is_refused() -> None:
 
 
 def test_a_ladder_is_one_cell_a_level(checkout: Checkout) -> None:
-    cells = cells_of(checkout)
+    cells = cells_of(checkout, LADDER)
     assert [(c.mapping, c.cycle, c.nodes, c.processes) for c in cells] == [
         ("level-core", ("core",), 1, 2), ("level-socket", ("socket",), 1, 2), ("level-node", ("node",), 2, 2),
     ]  # fmt: skip
@@ -119,7 +107,7 @@ def test_more_processes_than_the_machine_has(checkout: Checkout) -> None:
 
 
 def test_the_identity_of_other_cells_has_no_new_field(checkout: Checkout) -> None:
-    (cell, *_) = cells_of(checkout)
+    (cell, *_) = cells_of(checkout, LADDER)
     assert set(cell.identity()) == {
         "identity_version", "machine", "suite", "mpi", "collective", "algorithm", "parameters", "selection", "mapping",
         "cycle", "nodes", "processes", "per_node", "sizes", "iterations", "warmup",
@@ -180,7 +168,7 @@ def test_every_pair_with_real_messages() -> None:
 
 
 def test_a_pair_between_nodes_that_stayed_on_one_is_not_proved(checkout: Checkout) -> None:
-    cell = cells_of(checkout)[2]
+    cell = cells_of(checkout, LADDER)[2]
     placement = place(Configuration(checkout.folder / "config").machine("thin"), ["node"], 2, 2, None)
 
     def judged(second: str) -> dict:

@@ -13,7 +13,7 @@ from collstudy.study.cells import Cell
 from collstudy.study.patterns import PATTERNS
 from collstudy.study.selection import Default, Switch
 from conftest import Checkout, finish
-from test_cells import cells_of
+from made_cells import cells_of
 
 # Seen with Open MPI 5.0.11's monitoring component for 7 ranks (coll_tuned_<op>_algorithm forced).
 SEEN = {

@@ -163,23 +163,23 @@ def test_quarto_that_is_too_old_is_not_used(tmp_path, monkeypatch, capsys):
         renderers.choose_renderer("quarto")
 
 
-def test_quarto_warning_about_a_reference_is_an_error(tmp_path, monkeypatch, capsys):
-    quarto = fake_quarto(
-        tmp_path / "bin", "WARNING (quarto/share/filters/main.lua:1) Unable to resolve crossref @fig-gone"
-    )
+@pytest.mark.parametrize(
+    ("warning", "error"),
+    [
+        (
+            "WARNING (quarto/share/filters/main.lua:1) Unable to resolve crossref @fig-gone",
+            "unresolved reference @fig-gone",
+        ),
+        ("[WARNING] Duplicate identifier 'sec-a' at line 9 column 1", "identifier used twice: sec-a"),
+    ],
+)
+def test_quartos_warnings_about_references_are_errors(tmp_path, monkeypatch, capsys, warning, error):
+    quarto = fake_quarto(tmp_path / "bin", warning)
     monkeypatch.setenv("PATH", f"{quarto.parent}{os.pathsep}{os.environ['PATH']}")
     (tmp_path / "results").mkdir()
     assert main(["--results", str(tmp_path / "results"), "render", "--studies", "a"]) == 1
-    assert "unresolved reference @fig-gone" in capsys.readouterr().out
+    assert error in capsys.readouterr().out
     assert not (tmp_path / "results" / "report").exists()
-
-
-def test_quarto_warning_about_an_identifier_is_an_error(tmp_path, monkeypatch, capsys):
-    quarto = fake_quarto(tmp_path / "bin", "[WARNING] Duplicate identifier 'sec-a' at line 9 column 1")
-    monkeypatch.setenv("PATH", f"{quarto.parent}{os.pathsep}{os.environ['PATH']}")
-    (tmp_path / "results").mkdir()
-    assert main(["--results", str(tmp_path / "results"), "render", "--studies", "a"]) == 1
-    assert "identifier used twice: sec-a" in capsys.readouterr().out
 
 
 def test_insisting_on_quarto_without_it(tmp_path, monkeypatch, capsys):

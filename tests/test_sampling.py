@@ -16,8 +16,8 @@ from collstudy.sources.sampled import POINT, SampledSource, grid
 from collstudy.sources.source import Context
 from collstudy.study.config import Configuration
 from conftest import TINY, Checkout
+from made_cells import VERSIONS
 from made_runs import FAULTY, cell_files, rows, run
-from test_cells import VERSIONS
 
 SAMPLED = TINY.replace("[default, linear]", "[default, linear, chain]").replace("[2, 4]", "[4, 8, 12]") + (
     "sampling: {rounds: 2, first_pct: 20, round_pct: 30, target_regret_pct: 0}\n"

@@ -6,12 +6,12 @@ import io
 import os
 from pathlib import Path
 
+import made_cells
 import pytest
 from collstudy.base.errors import StudyError
 from collstudy.launch.execute import LaunchFailed, execute
 from collstudy.project.studies import Project
-from collstudy.study.cells import Cell, Versions, expand
-from collstudy.study.config import Configuration
+from collstudy.study.cells import Cell
 from conftest import Checkout, csv_rows, must
 
 STUDY = """
@@ -32,20 +32,11 @@ levels:
   - {name: node, count: 2, latency_us: 30, bandwidth_gb_s: 0.1}
   - {name: core, count: 2, latency_us: 1, bandwidth_gb_s: 5}
 """
-VERSIONS = Versions(
-    {"smpi-openmpi": {"name": "collbench", "version": "1"}},
-    {"smpi-openmpi": {"name": "smpi-openmpi", "version": "SimGrid 3.32"}},
-    "1.0",
-    {"processor": "x"},
-    {"svd": {"name": "svd", "version": "1.0"}},
-)
 
 
 def cells_of(checkout: Checkout, study: str = STUDY, machine: str = PLAIN) -> list[Cell]:
     checkout.write("config/machines/plain.yaml", machine)
-    checkout.write("config/studies/tiny.yaml", study)
-    configuration = Configuration(checkout.folder / "config")
-    return expand(configuration.study("tiny"), configuration.catalogue, VERSIONS)
+    return made_cells.cells_of(checkout, study)
 
 
 def measurements(checkout: Checkout) -> list[dict[str, str]]:

@@ -13,7 +13,7 @@ from collstudy.store.store import Store
 from collstudy.study.cells import Cell
 from collstudy.study.description import Policy
 from conftest import Checkout
-from test_cells import cells_of
+from made_cells import cells_of
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from collstudy.study.selection import Default
 from collstudy.tuning import rules
 from collstudy.tuning.rules import Rule
 from conftest import csv_rows, must
-from test_cells import VERSIONS
+from made_cells import VERSIONS
 from test_tuning import decisions
 
 CONFIG = Configuration(ROOT / "config")

@@ -17,7 +17,7 @@ from collstudy.base.files import write_atomically
 from collstudy.base.paths import SETUP
 from collstudy.launch import mpich
 from collstudy.launch.bindings import cores_of_nodes
-from collstudy.launch.proof import messages, other_messages, placed_as_asked, probed_sizes
+from collstudy.launch.proof import judgement, messages, other_messages, placed_as_asked, probed_sizes
 from collstudy.launch.rulesfile import exported, rules_file
 from collstudy.launch.toolchain import embedded, installed, preloadable, suite, with_library
 from collstudy.study.cells import Cell
@@ -129,14 +129,7 @@ def judge(
             problems.append(
                 "no message was counted: this MPICH does not send through UCX, so its algorithm cannot be verified"
             )
-    return {
-        "component": None,
-        "used": used,
-        "placed": placed,
-        "detail": "; ".join(problems),
-        "pattern": cell.pattern,
-        "binding": binding,
-    }
+    return judgement(cell, None, used, placed, problems, binding)
 
 
 def host_file(host_of_rank: list[str]) -> str:

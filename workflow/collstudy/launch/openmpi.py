@@ -19,7 +19,7 @@ from collstudy.base.files import write_atomically
 from collstudy.base.paths import ROOT
 from collstudy.launch import programs
 from collstudy.launch.bindings import cores_of_nodes
-from collstudy.launch.proof import other_messages, placed_as_asked, probed_sizes
+from collstudy.launch.proof import judgement, other_messages, placed_as_asked, probed_sizes
 from collstudy.launch.ran import is_algorithm, ran_in_turns, rows_of
 from collstudy.launch.rulesfile import rules_arguments, rules_file
 from collstudy.launch.toolchain import Mpi, embedded, installed, mpi_environment, preloadable, suite, with_library
@@ -275,10 +275,7 @@ def judge_turns(
             if segment := chosen.get("segment_bytes"):
                 used = used and all(f"segment {segment}" in algorithm for algorithm in algorithms)
             problems += [] if used else [f"{', '.join(sorted(components))} ran {', '.join(sorted(algorithms))}"]
-        found.append({
-            "component": ", ".join(sorted(components)), "used": used, "placed": placed, "detail": "; ".join(problems),
-            "pattern": cell.pattern, "binding": binding,
-        })  # fmt: skip
+        found.append(judgement(cell, ", ".join(sorted(components)), used, placed, problems, binding))
     return found
 
 
@@ -309,14 +306,7 @@ def judge(
             )
             used = not wrong
             problems += wrong
-    return {
-        "component": component,
-        "used": used,
-        "placed": placed,
-        "detail": "; ".join(problems),
-        "pattern": cell.pattern,
-        "binding": binding,
-    }
+    return judgement(cell, component, used, placed, problems, binding)
 
 
 def _component_ran(cell: Cell, folder: Path) -> str:

@@ -61,6 +61,16 @@ def placed_as_asked(
     return placed, problems[:3] + ([f"{len(problems) - 3} ranks more"] if len(problems) > 3 else []), binding
 
 
+def judgement(
+    cell: Cell, component: str | None, used: bool | None, placed: bool | None, problems: Sequence[str], binding: list[dict[str, Any]]
+) -> dict[str, Any]:  # fmt: skip
+    """What is stored of a verification."""
+    return {
+        "component": component, "used": used, "placed": placed, "detail": "; ".join(problems), "pattern": cell.pattern,
+        "binding": binding,
+    }  # fmt: skip
+
+
 def _placed(
     cell: Cell, output: str, placement: Sequence[Core], hosts: Sequence[str]
 ) -> tuple[bool, list[str], list[dict[str, Any]]]:

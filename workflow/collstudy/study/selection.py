@@ -27,7 +27,7 @@ class Default:
     @property
     def by_library(self) -> bool:
         """Whether the collectives library runs the cell."""
-        return False
+        return bool(self.library)
 
     def settings(self, mpi: str) -> dict[str, Any] | None:
         """The catalogue's entry with the settings of the library *mpi* for the cell's own collective; None without settings."""
@@ -120,11 +120,6 @@ class Rules(Default):
     def library(self) -> dict[str, str]:
         """The variables."""
         return self.variables
-
-    @property
-    def by_library(self) -> bool:
-        """Whether the collectives library uses the file."""
-        return bool(self.variables)
 
     def _own(self) -> dict[str, Any]:
         own: dict[str, Any] = {"rules": _content(self.text)}
