@@ -24,14 +24,8 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "slurm"), str(ROOT / "
 
 from cluster import Cluster  # noqa: E402
 from conftest import Checkout  # noqa: E402
+from slurm_study import MACHINE  # noqa: E402
 
-MACHINE = """
-kind: slurm
-label: Two test nodes
-like: thin
-mpi: openmpi
-slurm: {partition: THIN, exclusive: true, setup_minutes: 1}
-"""
 STUDY = """
 title: Bench
 question: q

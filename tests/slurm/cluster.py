@@ -34,85 +34,18 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from hosts import SYSTEM_PATH, ClusterError, bridge, connect, entering, start_host, why_not_hosts
+from processes import MARK, Process, marked_processes, stop, wait_until
 
 HERE = Path(__file__).resolve().parent
 CHECKOUT = HERE.parents[1]
 PACKAGES = "munge slurmctld slurmd slurm-client iproute2 gcc libc6-dev"
 ACCOUNTING_PACKAGES = "slurmdbd mariadb-server"
 PARTITION = "THIN"
-# Every process of an instance carries this variable; it is how leftovers are recognised as ours.
-MARK = "COLLSTUDY_TEST_CLUSTER"
-SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
-
-class ClusterError(RuntimeError):
-    """The cluster cannot be brought up, or does not answer."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Process:
-    """A process that cannot be mistaken for a later one with the same number."""
-
-    pid: int
-    started: int
-
-    @classmethod
-    def of(cls, pid: int) -> Process:
-        return cls(pid, start_time(pid))
-
-    def alive(self) -> bool:
-        return self.started != 0 and start_time(self.pid) == self.started
-
-
-def start_time(pid: int) -> int:
-    """The clock tick at which the process started; 0 when there is none, or only its remains."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0
-    return 0 if fields[0] in "ZX" else int(fields[19])
-
-
-def stop(processes: Sequence[Process], patience_s: float = 3.0) -> None:
-    """Ends the processes: asks first, insists after `patience_s`."""
-    for sig in (signal.SIGTERM, signal.SIGKILL):
-        remaining = [process for process in processes if process.alive()]
-        for process in remaining:
-            with suppress(ProcessLookupError):
-                os.kill(process.pid, sig)
-        wait_until(lambda: not any(process.alive() for process in processes), patience_s, poll_s=0.05)
-
-
-def wait_until(condition: Any, timeout_s: float, poll_s: float = 0.1) -> bool:
-    """Whether `condition` became true in time."""
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(poll_s)
-    return True
-
-
-def marked_processes(mark: str) -> list[Process]:
-    """All processes that carry the mark in their environment, but neither this one nor its ancestors."""
-    own, pid = set(), os.getpid()
-    while pid > 1:
-        own.add(pid)
-        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    wanted = f"{MARK}={mark}".encode()
-    found = []
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit() or int(entry.name) in own:
-            continue
-        try:
-            if wanted in (entry / "environ").read_bytes().split(b"\0"):
-                found.append(Process.of(int(entry.name)))
-        except OSError:
-            continue
-    return [process for process in found if process.started]
 
 
 def free_ports(count: int) -> list[int]:
@@ -126,35 +59,6 @@ def free_ports(count: int) -> list[int]:
         for one in sockets:
             one.close()
 
-
-def why_not_hosts() -> str:
-    """Why nodes cannot be separate hosts here; empty when they can."""
-    if os.geteuid() != 0:
-        return "not root"
-    probe = "mount -t proc proc /proc && ip link add b0 type bridge && ip link add v0 type veth peer name v1"
-    command = ["unshare", *NAMESPACES, "sh", "-c", probe]
-    result = subprocess.run(command, capture_output=True, text=True, env={"PATH": SYSTEM_PATH})
-    return "" if result.returncode == 0 else f"namespaces: {result.stderr.strip() or result.returncode}"
-
-
-NAMESPACES = ("--net", "--uts", "--ipc", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child")
-
-# What a host of mode `hosts` runs as its first process. It reports its number outside, makes the host's own view of the
-# file system, and from then on only collects the dead. Ending it ends everything on that host, and its network with it.
-FIRST_PROCESS = r"""
-set -e
-read -r outside _ < /proc/self/stat
-hostname "$1"
-[ "$2" = 1 ] && mount -t proc proc /proc
-mount --bind "$3/hosts" /etc/hosts
-mount --bind "$3/etc" /etc/slurm
-mount -t tmpfs -o size=4g tmpfs /dev/shm
-mount -t tmpfs -o size=2g tmpfs "$3/node-tmp"
-ip link set lo up
-echo "$outside"
-exec > /dev/null 2>&1 < /dev/null
-while :; do sleep 86400 & wait; done
-"""
 
 TASK_PROLOG = """\
 #!/bin/sh
@@ -377,11 +281,8 @@ class Cluster:
         words = [str(word) for word in command]
         if self.mode != "hosts":
             return words
-        # Entering a mount namespace forgets the working folder.
         folder = os.path.abspath(options.get("cwd") or os.getcwd())
-        flags = ["--net", "--uts", "--ipc", "--mount"] + (["--pid"] if host != "login" else [])
-        enter = ["nsenter", "--target", str(self.hosts[host].pid), *flags]
-        return [*enter, "sh", "-c", 'cd "$1" && shift && exec "$@"', "sh", folder, *words]
+        return entering(self.hosts[host], host == "login", folder, words)
 
     def _system(self, command: Sequence[str | Path], host: str = "login", check: bool = True, **options: Any) -> str:
         """Runs a daemon's start or another administrator's command with a clean environment."""
@@ -472,45 +373,17 @@ class Cluster:
     def _start_hosts(self) -> None:
         for host in ("login", *self.nodes):
             self._start_host(host)
-        self._ip("login", ["link add br0 type bridge", "link set br0 up", "address add 10.77.0.254/24 dev br0"])
+        bridge(self.hosts["login"])
         for node in self.nodes:
             self._connect(node)
         self._save()
 
     def _start_host(self, host: str) -> None:
-        # Commands on the login node keep the caller's process numbers, so that a test can kill what it started.
-        own_processes = host != "login"
-        namespaces = [flag for flag in NAMESPACES if own_processes or flag not in ("--pid", "--kill-child")]
-        arguments = [host, "1" if own_processes else "0", str(self.state)]
-        with open(self.state / "log" / "start.log", "a") as log:
-            starter = subprocess.Popen(
-                ["unshare", *namespaces, "bash", "-c", FIRST_PROCESS, "bash", *arguments],
-                stdout=subprocess.PIPE,
-                stderr=log,
-                stdin=subprocess.DEVNULL,
-                env={"PATH": SYSTEM_PATH, **self.environment()},
-                start_new_session=True,
-                cwd="/",
-                text=True,
-            )
-        assert starter.stdout
-        with starter.stdout:
-            answer = starter.stdout.readline()
-        if not answer.strip():
-            raise ClusterError(f"host {host} did not start: {(self.state / 'log' / 'start.log').read_text()[-1000:]}")
-        self.hosts[host] = Process.of(int(answer))
+        self.hosts[host] = start_host(host, self.state, self.environment())
         self._save()
 
     def _connect(self, node: str) -> None:
-        port = f"p{self.nodes.index(node) + 1}"
-        wire = f"link add {port} type veth peer name eth0 netns {self.hosts[node].pid}"
-        self._ip("login", [wire, f"link set {port} master br0 up"])
-        self._ip(node, [f"address add {self._address(node)}/24 dev eth0", "link set eth0 up"])
-
-    def _ip(self, host: str, lines: Sequence[str]) -> None:
-        command = ["nsenter", "--target", str(self.hosts[host].pid), "--net", "ip", "-batch", "-"]
-        text = "\n".join(lines) + "\n"
-        subprocess.run(command, input=text, check=True, capture_output=True, text=True, env={"PATH": SYSTEM_PATH})
+        connect(self.hosts["login"], self.hosts[node], self.nodes.index(node) + 1, self._address(node))
 
     def _start_accounting(self) -> None:
         data, user = self.state / "mariadb", getpass.getuser()

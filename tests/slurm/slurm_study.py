@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cluster import Cluster
 from conftest import ROOT, Checkout, csv_rows
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-from cluster import Cluster, wait_until  # noqa: E402
+from processes import wait_until
 
 MACHINE = """
 kind: slurm

@@ -6,14 +6,11 @@ import os
 import shutil
 import signal
 import socket
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-from cluster import Cluster, ClusterError, marked_processes, wait_until  # noqa: E402
+from cluster import Cluster, ClusterError
+from processes import marked_processes, wait_until
 
 PROGRAM = r"""
 #include <mpi.h>

@@ -7,14 +7,11 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-from cluster import wait_until  # noqa: E402
-from slurm_study import MACHINE, MEASURED, SlurmStudy, cluster, hosts_only, tiny, two  # noqa: E402, F401
+from processes import wait_until
+from slurm_study import MACHINE, MEASURED, SlurmStudy, cluster, hosts_only, tiny, two  # noqa: F401
 
 
 def test_time_limit_resumes_with_the_remaining_time(two, cluster) -> None:

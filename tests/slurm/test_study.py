@@ -12,16 +12,14 @@ import time
 from pathlib import Path
 
 import pytest
+from cluster import Cluster
 from collstudy.launch.proof import messages
 from collstudy.launch.toolchain import Mpi, identify, mpis
 from collstudy.study.patterns import PATTERNS
 from collstudy.tuning import emission
 from conftest import ROOT, csv_rows
+from slurm_study import MACHINE, MEASURED, SlurmStudy, cluster, hosts_only, tiny, two  # noqa: F401
 from test_tuning import emitted, pasted
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-from cluster import Cluster  # noqa: E402
-from slurm_study import MACHINE, MEASURED, SlurmStudy, cluster, hosts_only, tiny, two  # noqa: E402, F401
 
 
 def test_only_what_changed(two, cluster) -> None:
