@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from conftest import Checkout, csv_rows, finish, must
@@ -22,6 +25,21 @@ def rows(checkout: Checkout, name: str = MEASURED) -> list[dict[str, str]]:
 def run(checkout: Checkout, *arguments: str, environment: dict[str, str] | None = None) -> str:
     done = must(checkout.snakemake(*arguments, environment=environment))
     return done.stdout + done.stderr
+
+
+def kill_midway(checkout: Checkout, target: str, begun: Callable[[], bool]) -> dict[str, int]:
+    """Start a run, kill it with all of its jobs once *begun* is true, and return the cell files that it stored."""
+    process = subprocess.Popen(
+        ["snakemake", target], cwd=checkout.folder, start_new_session=True, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": str(checkout.folder / "workflow")},
+    )  # fmt: skip
+    deadline = time.monotonic() + 120
+    while not begun() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    time.sleep(1.5)  # launches that the kill left behind end by themselves
+    return cell_files(checkout)
 
 
 def cell_files(checkout: Checkout) -> dict[str, int]:

@@ -6,9 +6,6 @@ import csv
 import json
 import os
 import shutil
-import signal
-import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -17,7 +14,7 @@ from collstudy.sources.source import Context
 from collstudy.study.config import Configuration
 from conftest import TINY, Checkout
 from made_cells import VERSIONS
-from made_runs import FAULTY, cell_files, rows, run
+from made_runs import FAULTY, cell_files, kill_midway, rows, run
 
 SAMPLED = TINY.replace("[default, linear]", "[default, linear, chain]").replace("[2, 4]", "[4, 8, 12]") + (
     "sampling: {rounds: 2, first_pct: 20, round_pct: 30, target_regret_pct: 0}\n"
@@ -63,18 +60,7 @@ def test_neighbouring_sizes_are_one_cell(checkout: Checkout, tmp_path: Path) -> 
 @pytest.mark.long
 def test_rounds_killed_and_started_again(sampled: Checkout) -> None:
     tuned, judged = "results/tiny/tuning/README.md", "results/tiny/tables/index.csv"
-    process = subprocess.Popen(
-        ["snakemake", tuned], cwd=sampled.folder, start_new_session=True, stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": str(sampled.folder / "workflow")},
-    )  # fmt: skip
-    first = sampled.folder / "results" / "tiny" / "sampling" / "round-1" / "measurements.csv"
-    deadline = time.monotonic() + 120
-    while not first.exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    time.sleep(1.5)  # launches that the kill left behind end by themselves
-    kept = cell_files(sampled)
+    kept = kill_midway(sampled, tuned, (sampled.folder / "results/tiny/sampling/round-1/measurements.csv").exists)
     assert kept
     run(sampled, "--unlock")
     run(sampled, tuned, judged)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from collstudy.launch.toolchain import installed
 from conftest import ROOT, TINY, Checkout, finish, local_study, must
-from made_runs import FAULTY, MEASURED, cell_files, rows, run
+from made_runs import FAULTY, MEASURED, cell_files, kill_midway, rows, run
 from snakemake_interface_logger_plugins.common import LogEvent
 from snakemake_logger_plugin_collstudy import LogHandler
 
@@ -150,17 +150,7 @@ def test_failed_rules_are_named_again_at_the_end(capsys: pytest.CaptureFixture[s
 def test_killed_and_started_again(checkout: Checkout) -> None:
     text = TINY.replace("[2, 4]", "{from: 2, to: 48, step: 2}")
     checkout.write("config/studies/tiny.yaml", text)
-    process = subprocess.Popen(
-        ["snakemake", MEASURED], cwd=checkout.folder, start_new_session=True, stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": str(checkout.folder / "workflow")},
-    )  # fmt: skip
-    deadline = time.monotonic() + 120
-    while len(cell_files(checkout)) < 5 and time.monotonic() < deadline:
-        time.sleep(0.1)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    time.sleep(1.5)  # launches that the kill left behind end by themselves
-    kept = cell_files(checkout)
+    kept = kill_midway(checkout, MEASURED, lambda: len(cell_files(checkout)) >= 5)
     assert 5 <= len(kept) < 48
     printed = run(checkout, "--unlock") + run(checkout, MEASURED)
     assert f"{len(kept)} of 48 cells are stored" in printed or "cells are stored" in printed

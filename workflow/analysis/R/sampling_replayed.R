@@ -28,7 +28,7 @@ replay_sampling <- function(results, collective, seed, rounds = 5, first_pct = 1
     first_pct = first_pct, round_pct = round_pct, target_regret_pct = target_regret_pct, budget_node_s = Inf,
     startup_s = startup_s
   )
-  price <- function(truth, part) point_cost(list_modify(part, model = list(whole = log(truth))), startup_s)
+  price <- function(truth, part) point_cost(utils::modifyList(part, list(model = list(whole = log(truth)))), startup_s)
   costs <- pmap(list(truths, parts), price)
   found <- list()
   for (round in seq_len(rounds)) {
@@ -40,8 +40,6 @@ replay_sampling <- function(results, collective, seed, rounds = 5, first_pct = 1
   }
   mutate(bind_rows(found), seed = .env$seed, .before = 1)
 }
-
-list_modify <- function(x, ...) utils::modifyList(x, list(...))
 
 measure_points <- function(part, cells, truth, cost) {
   part$grid$latency[cells] <- log(truth[cells])

@@ -6,6 +6,7 @@ import contextlib
 import csv
 import fcntl
 import io
+import json
 import os
 import tempfile
 from collections.abc import Iterator
@@ -73,6 +74,15 @@ def _texts(values: list[Any]) -> list[Any]:
     if bool not in set(map(type, values)):
         return values
     return [("TRUE" if value else "FALSE") if isinstance(value, bool) else value for value in values]
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a JSON file of ours; empty where there is no file, or none that is whole."""
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def read_csv(path: Path) -> list[dict[str, str]]:

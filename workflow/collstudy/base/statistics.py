@@ -12,11 +12,11 @@ def median(values: list[float]) -> float:
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
-def median_interval(values: list[float], confidence: float = 0.95) -> tuple[float, float] | None:
-    """Distribution-free confidence interval of the median from order statistics (Le Boudec 2010, Theorem 2.1).
+def median_interval(values: list[float]) -> tuple[float, float] | None:
+    """Distribution-free 95 % confidence interval of the median from order statistics (Le Boudec 2010, Theorem 2.1).
 
     The interval [x(j), x(n+1-j)] covers the median with probability 1 - 2 P(B <= j - 1), B ~ Binomial(n, 1/2); the largest j
-    that reaches *confidence* is taken. With fewer than 6 values none reaches 95 %: the whole range is returned, which covers
+    that reaches 95 % is taken. With fewer than 6 values none reaches 95 %: the whole range is returned, which covers
     it with probability 1 - 2^(1-n). None for fewer than two values.
     """
     ordered = sorted(values)
@@ -26,7 +26,7 @@ def median_interval(values: list[float], confidence: float = 0.95) -> tuple[floa
     j, tail = 1, 0.5**n
     while j + 1 <= n // 2:
         tail += math.comb(n, j) * 0.5**n
-        if 1 - 2 * tail < confidence:
+        if 1 - 2 * tail < 0.95:
             break
         j += 1
     return ordered[j - 1], ordered[n - j]

@@ -47,9 +47,7 @@ from collstudy.study.placement import cores_in_order
 UNLIMITED = 1e6
 
 
-def platform_xml(
-    levels: tuple[Level, ...], core_gb_s: float | None = None, bounds: Literal["crossed", "level"] = "crossed"
-) -> str:
+def platform_xml(levels: tuple[Level, ...], core_gb_s: float | None, bounds: Literal["crossed", "level"]) -> str:
     """Platform description for SimGrid 3.32: one host per core, one zone per unit of each level above the core.
 
     With *core_gb_s*, `bandwidth_gb_s` limits each message, `core_gb_s` and `shared_gb_s` all messages together, in each

@@ -105,12 +105,7 @@ def library_folder(launcher: Launcher, mpi: Mpi) -> Path | None:
 
 
 def with_variables(
-    words: list[str],
-    launcher: Launcher,
-    mpi: Mpi,
-    variables: Mapping[str, str],
-    folder: Path | None = None,
-    ran: bool = True,
+    words: list[str], launcher: Launcher, mpi: Mpi, variables: Mapping[str, str], folder: Path | None, ran: bool = True
 ) -> tuple[list[str | Path], dict[str, str]]:
     """A user's command whose ranks get *variables*, and those that its launcher itself needs.
 

@@ -9,6 +9,7 @@ those that mpirun and srun need are set from `scontrol show job`.
 from __future__ import annotations
 
 import datetime
+import itertools
 import re
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -87,12 +88,7 @@ def _expand(part: str, text: str) -> list[str]:
 
 def compress_counts(counts: tuple[int, ...]) -> str:
     """The short form of the numbers: 24, 24, 12 is `24(x2),12`."""
-    groups: list[list[int]] = []
-    for count in counts:
-        if groups and groups[-1][0] == count:
-            groups[-1][1] += 1
-        else:
-            groups.append([count, 1])
+    groups = ((count, len(list(same))) for count, same in itertools.groupby(counts))
     return ",".join(f"{count}(x{times})" if times > 1 else str(count) for count, times in groups)
 
 

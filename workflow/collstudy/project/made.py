@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from collstudy.base.digests import file_digest
-from collstudy.base.files import locked, write_atomically
+from collstudy.base.files import locked, read_json, write_atomically
 
 NAME = "made.json"
 #: The rules that record digests, with patterns of their files (`*` matches `/` as well); a file belongs to the first that matches.
@@ -53,13 +53,9 @@ def _files(folder: Path, part: str) -> list[str]:
 
 def _known(folder: Path) -> dict[str, dict[str, str]]:
     """The content of made.json; empty if it is missing or invalid."""
-    try:
-        known = json.loads((folder / NAME).read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return {}
-    if not isinstance(known, dict):
-        return {}
-    return {part: files for part, files in known.items() if part in PARTS and isinstance(files, dict)}
+    return {
+        part: files for part, files in read_json(folder / NAME).items() if part in PARTS and isinstance(files, dict)
+    }
 
 
 def note(results: Path, study: str, part: str) -> None:

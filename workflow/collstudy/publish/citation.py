@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from collstudy.base.commands import ask
@@ -34,9 +33,9 @@ class Citation:
     repository: str = ""
 
 
-def read_citation(checkout: Path = ROOT) -> Citation:
-    """The content of CITATION.cff; if *checkout* is a repository, authors are those of git, ordered by number of commits."""
-    said = yaml.safe_load((checkout / "CITATION.cff").read_text(encoding="utf-8"))
+def read_citation() -> Citation:
+    """The content of CITATION.cff; if the checkout is a repository, authors are those of git, ordered by number of commits."""
+    said = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     named = tuple(
         Author(
             one.get("name") or f"{one.get('given-names', '')} {one.get('family-names', '')}".strip(),
@@ -45,16 +44,16 @@ def read_citation(checkout: Path = ROOT) -> Citation:
         for one in said["authors"]
     )
     return Citation(
-        said["title"], str(said["version"]), str(said["date-released"]), said["license"], _authors_of_git(checkout) or named,
+        said["title"], str(said["version"]), str(said["date-released"]), said["license"], _authors_of_git() or named,
         tuple(said.get("keywords", ())), said.get("repository-code", ""),
     )  # fmt: skip
 
 
-def _authors_of_git(checkout: Path) -> tuple[Author, ...]:
-    """Empty if *checkout* is not the top of a repository: a package may be unpacked inside another repository."""
-    if not (checkout / ".git").exists():
+def _authors_of_git() -> tuple[Author, ...]:
+    """Empty if the checkout is not the top of a repository: a package may be unpacked inside another repository."""
+    if not (ROOT / ".git").exists():
         return ()
-    printed = ask(["git", "shortlog", "-sne", "HEAD"], folder=checkout).stdout
+    printed = ask(["git", "shortlog", "-sne", "HEAD"], folder=ROOT).stdout
     lines = [line.split("\t", 1)[1] for line in printed.splitlines() if "\t" in line]
     return tuple(Author(line.partition(" <")[0], line.partition(" <")[2].rstrip(">")) for line in lines)
 

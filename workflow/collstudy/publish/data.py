@@ -41,10 +41,11 @@ class Imported:
         return facts
 
 
-def read_imported(inputs: Mapping[str, list[Path]], known: Path = ROOT / "config" / "data.yaml") -> list[Imported]:
-    """The files of *inputs* (study -> files), each once. *known* has an entry for the folder of a file or, for tables of data/,
+def read_imported(inputs: Mapping[str, list[Path]]) -> list[Imported]:
+    """The files of *inputs* (study -> files), each once. config/data.yaml has an entry for the folder of a file or, for tables of data/,
     for its name without suffixes (orfeo-epyc-tallone-p2p.csv.gz: the longest matching prefix).
     """
+    known = ROOT / "config" / "data.yaml"
     entries = (yaml.safe_load(known.read_text(encoding="utf-8")) if known.exists() else None) or {}
     users: dict[Path, list[str]] = {}
     for study, paths in inputs.items():

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.digests import file_digest
-from collstudy.base.files import locked, write_atomically
+from collstudy.base.files import locked, read_json, write_atomically
 from collstudy.store.records import Damaged, Record, Summary, check_record, content_digest
 from collstudy.study.cells import Cell
 from collstudy.study.traces import Replay, Run
@@ -42,13 +42,7 @@ _REMEMBERED = (int, int, int, int, int, (int, float, type(None)), bool, (int, fl
 
 def _remembered(path: Path) -> dict[str, list[Any]]:
     """The valid entries of `.summaries.json`; entries of other versions or other files are dropped."""
-    try:
-        known = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return {}
-    if not isinstance(known, dict):
-        return {}
-    return {name: entry for name, entry in known.items() if _has_form(entry)}
+    return {name: entry for name, entry in read_json(path).items() if _has_form(entry)}
 
 
 def _has_form(entry: Any) -> bool:
