@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 from collstudy.launch.execute import execute
-from conftest import finish, must
+from conftest import ROOT, finish, must
 
-ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ROOT / "workflow" / "native" / "bench"
 COLLECTIVES = ["bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall", "alltoallv", "reduce_scatter"]  # fmt: skip
 NON_BLOCKING = ["ibcast", "iallreduce", "ireduce_scatter"]

@@ -15,42 +15,21 @@ __all__ = ["built", "launch", "mpicc"]  # fixtures
 
 # ---- what each rank sends, receives and waits for, in order: this library against Open MPI's coll/tuned ----
 
-NAMES = {  # this library's name: Open MPI's
-    "bcast": {
-        "ompi_linear": "basic_linear",
-        "ompi_chain": "chain",
-        "ompi_pipeline": "pipeline",
-        "ompi_split_binary_tree": "split_binary_tree",
-        "ompi_binary_tree": "binary_tree",
-        "ompi_binomial": "binomial",
-        "ompi_knomial": "knomial",
-        "ompi_scatter_allgather": "scatter_allgather",
-        "ompi_scatter_allgather_ring": "scatter_allgather_ring",
-    },
-    "reduce": {
-        "ompi_linear": "linear",
-        "ompi_chain": "chain",
-        "ompi_pipeline": "pipeline",
-        "ompi_binary": "binary",
-        "ompi_binomial": "binomial",
-        "ompi_in_order_binary": "in-order_binary",
-        "ompi_rabenseifner": "rabenseifner",
-    },
-    "allreduce": {
-        "ompi_linear": "basic_linear",
-        "ompi_nonoverlapping": "nonoverlapping",
-        "ompi_recursive_doubling": "recursive_doubling",
-        "ompi_ring": "ring",
-        "ompi_segmented_ring": "segmented_ring",
-        "ompi_rabenseifner": "rabenseifner",
-    },
-    "barrier": {
-        "ompi_linear": "linear",
-        "ompi_double_ring": "double_ring",
-        "ompi_recursive_doubling": "recursive_doubling",
-        "ompi_bruck": "bruck",
-        "ompi_tree": "tree",
-    },
+# Algorithms that are called ompi_<name> here, and those that have another name in Open MPI.
+SAME = {
+    "bcast": "linear chain pipeline split_binary_tree binary_tree binomial knomial scatter_allgather scatter_allgather_ring",
+    "reduce": "linear chain pipeline binary binomial in_order_binary rabenseifner",
+    "allreduce": "linear nonoverlapping recursive_doubling ring segmented_ring rabenseifner",
+    "barrier": "linear double_ring recursive_doubling bruck tree",
+}
+OTHERWISE = {
+    ("bcast", "linear"): "basic_linear",
+    ("allreduce", "linear"): "basic_linear",
+    ("reduce", "in_order_binary"): "in-order_binary",
+}
+NAMES = {
+    collective: {f"ompi_{name}": OTHERWISE.get((collective, name), name) for name in names.split()}
+    for collective, names in SAME.items()
 }
 TUNED = ["--mca", "coll_tuned_use_dynamic_rules", "1"]
 OPTIONS = {

@@ -7,9 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import finish
+from conftest import ROOT, finish
 
-ROOT = Path(__file__).resolve().parents[1]
 KEYS = set(re.findall(r"^@\w+\{([^,]+),", (ROOT / "report" / "references.bib").read_text(encoding="utf-8"), re.M))
 #: What a key looks like: a name and a year, or a name and a word of those without a year.
 KEY = r"[a-z]+(?:(?:19|20)\d\d|-(?:redsea|svd|orfeo|leonardo))"

@@ -12,8 +12,7 @@ from collstudy.project.studies import Project
 from collstudy.study import machines
 from collstudy.study.machines import Level
 from collstudy.study.sweeps import expand_ranks
-
-ROOT = Path(__file__).resolve().parents[1]
+from conftest import ROOT
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from graphlib import TopologicalSorter
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+from conftest import ROOT
+
 PACKAGE = ROOT / "workflow" / "collstudy"
 
 
