@@ -27,6 +27,12 @@ make_study <- function(rows, analysis = list(), simulated = FALSE, levels = NULL
   folder
 }
 
+# Change what study.json says.
+change_study <- function(folder, ...) {
+  path <- file.path(folder, "study.json")
+  jsonlite::write_json(utils::modifyList(jsonlite::read_json(path), list(...)), path, auto_unbox = TRUE)
+}
+
 # ranks.csv, edges.csv and exchanges.csv, as Python writes them.
 write_launched <- function(folder) {
   status <- system2("python3", c(testthat::test_path("launched.py"), folder))

@@ -8,10 +8,7 @@ new_folder <- function() {
 front_study <- function(name, simulated = FALSE, counts = seq(4, 24, 2), label = name) {
   rows <- lawful(counts = counts, sizes = c(1, 4, 16))
   folder <- make_study(rows, simulated = simulated, folder = file.path(new_folder(), name))
-  about <- jsonlite::read_json(file.path(folder, "study.json"))
-  about$name <- name
-  about$machine$label <- label
-  jsonlite::write_json(about, file.path(folder, "study.json"), auto_unbox = TRUE)
+  change_study(folder, name = name, machine = list(label = label))
   readr::write_csv(tibble::tibble(
     study = name, collective = "bcast", algorithm = "default", mapping = "core", nodes = 1, processes = max(counts),
     status = c("measured", "failed")

@@ -1,9 +1,6 @@
 imported_study <- function(rows, checks, agreement = NULL) {
   folder <- make_study(rows)
-  path <- file.path(folder, "study.json")
-  study <- jsonlite::read_json(path)
-  study$import <- list(files = list("a.csv"))
-  jsonlite::write_json(study, path, auto_unbox = TRUE)
+  change_study(folder, import = list(files = list("a.csv")))
   readr::write_csv(checks, file.path(folder, "import-checks.csv"))
   none <- tibble::tibble(
     machine = character(), collective = character(), algorithm = character(), mapping = character(),

@@ -1,13 +1,11 @@
 # A sampled study of the toy law: grid.csv and study.json as Python writes them.
 sampled_study <- function(rows, sampling = list(), simulated = TRUE, iterations = 3, start = "own") {
   folder <- make_study(rows, simulated = simulated)
-  path <- file.path(folder, "study.json")
-  study <- jsonlite::read_json(path)
-  study$sampling <- utils::modifyList(
+  sampling <- utils::modifyList(
     list(rounds = 3, first_pct = 10, round_pct = 10, target_regret_pct = 0.5, startup_s = 1, seed = 1), sampling
   )
-  study$provenance <- list(mpi = "smpi-openmpi", launches = list(min = 1, max = 1))
-  jsonlite::write_json(study, path, auto_unbox = TRUE)
+  provenance <- list(mpi = "smpi-openmpi", launches = list(min = 1, max = 1))
+  change_study(folder, sampling = sampling, provenance = provenance)
   dir.create(file.path(folder, "sampling"))
   grid <- dplyr::mutate(
     rows, mpi = "smpi-openmpi", iterations = iterations, warmup = 1, weight = 1, start = start, spread_us = NA
@@ -141,10 +139,7 @@ test_that("rounds by hand: points, launches, node-minutes, and the true regret i
   rows <- broadcast(c(default = 1.3, linear = 1))
   folder <- sampled_study(rows, list(rounds = 1, startup_s = 2))
   complete <- make_study(rows, folder = file.path(dirname(folder), "complete"))
-  path <- file.path(folder, "study.json")
-  study <- jsonlite::read_json(path)
-  study$analysis <- list(compare = list(study = "complete"))
-  jsonlite::write_json(study, path, auto_unbox = TRUE)
+  change_study(folder, analysis = list(compare = list(study = "complete")))
   results <- run_rounds(folder, rows, rounds = 1)
   found <- summarise_rounds(results)
   selected <- read_selected(folder, 1)

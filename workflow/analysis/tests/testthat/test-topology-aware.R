@@ -20,9 +20,7 @@ toy_topology <- function() {
   example$nodes <- 2
   example$mpi <- "smpi-openmpi"
   folder <- make_study(dplyr::bind_rows(rows, example), simulated = TRUE)
-  study <- jsonlite::read_json(file.path(folder, "study.json"))
-  study$chapter <- "topology"
-  jsonlite::write_json(study, file.path(folder, "study.json"), auto_unbox = TRUE)
+  change_study(folder, chapter = "topology")
   read_results(folder)
 }
 
