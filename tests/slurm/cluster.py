@@ -205,19 +205,19 @@ class Cluster:
             raise ClusterError(f"job {number} is still {self.job(number)['JobState']} after {timeout_s} s")
         return self.job(number)["JobState"]
 
-    def wait_for_state(self, number: int, state: str, timeout_s: float = 30) -> None:
+    def wait_for_state(self, number: int, state: str) -> None:
         """Waits until a job is in a state."""
-        if not wait_until(lambda: self.job(number)["JobState"] == state, timeout_s):
-            raise ClusterError(f"job {number} is {self.job(number)['JobState']}, not {state}, after {timeout_s} s")
+        if not wait_until(lambda: self.job(number)["JobState"] == state, 30):
+            raise ClusterError(f"job {number} is {self.job(number)['JobState']}, not {state}, after 30 s")
 
     def idle_nodes(self) -> list[str]:
         """The nodes that could take a job now."""
         result = self.run(["sinfo", "-h", "-N", "-t", "idle", "-o", "%N %t"], check=False)
         return [line.split()[0] for line in result.stdout.splitlines() if line.split()[1:] == ["idle"]]
 
-    def expire(self, number: int, after_s: int = 0) -> None:
-        """Moves the end of a running job's time limit to `after_s` from now. Slurm looks every 30 s."""
-        end = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(time.time() + after_s))
+    def expire(self, number: int) -> None:
+        """Moves the end of a running job's time limit to now. Slurm looks every 30 s."""
+        end = time.strftime("%Y-%m-%dT%H:%M:%S")
         self.run(["scontrol", "update", f"JobId={number}", f"EndTime={end}"])
 
     def kill_slurmd(self, node: str) -> None:
@@ -253,11 +253,11 @@ class Cluster:
         self._save()
         self.start_slurmd(node)
 
-    def log_tails(self, lines: int = 15) -> str:
+    def log_tails(self) -> str:
         """The last lines of every daemon's log."""
         tails = []
         for path in sorted((self.state / "log").glob("*")):
-            last = path.read_text(errors="replace").splitlines()[-lines:]
+            last = path.read_text(errors="replace").splitlines()[-15:]
             tails.append("\n".join([f"--- {path}", *last]))
         return "\n".join(tails)
 
@@ -284,7 +284,7 @@ class Cluster:
         folder = os.path.abspath(options.get("cwd") or os.getcwd())
         return entering(self.hosts[host], host == "login", folder, words)
 
-    def _system(self, command: Sequence[str | Path], host: str = "login", check: bool = True, **options: Any) -> str:
+    def _system(self, command: Sequence[str | Path], host: str = "login", **options: Any) -> str:
         """Runs a daemon's start or another administrator's command with a clean environment."""
         options = {"capture_output": True, "text": True, "timeout": 30, "cwd": "/", **options}
         options["env"] = {"PATH": SYSTEM_PATH, "HOME": "/root", "LANG": "C.UTF-8"}
@@ -295,7 +295,7 @@ class Cluster:
                 result = subprocess.run(self._on(host, command, options), stdout=sink, stderr=sink, **options)
         else:
             result = subprocess.run(self._on(host, command, options), capture_output=True, **options)
-        if check and result.returncode != 0:
+        if result.returncode != 0:
             detail = result.stderr or log.read_text()[-2000:] if log.exists() else result.stderr
             raise ClusterError(f"{command[0]} on {host}: exit status {result.returncode}\n{detail}")
         return result.stdout or ""

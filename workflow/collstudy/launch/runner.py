@@ -121,19 +121,19 @@ class BlockRunner:
     ) -> list[tuple[dict[str, Any] | None, dict[str, Any] | Exception] | None]:
         """Verification and launch, or the problem instead of a launch, of each task; None for cells whose turn never came."""
         proofs = [record.proof for record in records]
+        numbers = [len(record.launches) + 1 for record in records]
         running = range(len(tasks))
         try:
             work = tasks[0].work
             if isinstance(work, Run):
                 self._refuse_failed_program(work)
-                return [(None, self.launches.run(work, scratch, len(records[0].launches) + 1, order))]
+                return [(None, self.launches.run(work, scratch, numbers[0], order))]
             cells = [task.work for task in tasks if isinstance(task.work, Cell)]
             if not work.deterministic and (new := [i for i in running if proofs[i] is None]):
                 running = new
                 for i, proof in zip(new, self.launches.prove([cells[i] for i in new], scratch), strict=True):
                     proofs[i] = proof
                 running = range(len(tasks))
-            numbers = [len(record.launches) + 1 for record in records]
             return list(zip(proofs, self.launches.measure(cells, scratch, numbers, order), strict=True))
         except (LaunchFailed, StudyError) as problem:
             self._give_up_if_ending()
