@@ -284,21 +284,16 @@ class Cluster:
         folder = os.path.abspath(options.get("cwd") or os.getcwd())
         return entering(self.hosts[host], host == "login", folder, words)
 
-    def _system(self, command: Sequence[str | Path], host: str = "login", **options: Any) -> str:
+    def _system(self, command: Sequence[str | Path], host: str = "login", timeout: float = 30) -> None:
         """Runs a daemon's start or another administrator's command with a clean environment."""
-        options = {"capture_output": True, "text": True, "timeout": 30, "cwd": "/", **options}
-        options["env"] = {"PATH": SYSTEM_PATH, "HOME": "/root", "LANG": "C.UTF-8"}
-        # Daemons keep their parents' pipes open: give them files.
+        options: dict[str, Any] = {"cwd": "/", "env": {"PATH": SYSTEM_PATH, "HOME": "/root", "LANG": "C.UTF-8"}}
+        words = self._on(host, command, options)
         log = self.state / "log" / "start.log"
-        if options.pop("capture_output") and "input" not in options:
-            with open(log, "a") as sink:
-                result = subprocess.run(self._on(host, command, options), stdout=sink, stderr=sink, **options)
-        else:
-            result = subprocess.run(self._on(host, command, options), capture_output=True, **options)
+        # Daemons keep their parents' pipes open: give them a file.
+        with open(log, "a") as sink:
+            result = subprocess.run(words, stdout=sink, stderr=sink, timeout=timeout, **options)
         if result.returncode != 0:
-            detail = result.stderr or log.read_text()[-2000:] if log.exists() else result.stderr
-            raise ClusterError(f"{command[0]} on {host}: exit status {result.returncode}\n{detail}")
-        return result.stdout or ""
+            raise ClusterError(f"{command[0]} on {host}: exit status {result.returncode}\n{log.read_text()[-2000:]}")
 
     def _check_programs(self) -> None:
         names = ["munged", "slurmctld", "slurmd", "sbatch", "gcc"]
