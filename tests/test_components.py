@@ -141,9 +141,7 @@ def test_rounds_sample_every_value(checkout: Checkout) -> None:
 
 def decided(collective: str, chosen: dict[int, tuple[str, tuple[tuple[str, int], ...]]]) -> rules.Placement:
     """The placement of decisions for 4 processes by message size."""
-    return placements(
-        [Decision(collective, "core", 1, 4, size, *choice, "measured", 5.0) for size, choice in chosen.items()]
-    )[0]
+    return placements([Decision(collective, "core", 1, 4, size, *choice, 5.0) for size, choice in chosen.items()])[0]
 
 
 def checked(tmp_path: Path, placement: rules.Placement, text: str) -> list[Finding]:

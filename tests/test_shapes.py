@@ -37,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
     """The tuning folder of a study with three placements, and a fake mpirun (Open MPI 5) that prints its arguments."""
     tuning = tmp_path / "results of toy" / "tuning"
     rows = [
-        Decision("bcast", mapping, nodes, p, 8, algorithm, (), "measured", 10.0)
+        Decision("bcast", mapping, nodes, p, 8, algorithm, (), 10.0)
         for (mapping, nodes), algorithm in DECIDED.items()
         for p in ((2, 4) if nodes == 1 else (4, 8))
     ]

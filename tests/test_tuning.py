@@ -32,7 +32,7 @@ def _choice(text: str) -> tuple[str, tuple[tuple[str, int], ...]]:
 def decisions(table, collective="bcast", nodes=2, mapping="core"):
     """Rows from {processes: {size: algorithm}}; 10 % gain where it is not the default."""
     return [
-        Decision(collective, mapping, nodes, p, size, *_choice(name), "measured", 10.0 * (name != "default"))
+        Decision(collective, mapping, nodes, p, size, *_choice(name), 10.0 * (name != "default"))
         for p, sizes in table.items()
         for size, name in sizes.items()
     ]

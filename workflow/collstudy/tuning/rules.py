@@ -13,6 +13,7 @@ from typing import Any
 
 from collstudy.base.errors import StudyError
 from collstudy.base.files import read_csv
+from collstudy.store.measurements import whole
 from collstudy.study.cells import library_text
 from collstudy.study.openmpi_numbers import NUMBERS, reads_version_2
 
@@ -50,7 +51,6 @@ class Decision:
     size: int | None
     algorithm: str
     parameters: Parameters
-    basis: str
     gain_pct: float | None
 
     @property
@@ -108,17 +108,13 @@ def read_decisions(path: Path) -> list[Decision]:
     """Read decisions.csv. Raises StudyError if there is none."""
     if not path.exists():
         raise StudyError(f"{path}: no decisions yet; ./study run decides for studies with analysis.tuning")
-    rows = []
-    for row in read_csv(path):
-        parameters = parse_parameters(row["parameters"])
-        rows.append(
-            Decision(
-                row["collective"], row["mapping"], int(row["nodes"]), int(float(row["processes"])),
-                int(float(row["size_bytes"])) if row["size_bytes"] else None, row["algorithm"], parameters, row["basis"],
-                float(row["gain_pct"]) if row["gain_pct"] else None,
-            )
-        )  # fmt: skip
-    return rows
+    return [
+        Decision(
+            row["collective"], row["mapping"], int(row["nodes"]), int(float(row["processes"])), whole(row["size_bytes"]),
+            row["algorithm"], parse_parameters(row["parameters"]), float(row["gain_pct"]) if row["gain_pct"] else None,
+        )
+        for row in read_csv(path)
+    ]  # fmt: skip
 
 
 def placements(decisions: Iterable[Decision], withdrawn: set[tuple] = frozenset()) -> list[Placement]:
