@@ -136,7 +136,7 @@ def test_a_synchronous_send_waits_for_its_acknowledgement() -> None:
     assert found == pytest.approx(5 * 1.1, rel=0.01)
 
 
-def test_a_switch_outside_of_the_calibrated_nodes_adds_its_latency(tmp_path: Path) -> None:
+def test_a_switch_outside_of_the_calibrated_nodes_adds_its_latency() -> None:
     configuration = Configuration(ROOT / "config")
     machine = configuration.machine("thin-fat-tree")
     outer, inner = machine.levels[:2]

@@ -116,7 +116,7 @@ def test_a_command_on_the_login_node_can_be_killed_by_its_number(cluster):
     assert process.wait(5) == -signal.SIGKILL
 
 
-def test_two_instances_do_not_meet_and_leave_nothing(tmp_path):
+def test_two_instances_do_not_meet_and_leave_nothing():
     name = f"second{os.getpid()}"
     with Cluster(name=name, nodes=3) as second:
         assert second.idle_nodes() == ["thin001", "thin002", "thin003"]
@@ -152,7 +152,7 @@ def test_loopback_runs_jobs(tmp_path):
         assert sorted(output.read_text().split()) == ["thin001", "thin002"]
 
 
-def test_with_accounting_sacct_answers(tmp_path):
+def test_with_accounting_sacct_answers():
     if not shutil.which("slurmdbd", path="/usr/sbin:/usr/bin"):
         pytest.fail("not installed: slurmdbd mariadb-server")
     with Cluster(name=f"acct{os.getpid()}", accounting=True) as accounted:
