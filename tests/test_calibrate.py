@@ -306,7 +306,7 @@ def test_where_a_cost_is_written_does_not_change_a_machine(checkout: Checkout, n
         ("about: {}\nlevels: {node: {latency: 1}}\n", "plain.fitted.yaml, line 2: unknown key 'latency'"),
         (
             "about: {}\nlevels: {node: {latency_us: -1}}\n",
-            "plain.fitted.yaml, line 2: levels.node.latency_us is -1; allowed is more than 0",
+            "plain.fitted.yaml, line 2: levels.node.latency_us is -1; it must be more than 0",
         ),
         ("about: {}\nlevels: {}\nsimulation: {poll_us: 1}\n", "simulation lacks the key 'eager_limit_bytes'"),
     ],

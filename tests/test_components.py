@@ -93,7 +93,7 @@ def test_on_emulated_nodes_han_runs(checkout: Checkout) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
-        ("launches:", "analysis: {tuning: {}}\nlaunches:", "a tuning file chooses algorithms of coll/tuned, not components; tuned, sm"),
+        ("launches:", "analysis: {tuning: {}}\nlaunches:", "a tuning file chooses algorithms of coll/tuned, not components; move tuned,"),
         ("tuned, sm, adapt, han, xhc, ucc, linear", "tuned, linear", "needs sweeps with two components of Open MPI"),
         ("linear]", "{name: scatter_allgather, segment_bytes: [0, 8]}]", "bcast scatter_allgather ignores segment_bytes"),
         ("linear]", "{name: tuned, segment_bytes: [0, 8]}]", "bcast tuned ignores segment_bytes"),
@@ -117,7 +117,7 @@ def test_emulated_nodes_are_for_open_mpi_on_a_local_machine(checkout: Checkout) 
     checkout.write(
         "config/machines/two.yaml", "kind: slurm\nlabel: two\nemulated_nodes: 2\nlevels: [{name: core, count: 1}]\n"
     )
-    with pytest.raises(StudyError, match="only a machine of kind local has emulated_nodes"):
+    with pytest.raises(StudyError, match="emulated_nodes is only for machines of kind local"):
         configuration.study("arms")
 
 

@@ -19,7 +19,8 @@ levels:
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ("machine: thin", "machina: thin", ["studies/tiny.yaml, line 4", "unknown key 'machina'", "known:", "machine"]),
+        ("machine: thin", "machina: thin",
+         ["studies/tiny.yaml, line 4", "unknown key 'machina' in the file (did you mean 'machine'?)", "known:"]),
         ("machine: thin", "machine: thick", ["machines/thick.yaml", "no such file", "thin"]),
         ("[default, linear]", "[default, lineal]", ["sweeps.0.algorithms", "'lineal'", "known:", "linear"]),
         ("[core]", "[cores]", ["sweeps.0.mappings", "'cores'", "socket"]),
@@ -31,7 +32,7 @@ levels:
         ("collective: bcast", "collective: brodcast", ["sweeps.0.collective", "'brodcast'", "bcast"]),
         ("iterations: 3", "iterations: none", ["tiny.yaml, line 11", "iterations", "integer"]),
         ("sweeps:", "nothing:", ["unknown key 'nothing'", "sweeps"]),
-        ("[default, linear]", "[default, default]", ["named twice"]),
+        ("[default, linear]", "[default, default]", ["listed twice"]),
     ],
 )  # fmt: skip
 def test_wrong_study(checkout: Checkout, old: str, new: str, expected: list[str]) -> None:
@@ -68,10 +69,11 @@ def test_wrong_machine(checkout: Checkout, old: str, new: str, expected: list[st
     [
         ("sampling: {}\n", "sampling selects points that could change a decision and therefore needs analysis: {tuning: {}}"),
         ("sampling: {rounds: 0}\nanalysis: {tuning: {}}\n", "tiny.yaml, line 13: sampling.rounds"),
-        ("sampling: {first: 1}\nanalysis: {tuning: {}}\n", "line 13: unknown key 'first' in sampling; known: budget_node_minutes"),
+        ("sampling: {first: 1}\nanalysis: {tuning: {}}\n",
+         "line 13: unknown key 'first' in sampling (did you mean 'first_pct'?); known: budget_node_minutes"),
         (
             "  - {collective: latency, levels: [node], sizes: {from: 1, to: 8}}\nsampling: {}\nanalysis: {tuning: {}}\n",
-            "sweeps.1: sampling chooses between algorithms; latency has none",
+            "sweeps.1: sampling chooses between algorithms; latency has none to choose from",
         ),
     ],
 )  # fmt: skip
@@ -85,7 +87,7 @@ def test_mapping_needs_its_level(checkout: Checkout) -> None:
     checkout.write("config/machines/thin.yaml", THIN)
     checkout.write("config/studies/tiny.yaml", TINY.replace("[core]", "[socket]"))
     done = checkout.collstudy("status", "tiny")
-    assert "socket needs level 'socket', machine thin has none; known: core, node" in done.stderr
+    assert "socket needs level 'socket', which machine thin lacks; known: core, node" in done.stderr
 
 
 def test_tuning_is_of_one_mpi_library(checkout: Checkout) -> None:

@@ -186,7 +186,7 @@ def test_a_folder_where_a_lock_should_be(cell: Cell, tmp_path: Path) -> None:
     lock = tmp_path / ".locks" / f"{cell.digest[:16]}.lock"
     lock.mkdir(parents=True)
     with (
-        pytest.raises(StudyError, match=rf"{lock.name}.*this is the place of a lock file: remove it"),
+        pytest.raises(StudyError, match=rf"{lock.name}.*remove it: a lock file belongs in its place"),
         store.lock(cell),
     ):
         pass
@@ -196,7 +196,7 @@ def test_a_folder_where_a_lock_should_be(cell: Cell, tmp_path: Path) -> None:
 
 def test_a_file_where_the_locks_should_be(cell: Cell, tmp_path: Path) -> None:
     (tmp_path / ".locks").touch()
-    with pytest.raises(StudyError, match="this is the place of a lock file"), Store(tmp_path).lock(cell):
+    with pytest.raises(StudyError, match="a lock file belongs in its place"), Store(tmp_path).lock(cell):
         pass
     assert Store(tmp_path).block_runs("block") is False
 

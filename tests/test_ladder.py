@@ -75,8 +75,8 @@ def test_a_ladder_is_one_cell_a_level(checkout: Checkout) -> None:
     ("old", "new", "message"),
     [
         ("socket, node", "numa, node", "levels: machine thin has no level 'numa'.*node, socket"),
-        ("latency\n", "bcast\n", "levels: bcast is not a test of pairs of ranks"),
-        ("    iterations: 2", "    pairs: [3]\n    iterations: 2", "latency has one pair; multi_lat takes several"),
+        ("latency\n", "bcast\n", "levels: bcast is not a point-to-point test"),
+        ("    iterations: 2", "    pairs: [3]\n    iterations: 2", "latency uses one pair; use multi_lat for several"),
         (
             "    iterations: 2",
             "    mappings: [core]\n    iterations: 2",
@@ -85,7 +85,11 @@ def test_a_ladder_is_one_cell_a_level(checkout: Checkout) -> None:
         ("    levels: [core, socket, node]\n", "", "lacks the key 'algorithms', 'mappings'"),
         ("machine: thin", "machine: ethernet-lab", None),
         ("[core, socket, node]", "all-cores", "levels is 'all-cores', which is not allowed"),
-        ("latency\n    levels: [core, socket, node]", "bw\n    levels: all-pairs", "measured by latency, not by bw"),
+        (
+            "latency\n    levels: [core, socket, node]",
+            "bw\n    levels: all-pairs",
+            "all-pairs needs the collective latency, not bw",
+        ),
         ("[core, socket, node]", "all-pairs\n    processes: [4]", "a rank on every core; remove processes"),
     ],
 )

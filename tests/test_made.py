@@ -227,7 +227,7 @@ def test_a_folder_where_a_lock_should_be_is_one_sentence(checkout: Checkout) -> 
     done = checkout.snakemake("--cores", "2", MEASURED)
     printed = done.stdout + done.stderr
     assert (
-        done.returncode != 0 and "this is the place of a lock file: remove it" in printed and "Traceback" not in printed
+        done.returncode != 0 and "remove it: a lock file belongs in its place" in printed and "Traceback" not in printed
     )
 
 

@@ -217,8 +217,8 @@ def test_a_program_in_python(user: Checkout, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "text", "message"),
     [
-        (["MPIRUN", "-n", "1", "./tuned"], None, "one rank has nobody to communicate with"),
-        (["MPIRUN", "./tuned"], None, "it does not say how many ranks: -n N after the launcher"),
+        (["MPIRUN", "-n", "1", "./tuned"], None, "a single rank does not communicate"),
+        (["MPIRUN", "./tuned"], None, "the number of ranks is missing; add -n N after the launcher"),
         (["MPIRUN", "-n", "1", "./tuned", ":", "-n", "1", "./ran"], None, "several programs in one launch (:)"),
         (["MPIRUN", "-n", "4000", "./tuned"], None, "4000 ranks are more than the "),
         (["./tuned", "-n", "2"], None, "starts no MPI ranks"),

@@ -97,10 +97,14 @@ def test_the_compared_study_is_part_of_the_run() -> None:
     [
         (STUDY.replace("4]", "8]"), PLAIN, "processes: 8 is more than the 4 cores of 2 nodes of machine plain"),
         (STUDY, PLAIN.replace("core_gflops: 0.5\n", ""), "machine plain has no core_gflops"),
-        (STUDY.replace("[24, 33]", "[24, 0]"), PLAIN, "sweeps.0.problem_sizes.1 is 0; allowed is at least 1"),
+        (STUDY.replace("[24, 33]", "[24, 0]"), PLAIN, "sweeps.0.problem_sizes.1 is 0; it must be at least 1"),
         (STUDY + "    iterations: 3\n", PLAIN, "svd runs once per launch.*remove iterations"),
         (STUDY.replace("    problem_sizes: [24, 33]", "    algorithms: [default]"), PLAIN, "svd needs problem_sizes"),
-        (STUDY.replace("svd\n    m", "bcast\n    algorithms: [linear]\n    m"), PLAIN, "bcast has no problem size"),
+        (
+            STUDY.replace("svd\n    m", "bcast\n    algorithms: [linear]\n    m"),
+            PLAIN,
+            "problem_sizes is only for svd; remove it from bcast",
+        ),
         (STUDY.replace("    mappings: [core]\n", ""), PLAIN, "lacks the key 'mappings'"),
     ],
 )

@@ -87,14 +87,17 @@ def test_cells_of_a_placement_share_a_launch(checkout: Checkout) -> None:
     [
         (
             (f"bcast\n    algorithms: [default, {OTHERS}", "ibcast\n    algorithms: [default"),
-            "only blocking collectives after the default barrier share a start",
+            "start: shared needs a blocking collective and the default barrier",
         ),
-        (("[default, linear,", "[default, sm,"), "sm is no algorithm of Open MPI's coll/tuned"),
+        (("[default, linear,", "[default, sm,"), "sm is not an algorithm of Open MPI's coll/tuned"),
         (
             ("start: shared", "start: shared\n    barrier: window"),
-            "only blocking collectives after the default barrier",
+            "start: shared needs a blocking collective and the default barrier",
         ),
-        (("start: shared", "start: shared\n    mpi: [mpich]"), "only cells of a real Open MPI"),
+        (
+            ("start: shared", "start: shared\n    mpi: [mpich]"),
+            "start: shared needs a real Open MPI launched by mpirun",
+        ),
     ],
 )
 def test_what_cannot_share_a_start_is_refused(checkout: Checkout, change: tuple[str, str], reason: str) -> None:
@@ -122,7 +125,9 @@ def test_a_cell_with_a_spread_of_arrivals_is_another_one(checkout: Checkout) -> 
     assert all(cell.identity()["spread_us"] == 20 for cell in apart)
     assert all("spread_us" not in cell.identity() for cell in together_there)
     assert {cell.digest for cell in apart}.isdisjoint(cell.digest for cell in together_there)
-    with pytest.raises(StudyError, match="only blocking collectives of real machines after the default barrier"):
+    with pytest.raises(
+        StudyError, match="spread_us: needs a real machine, a blocking collective and the default barrier"
+    ):
         cells_of(checkout, SWEEP.replace("start: shared", "barrier: window\n    spread_us: 20"))
 
 

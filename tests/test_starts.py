@@ -61,9 +61,9 @@ def test_both_ways_are_measured_in_one_block(checkout: Checkout) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
-        ("machine: this-machine", "machine: thin", "barrier: windows are for real machines; simulated ranks have `aligned`"),
+        ("machine: this-machine", "machine: thin", "barrier: window needs a real machine; use aligned on a simulated one"),
         ("bcast\n    algorithms: [default, linear]", "ibcast\n    algorithms: [default]",
-         "barrier: only blocking collectives are measured in windows"),
+         "barrier: only blocking collectives support window"),
         (", barrier: window", "", "chapter starts needs sweeps of a collective with and without barrier: window"),
         ("chapter: starts\n", "", "bcast is swept with and without barrier: window; only chapter starts keeps them apart"),
     ],

@@ -98,7 +98,7 @@ def test_every_study_and_machine_of_the_checkout_is_right() -> None:
         ("iterations: 3", "iterations: true", ["line 11", "True is not of type 'integer'"]),
         ("from: 1,", "from: 1.5,", ["line 10", "sweeps.0.sizes.from", "1.5 is not of type 'integer'"]),
         ("[2, 4]", "[2.0]", ["line 9", "2.0 is not of type 'integer'"]),
-        ("[2, 4]", "{from: 2, to: 8, step: 2, factor: 2}", ["line 9: sweeps.0.processes", "step and factor", "one of them"]),
+        ("[2, 4]", "{from: 2, to: 8, step: 2, factor: 2}", ["line 9: sweeps.0.processes", "both step and factor", "{from, to, step}"]),
         ("[2, 4]", "{from: 1, to: 1000000}", ["line 9: sweeps.0.processes", "1000000 numbers", "at most"]),
         ("iterations: 3", f"iterations: {10**30}", ["line 11", "sweeps.0.iterations", "at most 10000000"]),
         ("to: 1024", f"to: {10**30}", ["line 10", "sweeps.0.sizes.to", "at most"]),
@@ -118,9 +118,9 @@ def test_every_study_and_machine_of_the_checkout_is_right() -> None:
         ("machine: mine", "machine: ../mine", ["a machine cannot be called '../mine'", "letters", "at most 64"]),
         ("    warmup: 1\n", "    warmup: 1\n    mpi: [mpich]\n",
          ["line 13: sweeps.0.mpi", "'mpich' cannot run on machine mine of kind simulated", "known: smpi-impi, smpi-mpich, smpi-openmpi"]),
-        ("title: A tiny study", "title: &a [*a]", ["line 2", "an alias inside of what it names"]),
+        ("title: A tiny study", "title: &a [*a]", ["line 2", "an alias that contains itself"]),
         ("title: A tiny study", "title: !!binary aGk=", ["line 2", "tag"]),
-        ("title: A tiny study", "1: 2\ntitle: A tiny study", ["line 2", "the key '1' is not a text"]),
+        ("title: A tiny study", "1: 2\ntitle: A tiny study", ["line 2", "the key '1' is not a string"]),
         ("title: A tiny study", "%YAML 1.1\n---\ntitle: A tiny study", ["directives", "1.2"]),
         ("title: A tiny study", "title: A tiny study\n---\na: 1", ["tiny.yaml, line 3", "not valid YAML"]),
     ],
@@ -183,9 +183,9 @@ def test_a_folder_in_place_of_a_file(config: Path) -> None:
         ("label: x", "label: x\nblock_minutes: 0.001", ["block_minutes", "at least 1"]),
         ("count: 12", "count: 12.0", ["line 6", "12.0 is not of type 'integer'"]),
         ("count: 12", "count: 1000000", ["mine.yaml, line 3: levels", "4000000 cores", "at most 1048576"]),
-        ("name: node", "name: ccx", ["line 5: levels.1", "socket cannot be inside of ccx", "group, node, socket"]),
+        ("name: node", "name: ccx", ["line 5: levels.1", "socket cannot be inside ccx", "group, node, socket"]),
         ("label: x", "label: x\nmpi: openmpi", ["line 3: mpi", "'openmpi' does not run on a machine of kind simulated"]),
-        ("label: x", "label: x\nslurm: {partition: a}", ["line 3: slurm", "only a machine of kind slurm has slurm"]),
+        ("label: x", "label: x\nslurm: {partition: a}", ["line 3: slurm", "slurm is only for machines of kind slurm"]),
         ("  - {name: core", "  - {name: core, name: core", ["line 6", "duplicate key levels.2.name"]),
     ],
 )  # fmt: skip
@@ -198,9 +198,10 @@ def test_a_wrong_machine(config: Path, old: str, new: str, expected: list[str]) 
     ("text", "expected"),
     [
         ("kind: local\nlabel: x\nmpi: smpi-openmpi\n", ["line 3: mpi", "kind local", "known: impi, mpich, openmpi"]),
-        ("kind: local\nlabel: x\nsimulation: {core_gb_s: 1}\n", ["line 3: simulation", "only a machine of kind simulated"]),
-        ("kind: local\nlabel: x\nslurm: {partition: a}\n", ["line 3: slurm", "only a machine of kind slurm"]),
-        ("kind: local\nlabel: x\nfitted: x.fitted.yaml\ncalibration: {ladder: ladder}\n", ["line 4: calibration", "only a machine"]),
+        ("kind: local\nlabel: x\nsimulation: {core_gb_s: 1}\n", ["line 3: simulation", "only for machines of kind simulated"]),
+        ("kind: local\nlabel: x\nslurm: {partition: a}\n", ["line 3: slurm", "only for machines of kind slurm"]),
+        ("kind: local\nlabel: x\nfitted: x.fitted.yaml\ncalibration: {ladder: ladder}\n",
+         ["line 4: calibration", "only for machines of kind simulated"]),
     ],
 )  # fmt: skip
 def test_a_machine_of_another_kind(config: Path, text: str, expected: list[str]) -> None:
@@ -218,7 +219,7 @@ def test_a_machine_of_another_kind(config: Path, text: str, expected: list[str])
         ("[1, 0.08]", "[1.5, 0.08]", ["line 10", "1.5 is not of type 'integer'"]),
         ("socket: [[1, 0.2]]", "numa: [[1, 0.2]]", ["line 12: simulation.delay_us.numa", "no level 'numa'", "known: core, node, socket"]),
         ("{core: 5.0}", "{ccx: 5.0}", ["line 13: simulation.forward_gb_s.ccx", "no level 'ccx'"]),
-        ("{core: [[1, 0.01], [64, 0.04]], ", "{", ["delay_us lacks the level 'core'"]),
+        ("{core: [[1, 0.01], [64, 0.04]], ", "{", ["delay_us lacks the innermost level 'core'"]),
         ("  eager", "  latency_factor: abc\n  eager", ["line 8", "simulation.latency_factor is 'abc'", "size:factor"]),
         ("  eager", "  bandwidth_factor: 0:1;x\n  eager", ["simulation.bandwidth_factor", "size:factor"]),
         ("  eager", "  smpi: {smpi/init: 1 2}\n  eager", ["simulation.smpi.smpi/init is '1 2'", "without blanks"]),
@@ -257,8 +258,8 @@ def test_an_option_that_simgrid_takes() -> None:
         ("fit_up_to: 2", "fit_up_to: 4", ["line 18: analysis.extrapolation.fit_up_to", "2 to 4"]),
         ("fit_up_to: 2", "fit_up_to: 1", ["analysis.extrapolation.fit_up_to", "2 to 4"]),
         ("{label: Small, from: 1, to: 64}", "{label: Small, from: 64, to: 1}", ["line 14: analysis.size_classes.0", "'Small' is empty"]),
-        ("from: 65, to: 1024", "from: 64, to: 1024", ["line 14: analysis.size_classes.1", "overlaps with 'Small' (1 to 64)"]),
-        ("label: Many", "label: Few", ["line 15: analysis.process_classes.1.label", "'Few' is there twice"]),
+        ("from: 65, to: 1024", "from: 64, to: 1024", ["line 14: analysis.size_classes.1", "overlaps 'Small' (1 to 64)"]),
+        ("label: Many", "label: Few", ["line 15: analysis.process_classes.1.label", "'Few' is used twice"]),
         ("label: Few, from: 2", "label: Few, from: .nan", ["line 15", "finite"]),
         ("figure_sizes: [1, 1024]", "figure_sizes: [1, 3]", ["line 17: analysis.figure_sizes.1", "size 3 is not measured"]),
         ("best_excludes: []", "best_excludes: [linear]", ["line 16: analysis.best_excludes", "no bcast algorithm is left"]),
@@ -290,7 +291,10 @@ def test_wrong_sampling(config: Path, sampling: str, expected: str) -> None:
 def test_a_study_does_not_write_into_the_workflows_own_folders(config: Path, name: str) -> None:
     shutil.copy(config / "studies" / "tiny.yaml", config / "studies" / f"{name}.yaml")
     assert_said(
-        refusal(config, name), f"a study cannot be called '{name}'", f"results/{name} is the workflow's own", "cells"
+        refusal(config, name),
+        f"a study cannot be called '{name}'",
+        f"results/{name} is reserved for the workflow",
+        "cells",
     )
 
 
@@ -313,7 +317,8 @@ def test_a_name_that_is_none(config: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("entry", "expected"),
     [
-        ("x: {label: X, simulated: {algorithm: ompi_linear, fanoot: 4}}", ["unknown key 'fanoot'", "known: algorithm, fanout"]),
+        ("x: {label: X, simulated: {algorithm: ompi_linear, fanoot: 4}}",
+         ["unknown key 'fanoot' in bcast.x.simulated (did you mean 'fanout'?)", "known: algorithm, fanout"]),
         ("x: {label: X, mpich: {algoritm: a}}", ["unknown key 'algoritm'", "known: algorithm"]),
         ("x: {label: X, library: {algorithm: nodal}}", ["bcast.x.library.algorithm", "no bcast algorithm 'nodal'", "node_group"]),
         ("x: {label: X, pattern: circle}", ["bcast.x.pattern", "unknown pattern 'circle'", "known: "]),
@@ -344,5 +349,5 @@ def test_the_lines_are_those_of_the_file(tmp_path: Path) -> None:
     """Also below a comment, a blank line and a list of one line."""
     path = tmp_path / "x.yaml"
     path.write_text("# A comment\n\nkind: simulated\nlabel: x\n\nlevels: [{name: core, count: 0}]\n")
-    with pytest.raises(StudyError, match=r"x\.yaml, line 6: levels\.0\.count is 0; allowed is at least 1"):
+    with pytest.raises(StudyError, match=r"x\.yaml, line 6: levels\.0\.count is 0; it must be at least 1"):
         read_yaml(path, "machine")

@@ -235,12 +235,12 @@ def test_a_study_traces_once_and_replays_by_the_rule(checkout: Checkout, program
     [
         (("ranks: 4", "ranks: 3"), "3 is not a multiple of the 2 ranks of known"),
         (("ranks: 4", "ranks: 8"), "8 is more than the 4 cores of small-tree"),
-        (("[small-tree]", "[this-machine]"), "this-machine is not simulated, which replays require"),
+        (("[small-tree]", "[this-machine]"), "replays need simulated machines; this-machine is of kind local"),
         (("bcast: linear", "bcast: fancy"), "no bcast algorithm 'fancy' that can be simulated; known: .*linear"),
         (("bcast: linear", "cast: linear"), "unknown collective 'cast'; known: "),
         (("applications: [known]", "applications: [other]"), "no application 'other'; known: absent, dies, known"),
-        (("machine: traced-here", "machine: thin"), "kind local or slurm, thin is simulated"),
-        (("name: absent", "name: known"), "applications.1.name: a name is given twice: 'known'"),
+        (("machine: traced-here", "machine: thin"), "kind local or slurm; thin is of kind simulated"),
+        (("name: absent", "name: known"), "applications.1.name: 'known' is used twice; names must be unique"),
     ],
 )
 def test_a_wrong_study_is_explained(checkout: Checkout, change: tuple[str, str], message: str) -> None:

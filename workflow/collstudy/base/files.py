@@ -57,7 +57,7 @@ def _lock_file(path: Path) -> IO[str]:
         path.parent.mkdir(parents=True, exist_ok=True)
         return open(path, "a")
     except (IsADirectoryError, NotADirectoryError, FileExistsError) as error:
-        raise StudyError(f"{error.filename}: {error.strerror}; this is the place of a lock file: remove it") from None
+        raise StudyError(f"{error.filename}: {error.strerror}; remove it: a lock file belongs in its place") from None
 
 
 def to_csv(columns: list[str], rows: list[dict[str, Any]]) -> bytes:

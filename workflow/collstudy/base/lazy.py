@@ -8,7 +8,7 @@ import threading
 from types import ModuleType
 from typing import Any
 
-#: What a module may lack: asking for these loads nothing.
+#: Names that a module may lack: access to them does not load it.
 _NO_REASON = {"__warningregistry__", "__wrapped__", "__path__", "__file__", "__bases__"}
 _LOADING = threading.RLock()
 _MARK = "_collstudy_is_loading"
@@ -25,7 +25,7 @@ class _Lazy(ModuleType):
         """Load the module at the first name that it does not have yet."""
         if name in _NO_REASON:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        with _LOADING:  # another thread waits; what the module itself asks for while it is loaded is not there yet
+        with _LOADING:  # another thread waits; names that the module uses during its own import may not exist yet
             if type(self) is _Lazy:
                 if vars(self).get(_MARK):
                     raise AttributeError(f"module {self.__name__!r} has no attribute {name!r} yet")

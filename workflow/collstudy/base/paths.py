@@ -1,4 +1,4 @@
-"""Where this checkout and what set-up made are."""
+"""Paths of this checkout and of the products of set-up."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Cell(Work):
     iterations: int
     warmup: int
     hosts: dict[str, Any] | None = None
-    #: Time (us) in which the ranks enter a call, each at its own; None: together.
+    #: Interval (us) over which the ranks enter a call, each at its own time; None: all together.
     spread_us: float | None = None
     pattern: str | None = field(default=None, compare=False)
 
@@ -203,7 +203,7 @@ def _simulated_selection(
 def _inside(
     catalogue: Catalogue, collective: str, entry: dict[str, Any], choice: Choice, mpi: str
 ) -> dict[str, Any] | None:
-    """The selection of the non-blocking collective inside of a pipelined one: {collective, algorithm}; None if there is none."""
+    """The selection of the non-blocking collective inside a pipelined one: {collective, algorithm}; None if there is none."""
     if "inside" not in entry:
         return None
     chosen = catalogue.algorithms[f"i{collective}"].get(entry["inside"], {})
@@ -255,7 +255,7 @@ class Versions:
     host: dict[str, str]
     #: Name and version of the program for tests that no suite has, by `collective`.
     own: dict[str, dict[str, str]] = field(default_factory=dict)
-    #: The components of the installed Open MPI; it takes a launch of ompi_info, and few studies ask.
+    #: The components of the installed Open MPI; a function, because it launches ompi_info and few studies need it.
     components: Callable[[], frozenset[str]] = frozenset
 
 
@@ -273,7 +273,7 @@ def _expand_sweep(
     for mpi in sweep.mpis:
         known = versions.mpi.get(mpi)
         if known is None:
-            hint = "; ./study run STUDY installs mpich and impi for the studies that it names"
+            hint = "; ./study run STUDY installs mpich and impi if STUDY needs them"
             raise StudyError(f"machine {machine.name}: MPI {mpi!r} is not installed" + allowed(versions.mpi) + hint)
         suite = versions.own.get(sweep.collective) or versions.suite[mpi]
         if sweep.barrier == "window":

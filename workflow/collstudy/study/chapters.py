@@ -12,7 +12,7 @@ from collstudy.study.sweeps import Sweep
 
 
 def check_chapter(raw: dict[str, Any], sweeps: Sequence[Sweep], arms: int, where: Place) -> None:
-    """Check that the study has the data that its chapter shows; *arms*: how many components of Open MPI are algorithms of it."""
+    """Check that the study has the data that its chapter shows; *arms*: the number of Open MPI components that it uses as algorithms."""
     named = [sweep.collective for sweep in sweeps]
     named += [entry.get("collective") for entry in raw.get("import", {}).get("files", ())]
     collective = any(name not in (*POINT_TO_POINT, *APPLICATIONS) for name in named)

@@ -31,7 +31,7 @@ def check_kind(raw: dict[str, Any], at: Callable[[str], Place]) -> None:
     kind = raw["kind"]
     for key, wanted in KEYS_OF_KIND.items():
         if key in raw and kind != wanted:
-            raise StudyError(f"{at(key)}: only a machine of kind {wanted} has {key}, this one is of kind {kind}")
+            raise StudyError(f"{at(key)}: {key} is only for machines of kind {wanted}; this one is of kind {kind}")
     if raw.get("mpi", MPIS[kind][0]) not in MPIS[kind]:
         raise StudyError(f"{at('mpi')}: {raw['mpi']!r} does not run on a machine of kind {kind}{allowed(MPIS[kind])}")
 
@@ -42,14 +42,14 @@ def check_levels(names: Sequence[str], counts: Sequence[int], where: Place) -> N
         raise StudyError(f"{where}: the last (innermost) of the levels must be core, not {names[-1]}")
     for index, name in enumerate(names):
         if name in names[:index]:
-            raise StudyError(f"{where / index}: a level is named twice: {name}")
+            raise StudyError(f"{where / index}: level {name} is used twice; levels must be unique")
     for index, (outer, inner) in enumerate(itertools.pairwise(names)):
         if LEVELS.index(outer) > LEVELS.index(inner):
             raise StudyError(
-                f"{where / (index + 1)}: {inner} cannot be inside of {outer}; allowed is the order " + ", ".join(LEVELS)
+                f"{where / (index + 1)}: {inner} cannot be inside {outer}; the order is " + ", ".join(LEVELS)
             )
     if math.prod(counts) > MOST_CORES:
-        raise StudyError(f"{where}: {math.prod(counts)} cores in all; allowed are at most {MOST_CORES}")
+        raise StudyError(f"{where}: {math.prod(counts)} cores in total; at most {MOST_CORES} are allowed")
 
 
 def check_simulation(simulation: dict[str, Any], levels: Sequence[str], where: Place) -> None:
@@ -61,14 +61,16 @@ def check_simulation(simulation: dict[str, Any], levels: Sequence[str], where: P
         for index, (before, after) in enumerate(itertools.pairwise(points)):
             if before[0] >= after[0]:
                 raise StudyError(
-                    f"{place / (index + 1)}: size {after[0]} comes after {before[0]}; allowed are ascending sizes, each once"
+                    f"{place / (index + 1)}: size {after[0]} follows {before[0]}; sizes must be strictly ascending"
                 )
     for key in ("delay_us", "forward_gb_s"):
         for name in simulation.get(key, {}):
             if name not in levels:
                 raise StudyError(f"{where / key / name}: the machine has no level {name!r}{allowed(levels)}")
     if "delay_us" in simulation and levels[-1] not in simulation["delay_us"]:
-        raise StudyError(f"{where / 'delay_us'} lacks the level {levels[-1]!r}, which the others extend")
+        raise StudyError(
+            f"{where / 'delay_us'} lacks the innermost level {levels[-1]!r}, from which other levels are derived"
+        )
     if simulation.get("smpi"):
         problem = refused_by_simgrid(tuple(simulation["smpi"].items()))
         if problem:
@@ -110,7 +112,7 @@ def refused_by_simgrid(options: tuple[tuple[str, Any], ...]) -> str:
         return ""
     printed = done.stdout + done.stderr
     said = re.search(r"/CRITICAL\] (?:Uncaught exception \S+: )?(.*)", printed)
-    problem = said.group(1).strip() if said else f"it ends with exit status {done.returncode}"
+    problem = said.group(1).strip() if said else f"exit status {done.returncode}"
     key = re.search(r"Bad config key: (\S+)", problem)
     if not key:
         problem += " (" + ", ".join(f"{name}: {value}" for name, value in options) + ")"
@@ -163,7 +165,7 @@ def check_analysis(analysis: dict[str, Any], catalogue: dict[str, dict[str, Any]
         _check_classes(analysis.get(key, []), where / key)
     knots = analysis.get("barrier_tree_knots", [])
     if any(before >= after for before, after in itertools.pairwise(knots)):
-        raise StudyError(f"{where / 'barrier_tree_knots'} is {knots}; allowed are ascending numbers, each once")
+        raise StudyError(f"{where / 'barrier_tree_knots'} is {knots}; the numbers must be strictly ascending")
     known = {name for entries in catalogue.values() for name in entries}
     for index, name in enumerate(analysis.get("best_excludes", ())):
         if name not in known:
@@ -184,11 +186,11 @@ def _check_classes(classes: list[dict[str, Any]], where: Place) -> None:
             raise StudyError(f"{at}: the class {entry['label']!r} is empty: from {entry['from']} to {entry['to']}")
         for other in classes[:index]:
             if other["label"] == entry["label"]:
-                raise StudyError(f"{at / 'label'}: {entry['label']!r} is there twice; allowed is each label once")
+                raise StudyError(f"{at / 'label'}: {entry['label']!r} is used twice; labels must be unique")
             if entry["from"] <= other["to"] and other["from"] <= entry["to"]:
                 raise StudyError(
-                    f"{at}: {entry['label']!r} ({entry['from']} to {entry['to']}) overlaps with {other['label']!r} "
-                    f"({other['from']} to {other['to']}); allowed are classes that share no number"
+                    f"{at}: {entry['label']!r} ({entry['from']} to {entry['to']}) overlaps {other['label']!r} "
+                    f"({other['from']} to {other['to']}); classes must be disjoint"
                 )
 
 
@@ -200,14 +202,14 @@ def check_grid(analysis: dict[str, Any], collectives: dict[str, Any], where: Pla
     if fit is not None and not (processes and processes[0] <= fit < processes[-1]):
         measured = f"{processes[0]} to {processes[-1]}" if processes else "none of a collective"
         raise StudyError(
-            f"{where / 'extrapolation' / 'fit_up_to'} is {fit}, which leaves one side empty; the study's numbers of processes are "
-            f"{measured}"
+            f"{where / 'extrapolation' / 'fit_up_to'} is {fit}, so nothing is left to fit or to predict; the study's "
+            f"numbers of processes are {measured}"
         )
     sizes = {size for entry in mine.values() for size in entry["sizes"]}
     for index, size in enumerate(analysis.get("figure_sizes", ())):
         if size not in sizes:
             shown = ", ".join(map(str, sorted(sizes))) or "none"
-            raise StudyError(f"{where / 'figure_sizes' / index}: size {size} is not measured; known: {shown}")
+            raise StudyError(f"{where / 'figure_sizes' / index}: size {size} is not measured; measured sizes: {shown}")
     excluded = set(analysis.get("best_excludes", ()))
     for name, entry in mine.items():
         here = {algorithm["name"] for algorithm in entry["algorithms"]} - {"default"}

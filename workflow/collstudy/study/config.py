@@ -62,7 +62,7 @@ class Configuration:
         return sorted(p.stem for p in (self.folder / "studies").glob("*.yaml"))
 
     def imported_names(self) -> list[str]:
-        """Names of the studies that may import something: their file has that word. Reading all would take as long as an import."""
+        """Names of studies that may import data: their file contains that word. Parsing all files would take as long as an import."""
         found = []
         for name in self.study_names():
             with contextlib.suppress(OSError):
@@ -90,9 +90,8 @@ class Configuration:
         kinds = [key for key in ("sweeps", "import", "applications", "gather", "program") if key in raw]
         if (machine.kind == "imported") != bool({"import", "gather"} & set(raw)) or len(kinds) != 1:
             raise StudyError(
-                f"{where}: a study has either sweeps or applications or a program (on a machine to run on) or import or gather "
-                "(machine of kind imported); "
-                f"machine {machine.name} is of kind {machine.kind}"
+                f"{where}: a study needs exactly one of sweeps, applications, program, import and gather, the last two with a machine "
+                f"of kind imported; found: {', '.join(kinds) or 'none'}, machine {machine.name} of kind {machine.kind}"
             )
         sweeps = tuple(
             read_sweep(entry, machine, self.catalogue, where / "sweeps" / index)
@@ -114,7 +113,7 @@ class Configuration:
         if arms and "tuning" in analysis:
             raise StudyError(
                 f"{where / 'analysis' / 'tuning'}: a tuning file chooses algorithms of coll/tuned, not components; "
-                f"{', '.join(arms)} belong into a study without tuning"
+                f"move {', '.join(arms)} to a study without tuning"
             )
         tuned = dict.fromkeys(mpi for sweep in sweeps for mpi in sweep.mpis) if "tuning" in analysis else {}
         if len(tuned) > 1:
@@ -142,7 +141,7 @@ class Configuration:
             companions.setdefault(compared, where / "analysis" / "compare" / "study")
         for other, at in companions.items():
             if other == name:
-                raise StudyError(f"{at}: {other!r} is this study itself; allowed is another one")
+                raise StudyError(f"{at}: {other!r} is this study itself; name another study")
             if other not in self.study_names():
                 raise StudyError(f"{at}: no study {other!r}" + allowed(self.study_names()))
         return tuple(companions)
@@ -166,21 +165,21 @@ class Configuration:
     def _applications(
         self, raw: dict[str, Any], machine: Machine, where: Place
     ) -> tuple[tuple[Application, ...], ReplayPlan | None]:
-        """The applications of a study and how they are replayed; everything that could go wrong later is checked here."""
+        """The applications of a study and how they are replayed, with all checks that need no launch."""
         if "applications" not in raw:
             if "replay" in raw:
-                raise StudyError(f"{where / 'replay'}: replay without applications: there is nothing to replay")
+                raise StudyError(f"{where / 'replay'}: replay needs applications")
             return (), None
         if machine.kind not in ("local", "slurm"):
             raise StudyError(
-                f"{where / 'machine'}: applications run on a machine of kind local or slurm, {machine.name} is {machine.kind}"
+                f"{where / 'machine'}: applications need a machine of kind local or slurm; {machine.name} is of kind {machine.kind}"
             )
         applications = tuple(Application(**entry) for entry in raw["applications"])
         names = [application.name for application in applications]
         for index, application in enumerate(applications):
             at = where / "applications" / index
             if application.name in names[:index]:
-                raise StudyError(f"{at / 'name'}: a name is given twice: {application.name!r}")
+                raise StudyError(f"{at / 'name'}: {application.name!r} is used twice; names must be unique")
             if application.ranks > machine.nodes * machine.cores_per_node and not machine.oversubscribe:
                 raise StudyError(
                     f"{at / 'ranks'}: {application.ranks} ranks of {application.name} are more than the "
@@ -194,7 +193,9 @@ class Configuration:
         machines = tuple(self.machine(name) for name in raw["machines"])
         for machine in machines:
             if machine.kind != "simulated":
-                raise StudyError(f"{where / 'machines'}: {machine.name} is not simulated, which replays require")
+                raise StudyError(
+                    f"{where / 'machines'}: replays need simulated machines; {machine.name} is of kind {machine.kind}"
+                )
             cores = machine.nodes * machine.cores_per_node
             if cores < raw["ranks"]:
                 raise StudyError(f"{where / 'ranks'}: {raw['ranks']} is more than the {cores} cores of {machine.name}")
@@ -231,11 +232,11 @@ class Configuration:
             raise StudyError(f"{where}: no study {plan.decisions!r}" + allowed(self.study_names()))
         decided, _ = read_document(self.study_path(plan.decisions), "study")
         if "tuning" not in decided.get("analysis", {}):
-            raise StudyError(f"{where}: study {plan.decisions} does not decide: it has no analysis: {{tuning: {{}}}}")
+            raise StudyError(f"{where}: study {plan.decisions} makes no decisions: it lacks analysis: {{tuning: {{}}}}")
         names = [machine.name for machine in plan.machines]
         if names != [decided["machine"]]:
             raise StudyError(
-                f"{where}: {plan.decisions} decides for {decided['machine']}, the replays are on {', '.join(names)}"
+                f"{where}: {plan.decisions} decides for {decided['machine']}, but the replays run on {', '.join(names)}"
             )
 
 
@@ -287,37 +288,37 @@ def _sampling(raw: dict[str, Any], sweeps: tuple[Sweep, ...], where: Place) -> S
     for index, sweep in enumerate(sweeps):
         if sweep.collective in (*POINT_TO_POINT, *APPLICATIONS):
             raise StudyError(
-                f"{where / 'sweeps' / index}: sampling chooses between algorithms; {sweep.collective} has none"
+                f"{where / 'sweeps' / index}: sampling chooses between algorithms; {sweep.collective} has none to choose from"
             )
         if sweep.mpis != sweeps[0].mpis or len(sweep.mpis) > 1:
-            raise StudyError(f"{where / 'sweeps' / index / 'mpi'}: sampling decides for one MPI library")
+            raise StudyError(f"{where / 'sweeps' / index / 'mpi'}: sampling needs one MPI library for all sweeps")
     return Sampling(**raw["sampling"])
 
 
 def _tuned(raw: dict[str, Any], name: str, machine: Machine, policy: Policy, sampling: Sampling, where: Place) -> Tuned:
-    """The program of a study, with the number of its ranks as its command says."""
+    """The program of a study, with the number of ranks from its command."""
     entry = raw["program"]
     if machine.kind not in ("local", "slurm"):
         raise StudyError(
-            f"{where / 'machine'}: a program runs on a machine of kind local or slurm, {machine.name} is {machine.kind}"
+            f"{where / 'machine'}: a program needs a machine of kind local or slurm; {machine.name} is of kind {machine.kind}"
         )
     if "tuning" not in raw.get("analysis", {}):
-        raise StudyError(
-            f"{where / 'program'}: the collectives of a program are tuned: this needs analysis: {{tuning: {{}}}}"
-        )
+        raise StudyError(f"{where / 'program'}: a study of a program needs analysis: {{tuning: {{}}}}")
     words = shlex.split(entry["command"])
     if ":" in words:
-        raise StudyError(f"{where / 'program' / 'command'}: several programs in one launch (:) cannot be followed")
+        raise StudyError(f"{where / 'program' / 'command'}: several programs in one launch (:) are not supported")
     ranks = ranks_in(words)
     if ranks is None:
-        raise StudyError(f"{where / 'program' / 'command'}: it does not say how many ranks: -n N after the launcher")
+        raise StudyError(
+            f"{where / 'program' / 'command'}: the number of ranks is missing; add -n N after the launcher"
+        )
     if ranks < 2:
-        raise StudyError(f"{where / 'program' / 'command'}: one rank has nobody to communicate with")
+        raise StudyError(f"{where / 'program' / 'command'}: a single rank does not communicate; use 2 or more")
     cores = machine.nodes * machine.cores_per_node
     if ranks > cores:
         raise StudyError(
             f"{where / 'program' / 'command'}: {ranks} ranks are more than the {cores} cores of machine {machine.name}: "
-            "times of ranks that share a core are not those of the collectives"
+            "ranks that share a core distort the times of collectives"
         )
     application = Application(
         name,
@@ -331,7 +332,7 @@ def _tuned(raw: dict[str, Any], name: str, machine: Machine, policy: Policy, sam
 
 
 def ranks_in(words: list[str]) -> int | None:
-    """The number of ranks in the options of a launcher's command; None if it does not say."""
+    """The number of ranks in the options of a launcher's command; None if it is missing."""
     for option, value in itertools.pairwise(words):
         if option in ("-n", "-np", "--np", "--ntasks") and value.isdecimal():
             return int(value)

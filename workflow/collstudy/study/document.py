@@ -17,8 +17,8 @@ from collstudy.base.paths import SCHEMAS, SETUP
 
 #: Suffix of the file of a machine's fitted costs.
 FITTED_SUFFIX = ".fitted.yaml"
-#: Texts that were parsed and checked before, by their digest: every job reads the same files, and parsing them would take
-#: longer than the rest of a short job. Any file of this folder may be deleted.
+#: Cache of parsed and checked texts by digest: every job reads the same files, and parsing them would take longer than
+#: the rest of a short job. Any file of this folder may be deleted.
 PARSED = SETUP / "documents"
 #: Maximum number of them.
 MOST_PARSED = 500
@@ -62,7 +62,7 @@ def read_document(path: Path, schema: str) -> tuple[dict[str, Any], Place]:
         siblings = [p.stem for p in path.parent.glob("*.yaml") if not p.name.endswith(FITTED_SUFFIX)]
         raise StudyError(f"{shown(path)}: no such file" + allowed(siblings)) from None
     except UnicodeDecodeError as error:
-        raise StudyError(f"{shown(path)}: byte {error.start + 1} is not UTF-8; allowed is text in UTF-8") from None
+        raise StudyError(f"{shown(path)}: byte {error.start + 1} is not UTF-8; save the file as UTF-8") from None
     except OSError as error:
         raise StudyError(f"{shown(path)} cannot be read: {error.strerror}") from None
     known = _remembered(text, schema)
@@ -78,7 +78,7 @@ def read_document(path: Path, schema: str) -> tuple[dict[str, Any], Place]:
 
 @functools.cache
 def _checked_by(schema: str) -> bytes:
-    """The digest of what a text is checked by."""
+    """Digest of the schema and of the code that check a text."""
     sources = (SCHEMAS / f"{schema}.schema.yaml", Path(__file__).with_name("parsing.py"))
     return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).digest()
 
@@ -88,7 +88,7 @@ def _parsed_path(text: str, schema: str) -> Path:
 
 
 def _remembered(text: str, schema: str) -> tuple[dict[str, Any], dict[tuple, int]] | None:
-    """What `parse` said of a text before; None where it is not known, or not whole."""
+    """The cached result of `parse` for a text; None if it is missing or truncated."""
     try:
         known = json.loads(_parsed_path(text, schema).read_bytes())
         return known["document"], {tuple(keys): line for keys, line in known["lines"]}
@@ -97,7 +97,7 @@ def _remembered(text: str, schema: str) -> tuple[dict[str, Any], dict[tuple, int
 
 
 def _remember(text: str, schema: str, document: dict[str, Any], lines: dict[tuple, int]) -> None:
-    """Keep what `parse` said. A file that is not whole is no JSON, so it need not be on the disk when this ends."""
+    """Cache the result of `parse`. A truncated file is invalid JSON and therefore ignored, so nothing is flushed to disk."""
     path = _parsed_path(text, schema)
     temporary = path.with_name(f"{path.name}.{os.getpid()}")
     with contextlib.suppress(OSError):

@@ -1,7 +1,7 @@
-"""The steps of algorithms in whose steps many ranks send at once (doubling, halving, rings), and of those made of others.
+"""The steps of algorithms in which many ranks send at once (doubling, halving, rings), and of composite algorithms.
 
 As in Open MPI's ompi/mca/coll/base (4.1 and 5.0; the table written from here is described in docs/files.md). Algorithms of
-the same name of other libraries send alike, but for what they do with few elements.
+the same name in other libraries send the same messages, except for few elements.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _sizes(steps: Steps, from_bytes: float, to_bytes: float | None = None) -> St
 
 
 def _calls(*called: tuple[str, str]) -> Steps:
-    """Calls after each other: the next one begins when the root (rank 0) of the one before is done."""
+    """Consecutive calls: each begins when the root (rank 0) has finished the previous one."""
     return [Step("call", call=call) for call in called]
 
 
@@ -188,6 +188,6 @@ EXCHANGES: dict[tuple[str, str], Callable[[int, Parameters], Steps]] = {
 
 
 def steps_of(collective: str, algorithm: str, parameters: Parameters, processes: int) -> Steps:
-    """The steps of an algorithm; none if it is not known here or does not exist for that number of ranks."""
+    """The steps of an algorithm; none if they are unknown or it does not support that number of ranks."""
     known = EXCHANGES.get((collective, algorithm))
     return known(processes, parameters) if known and processes > 1 else []

@@ -158,7 +158,7 @@ def _like(
     other, there = read_document(path_of(raw["like"]), "machine")
     if "like" in other:
         raise StudyError(
-            f"{where / 'like'}: machine {raw['like']} has a `like` itself; name the last machine of the chain"
+            f"{where / 'like'}: machine {raw['like']} itself uses `like`; name the last machine of the chain"
         )
     other, known_at = _with_fit(other, there.__truediv__)
     same = other["kind"] == raw["kind"]

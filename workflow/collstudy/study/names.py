@@ -52,6 +52,6 @@ def check_name(name: str, what: str) -> None:
         )
     if what == "a study" and name in RESERVED:
         raise StudyError(
-            f"a study cannot be called {name!r}: results/{name} is the workflow's own; reserved are "
+            f"a study cannot be called {name!r}: results/{name} is reserved for the workflow; reserved names: "
             + ", ".join(RESERVED)
         )

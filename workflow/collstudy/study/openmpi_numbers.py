@@ -55,10 +55,10 @@ NUMBERS = {name: {word: i for i, word in enumerate(words.split(), 1)} for name, 
 
 @functools.cache
 def numbers_of(version: str) -> dict[str, dict[str, int]]:
-    """Collective -> Open MPI's name -> its number, for a version such as 4.1.6. Raises StudyError for one that is not known."""
+    """Collective -> Open MPI's name -> its number, for a version such as 4.1.6. Raises StudyError for an unknown one."""
     series = ".".join(version.split(".")[:2])
     if series not in VERSIONS:
-        raise StudyError(f"the numbers of Open MPI {version}'s algorithms are not known" + allowed(VERSIONS))
+        raise StudyError(f"the algorithm numbers of Open MPI {version} are unknown" + allowed(VERSIONS))
     if series == "6.0":
         new = {collective: {name: len(NUMBERS[collective]) + 1} for collective, name in _SINCE_6.items()}
         return {collective: names | new.get(collective, {}) for collective, names in NUMBERS.items()}

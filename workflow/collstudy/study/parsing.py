@@ -1,7 +1,8 @@
-"""Parse the text of a YAML file and check it against its schema; `document.py` asks only for texts that it has not seen before."""
+"""Parse the text of a YAML file and check it against its schema; `document.py` calls this only for texts that are not in its cache."""
 
 from __future__ import annotations
 
+import difflib
 import functools
 import math
 import re
@@ -71,16 +72,16 @@ def _check_scalar(node: ScalarNode) -> None:
     """Reject numbers that are not finite, and everything that is not plain data."""
     kind = node.tag.rpartition(":")[2] if node.tag else "str"
     if kind not in ("str", "int", "float", "bool", "null"):
-        raise _Refused(node, f"{node.value!r} has the tag {node.tag}; allowed: texts, numbers, true, false, null")
+        raise _Refused(node, f"{node.value!r} has the tag {node.tag}; allowed: strings, numbers, true, false, null")
     if kind == "float" and not math.isfinite(float(node.value.replace(".inf", "inf").replace(".nan", "nan"))):
-        raise _Refused(node, f"{node.value} is not a finite number of YAML 1.2; write texts in quotes")
+        raise _Refused(node, f"{node.value} is not a finite number of YAML 1.2; put strings in quotes")
 
 
 def _check(node: Node, path: tuple, lines: dict[tuple, int], inside: tuple[int, ...]) -> None:
     """Check a composed document and note the line of each key's path in *lines*."""
     lines.setdefault(path, node.start_mark.line + 1)
     if len(lines) > MOST_VALUES or len(inside) > DEEPEST or id(node) in inside:
-        raise _Refused(node, f"more than {MOST_VALUES} values, {DEEPEST} levels, or an alias inside of what it names")
+        raise _Refused(node, f"more than {MOST_VALUES} values, {DEEPEST} levels, or an alias that contains itself")
     inside = (*inside, id(node))
     if isinstance(node, ScalarNode):
         _check_scalar(node)
@@ -92,7 +93,7 @@ def _check(node: Node, path: tuple, lines: dict[tuple, int], inside: tuple[int, 
         merged = []
         for key, value in node.value:
             if not isinstance(key, ScalarNode) or key.tag.rpartition(":")[2] not in ("str", "merge"):
-                raise _Refused(key, f"the key {getattr(key, 'value', '')!r} is not a text; write it in quotes")
+                raise _Refused(key, f"the key {getattr(key, 'value', '')!r} is not a string; put it in quotes")
             if key.value in first:
                 where = ".".join(map(str, (*path, key.value)))
                 raise _Refused(key, f"duplicate key {where}; the first one is in line {first[key.value]}")
@@ -113,7 +114,7 @@ def _check(node: Node, path: tuple, lines: dict[tuple, int], inside: tuple[int, 
 def _load(text: str) -> tuple[Any, dict[tuple, int]]:
     """The document of a YAML text, and the line of each key's path."""
     if re.search(r"^%", text, re.MULTILINE):
-        raise StudyError(": directives (%YAML, %TAG) are not allowed: the version is 1.2")
+        raise StudyError(": directives (%YAML, %TAG) are not allowed; the YAML version is 1.2")
     loader = _Loader(text)
     node = loader.get_single_node()
     if node is None:
@@ -127,11 +128,12 @@ def _explain(error: jsonschema.ValidationError) -> str:
     """One sentence for a schema violation: what is wrong and what is allowed."""
     where = ".".join(str(part) for part in error.absolute_path) or "the file"
     if "propertyNames" in error.relative_schema_path or error.validator == "propertyNames":
-        return f"unknown key {error.instance!r} in {where}" + _meant(error)
+        return f"unknown key {error.instance!r} in {where}{_nearest(error.instance, _keys(error))}{_meant(error)}"
     if error.validator == "additionalProperties":
         known = list(error.schema.get("properties", {}))
         wrong = [key for key in error.instance if key not in known]
-        return f"unknown key {', '.join(map(repr, wrong))} in {where}{allowed(known)}"
+        near = "".join(_nearest(key, known) for key in wrong)
+        return f"unknown key {', '.join(map(repr, wrong))} in {where}{near}{allowed(known)}"
     if error.validator == "required":
         missing = [key for key in error.validator_value if key not in error.instance]
         return f"{where} lacks the key {', '.join(map(repr, missing))}"
@@ -141,7 +143,7 @@ def _explain(error: jsonschema.ValidationError) -> str:
         return f"{where} is empty; at least one entry is needed"
     if error.validator in ("minimum", "exclusiveMinimum", "maximum"):
         words = {"minimum": "at least", "exclusiveMinimum": "more than", "maximum": "at most"}[error.validator]
-        return f"{where} is {_short(error.instance)}; allowed is {words} {error.validator_value}"
+        return f"{where} is {_short(error.instance)}; it must be {words} {error.validator_value}"
     if error.validator == "dependentRequired":
         return f"{where}: {error.message}"
     if error.validator in ("oneOf", "anyOf") and error.context:
@@ -150,6 +152,17 @@ def _explain(error: jsonschema.ValidationError) -> str:
         )
         return f"{where} is {_short(error.instance)}, which is not allowed: {options}"
     return f"{where}: {_short_text(error.message)}"
+
+
+def _keys(error: jsonschema.ValidationError) -> list[str]:
+    """The keys that a mapping may have, if its schema lists them."""
+    return list(error.validator_value) if error.validator == "enum" else []
+
+
+def _nearest(word: str, known: list[str]) -> str:
+    """A suggestion for a misspelt key; empty if no known key is similar."""
+    near = difflib.get_close_matches(word, known, 1)
+    return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 def _meant(error: jsonschema.ValidationError) -> str:
@@ -168,7 +181,7 @@ def _short(value: Any) -> str:
 
 
 def parse(text: str, schema: str, name: str) -> tuple[dict[str, Any], dict[tuple, int]]:
-    """The document that *text* says, checked against a schema, and the line of each key's path.
+    """The document in *text*, checked against a schema, and the line of each key's path.
 
     Raises StudyError naming the file (*name*), line, key and what is allowed.
     """
@@ -207,7 +220,7 @@ def _is_integer(_: Any, value: Any) -> bool:
 
 @functools.cache
 def _validator(schema: str) -> jsonschema.Validator:
-    """The validator of a schema; 2.0 is no integer."""
+    """The validator of a schema; 2.0 is not an integer."""
     document = yaml.load((SCHEMAS / f"{schema}.schema.yaml").read_text(encoding="utf-8"), _Loader)
     checker = jsonschema.Draft202012Validator.TYPE_CHECKER.redefine("integer", _is_integer)
     return jsonschema.validators.extend(jsonschema.Draft202012Validator, type_checker=checker)(document)

@@ -103,7 +103,7 @@ def _shuffle(machine: Machine, placed: list[Core], nodes: int, hosts: dict[str, 
 
 
 def _place_as_listed(machine: Machine, listed: list[int], nodes: int, processes: int) -> list[Core]:
-    """Rank r is on node listed[r], on the first core there that no lower rank has."""
+    """Rank r is on node listed[r], on its first core that no lower rank uses."""
     if processes > len(listed) or max(listed[:processes]) >= nodes:
         raise StudyError(
             f"the mapping lists {len(listed)} ranks on {max(listed) + 1} nodes; it does not fit {processes} processes on {nodes} nodes"

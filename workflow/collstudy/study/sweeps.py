@@ -65,7 +65,7 @@ def component_of(sweep: Sweep, choice: Choice, catalogue: Catalogue) -> str:
 def expand_ranks(spec: list[int] | dict[str, Any], cores: int, where: Place | str) -> tuple[int, ...]:
     """The same as expand_integers, where `to` may be `cores`: the cores are then always among the numbers.
 
-    Where there are fewer cores than `from`, it is `from` alone: whether that can run here is not the file's matter.
+    With fewer cores than `from` the result is `from` alone; whether it can run is checked elsewhere.
     """
     if isinstance(spec, list) or spec["to"] != ALL_CORES:
         return expand_integers(spec, where)
@@ -78,9 +78,7 @@ def expand_integers(spec: list[int] | dict[str, int], where: Place | str) -> tup
     if isinstance(spec, list):
         values = tuple(sorted(spec))
     elif "step" in spec and "factor" in spec:
-        raise StudyError(
-            f"{where} has step and factor; allowed is one of them: {{from, to, step}} or {{from, to, factor}}"
-        )
+        raise StudyError(f"{where} has both step and factor; use {{from, to, step}} or {{from, to, factor}}")
     elif "factor" in spec:
         values, value = [], spec["from"]
         while value <= spec["to"]:
@@ -90,7 +88,7 @@ def expand_integers(spec: list[int] | dict[str, int], where: Place | str) -> tup
     else:
         numbers = range(spec["from"], spec["to"] + 1, spec.get("step", 1))
         if len(numbers) > MOST_NUMBERS:
-            raise StudyError(f"{where} stands for {len(numbers)} numbers; allowed are at most {MOST_NUMBERS}")
+            raise StudyError(f"{where} stands for {len(numbers)} numbers; at most {MOST_NUMBERS} are allowed")
         values = tuple(numbers)
     if not values:
         raise StudyError(f"{where} is empty: {spec}")
@@ -109,11 +107,11 @@ def _check_mappings(mappings: list[str], machine: Machine, catalogue: Catalogue,
     levels = {level.name for level in machine.levels}
     for mapping in mappings:
         if mapping not in catalogue.mappings:
-            raise StudyError(f"{where}: unknown {mapping!r}" + allowed(catalogue.mappings))
+            raise StudyError(f"{where}: unknown mapping {mapping!r}" + allowed(catalogue.mappings))
         for level in catalogue.mappings[mapping]["cycle"]:
             if level not in levels:
                 raise StudyError(
-                    f"{where}: {mapping} needs level {level!r}, machine {machine.name} has none{allowed(levels)}"
+                    f"{where}: {mapping} needs level {level!r}, which machine {machine.name} lacks{allowed(levels)}"
                 )
 
 
@@ -132,7 +130,7 @@ def read_sweep(raw: dict[str, Any], machine: Machine, catalogue: Catalogue, wher
     """An entry of a study's `sweeps` at *where*. Raises StudyError for what the machine or the catalogue does not have."""
     collective = raw["collective"]
     if collective not in catalogue.algorithms:
-        raise StudyError(f"{where / 'collective'}: unknown {collective!r}" + allowed(catalogue.algorithms))
+        raise StudyError(f"{where / 'collective'}: unknown collective {collective!r}" + allowed(catalogue.algorithms))
     if collective in IMPORTED_ONLY:
         raise StudyError(f"{where / 'collective'}: {collective} can only be imported; no benchmark measures it")
     if raw.get("levels") == "all-pairs":
@@ -143,7 +141,7 @@ def read_sweep(raw: dict[str, Any], machine: Machine, catalogue: Catalogue, wher
     elif collective in APPLICATIONS:
         raw = _application(raw, machine, where)
     elif "problem_sizes" in raw:
-        raise StudyError(f"{where}: {collective} has no problem size; remove problem_sizes" + allowed(APPLICATIONS))
+        raise StudyError(f"{where}: problem_sizes is only for {', '.join(APPLICATIONS)}; remove it from {collective}")
     choices = []
     for entry in raw["algorithms"]:
         entry = {"name": entry} if isinstance(entry, str) else dict(entry)
@@ -155,7 +153,7 @@ def read_sweep(raw: dict[str, Any], machine: Machine, catalogue: Catalogue, wher
             )
         choices += _choices(raw, name, entry, machine, catalogue, where / "algorithms")
     if len(set(choices)) < len(choices):
-        raise StudyError(f"{where / 'algorithms'}: an algorithm is named twice with the same parameters")
+        raise StudyError(f"{where / 'algorithms'}: an algorithm is listed twice with the same parameters")
     if "levels" not in raw:
         _check_mappings(raw["mappings"], machine, catalogue, where / "mappings")
     nodes, processes, per_node = _ranks(raw, machine, where)
@@ -213,7 +211,7 @@ def _choices(
 ) -> Iterator[Choice]:
     """An algorithm with each combination of the values of its parameters.
 
-    Raises StudyError for several values of a parameter that the real Open MPI's algorithm ignores: they would be the same.
+    Raises StudyError for several values of a parameter that the real Open MPI's algorithm ignores: the cells would be equal.
     """
     values = {key: value if isinstance(value, list) else [value] for key, value in given.items()}
     entry = catalogue.algorithms[raw["collective"]][name].get("openmpi", {})
@@ -235,16 +233,18 @@ def _barrier(raw: dict[str, Any], machine: Machine, catalogue: Catalogue, where:
     name = raw.get("barrier", "default")
     if name == "window":
         if machine.kind == "simulated":
-            raise StudyError(f"{where / 'barrier'}: windows are for real machines; simulated ranks have `aligned`")
+            raise StudyError(f"{where / 'barrier'}: window needs a real machine; use aligned on a simulated one")
         if raw["collective"] in (*POINT_TO_POINT, *APPLICATIONS, *NON_BLOCKING):
-            raise StudyError(f"{where / 'barrier'}: only blocking collectives are measured in windows")
+            raise StudyError(f"{where / 'barrier'}: only blocking collectives support window")
         return name
     if name != "default" and machine.mpi != "smpi-openmpi":
         raise StudyError(
-            f"{where / 'barrier'}: only simulated Open MPI (smpi-openmpi) supports another barrier than its default"
+            f"{where / 'barrier'}: only simulated Open MPI (smpi-openmpi) supports barriers other than the default"
         )
     if name not in catalogue.algorithms["barrier"]:
-        raise StudyError(f"{where / 'barrier'}: no algorithm {name!r}" + allowed(catalogue.algorithms["barrier"]))
+        raise StudyError(
+            f"{where / 'barrier'}: no barrier algorithm {name!r}" + allowed(catalogue.algorithms["barrier"])
+        )
     return name
 
 
@@ -267,26 +267,24 @@ def _start(
     start = raw.get("start", "own")
     if start == "shared":
         if not can_share_start(machine, mpis):
-            raise StudyError(f"{where / 'start'}: only cells of a real Open MPI, started by mpirun, share a start")
+            raise StudyError(f"{where / 'start'}: shared needs a real Open MPI launched by mpirun")
         if raw["collective"] in (*POINT_TO_POINT, *APPLICATIONS, *NON_BLOCKING) or "barrier" in raw:
-            raise StudyError(f"{where / 'start'}: only blocking collectives after the default barrier share a start")
+            raise StudyError(f"{where / 'start'}: shared needs a blocking collective and the default barrier")
         for choice in choices:
             entry = catalogue.algorithms[raw["collective"]][choice.name]
             if choice.name != "default" and "algorithm" not in entry.get("openmpi", {}):
-                raise StudyError(f"{where / 'start'}: {choice.name} is no algorithm of Open MPI's coll/tuned")
+                raise StudyError(f"{where / 'start'}: {choice.name} is not an algorithm of Open MPI's coll/tuned")
     return start
 
 
 def _spread(raw: dict[str, Any], machine: Machine, where: Place) -> float | None:
-    """Time (us) in which the ranks enter a call, each at its own; None: together."""
+    """Interval (us) over which the ranks enter a call, each at its own time; None: all together."""
     if "spread_us" in raw and (
         machine.kind == "simulated"
         or raw.get("barrier", "default") != "default"
         or raw["collective"] in (*POINT_TO_POINT, *APPLICATIONS, *NON_BLOCKING)
     ):
-        raise StudyError(
-            f"{where / 'spread_us'}: only blocking collectives of real machines after the default barrier have one"
-        )
+        raise StudyError(f"{where / 'spread_us'}: needs a real machine, a blocking collective and the default barrier")
     return raw.get("spread_us")
 
 
@@ -294,7 +292,7 @@ def _ladder(raw: dict[str, Any], machine: Machine, where: Place) -> dict[str, An
     """A sweep over levels as one over mappings and processes, with two ranks per pair."""
     collective = raw["collective"]
     if collective not in POINT_TO_POINT:
-        raise StudyError(f"{where / 'levels'}: {collective} is not a test of pairs of ranks" + allowed(POINT_TO_POINT))
+        raise StudyError(f"{where / 'levels'}: {collective} is not a point-to-point test" + allowed(POINT_TO_POINT))
     for key in ("mappings", "processes", "processes_per_node", "nodes"):
         if key in raw:
             raise StudyError(f"{where}: levels determine the placement; remove {key}")
@@ -304,7 +302,7 @@ def _ladder(raw: dict[str, Any], machine: Machine, where: Place) -> dict[str, An
             raise StudyError(f"{where / 'levels'}: machine {machine.name} has no level {name!r}{allowed(known)}")
     pairs = expand_integers(raw.get("pairs", [1]), where / "pairs")
     if collective != "multi_lat" and pairs != (1,):
-        raise StudyError(f"{where / 'pairs'}: {collective} has one pair; multi_lat takes several at once")
+        raise StudyError(f"{where / 'pairs'}: {collective} uses one pair; use multi_lat for several")
     mappings = [f"level-{name}" for name in raw["levels"]]
     processes = [2 * count for count in pairs]
     return {"algorithms": ["default"], **raw, "mappings": mappings, "processes": processes}
@@ -313,13 +311,13 @@ def _ladder(raw: dict[str, Any], machine: Machine, where: Place) -> dict[str, An
 def _all_pairs(raw: dict[str, Any], machine: Machine, where: Place) -> dict[str, Any]:
     """The core x core matrix: one cell with a rank on every core, which measures one pair after the other."""
     if raw["collective"] != "latency":
-        raise StudyError(f"{where / 'levels'}: all-pairs are measured by latency, not by {raw['collective']}")
+        raise StudyError(f"{where / 'levels'}: all-pairs needs the collective latency, not {raw['collective']}")
     for key in ("mappings", "processes", "processes_per_node", "pairs"):
         if key in raw:
             raise StudyError(f"{where}: all-pairs has a rank on every core; remove {key}")
     nodes = expand_integers(raw.get("nodes", [machine.nodes]), where / "nodes")
     if machine.cores_per_node * nodes[0] < 2:
-        raise StudyError(f"{where / 'levels'}: machine {machine.name} has only one core and therefore no pair")
+        raise StudyError(f"{where / 'levels'}: machine {machine.name} has only one core, so no pairs")
     rest = {key: value for key, value in raw.items() if key != "levels"}
     every = {"mappings": ["core"], "processes_per_node": [machine.cores_per_node]}
     return {"algorithms": ["default"], **rest, **every, "collective": "pairs"}
@@ -335,8 +333,7 @@ def _application(raw: dict[str, Any], machine: Machine, where: Place) -> dict[st
             raise StudyError(f"{where}: {collective} runs once per launch for each of its problem_sizes; remove {key}")
     if machine.kind == "simulated" and machine.core_gflops is None:
         raise StudyError(
-            f"{where}: machine {machine.name} has no core_gflops, the rate that the arithmetic of a simulated {collective} "
-            "is charged with"
+            f"{where}: machine {machine.name} has no core_gflops, the compute rate of a simulated {collective}"
         )
     sizes = expand_integers(raw["problem_sizes"], where / "problem_sizes")
     return {**raw, "algorithms": [{"name": "default", "n": n} for n in sizes], "iterations": 1, "warmup": 0}
