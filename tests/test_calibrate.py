@@ -101,7 +101,7 @@ def test_the_eager_limit_is_the_one_that_fits_best() -> None:
 
 
 def test_nothing_in_common_is_an_error() -> None:
-    with pytest.raises(StudyError, match="no simulated cell was also measured"):
+    with pytest.raises(StudyError, match="no cell was both simulated and measured"):
         misfit({("bcast", "linear", "core", 2, 1): 1.0}, {})
 
 
@@ -214,7 +214,13 @@ def test_short_messages_tell_no_bandwidth(checkout: Checkout) -> None:
         calibrate_plain(checkout, UNKNOWN)
 
 
-@pytest.mark.parametrize(("name", "message"), [("fat-tree", "no `calibration`"), ("csew", "no such file.*csews")])
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("fat-tree", r"the key `calibration` \(ladder and study\) is missing"),
+        ("csew", "no such file.*csews"),
+    ],
+)
 def test_a_machine_that_cannot_be_calibrated_is_said_before_anything_runs(
     checkout: Checkout, name: str, message: str
 ) -> None:

@@ -33,7 +33,7 @@ def test_new_writes_a_study_that_can_be_read_and_its_text(folder, capsys):
 def test_new_leaves_what_is_there(folder, capsys):
     (folder / "mine.qmd").write_text("my words", encoding="utf-8")
     assert main(["new", "mine"]) == 2
-    assert "mine.qmd: there already" in capsys.readouterr().err
+    assert "mine.qmd: already exists" in capsys.readouterr().err
     assert (folder / "mine.qmd").read_text(encoding="utf-8") == "my words" and not (folder / "mine.yaml").exists()
     assert main(["new", "../mine"]) == 2
     assert "cannot be called" in capsys.readouterr().err
@@ -96,7 +96,7 @@ def test_new_drafts_the_cells_of_replays_for_the_machine_of_these(traced, folder
     text = TRACED.replace("chapter:", "replay: {machines: [thin], ranks: 48}\nchapter:")
     (folder / "traced.yaml").write_text(text, encoding="utf-8")
     assert main(traced) == 2
-    assert "no replays of One or Other: ./study run traced makes them" in capsys.readouterr().err
+    assert "no replays of One or Other; ./study run traced makes them" in capsys.readouterr().err
     (tmp_path / "results" / "traced" / "tables" / "gain-cells.csv").write_text(REPLAYED.lstrip())
     assert main(traced) == 0
     study = Project().configuration.study("drafted")
@@ -134,7 +134,7 @@ def test_cells_need_an_account_with_something_to_gain(traced, tmp_path, capsys):
     assert "One calls no collective that can be measured and has algorithms to choose from" in capsys.readouterr().err
     path.unlink()
     assert main([*traced, "--application", "one"]) == 2
-    assert "no account of One: ./study run traced makes it" in capsys.readouterr().err
+    assert "no account of One; ./study run traced writes it" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("cores", "ranks"), [(1, (2,)), (2, (2,)), (4, (2, 4)), (6, (2, 4, 6)), (16, (2, 4, 8, 16))])
@@ -149,5 +149,5 @@ def test_this_machine_uses_its_cores(folder, monkeypatch, cores):
     sweeps = Project().configuration.study("this-machine").sweeps
     assert {sweep.processes[-1] for sweep in sweeps} == {max(2, cores)}
     if cores == 1:
-        with pytest.raises(StudyError, match="it needs 2 cores, and this machine has 1"):
+        with pytest.raises(StudyError, match="it needs 2 cores; this machine has 1"):
             Project().available(["this-machine"], explicit=False)

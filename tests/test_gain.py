@@ -64,7 +64,7 @@ def test_traces_are_replayed_with_and_without_decisions(checkout: Checkout, prog
     collected = ["--config", "studies=gained", "--", "results/gained/measurements.csv"]
     done = must(checkout.snakemake(*collected))
     # Nothing is decided yet: the replay has the defaults.
-    assert "few has not decided yet: ./study run few, then this study again" in done.stderr
+    assert "few has no decisions yet: ./study run few, then this study again" in done.stderr
     results = checkout.folder / "results"
     about = json.loads((results / "gained" / "study.json").read_text())
     assert [entry["label"] for entry in about["applications"][0]["replays"]] == ["default"]
@@ -145,6 +145,8 @@ def test_a_replay_that_stops_half_way_is_one_sentence() -> None:
     printed = (
         "[0.005] EngineImpl.cpp:718: [ker_engine/CRITICAL] Oops! Deadlock detected, some activities are still around"
     )
-    with pytest.raises(LaunchFailed, match="the ranks wait for each other for ever"):
+    with pytest.raises(
+        LaunchFailed, match="deadlock: the messages of this program do not follow the rule of scaling out"
+    ):
         refuse_deadlock(printed)
     refuse_deadlock("Simulated time: 0.005 seconds.")

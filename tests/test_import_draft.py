@@ -193,7 +193,7 @@ def test_a_column_of_another_collective_than_the_name_says(tmp_path: Path) -> No
     (tmp_path / "bcast.csv").write_text(joined(both, "Collective,algorithm,mapping,np,size,us"))
     text, questions = draft(tmp_path, "theirs", "orfeo-thin", CONFIGURATION)
     assert yaml.safe_load(text)["import"]["files"][0]["collective"] == "?"
-    assert any("its column says the collectives bcast, reduce" in question for question in questions)
+    assert any("its column names the collectives bcast, reduce" in question for question in questions)
 
 
 def test_what_could_not_be_read_is_said(tmp_path: Path) -> None:

@@ -216,11 +216,11 @@ def test_nccls_own_lines_say_what_was_set_and_what_ran(checkout: Checkout) -> No
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (printed("allreduce", 1, TIMES, chosen=CHOSEN.format("Ring,Tree")), "line 15: 'Ring,Tree' is not one algorithm of NCCL"),
-        (printed("allreduce", 1, TIMES, chosen=CHOSEN.format("Ring").splitlines()[1]), "algorithm is ring, and no protocol is known"),
+        (printed("allreduce", 1, TIMES, chosen=CHOSEN.format("Ring,Tree")), "line 15: 'Ring,Tree' is not a single algorithm of NCCL"),
+        (printed("allreduce", 1, TIMES, chosen=CHOSEN.format("Ring").splitlines()[1]), "but the protocol that NCCL chose is unknown"),
         (printed("allreduce", 1, TIMES, chosen=CHOSEN.format("NVLSTree")).replace("all_reduce_perf", "all_gather_perf"),
-         "line 2: collective is allgather, the study says allreduce"),
-        (printed("allreduce", 1, TIMES).rpartition("# Avg")[0], "the run is not finished"),
+         "line 2: collective is allgather, but the study has allreduce"),
+        (printed("allreduce", 1, TIMES).rpartition("# Avg")[0], "the run is incomplete"),
         (printed("allreduce", 1, TIMES).replace("    time ", " cputime "), "no header above names the column time"),
         (printed("allreduce", 2, TIMES).replace("Rank  9", "Rank  0"), "do not list each rank once: programs that were built without"),
         (printed("allreduce", 1, TIMES).replace("Rank  1 Group  0", "Rank  1 Group  1"), "several groups of ranks"),
@@ -269,4 +269,4 @@ def test_name_and_log_agree(checkout: Checkout) -> None:
         "\n".join(line for line in study_file.read_text().splitlines() if "default" not in line and "<<" not in line)
     )
     done = checkout.collstudy("--results", "results", "collect", "gpus")
-    assert done.returncode == 2 and "algorithm is ring, the study says tree" in done.stderr
+    assert done.returncode == 2 and "algorithm is ring, but the study has tree" in done.stderr

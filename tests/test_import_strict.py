@@ -73,10 +73,10 @@ def theirs(tmp_path: Path) -> Import:
         (f"{HEADER}\n0,co\xe9r,4,8,1,1,1\n".encode("latin-1"), 2, "Latin-1"),
         (f"{HEADER}\n{SOUND}\n".encode("utf-16"), 1, "UTF-16"),
         (f"{HEADER}\n{SOUND}\n".encode("utf-16-le"), 1, "binary (or UTF-16)"),
-        (f"{HEADER},Size\n{SOUND},8\n".encode(), 1, "names the column 'Size' twice"),
+        (f"{HEADER},Size\n{SOUND},8\n".encode(), 1, "column 'Size' appears twice in the header"),
         (f'{HEADER}\n{SOUND}\n0,"core,4,8,1,1,1\n{SOUND}\n'.encode(), 3, "a quote that is not closed"),
-        (f'{HEADER}\n0,"co\nre",4,8,1,1,1\n'.encode(), 2, "goes on to line 3"),
-        (f"{HEADER}\n".encode(), 1, "a header and no row"),
+        (f'{HEADER}\n0,"co\nre",4,8,1,1,1\n'.encode(), 2, "a quoted field continues to line 3"),
+        (f"{HEADER}\n".encode(), 1, "a header but no rows"),
         (HEADER.replace("Size", "Bytes").encode() + b"\n", 1, "no column 'Size' for size_bytes"),
         (HEADER.replace("P,", "N,").encode() + b"\n", 1, "no column 'P' for processes"),
         (HEADER.replace("Avg", "Mean").encode() + b"\n", 1, "no column 'Avg' for latency_us"),
@@ -271,4 +271,4 @@ def test_the_mean_over_ranks_and_the_slowest_rank_are_not_mixed(theirs: Import) 
     other = STUDY + STUDY[STUDY.index("    - path") :].replace(
         "collective", "statistic: slowest_rank\n      collective", 1
     )
-    assert "cannot be compared; make them two studies" in theirs.refused(other)
+    assert "cannot be compared; split them into two studies" in theirs.refused(other)

@@ -40,7 +40,7 @@ def test_what_was_changed_by_hand_is_made_again(checkout: Checkout) -> None:
     assert verified.returncode == 1
     problems = [
         "cells.csv was changed",
-        "edges.csv is not there",
+        "edges.csv is missing",
         "measurements.csv was changed",
         "ranks.csv is a folder",
     ]
@@ -68,7 +68,7 @@ DAMAGE = {
     "results/tiny/tuning/check.csv": "is a folder",
     "results/tiny/tuning/check-emitted.csv": "was changed",
     "results/tiny/tuning/decisions.csv": "was changed",
-    "results/tiny/tuning/sentences.csv": "is not there",
+    "results/tiny/tuning/sentences.csv": "is missing",
     "results/tiny/tables/tuning-verification.csv": "was changed",
     "results/tiny/tables/tuning-regret.csv": "is a folder",
     "results/report/index.html": "was changed",
@@ -174,7 +174,7 @@ def test_the_parts_of_a_study_are_noted_apart(tmp_path: Path) -> None:
     for name in ("tables/a.csv", "models/b.csv"):
         (folder / name).write_text("y")
     (folder / "figures" / "c.svg").unlink()
-    problems = ["tables/a.csv was changed", "models/b.csv was changed", "figures/c.svg is not there"]
+    problems = ["tables/a.csv was changed", "models/b.csv was changed", "figures/c.svg is missing"]
     assert {part: set(texts) for part, texts in made.changed(folder).items()} == {"analyse": set(problems)}
     made.note(tmp_path, "tiny", "keep")
     for name in ("tuning/x.rules", "tuning/decisions.csv", "tables/tuning-x.csv"):
@@ -234,7 +234,8 @@ def test_a_folder_where_a_lock_should_be_is_one_sentence(checkout: Checkout) -> 
 @pytest.mark.parametrize(
     ("files", "arguments", "said"),
     [
-        ({"studies/tiny.yaml": TINY.replace("[core]", "[cores]")}, (), "studies/tiny.yaml, line 8: sweeps.0.mappings: unknown 'cores'"),
+        ({"studies/tiny.yaml": TINY.replace("[core]", "[cores]")}, (),
+         "studies/tiny.yaml, line 8: sweeps.0.mappings: unknown mapping 'cores'"),
         ({"config.yaml": "studies: [tiny]\nstudies: [thin]\n"}, (), "config.yaml, line 2: duplicate key studies"),
         ({"config.yaml": "studies: [tiny\n"}, (), "config.yaml, line 2"),
         ({"config.yaml": "studios: [tiny]\n"}, (), "config.yaml, line 1: unknown key 'studios'"),

@@ -129,7 +129,7 @@ def test_the_command_says_the_same_as_the_study(user: Checkout, folder: Path, ga
     done = user.snakemake("--config", "studies=tune-gained", "--dry-run", environment={**mpi_environment(), **WRONG})
     assert "Nothing to be done" in done.stdout + done.stderr, done.stdout + done.stderr
     done = tune(user, "gained", folder, "./tuned", "plain", BYTES, "1")
-    assert done.returncode == 2 and "tune-gained.yaml exists with other content" in done.stderr
+    assert done.returncode == 2 and "tune-gained.yaml already exists with different content" in done.stderr
 
 
 @pytest.mark.long
@@ -156,7 +156,7 @@ def test_a_program_that_hardly_communicates_gets_that_answer(user: Checkout, fol
     assert (
         done.stdout.strip()
         .splitlines()[-1]
-        .startswith("No tuning file: the program hardly communicates by collectives")
+        .startswith("No tuning file: the program spends hardly any time in collectives")
     )
     assert not list((user.folder / "results" / "tune-quiet" / "sampling").glob("round-*"))
     assert tuning_files(user, "quiet") == []
@@ -173,10 +173,15 @@ def test_a_program_that_hardly_communicates_gets_that_answer(user: Checkout, fol
             "spawns",
             ["./ran", "spawn"],
             (),
-            "the program starts further ranks (MPI_Comm_spawn), which cannot be followed",
+            "the program spawns ranks (MPI_Comm_spawn), which is not supported",
             marks=pytest.mark.long,
         ),
-        ("silent", ["./ran", "silent"], (), "the program does not use MPI, or another MPI library than the launcher's"),
+        (
+            "silent",
+            ["./ran", "silent"],
+            (),
+            "the program does not use MPI, or uses a different MPI library than its launcher",
+        ),
         pytest.param("threads", ["./tuned", "threads", "8", "3"], (), "", marks=pytest.mark.long),
     ],
 )
@@ -221,9 +226,9 @@ def test_a_program_in_python(user: Checkout, folder: Path) -> None:
         (["MPIRUN", "./tuned"], None, "the number of ranks is missing; add -n N after the launcher"),
         (["MPIRUN", "-n", "1", "./tuned", ":", "-n", "1", "./ran"], None, "several programs in one launch (:)"),
         (["MPIRUN", "-n", "4000", "./tuned"], None, "4000 ranks are more than the "),
-        (["./tuned", "-n", "2"], None, "starts no MPI ranks"),
-        (["MPIRUN", "-n", "2", "no-such-program"], None, "none of these words is a program"),
-        (["MPIRUN", "-n", "2", "./tuned"], "input\n", "standard input: programs run without it"),
+        (["./tuned", "-n", "2"], None, "no MPI launcher in the command"),
+        (["MPIRUN", "-n", "2", "no-such-program"], None, "no executable program in this command"),
+        (["MPIRUN", "-n", "2", "./tuned"], "input\n", "standard input is not passed to the program"),
         (["--runs", "2", "--", "MPIRUN", "-n", "2", "./tuned"], None, "program.runs"),
     ],
 )
@@ -244,7 +249,7 @@ def test_a_tuning_file_in_the_environment_is_refused_and_the_study_stays(
     assert write(user, folder, *words).returncode == 0
     monkeypatch.setenv("OMPI_MCA_coll_tuned_dynamic_rules_filename", "/some/file.rules")
     done = write(user, folder, *words)
-    assert done.returncode == 2 and "the program would run with a tuning file already; unset it" in done.stderr
+    assert done.returncode == 2 and "so the program would already run with a tuning file; unset it" in done.stderr
     assert (user.folder / "config" / "studies" / "tune-filed.yaml").exists()
 
 
@@ -267,7 +272,7 @@ def test_another_version_than_the_benchmarks_is_refused(user: Checkout, folder: 
     if not other or Path(other).samefile(library().mpirun):
         pytest.skip("no other Open MPI than that of set-up")
     done = write(user, folder, "--name", "other", "--", other, "-n", "2", "./tuned")
-    assert done.returncode == 2 and f"but the benchmark here is for {library().version}" in done.stderr
+    assert done.returncode == 2 and f"but the benchmark is built for {library().version}" in done.stderr
 
 
 def test_the_cells_of_an_account_are_its_sizes_and_ranks() -> None:
@@ -315,8 +320,8 @@ def test_clearly_faster_means_that_the_interval_is_above_one(tuned: list[float],
 @pytest.mark.parametrize(
     ("used", "reason"),
     [
-        ([], "the program hardly communicates by collectives"),
-        ([{"operation": "bcast"}], "for bcast, in which the program spends its time, no algorithms of impi are known"),
+        ([], "the program spends hardly any time in collectives"),
+        ([{"operation": "bcast"}], "no algorithms of impi are known for bcast, where the program spends its time"),
     ],
 )
 def test_a_library_without_known_algorithms_is_told_from_a_quiet_program(

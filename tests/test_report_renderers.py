@@ -192,7 +192,7 @@ def test_folder_of_others_is_not_replaced(tmp_path, capsys):
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "mine.html").write_text("mine", encoding="utf-8")
     assert main(["--results", str(tmp_path), "render", "--studies", "a", "--output", str(tmp_path / "site")]) == 1
-    assert "is not empty and is no report" in capsys.readouterr().out
+    assert "is not empty and is not a report" in capsys.readouterr().out
     assert (tmp_path / "site" / "mine.html").read_text(encoding="utf-8") == "mine"
 
 
@@ -200,7 +200,7 @@ def test_missing_results_folder_and_bad_name(tmp_path, capsys):
     assert main(["--results", str(tmp_path / "none"), "render", "--studies", "a"]) == 1
     assert "no results folder" in capsys.readouterr().out
     assert main(["--results", str(tmp_path), "render", "--studies", "../a"]) == 1
-    assert "'../a' is not a study's name" in capsys.readouterr().out
+    assert "'../a' is not a valid study name" in capsys.readouterr().out
 
 
 def test_error_in_r_is_shown_and_old_report_stays(tmp_path, capsys):

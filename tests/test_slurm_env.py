@@ -63,7 +63,7 @@ def test_a_pending_job_has_no_nodes():
 
 
 def test_output_that_is_no_job_is_an_error():
-    with pytest.raises(StudyError, match="not understood"):
+    with pytest.raises(StudyError, match="scontrol show job: cannot parse"):
         slurm_env.parse_job("slurm_load_jobs error: Invalid job id specified")
 
 

@@ -132,7 +132,7 @@ def test_a_table_that_was_cut_off_is_refused(recorded: Path, tmp_path: Path) -> 
     rows_of(recorded, 4, tmp_path)
     path = tmp_path / "calls.csv.gz"
     path.write_bytes(path.read_bytes()[:-30])
-    with pytest.raises(StudyError, match="damaged or cut off"):
+    with pytest.raises(StudyError, match="damaged or truncated"):
         list(read_calls(path))
 
 
@@ -174,7 +174,7 @@ def test_a_study_traces_once_and_replays_by_the_rule(checkout: Checkout, program
     }
     assert status[("known", "traced")] == status[("known", "default")] == ("measured", "")
     assert status[("dies", "traced")][0] == "failed" and "ended with" in status[("dies", "traced")][1]
-    assert status[("dies", "default")] == ("failed", "there is no complete trace to replay")
+    assert status[("dies", "default")] == ("failed", "no complete trace to replay")
     study = json.loads((results / "traced" / "study.json").read_text())
     assert study["left_out"] == [{"name": "absent", "label": "Not here", "reason": "no-such-program is not installed"}]
     # What the dead application did before is kept.

@@ -167,7 +167,9 @@ def test_nothing_to_say_is_an_error_with_the_reasons(tmp_path, capsys):
     path = written(tmp_path, "1\n7\n1\n2\n1\n0 9 0 0\n")
     error = refused(capsys, "convert", path, "--to", "intel")
     assert "nothing of it can be said" in error and "line 6: bcast scatter_allgather_ring: no equal" in error
-    assert "--check is for" in refused(capsys, "convert", path, "--to", "intel", "--check")
+    assert "--check supports Open MPI's rules and MPICH's trees" in refused(
+        capsys, "convert", path, "--to", "intel", "--check"
+    )
 
 
 def test_the_files_that_studies_write_are_read_as_they_were_meant(tmp_path):

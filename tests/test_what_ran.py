@@ -142,7 +142,7 @@ def test_on_two_nodes_han_runs_algorithms_on_parts_of_the_communicator(program: 
 
 def test_a_rank_that_dies_leaves_what_it_did(program: Path, tmp_path: Path) -> None:
     done, rows = what_ran(tmp_path, library().mpirun, "-n", "2", program, "die")
-    assert done.returncode == 2 and "the table has what ran before: crash: mpirun ended with" in done.stderr
+    assert done.returncode == 2 and "the table covers the calls until then: crash: mpirun ended with" in done.stderr
     assert {row["collective"] for row in rows} == {"bcast"}
 
 
@@ -155,11 +155,15 @@ def test_a_program_that_hangs_is_ended(program: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "text", "message"),
     [
-        (["PROGRAM"], None, "starts no MPI ranks: it has none of mpirun, "),
-        (["MPIRUN", "-n", "1", "PROGRAM", "silent"], None, "the program does not use MPI, or another MPI library"),
-        (["MPIRUN", "-n", "1", *SHARED, "PROGRAM", "spawn"], None, "the program starts further ranks (MPI_Comm_spawn)"),
+        (["PROGRAM"], None, "no MPI launcher in the command; known: mpirun, "),
+        (
+            ["MPIRUN", "-n", "1", "PROGRAM", "silent"],
+            None,
+            "the program does not use MPI, or uses a different MPI library than its launcher",
+        ),
+        (["MPIRUN", "-n", "1", *SHARED, "PROGRAM", "spawn"], None, "the program spawns ranks (MPI_Comm_spawn)"),
         (["MPIRUN", "-n", "1", "no-such-program"], None, "the program ended before MPI_Init returned: "),
-        (["MPIRUN", "-n", "1", "PROGRAM"], "input\n", "standard input: programs run without it"),
+        (["MPIRUN", "-n", "1", "PROGRAM"], "input\n", "standard input is not passed to the program"),
         (["no-such-folder/mpirun", "-n", "1", "PROGRAM"], None, "no-such-folder/mpirun: not found"),
     ],
 )

@@ -46,8 +46,8 @@ def faulty(checkout: Checkout) -> Checkout:
     [
         ("crash", "crash: smpirun ended with exit status 139"),
         pytest.param("hang", "time limit: not finished after 4 s", marks=pytest.mark.long),
-        ("garbage", "output: the output is not complete"),
-        pytest.param("truncated", "output: the output is not complete", marks=pytest.mark.long),
+        ("garbage", "output: the output is incomplete"),
+        pytest.param("truncated", "output: the output is incomplete", marks=pytest.mark.long),
     ],
 )
 def test_a_launch_that_fails_fails_its_cell_alone(faulty: Checkout, fault: str, reason: str) -> None:

@@ -39,7 +39,7 @@ def _calibrated_file(configuration: Configuration, name: str) -> dict[str, Any]:
     path = configuration.machine_path(name)
     document = read_yaml(path, "machine")
     if "calibration" not in document:
-        raise StudyError(f"{shown(path)}: no `calibration` that names ladder and study; see config/README.md")
+        raise StudyError(f"{shown(path)}: the key `calibration` (ladder and study) is missing; see config/README.md")
     return document
 
 
@@ -60,7 +60,7 @@ def calibrate(configuration: Configuration, name: str, results: Path, say: Calla
     block = document["calibration"]
     machine = configuration.machine(name, fitting=True)
     if machine.kind != "simulated" or "fat_tree" in machine.simulation:
-        raise StudyError(f"{shown(path)}: only a simulated machine of levels can be calibrated")
+        raise StudyError(f"{shown(path)}: only simulated machines with levels can be calibrated")
     if "study" in block:
         measured = existing(path, results / block["study"] / "measurements.csv")
         cells = read_cells(measured)

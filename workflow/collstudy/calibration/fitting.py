@@ -109,7 +109,7 @@ def misfit(simulated: dict[Key, float], measured: dict[Key, float]) -> float:
         abs(math.log(max(us, 0.01) / max(measured[key], 0.01))) for key, us in simulated.items() if key in measured
     ]
     if not errors:
-        raise StudyError("no simulated cell was also measured")
+        raise StudyError("no cell was both simulated and measured")
     return statistics.fmean(errors)
 
 
@@ -181,7 +181,7 @@ def starts(machine: Machine, block: dict[str, Any]) -> tuple[dict[str, float], d
     own = block.get("start", {})
     if unknown := [key for key in own if key not in SHORT | long | FORWARD]:
         raise StudyError(
-            f"calibration.start of machine {machine.name}: unknown {unknown[0]!r}{allowed([*SHORT, *long, *FORWARD])}"
+            f"calibration.start of machine {machine.name}: unknown parameter {unknown[0]!r}{allowed([*SHORT, *long, *FORWARD])}"
         )
     short, long, fixed = ({key: own.get(key, value) for key, value in of.items()} for of in (SHORT, long, FORWARD))
     return short, long, fixed

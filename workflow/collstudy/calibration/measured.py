@@ -103,7 +103,9 @@ def ladder_of_study(path: Path, machine: Machine) -> dict[str, dict[int, float]]
 
 
 def existing(machine: Path, data: Path) -> Path:
-    """*data*, that the file of a machine names. Raises StudyError where it is not there."""
+    """*data*, a path from the file of a machine. Raises StudyError if it does not exist."""
     if not data.exists():
-        raise StudyError(f"{shown(machine)}: calibration: {data} does not exist (./study run STUDY makes a study's)")
+        raise StudyError(
+            f"{shown(machine)}: calibration: {data} does not exist (./study run STUDY writes that of a study)"
+        )
     return data

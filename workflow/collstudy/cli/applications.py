@@ -26,8 +26,8 @@ def add_commands(commands: Any) -> None:
     running.add_argument(
         "--folder", type=typed_path, default=typed_path("."), help="folder to run in (default: the current one)"
     )
-    running.add_argument("--limit", type=float, default=3600, metavar="SECONDS", help="end the program after this time")
-    running.add_argument("--csv", type=typed_path, metavar="FILE", help="write the table to a file as well")
+    running.add_argument("--limit", type=float, default=3600, metavar="SECONDS", help="time limit of the program")
+    running.add_argument("--csv", type=typed_path, metavar="FILE", help="also write the table to this file")
     running.add_argument("words", nargs="+", metavar="COMMAND", help="mpirun -n 4 ./a.out, after --")
 
     tuning = add(commands, "tune", tune, "write the study that tunes the collectives of a program")
@@ -43,7 +43,7 @@ def add_commands(commands: Any) -> None:
         "--folder", type=typed_path, default=typed_path("."), help="folder to run in (default: the current one)"
     )
     limit = {"type": float, "default": PROGRAM_LIMIT_S, "metavar": "SECONDS"}
-    tuning.add_argument("--limit", **limit, help="end a run of the program after this time")
+    tuning.add_argument("--limit", **limit, help="time limit of one run of the program")
     tuning.add_argument("words", nargs="+", metavar="COMMAND", help="mpirun -n 4 ./a.out, after --")
 
 
@@ -54,7 +54,7 @@ title: "Faster collectives for {label}"
 question: >-
   Which algorithms should the collectives of this program use, and how much faster is the program with them?
 machine: {machine}
-# Runs as it is typed here, in this folder.
+# The command and the folder in which it runs.
 program:
   command: {command}
   folder: {folder}
@@ -76,11 +76,11 @@ def tune(arguments: argparse.Namespace) -> None:
     words, folder = arguments.words, arguments.folder.resolve()
     launcher = ran.launcher_of(words)
     ran.refuse_input()
-    # The launcher by its path: PATH is another one later.
+    # The launcher by its path: PATH may differ later.
     words = [*words[: launcher.position], str(launcher.path), *words[launcher.position + 1 :]]
     programs = ran.programs_in(words, folder)
     if not programs:
-        raise StudyError(f"{shlex.join(words)}: none of these words is a program")
+        raise StudyError(f"{shlex.join(words)}: no executable program in this command")
     label = arguments.name or programs[-1].stem
     project = Project(results=arguments.results)
     name = f"tune-{label}"
@@ -92,7 +92,7 @@ def tune(arguments: argparse.Namespace) -> None:
     path = project.configuration.folder / "studies" / f"{name}.yaml"
     there = path.exists()
     if there and path.read_text(encoding="utf-8") != text:
-        raise StudyError(f"{path} exists with other content: give another --name, or remove it")
+        raise StudyError(f"{path} already exists with different content; choose another --name or remove it")
     write_if_changed(path, text.encode())
     try:
         project.source(name).check()
@@ -106,13 +106,13 @@ def tune(arguments: argparse.Namespace) -> None:
 
 def what_ran(arguments: argparse.Namespace) -> int:
     """Run an MPI program once, and print for each communicator and collective: calls, message sizes, and the component and
-    algorithm of the MPI library that ran, with how that is known. Open MPI 4.1 and 5.0; of other libraries calls and sizes
-    alone. If the program does not end well, the table has what it did before, and the exit status is 2.
+    algorithm of the MPI library that ran, with how that is known. Components and algorithms need Open MPI 4.1 or 5.0; other
+    libraries show calls and sizes only. If the program fails, the table covers the calls until then, and the exit status is 2.
     """
     outcome = ran.what_ran(arguments.words, arguments.folder.absolute(), arguments.limit, sys.stdout)
     print("\n" + "\n".join(ran.table(outcome)))
     if arguments.csv:
         write_atomically(arguments.csv, to_csv(ran.COLUMNS, outcome.rows))
     if outcome.problem:
-        raise StudyError(f"the program did not end well, the table has what ran before: {outcome.problem}")
+        raise StudyError(f"the program failed; the table covers the calls until then: {outcome.problem}")
     return 0

@@ -10,7 +10,7 @@ from typing import Any
 
 
 def typed_path(text: str) -> Path:
-    """A path as it was typed: relative to the folder in which `./study` was called, which then goes to the checkout."""
+    """A path as it was typed: relative to the folder in which `./study` was called, which changes to the checkout."""
     return Path(os.environ.get("COLLSTUDY_FROM", "."), text)
 
 

@@ -1,4 +1,4 @@
-"""The command new: a study of one's own to begin with, and the text of its chapter; or the study of an application's cells."""
+"""The command new: draft a study and the text of its chapter, or the study of an application's cells."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from collstudy.study.machines import Machine
 from collstudy.study.names import check_name
 
 STUDY = """\
-# config/README.md explains every key. `./study run NAME -- --dry-run` says how many cells this is, and how long it takes.
+# config/README.md explains every key. `./study run NAME -- --dry-run` shows the number of cells and the time they take.
 title: Broadcast on this machine
 question: >-
   Which broadcast algorithm is the fastest between the cores of this machine?
 # A file of config/machines/; `./study probe` drafts one of this computer or cluster.
 machine: this-machine
-# Launches of each cell: at least and at most so many, until the 95 % interval of the median is narrower than this.
+# Launches of each cell: at least min, at most max, until the 95 % interval of the median is narrower than ci_width_pct.
 launches: {min: 5, max: 10, ci_width_pct: 5}
 # Each sweep is a grid: every algorithm with every mapping, number of processes and message size.
 sweeps:
@@ -85,19 +85,21 @@ figure("bcast-sizes")
 
 def add_commands(commands: Any) -> None:
     """Add it."""
-    drafting = add(commands, "new", new, "a study of your own to begin with: its YAML, and the text of its chapter")
+    drafting = add(commands, "new", new, "draft a study: its YAML and the text of its chapter")
     drafting.add_argument("name")
     drafting.add_argument(
-        "--cells-of", metavar="STUDY", help="measure just the collectives that an application of this study calls"
+        "--cells-of", metavar="STUDY", help="measure only the collectives that an application of this study calls"
     )
-    drafting.add_argument("--application", help="its name, if the study has several (of replays: all)")
     drafting.add_argument(
-        "--budget", type=float, metavar="MINUTES", help="node-minutes: the cells are sampled within it"
+        "--application", help="name of the application, if the study has several (default for replays: all)"
+    )
+    drafting.add_argument(
+        "--budget", type=float, metavar="MINUTES", help="node-minutes for the cells, which are then sampled"
     )
 
 
 def new(arguments: argparse.Namespace) -> None:
-    """Write config/studies/NAME.yaml and NAME.qmd with comments; files that are there are left alone.
+    """Write config/studies/NAME.yaml and NAME.qmd with comments; existing files are not overwritten.
 
     With --cells-of the study has the collectives, numbers of ranks and message sizes of an application that was traced,
     with all algorithms; it decides, writes tuning files and verifies them.
@@ -112,7 +114,7 @@ def new(arguments: argparse.Namespace) -> None:
         files = {folder / f"{name}.yaml": text}
     there = [str(path) for path in files if path.exists()]
     if there:
-        raise StudyError(f"{' and '.join(there)}: there already; choose another name")
+        raise StudyError(f"{' and '.join(there)}: already exists; choose another name")
     for path, text in files.items():
         write_atomically(path, text.replace("NAME", name).encode())
         print(path)
@@ -138,9 +140,7 @@ def cells_of(project: Project, name: str, application: str | None, budget: float
     path = project.folder(name) / "tables" / "account-cells.csv"
     rows = [row for row in read_csv(path) if row["application"] == label]
     if not rows:
-        raise StudyError(
-            f"{path}: no account of {label}: ./study run {name} makes it, where each rank has a core of its own"
-        )
+        raise StudyError(f"{path}: no account of {label}; ./study run {name} writes it if each rank has its own core")
     sweeps = [_sweep(*found) for found in worth_measuring(rows, project.configuration.catalogue)]
     if not sweeps:
         raise StudyError(f"{path}: {label} calls no collective that can be measured and has algorithms to choose from")
@@ -174,7 +174,7 @@ def _cells_of_replays(
     path = project.folder(study.name) / "tables" / "gain-cells.csv"
     rows = [row for row in read_csv(path) if row["application"] in labels]
     if not rows:
-        raise StudyError(f"{path}: no replays of {' or '.join(labels)}: ./study run {study.name} makes them")
+        raise StudyError(f"{path}: no replays of {' or '.join(labels)}; ./study run {study.name} makes them")
     sweeps = [
         f"  # {sweep['collective']}: at most {gain:.2g} % of the run time\n" + _yaml(sweep | SIMULATED_CALLS)
         for collective, gain, algorithms, mine in worth_measuring(rows, project.configuration.catalogue, machine.mpi)

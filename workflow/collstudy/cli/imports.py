@@ -36,12 +36,12 @@ def add_commands(commands: Any) -> None:
     """Add them."""
     packing = add(commands, "compact", make_compact, "make tables of data/ from the authors' files")
     packing.add_argument("names", nargs="+")
-    fetching = add(commands, "fetch", fetch, "get other authors' files that may not be redistributed")
-    fetching.add_argument("name", help="a name of data/fetch.yaml")
+    fetching = add(commands, "fetch", fetch, "download other authors' files that may not be redistributed")
+    fetching.add_argument("name", help="an entry of data/fetch.yaml")
     drafting = add(commands, "import", draft_study, "draft the study that imports a folder of results")
     drafting.add_argument("folder", type=typed_path)
     drafting.add_argument("--machine", help="a machine of kind imported (config/machines/)")
-    drafting.add_argument("--name", help="of the study (default: the folder's)")
+    drafting.add_argument("--name", help="name of the study (default: the folder's name)")
 
 
 def make_compact(arguments: argparse.Namespace) -> int:
@@ -62,27 +62,27 @@ def make_compact(arguments: argparse.Namespace) -> int:
 
 def fetch(arguments: argparse.Namespace) -> int:
     """Get the files of data/fetch.yaml from the author's repository at the pinned commit; each must have its checksum."""
-    # Only here: what speaks HTTP takes long to load.
+    # Imported here: the HTTP client takes long to load.
     import urllib.error
     import urllib.request
 
     known = read_yaml(DATA / "fetch.yaml", "fetch")
     entry = known.get(arguments.name)
     if entry is None:
-        raise StudyError(f"data/fetch.yaml: no {arguments.name!r}" + allowed(known))
+        raise StudyError(f"data/fetch.yaml: no entry {arguments.name!r}" + allowed(known))
     folder = Path(data_folder()) / arguments.name
     for file in entry["files"]:
         path = folder / file["name"]
         if path.exists() and file_digest(path) == file["sha256"]:
             continue
         if path.exists():
-            raise StudyError(f"{path}: exists and differs from the author's file; move it away")
+            raise StudyError(f"{path}: already exists and differs from the author's file; move it away")
         url = f"https://raw.githubusercontent.com/{entry['repository']}/{entry['commit']}/{urllib.request.quote(file['path'])}"
         try:
             with urllib.request.urlopen(url, timeout=60) as answer:
                 content = answer.read()
         except (urllib.error.URLError, OSError) as error:
-            raise StudyError(f"{url}: {error}; without a network copy the file to {path}") from None
+            raise StudyError(f"{url}: {error}; without network access, copy the file to {path}") from None
         if hashlib.sha256(content).hexdigest() != file["sha256"]:
             raise StudyError(f"{url}: the checksum differs from that in data/fetch.yaml; nothing was written")
         write_atomically(path, content)
@@ -98,7 +98,7 @@ def draft_study(arguments: argparse.Namespace) -> int:
     text, open_questions = draft.draft(arguments.folder, name, arguments.machine, configuration)
     path = configuration.study_path(name)
     if path.exists():
-        raise StudyError(f"{path}: exists already; choose another name with --name")
+        raise StudyError(f"{path}: already exists; choose another name with --name")
     write_atomically(path, text.encode())
     print(path)
     for question in open_questions:

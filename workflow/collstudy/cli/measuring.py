@@ -24,7 +24,7 @@ def add_commands(commands: Any) -> None:
     requesting = add(commands, "request", request, "write the blocks of one round of a sampled study")
     requesting.add_argument("study")
     requesting.add_argument("round", type=int)
-    add(commands, "describe", describe, "write what is known of a program's cells after its trace").add_argument(
+    add(commands, "describe", describe, "write the description of a program's cells after its trace").add_argument(
         "study"
     )
     collecting = add(commands, "collect", collect, "write a study's cells.csv and measurements.csv")
@@ -60,7 +60,7 @@ def request(arguments: argparse.Namespace) -> None:
 
 
 def describe(arguments: argparse.Namespace) -> None:
-    """Write study.json and the points of a program's cells, once its account is there."""
+    """Write study.json and the points of a program's cells, once its account exists."""
     source = Project(results=arguments.results).source(arguments.study)
     for file, content in source.described().items():
         write_atomically(source.folder / file, content)

@@ -46,7 +46,7 @@ def topology(xml: str) -> list[tuple[str, int]]:
     levels, outside = [], 1
     for kind, name in OBJECTS.items():
         number = counts[kind]
-        # A level that is missing, or as large as its parent, carries no information; one that spans several parents is no level.
+        # A level that is missing, or as large as its parent, carries no information; one that spans several parents is not a level.
         if kind not in ("Package", "Core") and number <= outside:
             continue
         number = max(number, 1)
@@ -104,7 +104,7 @@ def draft() -> str:
     xml = run(["lstopo-no-graphics", "--of", "xml"]) or run(["lstopo", "--of", "xml"])
     lscpu = run(["lscpu", "-J"])
     if not xml and not lscpu:
-        raise StudyError("neither lstopo (hwloc) nor lscpu is available: there is no information for a draft")
+        raise StudyError("neither lstopo (hwloc) nor lscpu is available; one of them is needed for a draft")
     levels = topology(xml) if xml else topology_of_lscpu(lscpu)
     slurm = partitions(run(["sinfo", "-h", "-e", "-o", "%P|%D|%X|%Y|%Z|%f|%l"]))
     model = re.search(r"model name\s*:\s*(.+)", run(["cat", "/proc/cpuinfo"]))
@@ -178,5 +178,5 @@ def write(name: str, folder: Path) -> Path:
         with open(path, "x", encoding="utf-8") as stream:
             stream.write(draft())
     except FileExistsError:
-        raise StudyError(f"{os.path.relpath(path)} exists; choose another name") from None
+        raise StudyError(f"{os.path.relpath(path)} already exists; choose another name") from None
     return path

@@ -34,13 +34,13 @@ def add_commands(commands: Any) -> None:
     running.add_argument(
         "--studies", default="", help="names, separated by commas (default: those of config/config.yaml)"
     )
-    running.add_argument("--goal", default="", help="a rule to run instead of what the arguments name")
-    running.add_argument("--plan", action="store_true", help="nothing will be measured: a dry run, or --unlock")
+    running.add_argument("--goal", default="", help="run this rule instead of the targets in the arguments")
+    running.add_argument("--plan", action="store_true", help="nothing is measured: a dry run, or --unlock")
     running.add_argument("words", nargs="*", metavar="ARGUMENT", help="arguments of snakemake, after --")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Check what a run of these studies would need, and run it. A wrong configuration is one message, before Snakemake says anything."""
+    """Check what a run of these studies would need, and run it. A configuration error is one message before any output of Snakemake."""
     left_out = check_studies(opened(arguments.results), arguments.studies)
     words = []
     if not arguments.plan:
@@ -50,8 +50,8 @@ def run(arguments: argparse.Namespace) -> None:
     # These options take all words up to the next one: an option of the profile ends their lists.
     words += ["--keep-going"]
     words += arguments.words + (["--", arguments.goal] if arguments.goal else [])
-    # Snakemake loads all its plugins, and that for Slurm the first two of these, for a report on finished jobs; the third one is
-    # loaded with what reads the addresses of remote files.
+    # Snakemake loads all its plugins: that for Slurm imports the first two for a report on finished jobs, and the handling of
+    # remote files imports the third.
     for library in ("numpy", "pandas", "requests"):
         lazy(library)
     from snakemake.cli import args_to_api, parse_args
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     try:
         parser, options = _parsed(parse_args, words)
-        # Beside the settings that the arguments contain: of two options --config, the second one replaces the first.
+        # Added to the settings in the arguments: a second option --config would replace the first.
         if arguments.studies:
             options.config = [*(options.config or []), f"studies={arguments.studies}"]
         rate = options.max_jobs_per_timespan
@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _interrupt(number: int, frame: object) -> None:
-    """End a run at Ctrl-C; the jobs, which get the same signal, are not called failed."""
+    """End a run at Ctrl-C; jobs that end by the same signal are not reported as failed."""
     import snakemake_logger_plugin_collstudy as logger
 
     if not logger.INTERRUPTED.is_set():
@@ -86,17 +86,17 @@ def _interrupt(number: int, frame: object) -> None:
 
 
 def _note_nothing_to_do(project: Project, names: str, left_out: list[str]) -> None:
-    """Let the next run answer without Snakemake if this one, of which it said that there is nothing to do, changed nothing."""
+    """Record that Snakemake had nothing to do, so that the next run can answer without it."""
     import snakemake_logger_plugin_collstudy as logger
 
     sources = project.named(names)[0]
-    # What a program of the user consists of is not known, nor, without R here, whether an image has it.
+    # The files of a user's program are unknown, and without R here it is unknown whether an image has it.
     unknown = not needs.has_r() or any(source.known_after_trace for source in sources)
     if unknown or not logger.NOTHING_TO_DO.is_set():
         return
     others = [data_folder()]
     for name in project.configuration.imported_names():
-        # The mistakes of studies that are not run are no matter of this run.
+        # Errors in studies that are not run do not concern this run.
         with contextlib.suppress(StudyError):
             others += project.source(name).folders()
     unchanged.note(sys.argv[1:], project.results, others, left_out)

@@ -107,7 +107,7 @@ def _check_pins(manifest: dict[str, Any]) -> Iterator[str]:
     if not COMMIT.fullmatch(commit):
         yield "repos: builtin: commit is not 40 hexadecimal digits; a lock does not record the recipes"
     elif commit not in str(_builtin(manifest).get("destination")):
-        yield "repos: builtin: destination does not name the commit; Spack uses any clone that is there"
+        yield "repos: builtin: destination does not name the commit; Spack uses any existing clone"
 
 
 def _requirements(packages: dict[str, Any], name: str) -> str:

@@ -87,7 +87,7 @@ def probe(arguments: argparse.Namespace) -> None:
     if not arguments.name:
         print(probing.draft(), end="")
         return
-    print(f"drafted {probing.write(arguments.name, ROOT / 'config' / 'machines')}; look at the lines with TODO")
+    print(f"drafted {probing.write(arguments.name, ROOT / 'config' / 'machines')}; check the lines marked TODO")
 
 
 def check_spack(arguments: argparse.Namespace) -> int:

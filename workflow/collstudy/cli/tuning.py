@@ -40,25 +40,29 @@ def add_commands(commands: Any) -> None:
     asking.add_argument("--size", type=parse_size, help="bytes, such as 65536, 64KiB, 1MiB")
     asking.add_argument("--study", help="use this study only")
     asking.add_argument("--machine", help="the machine of the call: results of the most similar machines come first")
-    explaining = add(commands, "explain", explain, "describe a tuning file in words, with its faults")
+    explaining = add(commands, "explain", explain, "describe a tuning file in words and list its faults")
     explaining.add_argument("file", type=typed_path, help=f"{'; '.join(FORMATS.values())}")
     explaining.add_argument("--ranks", type=_ranks, help="processes of the communicator (default: list every rule)")
-    explaining.add_argument("--size", type=parse_size, help="bytes of one rank, such as 65536, 64KiB, 1MiB")
-    explaining.add_argument("--nodes", type=_ranks, help="nodes of the communicator, where a file tells them apart")
-    explaining.add_argument("--collective", help="this collective only")
-    converting = add(commands, "convert", convert, "a tuning file of one library as that of another")
+    explaining.add_argument("--size", type=parse_size, help="bytes per rank, such as 65536, 64KiB, 1MiB")
+    explaining.add_argument("--nodes", type=_ranks, help="nodes of the communicator, if the file distinguishes them")
+    explaining.add_argument("--collective", help="show only this collective")
+    converting = add(commands, "convert", convert, "convert a tuning file for another library")
     converting.add_argument("file", type=typed_path)
     names = "; ".join(f"{name}: {text}" for name, text in FORMATS.items())
     converting.add_argument("--to", required=True, choices=tuple(FORMATS), help=names)
     converting.add_argument(
-        "--output", type=typed_path, help="the new file (default: print it; MPICH's device has a file beside it)"
+        "--output",
+        type=typed_path,
+        help="the new file (default: print it); for MPICH a second file for its device is written beside it",
     )
     converting.add_argument(
-        "--check", action="store_true", help="let the installed library read it and watch its messages"
+        "--check", action="store_true", help="check that the installed library follows the new file"
     )
     for one in (explaining, converting):
         one.add_argument(
-            "--open-mpi", metavar="VERSION", help="whose numbers hold, such as 4.1.4 (default: the installed one)"
+            "--open-mpi",
+            metavar="VERSION",
+            help="version whose algorithm numbers apply, such as 4.1.4 (default: the installed one)",
         )
     fitting = add(commands, "calibrate", calibrate, "fit a simulated machine to measurements; writes its file")
     fitting.add_argument("machine")
@@ -91,14 +95,14 @@ def advise(arguments: argparse.Namespace) -> int:
 
 
 def _atlas(project: Project, collective: str) -> list[Measured]:
-    """The machines that were really measured: from the results of their studies, or from the files of others that are here."""
+    """The machines that were really measured: from the results of their studies, or from available imported files."""
     found = []
     for name in project.configuration.study_names():
         try:
             source = project.source(name)
             rows = source.observed()
         except StudyError:
-            continue  # what is wrong with it is said when it is selected itself
+            continue  # its errors are reported when it is selected itself
         if not rows:
             continue
         machine = source.study.machine
@@ -110,24 +114,24 @@ def _atlas(project: Project, collective: str) -> list[Measured]:
 def _ranks(text: str) -> int:
     """A number of 1 or more. Raises argparse's error."""
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of 1 or more")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 1 or more")
     return int(text)
 
 
 def _known(arguments: argparse.Namespace, project: Project) -> Known:
-    """The catalogue, and the Open MPI that was named or is installed; without one that of the newest known numbers of 5.0."""
+    """The catalogue, and the Open MPI that was named or is installed; without one, the newest known 5.0."""
     here = mpis().get("openmpi")
     version = arguments.open_mpi or (here.version if here else "5.0.7")
     known = Known(project.configuration.catalogue, version)
-    known.numbers  # noqa: B018 - an unknown version is refused before anything is read
+    known.numbers  # noqa: B018 - an unknown version is rejected before anything is read
     return known
 
 
 def explain(arguments: argparse.Namespace) -> int:
     """Describe a tuning file in words and list its faults with their lines; exit status 0 if there is none, else 1.
 
-    Its format is recognized by its content. Rules hold as the library itself takes them: with Open MPI's version, that is the
-    installed one or that of --open-mpi.
+    Its format is recognized by its content. Rules are interpreted as the library itself does; for Open MPI, as the installed
+    version or that of --open-mpi does.
     """
     known = _known(arguments, Project(results=arguments.results))
     file = read(arguments.file, known)
@@ -137,7 +141,7 @@ def explain(arguments: argparse.Namespace) -> int:
 
 
 def convert(arguments: argparse.Namespace) -> None:
-    """Write the rules of a tuning file in the format of another library; what that cannot say is listed on standard error.
+    """Write the rules of a tuning file in the format of another library; rules that it cannot express are listed on standard error.
 
     The new file is read again and compared with the old one. With --check the installed Open MPI or MPICH reads it too, and its
     messages are compared with the rules at every limit: some launches for each entry.
@@ -145,17 +149,17 @@ def convert(arguments: argparse.Namespace) -> None:
     known = _known(arguments, Project(results=arguments.results))
     mpi = {"openmpi": "openmpi", "openmpi-2": "openmpi", "mpich": "mpich"}.get(arguments.to)
     if arguments.check and (mpi is None or arguments.output is None):
-        raise StudyError("--check is for Open MPI's rules and MPICH's trees, with --output")
+        raise StudyError("--check supports Open MPI's rules and MPICH's trees and needs --output")
     own = trees.own_trees(installed("mpich").shared_library) if arguments.to == "mpich" else None
     file = read(arguments.file, known)
     found = converted(file, arguments.to, known, own)
     if any(not fault.note for fault in file.faults):
         print(f"{arguments.file} has faults: ./study explain lists them", file=sys.stderr)
     if found.losses:
-        print("not carried over:", *(f"  {line}" for line in grouped(found.losses)), sep="\n", file=sys.stderr)
+        print("not converted:", *(f"  {line}" for line in grouped(found.losses)), sep="\n", file=sys.stderr)
     if arguments.output is None:
         if found.device:
-            raise StudyError("MPICH has two files: give --output")
+            raise StudyError("MPICH needs two files; use --output")
         print(found.text, end="")
         return
     if found.device:
@@ -166,7 +170,7 @@ def convert(arguments: argparse.Namespace) -> None:
 
 
 def _watch(found: Converted, path: Path, mpi: Any, known: Known) -> None:
-    """Let the library read the file. Raises StudyError for a rule that it does not follow."""
+    """Check the file with the library. Raises StudyError for a rule that it does not follow."""
     findings = check.check_placement(
         found.placement, path.resolve(), known.catalogue, library_of(mpi, known.catalogue, known.numbers)
     )

@@ -1,9 +1,9 @@
 """Whether anything that `./study run` looks at has changed since Snakemake last had nothing to do: asked before anything is imported.
 
-Reading the studies and the Snakefile takes seconds, looking at the inodes of all files a fraction of one. A record says what was
-looked at; it is written only after Snakemake itself found nothing to do, and only where every file and folder was older than that
+Reading the studies and the Snakefile takes seconds, looking at the inodes of all files a fraction of one. A record describes what was
+checked; it is written only after Snakemake itself found nothing to do, and only where every file and folder was older than that
 run. Size, times and inode of each are compared; a file cannot be written without another ctime. Anything else (an environment
-variable, a program on PATH, another boot) makes the record worthless, and Snakemake is asked.
+variable, a program on PATH, another boot) invalidates the record, and Snakemake runs.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _record(words: list[str]) -> Path:
 
 
 def _tree(path: str, depth: int | None, seen: set[tuple[int, int]]) -> Iterator[tuple[str, os.stat_result | None]]:
-    """A path and what is below it, *depth* levels deep (None: all); what is not there has no status."""
+    """A path and what is below it, *depth* levels deep (None: all), with None for a path that does not exist."""
     try:
         found = os.stat(path)
     except OSError:
@@ -113,7 +113,7 @@ def _state(words: list[str], results: str, others: Iterable[str]) -> tuple[str, 
         else:
             line = f"{path}\0{found.st_mode} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns} {found.st_ino} {found.st_dev}"
         digest.update(line.encode(errors="surrogateescape") + b"\n")
-        # A file that was removed meanwhile shows in the time of its folder.
+        # A file removed in the meantime changes the time of its folder.
         newest = max(newest, found.st_ctime if found else 0.0)
     return digest.hexdigest(), newest
 
@@ -159,7 +159,7 @@ def note(words: list[str], results: Path, others: Iterable[str], said: list[str]
     Args:
         words: The command line's arguments.
         results: The results folder.
-        others: Files and folders outside of the checkout that the studies name, also those that are not there.
+        others: Files and folders outside of the checkout that the studies name, also those that do not exist.
         said: Lines that a run without anything to do prints.
     """
     others = sorted(set(others))

@@ -29,7 +29,7 @@ def read_calls(path: Path) -> Iterator[dict[str, str]]:
                 yield dict(zip(COLUMNS, row, strict=True))
     except (EOFError, gzip.BadGzipFile, ValueError) as error:
         raise StudyError(
-            f"{path}: the table of the trace is damaged or cut off ({error}): delete its folder to trace again"
+            f"{path}: the table of the trace is damaged or truncated ({error}): delete its folder to trace again"
         ) from None
 
 

@@ -151,7 +151,7 @@ def environment(
     """The environment of a launch; arguments select the algorithm."""
     found = library().environment(with_library(machine, library(), chosen, base, folder))
     if machine.kind != "slurm":
-        # mpirun names its session folder by its process number, and fails where a killed one of the same number left its own.
+        # mpirun names its session folder by its process id and fails if a killed mpirun with the same id left one.
         found["TMPDIR"] = str(folder)
     return found
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from collstudy.base.errors import StudyError
 
-#: Words of the header line (lower case, units cut off) -> name of the sample's field, units in the name.
+#: Words of the header line (lower case, without units) -> name of the sample's field, units in the name.
 COLUMNS = {
     "from": "from_rank",
     "to": "to_rank",
@@ -86,7 +86,7 @@ def parse(text: str, sizes: list[int | None]) -> list[dict[str, Any]]:
     if found != sizes:
         missing = [size for size in sizes if size not in found]
         what = f"sizes {missing} are missing" if missing else f"rows {found} do not match the requested sizes, {sizes}"
-        raise StudyError(f"the output is not complete: {what}")
+        raise StudyError(f"the output is incomplete: {what}")
     return samples
 
 

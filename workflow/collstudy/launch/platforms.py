@@ -243,7 +243,7 @@ def line(points: Sequence[Sequence[float]], size: float) -> float:
 
 
 def by_size(machine: Machine, depth: int, key: str) -> list[tuple[int, float]]:
-    """Microseconds that a message takes at a level, by size: of `delay_us`, or of `waited_us`, which need not be there.
+    """Microseconds that a message takes at a level, by size: of `delay_us`, or of the optional `waited_us`.
 
     A level that was not calibrated (switches around the calibrated nodes) takes longer than the level inside of it by the
     difference of their `latency_us`.

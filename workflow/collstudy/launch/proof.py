@@ -58,7 +58,7 @@ def placed_as_asked(
     placed, problems, binding = _placed(cell, output, placement, hosts)
     if not bound:
         return None, [], binding
-    return placed, problems[:3] + ([f"{len(problems) - 3} ranks more"] if len(problems) > 3 else []), binding
+    return placed, problems[:3] + ([f"{len(problems) - 3} more ranks"] if len(problems) > 3 else []), binding
 
 
 def judgement(
@@ -87,7 +87,7 @@ def _placed(
         cpus = {entry["rank"]: entry["cpus"] for entry in stated}
         return not problems, problems, [{**b, "cpus": cpus.get(b["rank"], "")} for b in binding]
     problems = (
-        [f"{len(stated)} of {cell.processes} ranks reported their place"] if len(stated) != cell.processes else []
+        [f"{len(stated)} of {cell.processes} ranks reported their placement"] if len(stated) != cell.processes else []
     )
     for entry, core in zip(stated, placement, strict=False):
         if bindings.short(entry["host"]) != bindings.short(hosts[core.node]):

@@ -63,7 +63,7 @@ def launcher_of(words: list[str], environment: Mapping[str, str] | None = None) 
     position = next((at for at, word in enumerate(words) if Path(word).name in LAUNCHERS), None)
     if position is None:
         raise StudyError(
-            f"{' '.join(words) or 'no command'}: starts no MPI ranks: it has none of {', '.join(LAUNCHERS)}"
+            f"{' '.join(words) or 'no command'}: no MPI launcher in the command; known: {', '.join(LAUNCHERS)}"
         )
     path = (environment or os.environ).get("PATH", os.defpath)
     found = shutil.which(words[position], path=path)
@@ -77,7 +77,7 @@ def launcher_of(words: list[str], environment: Mapping[str, str] | None = None) 
 
 
 def with_benchmarks_launcher(command: str) -> str:
-    """The command of a study, which is for all computers: a launcher without a folder is that of the benchmark's MPI library where
+    """The command of a study, which is for all computers: a launcher without a folder is that of the benchmark's MPI library if
     PATH has none, or one of another version.
     """
     words = shlex.split(command)
@@ -124,7 +124,7 @@ def with_variables(
         given = [part for key, value in settings.items() for part in ("-x", f"{key}={value}")]
     else:
         given = [part for key, value in settings.items() for part in ("-genv", key, value)]
-    # Intel's launcher finds its other programs only so.
+    # Intel's launcher finds its other programs by this variable.
     needed = mpi.environment() if launcher.mpi == "impi" and launcher.path.parent == mpi.bin else {}
     own = {name: needed[name] for name in ("I_MPI_ROOT", "FI_PROVIDER_PATH", "PATH") if name in needed}
     return [*words[: at - 1], launcher.path, *given, *words[at:]], own
@@ -150,17 +150,17 @@ def users_own(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def refuse_input() -> None:
-    """Raise StudyError if data are waiting at standard input, which the program's ranks would not get."""
+    """Raise StudyError if standard input has data, which the program's ranks would not get."""
     try:
         waiting = not sys.stdin.isatty() and select.select([sys.stdin], [], [], 0)[0] and os.read(sys.stdin.fileno(), 1)
     except (OSError, ValueError):
         return
     if waiting:
-        raise StudyError("standard input: programs run without it; give the input as a file that the program opens")
+        raise StudyError("standard input is not passed to the program; let the program read its input from a file")
 
 
 def what_ran(words: list[str], folder: Path, limit_s: float, log: TextIO) -> Outcome:
-    """Run a command in *folder* and find what ran. Raises StudyError if it is no MPI program that can be followed.
+    """Run a command in *folder* and find what ran. Raises StudyError if it is not an MPI program that can be traced.
 
     A program that dies or exceeds *limit_s* leaves what it did until then.
     """
@@ -184,15 +184,15 @@ def what_ran(words: list[str], folder: Path, limit_s: float, log: TextIO) -> Out
 
 
 def ranks_in(folder: Path, problem: str) -> list[RankFile]:
-    """The files of all ranks of a command. Raises StudyError, in one sentence, if the program cannot be followed."""
+    """The files of all ranks of a command. Raises StudyError, in one sentence, if the program cannot be traced."""
     if (folder / "spawned").exists():
-        raise StudyError("the program starts further ranks (MPI_Comm_spawn), which cannot be followed")
+        raise StudyError("the program spawns ranks (MPI_Comm_spawn), which is not supported")
     first = next(iter(sorted(folder.glob("rank-*.trace"))), None)
     if first:
         return rank_files(folder, RankFile(first).size)
     if problem:
         raise StudyError(f"the program ended before MPI_Init returned: {problem}")
-    raise StudyError("the program does not use MPI, or another MPI library than the launcher's")
+    raise StudyError("the program does not use MPI, or uses a different MPI library than its launcher")
 
 
 def programs_in(words: list[str], folder: Path) -> list[Path]:
@@ -287,7 +287,7 @@ def ran_in_turns(files: Iterable[RankFile], collectives: list[str]) -> list[tupl
                 found[turn][0].add(verdict[0])
                 found[turn][1].add(verdict[1])
         if len(turns) != len(collectives):
-            raise StudyError(f"verification: {len(turns)} turns were seen instead of {len(collectives)}")
+            raise StudyError(f"verification: {len(turns)} turns seen, {len(collectives)} expected")
     return found
 
 

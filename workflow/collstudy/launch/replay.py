@@ -40,7 +40,7 @@ def replay(replay: Replay, store: Store, stage: Path, log: TextIO) -> dict[str, 
         "algorithms": replay.algorithms, "calls_sha256": traced.get("calls_sha256"),
     }  # fmt: skip
     if not traced or traced["failure"]:
-        return about | {"failure": "there is no complete trace to replay"}
+        return about | {"failure": "no complete trace to replay"}
     with tempfile.TemporaryDirectory(prefix=".work-", dir=stage) as name:
         work = Path(name)
         (work / "log").mkdir()
@@ -67,11 +67,11 @@ def replay(replay: Replay, store: Store, stage: Path, log: TextIO) -> dict[str, 
 
 
 def refuse_deadlock(printed: str) -> None:
-    """Raise LaunchFailed if the simulator *printed* that no rank could go on; its exit status does not say so."""
+    """Raise LaunchFailed if the simulator *printed* a deadlock, which its exit status does not show."""
     if "Deadlock detected" in printed:
         raise LaunchFailed(
-            "the ranks wait for each other for ever: the messages of this program do not follow the rule of scaling out "
-            "(docs/methodology.md, section 12), or depend on which message comes first"
+            "deadlock: the messages of this program do not follow the rule of scaling out (docs/methodology.md, section 12), "
+            "or depend on the order of arrival"
         )
 
 

@@ -18,7 +18,7 @@ from collstudy.study.traces import Run
 
 @dataclass(frozen=True)
 class Timed:
-    """One run: what it came to, the command and its environment, wall time (s), and what ran in a traced one."""
+    """One run: its result, the command and its environment, wall time (s), and what ran in a traced one."""
 
     sample: dict[str, Any]
     command: list[str | Path]
@@ -32,7 +32,7 @@ def run_once(run: Run, place: Allocation, shared: Path, log: TextIO) -> Timed:
     """Run the program in its folder. The ranks of a traced one write to *shared*, which all nodes see.
 
     The sample has `latency_us`, the time of the whole command, and of a traced run `comm_us`, the time in collectives (mean over
-    ranks). Raises LaunchFailed if the program fails or exceeds its limit, StudyError if it cannot be followed.
+    ranks). Raises LaunchFailed if the program fails or exceeds its limit, StudyError if it cannot be traced.
     """
     application = run.application
     words, folder = shlex.split(application.command), Path(application.folder)

@@ -2,7 +2,7 @@
 
 The environment of a block is unreliable: snakemake-executor-plugin-slurm-jobstep 0.6.1 removes most SLURM_*
 variables (mpirun then ends with "unable to find SLURM_NODELIST"), and what was inherited from another job or a login
-shell may be stale (with a stale SLURM_MEM_PER_CPU mpirun waits for ever for its daemons). Therefore all are dropped, and
+shell may be stale (with a stale SLURM_MEM_PER_CPU mpirun waits for its daemons and hangs). Therefore all are dropped, and
 those that mpirun and srun need are set from `scontrol show job`.
 """
 
@@ -115,7 +115,7 @@ def parse_job(text: str) -> Job:
         else:
             fields.setdefault(key, value.strip())
     if "JobId" not in fields or "JobState" not in fields:
-        raise StudyError(f"scontrol show job: not understood: {text[:200]!r}")
+        raise StudyError(f"scontrol show job: cannot parse {text[:200]!r}")
     node_list = fields.get("NodeList", "")
     nodes = tuple(expand_hostlist(node_list)) if node_list not in ("", "(null)") else ()
     if nodes and not processors:

@@ -18,7 +18,7 @@ PROGRAM = SETUP / "build" / SIMULATED / "simulator" / "starter"
 
 
 def without_smpirun(words: Sequence[str], environment: dict[str, str]) -> tuple[list[str], dict[str, str]]:
-    """What the command *words* of smpirun comes to: the program with the arguments of smpimain, and the environment.
+    """What the command *words* of smpirun runs: the program with the arguments of smpimain, and the environment.
 
     For the options that `simulator.prepare` uses, as the script smpirun of SimGrid 3.32 translates them.
     """
@@ -50,7 +50,7 @@ def without_smpirun(words: Sequence[str], environment: dict[str, str]) -> tuple[
 
 
 class Starter:
-    """Starts simulations: in forks of one process, or each by smpirun where smpirun does something else than is known here."""
+    """Starts simulations: in forks of one process, or each by smpirun if smpirun does something unknown here."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None

@@ -99,7 +99,7 @@ class Mpi:
         printed = ask(["ldd", program], 30, self.environment()).stdout
         found = re.search(r"^\s*libmpi\w*\.so\S* => (/.*) \(", printed, re.MULTILINE)
         if not found:
-            raise StudyError(f"{program} finds no libmpi: ./study setup builds it")
+            raise StudyError(f"{program} is not linked to libmpi: ./study setup rebuilds it")
         return Path(found.group(1))
 
     @property
@@ -154,7 +154,7 @@ def installed(name: str) -> Mpi:
         return mpis()[name]
     if name == "openmpi":
         raise StudyError("no Open MPI: mpirun and mpicc are not on PATH; ./study setup installs one in .study/openmpi")
-    raise StudyError(f"no {name}: ./study run STUDY installs it in .study/{name} for a study that names it")
+    raise StudyError(f"{name} is not installed; ./study run STUDY installs it in .study/{name} if STUDY needs it")
 
 
 def with_library(
@@ -306,7 +306,7 @@ def host() -> dict[str, str]:
 
 
 def chosen(mpi: str) -> dict[str, str]:
-    """Variables of the environment that select algorithms of an MPI library: with them its default is another one."""
+    """Variables of the environment that select algorithms of an MPI library and so change its default."""
     return {name: value for name, value in sorted(os.environ.items()) if re.fullmatch(SELECTS[mpi], name)}
 
 

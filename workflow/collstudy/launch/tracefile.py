@@ -114,7 +114,7 @@ class RankFile:
             if operation == 0:
                 return
             if operation >= len(names):
-                raise StudyError(f"{self.path}: byte {offset}: no operation {operation}: the file is damaged")
+                raise StudyError(f"{self.path}: byte {offset}: unknown operation {operation}: the file is damaged")
             offset += size
             numbers: tuple[int, ...] = ()
             if listed:

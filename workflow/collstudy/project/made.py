@@ -76,7 +76,7 @@ def changed(folder: Path) -> dict[str, list[str]]:
             if path.is_dir():
                 problem = "is a folder"
             elif not path.is_file():
-                problem = "is not there"
+                problem = "is missing"
             else:
                 problem = "" if file_digest(path) == digest else "was changed"
             if problem:

@@ -53,19 +53,19 @@ def check_analysis() -> None:
     if stamp.is_file() and stamp.read_text().strip() != present:
         raise StudyError(
             f"the R package collanalysis in {library} was not installed from workflow/analysis of this checkout: "
-            "run ./study setup, or build the image again"
+            "run ./study setup, or rebuild the image"
         )
 
 
 def why_not(source: Source) -> str:
-    """What is not here and without which a study cannot be measured; empty where it can."""
+    """What a study lacks on this computer to be measured; empty if nothing."""
     machine = source.study.machine
     cores = machine.cores_per_node * machine.nodes
     most = max((p for sweep in source.study.sweeps for p in sweep.processes), default=0)
     if most > cores and not machine.oversubscribe:
-        return f"it needs {most} cores, and {machine.label} has {cores}"
+        return f"it needs {most} cores; {machine.label} has {cores}"
     if machine.emulated_nodes > 1 and "openmpi" in toolchain.mpis() and not emulates_nodes(toolchain.mpis()["openmpi"]):
-        return "emulated nodes need Open MPI 5 and the permission to make namespaces (unshare)"
+        return "emulated nodes need Open MPI 5 and permission to create namespaces (unshare)"
     needs = source.needs()
     libraries = sorted(needs & LIBRARIES)
     if SIMULATOR in needs and toolchain.simulator_version() is None:

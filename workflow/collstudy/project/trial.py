@@ -21,7 +21,7 @@ RAN_COLUMNS = ["file", *ran.COLUMNS]
 
 
 def keep(tuner: Tuner, trial: TrialSource | None, placement: Placement | None) -> None:
-    """Write what the runs came to; keep the tuning files if the program is clearly faster with them, otherwise remove them."""
+    """Write the result of the runs; keep the tuning files if the program is clearly faster with them, otherwise remove them."""
     folder = tuner.folder / "tuning"
     judged: list[dict[str, Any]] = []
     rows: list[dict[str, Any]] = []
@@ -104,16 +104,16 @@ def why_not(tuner: Tuner, trial: TrialSource | None, judged: list[dict[str, Any]
         return f"No tuning file: the program could not be traced: {program['failure']}."
     if not tuner.document["collectives"] and (used := tuner.source.used):
         names = ", ".join(dict.fromkeys(row["operation"] for row in used))
-        return f"No tuning file: for {names}, in which the program spends its time, no algorithms of {tuner.mpi} are known here."
+        return f"No tuning file: no algorithms of {tuner.mpi} are known for {names}, where the program spends its time."
     if not tuner.document["collectives"]:
-        return "No tuning file: the program hardly communicates by collectives that can be measured and have algorithms to choose from."
+        return "No tuning file: the program spends hardly any time in collectives that can be measured and have algorithms to choose from."
     if trial is None:
         return "No tuning file: the library's default is the best for the program's cells, or within noise of it."
     if failures := trial.failures():
         return f"No tuning file: runs of the program failed: {'; '.join(failures)}."
     whole = next((row for row in judged if row["part"] == "whole"), None)
     if whole is None or whole["pairs"] < trial.tuned.runs:
-        return "No tuning file: the runs that judge it are not complete."
+        return "No tuning file: the runs that judge it are incomplete."
     ran_by = {name: {_kind(row) for row in trial.ran(name)} for name in ("default", "tuned")}
     if tuner.mpi == "openmpi" and ran_by["default"] == ran_by["tuned"]:
         return "No tuning file: with it the program ran the same algorithms as without."

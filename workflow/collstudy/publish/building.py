@@ -24,7 +24,7 @@ SINGLE_FILE = "report.html"
 KNITTED = "report.md"
 #: Divisions of one medium (report/R/parts.R). Quarto and the filter drop them as well; most time goes into reading them.
 SCREEN_ONLY, PAPER_ONLY = '::: {.content-visible when-format="html"}', '::: {.content-hidden when-format="html"}'
-#: The library of interactive surfaces, there where a figure has one (report/R/figures.R).
+#: The library of interactive surfaces, present if a figure has one (report/R/figures.R).
 SURFACES = "theme/plotly.js"
 #: Chapters and pages as they were made of the same content, in the results folder.
 PAGES = ".pages"
@@ -110,12 +110,12 @@ MARK = ".report"
 
 
 def refuse_foreign(folder: Path) -> None:
-    """Raise StudyError where *folder* has something that is no report: rendering replaces it as a whole."""
+    """Raise StudyError if *folder* contains something other than a report: rendering replaces it as a whole."""
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     if folder.exists() and not folder.is_dir():
         raise StudyError(f"report: {folder} is a file")
     if names - {"index.html", "report.pdf", SINGLE_FILE} and MARK not in names:
-        raise StudyError(f"report: {folder} is not empty and is no report; choose another folder")
+        raise StudyError(f"report: {folder} is not empty and is not a report; choose another folder")
 
 
 def publish(job: Job, pages: Path, files: dict[str, Path]) -> None:
@@ -125,7 +125,7 @@ def publish(job: Job, pages: Path, files: dict[str, Path]) -> None:
     """
     for path in (pages / "index.html", *files.values()):
         if not path.is_file() or not path.stat().st_size:
-            raise StudyError(f"report: {path} was not made")
+            raise StudyError(f"report: {path} was not written")
     fresh = job.output.with_name(f"{job.output.name}.new")
     shutil.rmtree(fresh, ignore_errors=True)
     shutil.copytree(pages, fresh)
@@ -164,7 +164,7 @@ def knit(job: Job) -> str:
 
 
 def tell_missing(log: str) -> None:
-    """Say what texts of people ask for and no study has; the pages say it as well."""
+    """Print what authored texts refer to and no study has; the pages show it as well."""
     for line in log.splitlines():
         if line.startswith("report: config/studies/"):
             print(line, flush=True)

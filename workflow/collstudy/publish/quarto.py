@@ -91,7 +91,7 @@ def render_book(job: Job, renderer: Renderer, text: str) -> list[Page]:
 def run_quarto(job: Job, renderer: Renderer, target: str, files: Sequence[str], *arguments: str) -> Path:
     """Run Quarto and return its output folder, which must have *files*.
 
-    What Quarto only warns of (a reference that does not resolve) is an error.
+    A reference that does not resolve, of which Quarto only warns, is an error.
     """
     command = [renderer.executable, "render", "--to", target, *arguments]
     output = job.build / "_output"

@@ -23,7 +23,7 @@ def render(job: Job, wanted: str = "auto") -> None:
         raise StudyError(f"report: no results folder {job.results}")
     for study in job.studies:
         if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", study):
-            raise StudyError(f"report: {study!r} is not a study's name")
+            raise StudyError(f"report: {study!r} is not a valid study name")
     refuse_foreign(job.output)
     renderer = choose_renderer(wanted)
     say(f"{renderer.name} {renderer.version}".strip() + f", pandoc {renderer.pandoc}, typst {renderer.typst}")

@@ -119,7 +119,7 @@ class ImportedSource(Source):
                 try:
                     found[study.name] = read_values(study, self.context.catalogue, self.context.results / "imports")
                 except StudyError:
-                    continue  # what is wrong with it is said when it is asked for itself
+                    continue  # its errors are reported when it is selected itself
         return found
 
     def import_checks(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

@@ -69,11 +69,11 @@ class ProgramSource(SampledSource):
         mpi = installed(found.mpi)
         files = [name for name in chosen(found.mpi) if re.search("_filename|_FILE|^I_MPI_ADJUST", name)]
         if files:
-            raise StudyError(f"{files[0]} is set: the program would run with a tuning file already; unset it")
+            raise StudyError(f"{files[0]} is set, so the program would already run with a tuning file; unset it")
         if found.version not in (None, mpi.version):
             raise StudyError(
-                f"{found.path} is of {mpi.label} {found.version}, but the benchmark here is for {mpi.version}, and decisions hold "
-                f"for one version: start the program with {mpi.mpirun}, or put the compiler wrapper of {found.version} on PATH"
+                f"{found.path} is {mpi.label} {found.version}, but the benchmark is built for {mpi.version}, and decisions hold "
+                f"for one version: launch the program with {mpi.mpirun}, or put the compiler wrapper of {found.version} on PATH"
             )
         return found
 
@@ -97,7 +97,7 @@ class ProgramSource(SampledSource):
     def trace(self) -> Trace:
         """The trace. Raises StudyError if the program cannot be started here."""
         if self.study.machine.kind == "local" and not Path(self.program.folder).is_dir():
-            raise StudyError(f"study {self.study.name}: program.folder: {self.program.folder} is not there")
+            raise StudyError(f"study {self.study.name}: program.folder: {self.program.folder} does not exist")
         identity = {"identity_version": TRACE_IDENTITY, "trace_version": tracefile.VERSION, **self.identity}
         return Trace(self.program, self.study.machine, identity)
 
@@ -117,7 +117,7 @@ class ProgramSource(SampledSource):
         return [self.trace, self.run("plain", {}), self.run("traced", {})]
 
     def policy_of(self, work: Work) -> Policy:
-        """A trace is made once, and what ran is seen once; otherwise a program runs so many times as the study says."""
+        """One for the trace and for what ran; otherwise the number that the study sets."""
         if isinstance(work, Trace) or (isinstance(work, Run) and work.ran):
             return Policy(1, 1)
         return Policy(self.tuned.runs, self.tuned.runs) if isinstance(work, Run) else self.policy
@@ -147,7 +147,7 @@ class ProgramSource(SampledSource):
 
     @functools.cached_property
     def used(self) -> list[dict[str, str]]:
-        """The rows of the account that are worth measuring; empty before there is one of this trace."""
+        """The rows of the account that are worth measuring; empty before this trace has one."""
         rows = read_csv(self.folder / "sampling" / "cells.csv")
         return [row for row in rows if row["trace"] == self.trace.digest]
 

@@ -66,7 +66,7 @@ class TracedSource(Source):
         plan = self.traced.replay
         if not plan or not plan.decisions or decided(plan, self.context):
             return []
-        first = f"{plan.decisions} has not decided yet: ./study run {plan.decisions}, then this study again"
+        first = f"{plan.decisions} has no decisions yet: ./study run {plan.decisions}, then this study again"
         return [f"study {self.study.name}: no replays with decisions, because {first}"]
 
     def beside(self) -> list[Path]:
@@ -268,7 +268,7 @@ def jobs(study: Study, traced: Traced, context: Context) -> tuple[list[Trace | R
     """All traces and replays of a study, and those left out with the reason. Raises StudyError if a program is missing."""
     versions = context.versions
     if "openmpi" not in versions.mpi:
-        raise StudyError("no Open MPI to run the applications with; ./study setup installs one")
+        raise StudyError("no Open MPI to run the applications; ./study setup installs one")
     found: list[Trace | Replay] = []
     left_out = []
     for application in traced.applications:

@@ -92,7 +92,7 @@ def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tupl
     if not header:
         raise StudyError(f"{path}: the file is empty")
     if not used:
-        raise StudyError(f"{path}: line 1: a header and no row")
+        raise StudyError(f"{path}: line 1: a header but no rows")
 
 
 def _records(stream: Any, path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -107,7 +107,7 @@ def _records(stream: Any, path: Path) -> Iterator[tuple[int, list[str]]]:
             reason = "a quote that is not closed" if "end of data" in str(error) else str(error)
             raise StudyError(f"{path}: line {line}: {reason}") from None
         if stream.line_num > line:
-            raise StudyError(f"{path}: line {line}: a quoted field goes on to line {stream.line_num}")
+            raise StudyError(f"{path}: line {line}: a quoted field continues to line {stream.line_num}")
         yield line, fields
 
 
@@ -115,7 +115,7 @@ def _columns(path: Path, header: list[str], columns: dict[str, Any], problems: P
     """Field -> the name of its column in this file; of several names the first existing one."""
     twice = [name for name, count in Counter(header).items() if count > 1 and name]
     if twice:
-        raise StudyError(f"{path}: line 1: the header names the column {twice[0]!r} twice")
+        raise StudyError(f"{path}: line 1: column {twice[0]!r} appears twice in the header")
     found = {}
     for name, wanted in columns.items():
         names = wanted if isinstance(wanted, list) else [wanted]

@@ -322,9 +322,7 @@ def _only_collective(
         entry["collective"] = only
         return only
     entry["collective"] = "?"
-    questions.append(
-        f"{where}: its column says the collectives {', '.join(sorted(named))}; give each a file of its own"
-    )
+    questions.append(f"{where}: its column says the collectives {', '.join(sorted(named))}; use one file for each")
     return None
 
 

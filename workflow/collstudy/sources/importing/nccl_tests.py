@@ -68,7 +68,7 @@ def rows(
             row = dict(zip(names[: names.index("time") + 4], line.split(), strict=False))
             types.add((row["type"], row.get("redop")))
             if len(types) > 1:
-                raise StudyError(f"{path}: line {number}: several types or operations; give each a file of its own")
+                raise StudyError(f"{path}: line {number}: several types or operations; use one file for each")
             if fault := _fault(row, chosen, ran):
                 problems.note(fault, f"{path.name}, line {number}")
                 continue
@@ -78,7 +78,9 @@ def rows(
                 "size_bytes": str(part), "latency_us": row.get("time", ""), "iterations": iterations, **shape,
             }  # fmt: skip
     if not finished:
-        raise StudyError(f"{path}: line {len(lines)}: the run is not finished: no line has the average bandwidth")
+        raise StudyError(
+            f"{path}: line {len(lines)}: the run is incomplete: the line with the average bandwidth is missing"
+        )
 
 
 def _printed(lines: list[str], ran: dict[int, set[tuple[str, str]]]) -> Iterator[tuple[int, str]]:
@@ -134,7 +136,7 @@ def _chosen(path: Path, entry: dict[str, Any], known: dict[str, Any], lines: lis
         if field in logged:
             number, value = logged[field]
             if word(value, words) not in words:
-                raise StudyError(f"{path}: line {number}: {value!r} is not one {field} of NCCL{allowed(words)}")
+                raise StudyError(f"{path}: line {number}: {value!r} is not a single {field} of NCCL{allowed(words)}")
             _same(path, number, field, said or word(value, words), word(value, words))
             said = word(value, words)
         if said and said != "default":
@@ -142,7 +144,7 @@ def _chosen(path: Path, entry: dict[str, Any], known: dict[str, Any], lines: lis
     if len(chosen) == 1:
         lacking = "protocol" if "algorithm" in chosen else "algorithm"
         raise StudyError(
-            f"{path}: {next(iter(chosen))} is {next(iter(chosen.values()))}, and no {lacking} is known, which NCCL then chose; set "
+            f"{path}: {next(iter(chosen))} is {next(iter(chosen.values()))}, but the {lacking} that NCCL chose is unknown; set "
             f"both (NCCL_ALGO and NCCL_PROTO, or `constants`) or neither"
         )
     return chosen or {"algorithm": "default"}

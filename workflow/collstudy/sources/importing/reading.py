@@ -43,7 +43,7 @@ def used_of(
     """Of the rows of read_all() those that the study uses, and their account. Raises StudyError if there is none."""
     used = [row for row in rows if "left_out" not in row]
     if not used:
-        raise StudyError(f"config/studies/{study.name}.yaml: analysis.leave_out leaves no row of {len(rows)}")
+        raise StudyError(f"config/studies/{study.name}.yaml: analysis.leave_out excludes all {len(rows)} rows")
     return used, account
 
 
@@ -256,7 +256,7 @@ def _check_statistics(rows: list[dict[str, Any]], study: Study) -> None:
         if len({name.removesuffix("_median") for name in statistics}) > 1:
             raise StudyError(
                 f"config/studies/{study.name}.yaml: import: {collective} has rows of {' and of '.join(sorted(statistics))}, "
-                "which cannot be compared; make them two studies"
+                "which cannot be compared; split them into two studies"
             )
 
 
