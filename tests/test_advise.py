@@ -184,7 +184,7 @@ def test_the_atlas_answers_from_the_nearest_measured_cell():
     known, lines = atlas_answer(atlas_of(*pair(3, 2), *far), question)
     assert known and lines[0] == "Atlas: A machine, measured (study there):"
     assert lines[1] == "  use: chain, 2 us; the default takes 3 us (50 % more)"
-    assert "2 algorithms in this very cell; 1 launch or more" in lines[2]
+    assert "2 algorithms in this cell; 1 launch or more" in lines[2]
     _, lines = atlas_answer(atlas_of(*pair(2, 3, size=2048), *far), question)
     assert lines[1] == "  use: default (the fastest there)"
     assert "nearest measured cell: 32 processes on 2 nodes, mapping core, 2048 B" in lines[2]
@@ -220,7 +220,7 @@ def test_a_fresh_checkout_answers_from_the_measured_machines_that_come_with_it(c
     done = must(checkout.collstudy("advise", *asked, "--size", "16KiB", "--machine", "thin"))
     assert "Atlas: Leonardo Booster, measured (study leonardo):" in done.stdout
     assert "differs from the requested machine: 32 cores per node in 1 socket; the requested one has 24" in done.stdout
-    assert "in this very cell" in done.stdout
+    assert "in this cell" in done.stdout
     done = checkout.collstudy("advise", *asked, "--size", "1GiB", "--machine", "thin")
     assert done.returncode == 0 and "nearest measured cell: 512 processes on 512 nodes" in done.stdout
     done = checkout.collstudy("advise", *asked[:2], "--nodes", "2", *asked[4:], "--size", "8")

@@ -158,7 +158,7 @@ def test_from_the_output_to_the_tuners_file(checkout: Checkout, capsys) -> None:
         main(["explain", str(folder / "tuning" / "nccl-core.csv"), "--ranks", "32", "--size", "1024", "--nodes", "4"])
         == 0
     )
-    assert "allreduce, 32 ranks on 4 nodes, 1024 bytes a rank: tree (there tree ll)" in capsys.readouterr().out
+    assert "allreduce, 32 ranks on 4 nodes, 1024 bytes per rank: tree (in the file: tree ll)" in capsys.readouterr().out
 
 
 def test_the_same_ranks_on_other_nodes_have_lines_of_their_own() -> None:

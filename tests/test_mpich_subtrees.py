@@ -140,11 +140,11 @@ def test_files_of_others_are_read_as_mpich_searches_them(tmp_path: Path, capsys:
 @pytest.mark.parametrize(
     ("old", "new", "line", "words"),
     [
-        ("call=small", "call=large", 7, "calls no subtree of the file or of MPICH"),
+        ("call=small", "call=large", 7, "is neither an object nor a subtree of the file or of MPICH"),
         ('{"algorithm=MPIR_Bcast_intra_binomial": {}}\n}', '"call=mine"\n}', 7, "calls itself"),
-        ('"pof2"', '"pof3"', 5, "knows no condition 'pof3'"),
+        ('"pof2"', '"pof3"', 5, "unknown condition 'pof3'"),
         ('"comm_size(any)"', '"comm_size(99)"', 3, "no `any` after"),
-        ('"name=small"', '"small"', 1, "other keys"),
+        ('"name=small"', '"small"', 1, "only `name=...` is allowed at the top level"),
     ],
 )
 def test_faults_of_named_subtrees_have_their_lines(tmp_path: Path, old: str, new: str, line: int, words: str) -> None:
@@ -166,7 +166,7 @@ def test_files_are_converted_to_named_subtrees_and_back(tmp_path: Path) -> None:
     assert said(new, "bcast", 4, 99999)[0] == "MPIR_Bcast_intra_binomial"
     assert said(new, "bcast", 8, 4096)[0] == "MPIR_Bcast_intra_pipelined_tree"
     assert not converted(tmp_path, new, "openmpi").losses
-    with pytest.raises(StudyError, match="nothing of it can be said"):
+    with pytest.raises(StudyError, match="none of its rules can be expressed as"):
         converted(tmp_path, "1\n7\n1\n2\n1\n0 7 0 0\n", "mpich-5.1")
 
 

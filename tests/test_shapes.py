@@ -108,13 +108,13 @@ def test_the_file_is_that_of_the_shape(
     [
         (("-n", "3", *HOSTS, "--map-by", "node"), {}, "3 ranks on 2 nodes by node were not measured"),
         (("-n", "8", "--map-by", "core"), {}, "8 ranks on 1 node by core were not measured"),
-        (("-n", "4", *HOSTS), {}, "without --map-by it could be any of core, node"),
+        (("-n", "4", *HOSTS), {}, "--map-by is missing; measured: core, node"),
         (("-n", "4", "--map-by", "seq"), {}, "no rules for --map-by seq"),
         (("-n", "40", *HOSTS, "--map-by", "core"), {}, "40 ranks do not fit on 2 hosts"),
-        (("-n", "many", "--map-by", "core"), {}, "'many' is no number of ranks"),
+        (("-n", "many", "--map-by", "core"), {}, "'many' is not a number of ranks"),
         (("-n", "4", "--hostfile", "no such file", "--map-by", "core"), {}, "host file no such file: No such file"),
         (("-n", "2", "./a", ":", "-n", "2"), {}, "several programs"),
-        (("--map-by", "core"), {"SLURM_JOB_NODELIST": "n1"}, "the Slurm job does not say its tasks per node"),
+        (("--map-by", "core"), {"SLURM_JOB_NODELIST": "n1"}, "the Slurm job does not define its tasks per node"),
     ],
 )  # fmt: skip
 def test_an_unknown_shape_starts_without_a_file_and_says_so(
@@ -140,7 +140,7 @@ def test_a_host_file_and_the_releases_of_open_mpi(folder: Path) -> None:
     fake_mpirun(folder.parent.parent, "7.0.0")
     assert "no file for Open MPI 7" in started(folder, *words)[1]
     hosts.write_text("a\nb\n")
-    assert "does not say the slots of 2 hosts" in started(folder, *words)[1]
+    assert "does not give the slots of its 2 hosts" in started(folder, *words)[1]
 
 
 def test_the_installed_mpirun_reads_the_file(folder: Path) -> None:

@@ -78,11 +78,12 @@ def test_what_a_file_says_for_some_ranks_and_bytes(tmp_path, capsys):
     path = written(tmp_path, GOOD)
     text = explained(capsys, path, "--ranks", "48", "--size", "64KiB")
     assert (
-        "bcast, 48 ranks, 65536 bytes a rank: scatter allgather ring (there 9 scatter_allgather_ring) (line 13" in text
+        "bcast, 48 ranks, 65536 bytes per rank: scatter allgather ring (in the file: 9 scatter_allgather_ring) (line 13"
+        in text
     )
     assert "no faults" in text
     text = explained(capsys, path, "--ranks", "48", "--size", "65535", "--collective", "bcast")
-    assert "chain (there 2 chain), fan-out 4, segments of 8 KiB (line 12" in text
+    assert "chain (in the file: 2 chain), fan-out 4, segments of 8 KiB (line 12" in text
     assert "allgather," not in text
     # Open MPI counts the bytes of all ranks: 2 of each of 48 are 96, 3 are 144.
     for size, algorithm in (("2", "ring"), ("3", "bruck")):
@@ -127,7 +128,7 @@ def test_every_fault_is_named_with_its_line(tmp_path):
         (8, "segment bytes 4096: Open MPI 5.0.11's bcast basic_linear ignores it"),
         (9, "2 ranks after 4"),
         (15, "3 message sizes are announced, 2 follow"),
-        (23, "never applies: Open MPI knows no size of alltoallv"),
+        (23, "never applies: Open MPI does not know the size of alltoallv"),
     ):
         assert [line for at, fault in found if at == line and words in fault], (line, words, found)
     assert len(found) == 8
@@ -146,7 +147,7 @@ def test_counts_that_do_not_fit_are_told_where_the_numbers_come_to_an_end(tmp_pa
     ]
     another = GOOD.replace("7 # bcast\n2", "7 # bcast\n3")
     assert [line for line, text in faults(tmp_path, another) if "3 communicator sizes are announced, 2 follow" in text]
-    # The last list is short: the file is not cut off if others are short too, which shows how it was written.
+    # The last list is short: the file is not truncated if others are short too, which shows how it was written.
     both = GOOD.replace("2\n0 6 0 0", "3\n0 6 0 0").replace("2\n0 4 0 0\n", "3\n0 4 0 0\n")
     assert [line for line, text in faults(tmp_path, both) if "3 message sizes" in text] == [6, 21]
     assert len(read(written(tmp_path, both), known()).of("allgather")) == 4
@@ -207,15 +208,15 @@ def test_open_mpi_6_reads_communicator_sizes_of_the_classic_format_one_entry_off
 @pytest.mark.parametrize(("content", "words"), [
     (b"", "is empty"),
     (b" \n\n", "is empty"),
-    (b"# only words\n", "has comments only"),
+    (b"# only words\n", "contains only comments, no rule"),
     (b"\x7fELF\x00\x01", "is not a text file"),
     (b"\xff\xfe7\x00", "is not a text file"),
-    (b"title: a study\n", "no tuning file that is known here"),
+    (b"title: a study\n", "not a tuning file of a known format"),
     (b'{"a": 1}', "neither rules of Open MPI 6.0 nor a selection tree of MPICH"),
-    (b'{"collectives": {"bcast": [', "line 1: no valid JSON (cut off?)"),
-    (b"[" * 100000, "no tuning file: too many levels"),
-    (GOOD[: GOOD.index("65536 9")].encode(), "line 12: cut off"),
-    (b"export I_MPI_ADJUST_BCAST='1:0-10", "line 1: cut off: no closing '"),
+    (b'{"collectives": {"bcast": [', "line 1: invalid JSON (truncated?)"),
+    (b"[" * 100000, "not a tuning file: too many nested levels"),
+    (GOOD[: GOOD.index("65536 9")].encode(), "line 12: truncated"),
+    (b"export I_MPI_ADJUST_BCAST='1:0-10", "line 1: truncated: no closing '"),
 ])  # fmt: skip
 @pytest.mark.parametrize("command", ["explain", "convert"])
 def test_what_is_no_tuning_file_is_one_message(tmp_path, capsys, content, words, command):
@@ -229,10 +230,10 @@ def test_folders_and_missing_files_are_one_message(tmp_path, capsys):
     assert "is a folder" in refused(capsys, "explain", tmp_path)
     assert "No such file" in refused(capsys, "explain", tmp_path / "none")
     path = written(tmp_path, GOOD)
-    assert "has no rules of reduce; known: allgather, bcast" in refused(
+    assert "has no rules for reduce; known: allgather, bcast" in refused(
         capsys, "explain", path, "--collective", "reduce"
     )
-    assert "give --size" in refused(capsys, "explain", path, "--ranks", 4)
+    assert "depend on the size; add --size" in refused(capsys, "explain", path, "--ranks", 4)
     assert "known: 4.1, 5.0, 6.0" in refused(capsys, "explain", path, "--open-mpi", "3.1")
 
 
@@ -263,16 +264,16 @@ def test_json_rules_as_open_mpis_reader_takes_them(tmp_path, capsys):
         (9, "binomial"), (10, "pipeline:segment_bytes=8192"), (11, "linear"), (14, "chain:fanout=2")
     ]  # fmt: skip
     texts = [(fault.line, fault.text) for fault in found.faults]
-    assert any(line == 11 and "never applies: line 10 decides before" in text for line, text in texts)
+    assert any(line == 11 and "never applies: line 10 applies first" in text for line, text in texts)
     assert any(
-        line == 14 and "12 is no algorithm of Open MPI 6.0: it ignores this rule" in text for line, text in texts
+        line == 14 and "12 is not an algorithm of Open MPI 6.0: it ignores this rule" in text for line, text in texts
     )
-    assert any(line == 14 and "no key 'colour'" in text for line, text in texts)
+    assert any(line == 14 and "unknown key 'colour'" in text for line, text in texts)
     assert any(line == 9 and "no rule for 1024 to 4095 bytes" in text for line, text in texts)
     assert any("no rule for 9 to 15 ranks" in text for _, text in texts)
     text = explained(capsys, path, "--ranks", "4", "--size", "1", status=1)
     assert "if on 1 node: binomial" in text and "otherwise no rule" in text
-    assert "ranks on 1 node, 1 bytes a rank: binomial" in explained(
+    assert "ranks on 1 node, 1 bytes per rank: binomial" in explained(
         capsys, path, "--ranks", "4", "--size", "1", "--nodes", "1", status=1
     )
     assert "no rule" in explained(capsys, path, "--ranks", "4", "--size", "1", "--nodes", "2", status=1)
@@ -290,4 +291,4 @@ def test_no_limit_of_ranks_is_a_key_that_is_left_out(tmp_path):
 def test_a_collective_by_the_name_of_the_schema_is_not_read_by_open_mpi(tmp_path):
     """The schema calls it reducescatter, the reader reduce_scatter; with another name it ignores the file."""
     found = read(written(tmp_path, '{"collectives": {"reducescatter": [{"rules": [{"alg": 1}]}]}}'), known())
-    assert found.ignored and "'reducescatter' is no collective of Open MPI" in found.faults[0].text
+    assert found.ignored and "'reducescatter' is not a collective of Open MPI" in found.faults[0].text

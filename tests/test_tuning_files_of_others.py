@@ -28,11 +28,11 @@ MPICH = """{
 def test_a_tree_of_mpich(tmp_path, capsys):
     path = written(tmp_path, MPICH)
     text = explained(capsys, path, "--ranks", "8", "--size", "1KiB", status=1)
-    assert "if is_commutative=yes: rabenseifner (there MPIR_Reduce_intra_reduce_scatter_gather) (line 7" in text
+    assert "if is_commutative=yes: rabenseifner (in the file: MPIR_Reduce_intra_reduce_scatter_gather) (line 7" in text
     assert "  MPIR_Reduce_intra_smp (line 8" in text
     assert "binomial" in explained(capsys, path, "--ranks", "3", "--size", "1KiB", status=1)
     found = [(fault.line, fault.text) for fault in read(path, known()).faults]
-    assert any(line == 10 and "never applies: line 4 decides before" in words for line, words in found)
+    assert any(line == 10 and "never applies: line 4 applies first" in words for line, words in found)
     assert any(line == 11 and "no `any` after avg_msg_size<10" in words for line, words in found)
     assert any(line == 3 and "no `any` after comm_size<=64" in words for line, words in found)
 
@@ -40,10 +40,10 @@ def test_a_tree_of_mpich(tmp_path, capsys):
 def test_variables_of_intel_mpi(tmp_path, capsys):
     text = "# mine\nexport I_MPI_ADJUST_BCAST='1:0-1023@2-8;8:1024-2147483647@2-8;99:5-6@9-9'\nI_MPI_ADJUST_NOTHING=1\n"
     path = written(tmp_path, text)
-    assert "knomial (there 8)" in explained(
+    assert "knomial (in the file: 8)" in explained(
         capsys, path, "--ranks", "8", "--size", "1KiB", "--collective", "bcast", status=1
     )
-    assert [(line, "no collective" in words) for line, words in faults(tmp_path, text)] == [(3, True)]
+    assert [(line, "unknown collective" in words) for line, words in faults(tmp_path, text)] == [(3, True)]
     assert faults(tmp_path, "I_MPI_ADJUST_BCAST=one\n") == [
         (1, "bcast: 'one' is not <number>:<first>-<last>@<first>-<last>")
     ]
@@ -58,7 +58,7 @@ def test_the_tune_string_of_ucc(tmp_path, capsys):
     assert "if memory host: knomial" in explained(
         capsys, path, "--ranks", "2", "--size", "1", "--collective", "bcast", status=1
     )
-    assert "UCC does not understand 'x9!'" in faults(tmp_path, text)[0][1]
+    assert "UCC cannot parse 'x9!'" in faults(tmp_path, text)[0][1]
 
 
 def ucc_spans(tmp_path: Path, tune: str) -> list[tuple[str, int, int | None]]:
@@ -106,7 +106,7 @@ UCC_TL_UCP_TUNE=allreduce:0-inf:@ring
     )
     more = text + "[vendor=amd nnodes=2 model=rome sock=1]\nUCC_TL_UCP_TUNE=allreduce:0-inf:@dbt\n"
     assert faults(tmp_path, more) == []
-    assert faults(tmp_path, more, notes=True) == [(10, "the section of line 8 holds there, too: UCC takes either")]
+    assert faults(tmp_path, more, notes=True) == [(10, "the section of line 8 also applies there: UCC uses either")]
     path = written(tmp_path, text, "ucc.conf")
     out = explained(capsys, path, "--ranks", "2", "--size", "128KiB", "--nodes", "2")
     assert "model=broadwell: ring (line 6" in out and "model=rome: ring (line 8" in out and "line 4" not in out
@@ -115,11 +115,11 @@ UCC_TL_UCP_TUNE=allreduce:0-inf:@ring
 @pytest.mark.parametrize(
     ("tune", "words"),
     [
-        ("bcast:0-1023:@nosuch:inf", "UCC has no bcast algorithm 'nosuch', it has 0 knomial, 1 sag_knomial, 2 dbt"),
+        ("bcast:0-1023:@nosuch:inf", "UCC has no bcast algorithm 'nosuch' (known: 0 knomial, 1 sag_knomial, 2 dbt"),
         ("bcast:0-1023:@9:inf", "UCC has no bcast algorithm '9'"),
-        ("barrier:@knomial:inf", "barrier has no choice of algorithms"),
-        ("bcast:0-2k:@dbt:inf#bcast:1k-4k:@sag_knomial:inf", "sizes of another token, too"),
-        ("bcast:0-1k:wr0ng:@dbt", "UCC does not understand 'wr0ng'"),
+        ("barrier:@knomial:inf", "barrier has no algorithms to choose from"),
+        ("bcast:0-2k:@dbt:inf#bcast:1k-4k:@sag_knomial:inf", "overlaps the sizes of another token"),
+        ("bcast:0-1k:wr0ng:@dbt", "UCC cannot parse 'wr0ng'"),
     ],
 )
 def test_ucc_ignores_the_variable_for_one_token(tmp_path, capsys, tune, words):
@@ -144,8 +144,8 @@ bcast,0,10
 def test_the_csv_of_nccls_tuner(tmp_path, capsys):
     path = written(tmp_path, NCCL)
     text = explained(capsys, path, "--ranks", "16", "--size", "64KiB", "--collective", "allreduce", status=1)
-    assert "ring (there ring simple, 4 channels) (line 3" in text
+    assert "ring (in the file: ring simple, 4 channels) (line 3" in text
     found = faults(tmp_path, NCCL)
-    assert any(line == 4 and "never applies: line 2 decides before" in words for line, words in found)
+    assert any(line == 4 and "never applies: line 2 applies first" in words for line, words in found)
     assert any(line == 5 and "'gather': NCCL's plugin takes allreduce" in words for line, words in found)
     assert any(line == 6 and "3 fields" in words for line, words in found)

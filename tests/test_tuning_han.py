@@ -44,7 +44,7 @@ def test_hans_rules_in_words(tmp_path, capsys):
     path = written(tmp_path, HAN_FILE)
     assert main(["explain", str(path), "--ranks", "24", "--size", "64KiB", "--collective", "allreduce"]) == 0
     said = capsys.readouterr().out
-    assert "rules of Open MPI's coll/han; 5 rules of allreduce, barrier" in said
+    assert "rules of Open MPI's coll/han; 5 rules for allreduce, barrier" in said
     assert "if coll/han's level intra_node: sm (line 9: with" in said
     assert "basic (line 18: from 16 ranks on, from 65536 bytes on)" in said
     found = read(path, known())
@@ -56,13 +56,13 @@ def test_hans_rules_in_words(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("old", "new", "fault", "ignored"),
     [
-        ("0 tuned", "0 tuend", "line 14: 'tuend' is no component that coll/han knows", True),
+        ("0 tuned", "0 tuend", "line 14: 'tuend' is not a component known to coll/han", True),
         ("0 tuned", "8 tuned", "line 14: the first message size is 8; allowed: 0 to 1", True),
         ("0 tuned", "0 tuned@1", "line 14: @ after tuned: only han has algorithms here", True),
         ("\n1\n1\n0 tuned", "\n2\n1\n0 tuned", "line 12: the first communicator size is 2; allowed: 1", True),
-        ("intra_node", "inside", "line 5: 'inside' is no topologic level", True),
-        ("allreduce", "allredude", "line 3: 'allredude' is no collective", True),
-        ("allreduce", "alltoall", "line 3: coll/han has no alltoall: its rules never apply", False),
+        ("intra_node", "inside", "line 5: 'inside' is not a topologic level", True),
+        ("allreduce", "allredude", "line 3: 'allredude' is not a collective", True),
+        ("allreduce", "alltoall", "line 3: coll/han has no alltoall: these rules never apply", False),
         ("0 sm", "0 han", "line 9: allreduce: han at the level intra_node", False),
         ("65536 basic", "0 basic", "line 18: allreduce: 0 bytes after 0: message sizes must ascend", False),
         ("16\n2\n", "1\n2\n", "line 15: allreduce: 1 ranks after 1: communicator sizes must ascend", False),
@@ -79,17 +79,18 @@ def test_faults_of_hans_rules_have_lines(tmp_path, capsys, old, new, fault, igno
 
 
 def test_hans_file_that_is_cut_off(tmp_path):
-    with pytest.raises(StudyError, match="line 18: cut off: the file ends where a component is to follow"):
+    with pytest.raises(StudyError, match="line 18: truncated: the file ends where a component is expected"):
         read(written(tmp_path, HAN_FILE[: HAN_FILE.index(" basic")]), known())
 
 
 def test_hans_rules_and_other_formats(tmp_path):
     """Levels and components have no equal elsewhere; a file of coll/tuned becomes the one of coll/han that lets it decide."""
-    with pytest.raises(StudyError, match="nothing of it can be said in I_MPI_ADJUST"):
+    with pytest.raises(StudyError, match="none of its rules can be expressed as I_MPI_ADJUST"):
         convert(read(written(tmp_path, HAN_FILE), known()), "intel", known())
     same = convert(read(written(tmp_path, HAN_FILE.replace("han@simple", "adapt")), known()), "openmpi-han", known())
     assert (
-        "allreduce sm: rules of Open MPI's coll/han has no condition coll/han's level intra_node" in same.losses[0].text
+        "allreduce sm: no condition on coll/han's level intra_node in rules of Open MPI's coll/han"
+        in same.losses[0].text
     )
     again = read(written(tmp_path, same.text, "again"), known())
     assert [rule.word for rule in again.at("allreduce", 16, 65536)] == ["basic"]

@@ -236,7 +236,7 @@ def _levels_of(document: dict[str, Any]) -> list[tuple[str, int]]:
     return [(level["name"], level.get("count", 1)) for level in document["machine"].get("levels", ())]
 
 
-#: A default that is at most so much slower than the fastest is as good: two people who measure one machine differ by more.
+#: A default that is at most so much slower than the fastest is as good: two measurements of one machine by different people differ by more.
 AS_GOOD = 1.05
 #: Cells farther away than this many doublings of processes and half-doublings of size say nothing about a question.
 FARTHEST = 2.0
@@ -255,7 +255,7 @@ class Measured:
     def of(
         cls, study: str, label: str, levels: Sequence[tuple[str, int]], collective: str, rows: Iterable[Mapping[str, Any]]
     ) -> Measured:  # fmt: skip
-        """Of rows of measurements.csv, without those that are flagged, or not proved."""
+        """Of rows of measurements.csv, without flagged or unverified ones."""
         used = [
             measurement(row) for row in rows
             if row["collective"] == collective and not row.get("flag") and row.get("proved") != "FALSE" and row["latency_us"]
@@ -300,7 +300,7 @@ def atlas_answer(measured: Measured, question: Question) -> tuple[bool, list[str
     return True, [
         f"Atlas: {measured.label}, measured (study {measured.study}):",
         f"  use: {use}",
-        f"  rests on: {len(latency)} algorithms {'in this very cell' if exact else 'in the nearest measured cell: ' + where}; "
+        f"  rests on: {len(latency)} algorithms {'in this cell' if exact else 'in the nearest measured cell: ' + where}; "
         f"{launches} launch{'es' * (launches != 1)} or more each",
     ]
 

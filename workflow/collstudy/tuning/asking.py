@@ -1,7 +1,7 @@
-"""Ask Open MPI's coll/tuned which algorithm it selects for any number of ranks, in one process without any message.
+"""Ask Open MPI's coll/tuned which algorithm it selects for any number of ranks, in one process without messages.
 
 The program (workflow/native/probe/collask.c) makes communicators in which it is every rank. The library reads the rules file,
-finds the rules for that size, and decides as in any job; the functions of the algorithms are replaced, and say their names.
+finds the rules for that size, and decides as in any job; the functions of the algorithms are replaced by ones that report their names.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def ask(mpi: Mpi, arguments: Sequence[str], collective: str, questions: Iterable
     words = [f"{ranks}:{size}" for ranks, size in sorted(set(questions))]
     with tempfile.TemporaryDirectory(prefix="ask-") as folder:
         environment = without_choices(mpi) | {f"OMPI_MCA_{key}": value for key, value in settings.items()}
-        environment["TMPDIR"] = folder  # of the session, which nobody ends
+        environment["TMPDIR"] = folder  # for the session folder, which is not removed
         command = [str(mpi.build / "probe" / "collask"), collective, *words]
         try:
             done = subprocess.run(

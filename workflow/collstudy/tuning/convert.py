@@ -1,4 +1,4 @@
-"""From a tuning file of one library to that of another; what the other cannot say is listed.
+"""Convert a tuning file for another library; rules that the other library cannot express are listed.
 
 The writers are those of the studies' own files (writers.py, trees.py, nccl.py), and one more for UCC.
 """
@@ -43,7 +43,7 @@ MOST_RANKS = 2**20
 
 @dataclass(frozen=True)
 class Converted:
-    """The new file, that of MPICH's device if there is one, its rules, and what it does not say: faults of the old file's lines."""
+    """The new file, that of MPICH's device if there is one, its rules, and the losses, by lines of the old file."""
 
     text: str
     device: str | None
@@ -54,7 +54,7 @@ class Converted:
 def convert(file: TuningFile, to: str, known: Known, own: tuple[Tree, Tree] | None = None) -> Converted:
     """The rules of *file* in another format; *own* are the trees of the installed MPICH.
 
-    Raises StudyError if the library ignores the file, if nothing of it can be said, or if the new file says something else.
+    Raises StudyError if the library ignores the file, if none of its rules can be expressed, or if the new file differs.
     """
     if file.ignored:
         first = next(fault for fault in file.faults if "ignores the whole" in fault.text)
@@ -64,11 +64,11 @@ def convert(file: TuningFile, to: str, known: Known, own: tuple[Tree, Tree] | No
     losses: list[Fault] = []
     if to == "openmpi-han" and file.format != to:
         file = replace(file, rules=tuple(_as_component(rule, known) for rule in file.rules))
-        losses.append(Fault(0, "algorithms of coll/tuned belong into a rules file of its own, beside that of coll/han"))
+        losses.append(Fault(0, "algorithms of coll/tuned belong in a separate rules file beside that of coll/han"))
     placement = _placement(file, to, known, losses)
     if not placement.tables:
         why = "".join(f"\n  {line}" for line in grouped(losses))
-        raise StudyError(f"{file.path}: nothing of it can be said in {FORMATS[to]}{why}")
+        raise StudyError(f"{file.path}: none of its rules can be expressed as {FORMATS[to]}{why}")
     text, device = _written(placement, to, known, [f"Converted from {file.path.name}, {FORMATS[file.format]}."], own)
     if to == "nccl":
         losses += nccl.lost(placement)
@@ -78,7 +78,7 @@ def convert(file: TuningFile, to: str, known: Known, own: tuple[Tree, Tree] | No
         losses.append(
             Fault(
                 0,
-                "allreduce ring: UCC's serves counts that are multiples of the number of ranks; for others UCC decides",
+                "allreduce ring: that of UCC supports only multiples of the number of ranks as counts; for others UCC decides",
             )
         )
     _read_back(text, to, placement, known)
@@ -109,7 +109,7 @@ def _written(
     if to == "mpich":
         if own is None:
             raise StudyError(
-                "MPICH's selection tree is that of an installed MPICH with rules inserted; there is none here"
+                "MPICH's selection tree is that of an installed MPICH with rules inserted; no MPICH is installed"
             )
         algorithms, device = (json.dumps(tree, indent=1) + "\n" for tree in trees.trees(placement, catalogue, own))
         return algorithms, device
@@ -136,7 +136,7 @@ def _placement(file: TuningFile, to: str, known: Known, losses: list[Fault]) -> 
         for rule in own:
             if not _has(rule, to, known):
                 losses.append(
-                    Fault(rule.line, f"{collective} {rule.text}: no equal in {FORMATS[to]}, so its library decides")
+                    Fault(rule.line, f"{collective} {rule.text}: no equivalent in {FORMATS[to]}; its library decides")
                 )
         counts = {2, *(max(rule.ranks.low, 2) for rule in own)}
         counts |= {rule.ranks.high + 1 for rule in own if rule.ranks.high and rule.ranks.high > 1}
@@ -156,7 +156,10 @@ def _placement(file: TuningFile, to: str, known: Known, losses: list[Fault]) -> 
                 and any(len(rules) > 1 for rules in table.values())
             ):
                 losses.append(
-                    Fault(own[0].line, f"{collective}: Open MPI knows no size of it: where sizes differ it decides")
+                    Fault(
+                        own[0].line,
+                        f"{collective}: Open MPI does not know its size: where rules differ by size, Open MPI decides",
+                    )
                 )
     placement = Placement("any", 0, tables)
     if to == "openmpi-han" or not to.startswith("openmpi"):
@@ -169,10 +172,10 @@ def _tells(rule: FileRule, to: str, losses: list[Fault]) -> bool:
     known = {*USUAL, POWER_OF_TWO}
     lacking = [condition for condition in rule.conditions if condition not in known]
     lacking += ["numbers of nodes"] if rule.nodes != ALL else []
-    lacking += ["numbers of ranks a node"] if not rule.ppn.covers(Span(1, trees.ANY_PPN)) else []
+    lacking += ["numbers of ranks per node"] if not rule.ppn.covers(Span(1, trees.ANY_PPN)) else []
     if lacking:
         losses.append(
-            Fault(rule.line, f"{rule.collective} {rule.text}: {FORMATS[to]} has no condition {', '.join(lacking)}")
+            Fault(rule.line, f"{rule.collective} {rule.text}: no condition on {', '.join(lacking)} in {FORMATS[to]}")
         )
         return False
     usual = [condition for condition in rule.conditions if condition in USUAL]
@@ -285,5 +288,5 @@ def _read_back(text: str, to: str, placement: Placement, known: Known) -> None:
             if said != (rule.algorithm, rule.parameters) and not (to == "mpich" and rule.algorithm == "default"):
                 raise StudyError(
                     f"the new file says {said[0]} for {collective}, {count} ranks, {one.size} bytes, not {rule.text}: "
-                    "a fault of ./study convert; please report it with the file"
+                    "a bug in ./study convert; please report it with the file"
                 )

@@ -252,7 +252,7 @@ def _launching(study: dict[str, Any]) -> list[str]:
         return []
     return [
         f"`{LAUNCHER_NAME}`, in place of Open MPI's mpirun and with its options, takes the file for the job's nodes, ranks and"
-        f" `--map-by` (`{SHAPES_NAME}`); for a shape that was not measured it says so and takes none:",
+        f" `--map-by` (`{SHAPES_NAME}`); for a shape that was not measured it prints a message and uses none:",
         "",
         f"    ./{LAUNCHER_NAME} -n 48 --map-by core ./program",
         "",

@@ -1,4 +1,4 @@
-"""A tuning file in words: what it says for some ranks and bytes, and all that is wrong with it."""
+"""A tuning file in words: its rules for some ranks and bytes, and all its faults."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ def explain(
     Raises StudyError for a collective without rules in the file.
     """
     if collective and collective not in file.collectives:
-        raise StudyError(f"{file.path}: has no rules of {collective}" + allowed(file.collectives))
+        raise StudyError(f"{file.path}: has no rules for {collective}" + allowed(file.collectives))
     lines = [
-        f"{file.path}: {FORMATS[file.format]}; {_count(len(file.rules), 'rule')} of {', '.join(file.collectives) or 'nothing'}"
+        f"{file.path}: {FORMATS[file.format]}; {_count(len(file.rules), 'rule')} for {', '.join(file.collectives) or 'no collective'}"
     ]
     if file.format.startswith("openmpi"):
         # A reader of JSON rules came with 6.0.
         version = known.version if file.format != "openmpi-json" or known.release >= (6,) else "6.0"
         lines.append(f"as Open MPI {version} reads it")
     if file.ignored:
-        lines.append("The library ignores this file for one of its faults; below is what it would say.")
+        lines.append("The library ignores this file because of a fault; its rules would be:")
     if file.misread:
-        lines.append("The library misreads this file for one of its faults; below is what its lines mean.")
+        lines.append("The library misreads this file because of a fault; its lines mean:")
     lines.append("")
     asked = [collective] if collective else list(file.collectives)
     for name in asked:
@@ -45,9 +45,9 @@ def explain(
 
 def _at(file: TuningFile, collective: str, ranks: int, size: int | None, nodes: int | None) -> Iterator[str]:
     if size is None and any(rule.sizes != ALL for rule in file.of(collective)):
-        raise StudyError(f"{file.path}: {collective} has rules by size: give --size")
+        raise StudyError(f"{file.path}: the rules for {collective} depend on the size; add --size")
     on = f" on {_count(nodes, 'node')}" if nodes else ""
-    many = "" if size is None or collective == "barrier" else f", {size} bytes a rank"
+    many = "" if size is None or collective == "barrier" else f", {size} bytes per rank"
     found = file.at(collective, ranks, size or 0, nodes)
     lines = []
     for rule in found:
@@ -68,7 +68,7 @@ def _decides(rule: FileRule) -> str:
         return OWN
     words = rule.algorithm.replace("_", " ") if rule.algorithm else rule.word
     if rule.algorithm and rule.word != rule.algorithm:
-        words += f" (there {rule.word})"
+        words += f" (in the file: {rule.word})"
     return ", ".join(filter(None, [words, parameter_words(rule.parameters)]))
 
 
@@ -81,7 +81,7 @@ def _where(rule: FileRule) -> str:
 
 
 def _placed(rule: FileRule) -> str:
-    parts = [_words(rule.nodes, "nodes", "on "), _words(rule.ppn, "ranks a node", "with ")]
+    parts = [_words(rule.nodes, "nodes", "on "), _words(rule.ppn, "ranks per node", "with ")]
     return " ".join(part for part in parts if part)
 
 
@@ -101,7 +101,7 @@ def _faults(faults: tuple[Fault, ...]) -> list[str]:
     lines = [f"{_count(len(wrong), 'fault')}{':' if wrong else ''}"]
     lines += [f"  line {fault.line}: {fault.text}" for fault in wrong]
     notes = [fault for fault in faults if fault.note]
-    return lines + (["to be known:", *(f"  line {fault.line}: {fault.text}" for fault in notes)] if notes else [])
+    return lines + (["notes:", *(f"  line {fault.line}: {fault.text}" for fault in notes)] if notes else [])
 
 
 def _count(number: int, what: str) -> str:

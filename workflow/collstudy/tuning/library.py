@@ -175,7 +175,7 @@ def _mpich_probe(mpi: Mpi, catalogue: Catalogue) -> Probe:
 
 
 def launch(command: list[Any], environment: dict[str, str], folder: Path) -> None:
-    """Run a command in *folder*, once more if it hangs; raises StudyError with the end of its output."""
+    """Run a command in *folder*, repeating it once if it hangs; raises StudyError with the end of its output."""
     words = [str(word) for word in command]
     for _ in range(2):  # a hanging launch (seen once in 600 on a busy computer) is no evidence against the file
         try:

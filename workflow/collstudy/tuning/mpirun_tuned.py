@@ -2,7 +2,7 @@
 """mpirun with the tuning file of this folder that is for the job's shape: nodes, ranks on each, and mapping.
 
 Usage as mpirun: mpirun-tuned [options of mpirun] program [arguments]. shapes.json, beside this file, has the shapes that were measured.
-Without a file for the shape it says so in one line and starts mpirun as it was called. TUNED_MPIRUN names another mpirun.
+Without a file for the shape it prints one line and starts mpirun with unchanged arguments. TUNED_MPIRUN names another mpirun.
 It needs Python 3.6 and nothing else, so that it can be copied with the folder.
 """
 
@@ -20,7 +20,7 @@ PER_NODE = ("-N", "-npernode", "--npernode")
 HOSTS = ("-H", "-host", "--host")
 HOST_FILES = ("-hostfile", "--hostfile", "-machinefile", "--machinefile")
 MAPPING = ("-map-by", "--map-by")
-#: Options with two values, and those with one that must not be taken for the program.
+#: Options with two values, and those with one, which must not be mistaken for the program.
 TWO = ("-mca", "--mca", "--prtemca", "--pmixmca", "-gmca", "--gmca")
 ONE = (
     "-x",
@@ -50,7 +50,7 @@ CYCLES = {
 
 
 class Unknown(Exception):
-    """Why the shape of a job is not known."""
+    """Why the shape of a job is unknown."""
 
 
 def options(words):
@@ -78,7 +78,7 @@ def options(words):
 def number(text):
     """A whole number of 1 or more."""
     if not text.isdigit() or int(text) < 1:
-        raise Unknown(f"{text!r} is no number of ranks")
+        raise Unknown(f"{text!r} is not a number of ranks")
     return int(text)
 
 
@@ -109,7 +109,7 @@ def slots_of(found, environment):
     for one in environment.get("SLURM_TASKS_PER_NODE", "").split(","):
         part = re.fullmatch(r"(\d+)(?:\(x(\d+)\))?", one)
         if not part:
-            raise Unknown("the Slurm job does not say its tasks per node")
+            raise Unknown("the Slurm job does not define its tasks per node")
         counts += [int(part.group(1))] * int(part.group(2) or 1)
     return {f"node {i} of the job": count for i, count in enumerate(counts)}
 
@@ -142,7 +142,7 @@ def shape_of(words, environment):
     elif len(counts) == 1:
         nodes, ranks = 1, ranks or counts[0] or os.cpu_count()
     elif None in counts:
-        raise Unknown(f"the host file does not say the slots of {len(counts)} hosts")
+        raise Unknown(f"the host file does not give the slots of its {len(counts)} hosts")
     else:
         ranks = ranks or sum(counts)
         nodes = min(ranks, len(counts)) if cycle == "node" else filled(ranks, counts)
@@ -165,7 +165,7 @@ def choice(shapes, nodes, ranks, cycle):
     if cycle is None:
         mappings = sorted({entry["mapping"] for entry in shapes})
         if len(mappings) > 1:
-            raise Unknown("without --map-by it could be any of " + ", ".join(mappings))
+            raise Unknown("--map-by is missing; measured: " + ", ".join(mappings))
     else:
         shapes = [entry for entry in shapes if ([*entry["cycle"], ""])[0] == cycle]
     for entry in shapes:
@@ -183,7 +183,7 @@ def release(mpirun):
     )
     found = re.search(r"Open MPI\D*(\d+)\.", done.stdout)
     if not found:
-        raise Unknown(f"{mpirun} is not Open MPI's")
+        raise Unknown(f"{mpirun} is not Open MPI's mpirun")
     return found.group(1)
 
 

@@ -40,7 +40,7 @@ ALL = Span()
 
 @dataclass(frozen=True)
 class Fault:
-    """Something wrong in a line of a file and what the library does about it; a *note* is right but easily misread."""
+    """A fault in a line of a file and its effect on the library; a *note* is correct but easily misread."""
 
     line: int
     text: str
@@ -49,7 +49,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class FileRule:
-    """One rule: the algorithm of a collective for spans of ranks, nodes, ranks a node, and bytes.
+    """One rule: the algorithm of a collective for spans of ranks, nodes, ranks per node, and bytes.
 
     *word* is the library's name of the algorithm, *algorithm* the catalogue's: None if it has none, "default" for the library's
     own decision. Bytes are those of one rank as in the benchmark, or with *total* those of all ranks together.
@@ -134,7 +134,7 @@ def general_faults(rules: Iterable[FileRule]) -> Iterator[Fault]:
 def _never(rules: list[FileRule]) -> Iterator[Fault]:
     for i, rule in enumerate(rules):
         if rule.ranks.empty or rule.sizes.empty:
-            yield Fault(rule.line, f"{rule.collective} {rule.text}: never applies: it ends before it begins")
+            yield Fault(rule.line, f"{rule.collective} {rule.text}: never applies: its range is empty")
             continue
         before = [
             other
@@ -148,7 +148,7 @@ def _never(rules: list[FileRule]) -> Iterator[Fault]:
         if all(any(o.ranks.holds(r) and o.sizes.holds(s) for o in before) for r in ranks for s in sizes):
             lines = sorted({o.line for o in before if o.ranks.holds(rule.ranks.low) and o.sizes.holds(rule.sizes.low)})
             yield Fault(
-                rule.line, f"{rule.collective} {rule.text}: never applies: line {lines[0]} decides before, wherever it holds"
+                rule.line, f"{rule.collective} {rule.text}: never applies: line {lines[0]} applies first in all its cases"
             )  # fmt: skip
 
 
@@ -164,13 +164,9 @@ def _gaps(rules: list[FileRule]) -> Iterator[Fault]:
         groups.setdefault((rule.ranks, rule.nodes, rule.ppn, rule.total, rule.conditions), []).append(rule)
     for own in groups.values():
         for line, low, high in _between([(rule.sizes, rule.line) for rule in own]):
-            yield Fault(
-                line, f"{own[0].collective}: no rule for {low} to {high} bytes: there the library decides", note=True
-            )
+            yield Fault(line, f"{own[0].collective}: no rule for {low} to {high} bytes: the library decides", note=True)
     for line, low, high in _between([(rule.ranks, rule.line) for rule in rules]):
-        yield Fault(
-            line, f"{rules[0].collective}: no rule for {low} to {high} ranks: there the library decides", note=True
-        )
+        yield Fault(line, f"{rules[0].collective}: no rule for {low} to {high} ranks: the library decides", note=True)
 
 
 def _between(spans: list[tuple[Span, int]]) -> Iterator[tuple[int, int, int]]:

@@ -6,7 +6,7 @@ import re
 
 from collstudy.study.catalogue import Catalogue
 
-#: Words of headers (lower case, letters and digits only, units cut off) -> field.
+#: Words of headers (lower case, letters and digits only, without units) -> field.
 FIELDS = {
     "algorithm": "algorithm", "algo": "algorithm", "alg": "algorithm", "algorithmname": "algorithm", "mapping": "mapping",
     "allocation": "mapping", "mapby": "mapping", "map": "mapping", "binding": "mapping", "processes": "processes",

@@ -22,7 +22,7 @@ class _CutOff(Exception):
 
 
 class _Numbers:
-    """The numbers of a classic file with their lines, as Open MPI takes them: one after the other, whatever the lines are.
+    """The numbers of a classic file with their lines, as Open MPI reads them: one after the other, without regard to line breaks.
 
     If every line has the numbers of one entry, as all known writers do, wrong counts are seen at the lines.
     """
@@ -83,12 +83,12 @@ def read_classic(path: Path, text: str, known: Known) -> TuningFile:
     if stated and not (first and reads_2):
         line = text[: stated.end()].count("\n") + 1
         why = "its readers of version 2 begin with 4.1.8 and 5.0.7" if first else "the version must be the first word"
-        faults.append(Fault(line, f"{why}: the number in it is read as a count below 0; {ignored}"))
+        faults.append(Fault(line, f"{why}: the number in it is read as a negative count; {ignored}"))
         version, lost = (2, True)
     body = re.sub(r"^(\s*)rule-file-version-\d+", r"\1", text, flags=re.MULTILINE)
     for number, line in enumerate(body.splitlines(), 1):
         if re.search(r"[A-Za-z]", re.sub(r"0[xX][0-9a-fA-F]+", "", line.split("#")[0])):
-            faults.append(Fault(number, "text without # before it: Open MPI takes every number in it"))
+            faults.append(Fault(number, "text without # before it: Open MPI reads every number in it"))
     numbers = _Numbers(body)
     rules: list[FileRule] = []
     try:
@@ -97,12 +97,12 @@ def read_classic(path: Path, text: str, known: Known) -> TuningFile:
         last = numbers.tokens[-1][0] if numbers.tokens else 1
         if not faults:
             raise StudyError(
-                f"{path}, line {last}: cut off: the file ends where {cut} is to follow; {ignored}"
+                f"{path}, line {last}: truncated: the file ends where {cut} is expected; {ignored}"
             ) from None
-        faults.append(Fault(last, f"the file ends where {cut} is to follow; {ignored}"))
+        faults.append(Fault(last, f"the file ends where {cut} is expected; {ignored}"))
         lost = True
     if numbers.left:
-        faults.append(Fault(numbers.tokens[numbers.position][0], "not read: no more collectives were announced"))
+        faults.append(Fault(numbers.tokens[numbers.position][0], "not read: more collectives than announced"))
     lost = lost or any("ignores the whole file" in fault.text for fault in faults)
     misread = any(MISREAD in fault.text for fault in faults)
     return TuningFile(path, "openmpi-2" if version == 2 else "openmpi", tuple(rules), tuple(faults), lost, misread)
@@ -114,7 +114,7 @@ def _classic_collectives(
     ignored = f"Open MPI {known.version} ignores the whole file"
     line, count = numbers.next("the number of collectives")
     if count > len(COLLTYPES):
-        faults.append(Fault(line, f"{count} collectives: there are {len(COLLTYPES)}; {ignored}"))
+        faults.append(Fault(line, f"{count} collectives: Open MPI has {len(COLLTYPES)}; {ignored}"))
     seen: dict[str, int] = {}
     for i in range(count):
         if not numbers.left:
@@ -122,13 +122,15 @@ def _classic_collectives(
             return
         at, number = numbers.next("the number of a collective")
         if not 0 <= number < len(COLLTYPES):
-            faults.append(Fault(at, f"{number} is no collective: they are 0 to {len(COLLTYPES) - 1}; {ignored}"))
+            faults.append(Fault(at, f"{number} is not a collective (0 to {len(COLLTYPES) - 1}); {ignored}"))
             return
         collective = COLLTYPES[number]
         if collective not in known.numbers:
             faults.append(Fault(at, f"coll/tuned has no algorithms of {collective}: its rules never apply"))
         if collective in seen:
-            faults.append(Fault(at, f"{collective} again: Open MPI forgets the rules from line {seen[collective]} on"))
+            faults.append(
+                Fault(at, f"{collective} is listed twice: Open MPI discards the rules from line {seen[collective]} on")
+            )
             rules[:] = [rule for rule in rules if rule.collective != collective]
         seen[collective] = at
         _classic_counts(numbers, version, known, collective, rules, faults)
@@ -160,16 +162,16 @@ def _classic_counts(
             faults.append(Fault(at, f"{collective}: {ranks} ranks after {before}: communicator sizes must ascend"))
     if counts and counts[0] > 2:
         faults.append(
-            Fault(found[0][0], f"{collective}: no entry below {counts[0]} ranks: this one holds there too", note=True)
+            Fault(found[0][0], f"{collective}: no entry below {counts[0]} ranks: this one applies there too", note=True)
         )
     spans = _spans(counts)
     if known.release >= (6,) and len(counts) > 1:
         spans = _spans_of_6(counts)
         faults.append(Fault(line, f"{collective}: Open MPI {known.version} reads communicator sizes of this format one "
-                                  "entry off (each ends where it should begin); its JSON format has no such fault"))  # fmt: skip
+                                  "entry off (each ends where it should begin); its JSON format is read correctly"))  # fmt: skip
     for (at, ranks, own), span in zip(found, spans, strict=True):
         if span.empty:
-            faults.append(Fault(at, f"{collective}, {ranks} ranks: never applies: another entry decides before"))
+            faults.append(Fault(at, f"{collective}, {ranks} ranks: never applies: another entry applies first"))
         rules += [replace(rule, ranks=span) for rule in own if not span.empty]
 
 
@@ -179,11 +181,11 @@ def _cut_off(numbers: _Numbers, lacking: bool, faults: list[Fault]) -> bool:
 
 
 #: What a wrong count means.
-MISREAD = "Open MPI takes numbers whatever the lines are, so it misreads all that follows, or ignores the file"
+MISREAD = "Open MPI ignores line breaks, so it misreads everything that follows or ignores the file"
 
 
 def _spans(firsts: Sequence[int]) -> list[Span]:
-    """Where entries hold that are read up to the first that begins above (coll_tuned_dynamic_rules.c of 4.1 and 5.0)."""
+    """Where entries apply that are read up to the first that begins above (coll_tuned_dynamic_rules.c of 4.1 and 5.0)."""
     return [
         Span(max(firsts[: i + 1]) if i else 0, firsts[i + 1] - 1 if i + 1 < len(firsts) else None)
         for i in range(len(firsts))
@@ -191,7 +193,7 @@ def _spans(firsts: Sequence[int]) -> list[Span]:
 
 
 def _spans_of_6(counts: Sequence[int]) -> list[Span]:
-    """Where 6.0 takes an entry of this format: from the number of the entry before up to one below its own."""
+    """Where 6.0 applies an entry of this format: from the number of the entry before up to one below its own."""
     return [Span(counts[i - 1] if i else 0, counts[i] - 1 if i + 1 < len(counts) else None) for i in range(len(counts))]
 
 
@@ -212,7 +214,7 @@ def _classic_sizes(
             if version == 2:
                 values.append(requests)
             else:
-                faults.append(Fault(at, f"five numbers, of which version 1 has four: {MISREAD}"))
+                faults.append(Fault(at, f"five numbers, but version 1 has four: {MISREAD}"))
         found.append((at, values))
     if len(found) != announced:
         faults.append(
@@ -233,7 +235,7 @@ def _classic_sizes(
     for (at, values), span in zip(found, _spans(sizes), strict=True):
         rule = openmpi_rule(at, collective, values[1], values[2:], known, faults)
         if span.empty or (span.low > 0 and collective in (*WITHOUT_SIZE, "barrier")):
-            why = "another rule decides before" if span.empty else f"Open MPI knows no size of {collective}"
+            why = "another rule applies first" if span.empty else f"Open MPI does not know the size of {collective}"
             faults.append(Fault(at, f"{collective}, {values[0]} bytes: never applies: {why}"))
         else:
             total = collective in TOTAL_BYTES
@@ -265,9 +267,7 @@ def openmpi_rule(
     for name, value in given:
         if word in users[name]:
             if name == "fanout" and word == "chain" and value < 1:
-                faults.append(
-                    Fault(line, f"{collective} chain with fan-out 0: Open MPI takes 1, a pipeline", note=True)
-                )
+                faults.append(Fault(line, f"{collective} chain with fan-out 0: Open MPI uses 1, a pipeline", note=True))
                 value = 1
             # The catalogue's own values of these are not the library's.
             if value or (word, name) == ("segmented_ring", "segment_bytes"):

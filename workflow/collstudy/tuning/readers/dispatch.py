@@ -20,7 +20,7 @@ from collstudy.tuning.tuningfile import TuningFile
 
 
 def read(path: Path, known: Known) -> TuningFile:
-    """Read a file of any format. Raises StudyError with one message for what is no tuning file or was cut off."""
+    """Read a file of any format. Raises StudyError with one message for a truncated file or one that is not a tuning file."""
     text = _text(path)
     format_ = _format_of(path, text)
     readers: dict[str, Callable[[Path, str, Known], TuningFile]] = {
@@ -51,7 +51,7 @@ def _text(path: Path) -> str:
 def _format_of(path: Path, text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
     if not lines:
-        raise StudyError(f"{path}: has comments only, no rule")
+        raise StudyError(f"{path}: contains only comments, no rule")
     if lines[0][0] in "{[":
         return "json"
     for word, name in ((r"\bI_MPI_ADJUST_\w+", "intel"), (r"\bUCC_\w*TUNE\s*=", "ucc")):
@@ -63,7 +63,7 @@ def _format_of(path: Path, text: str) -> str:
         return "openmpi-han"
     if re.match(r"rule-file-version-|\d", lines[0]):
         return "openmpi"
-    raise StudyError(f"{path}: no tuning file that is known here" + allowed(FORMATS.values()))
+    raise StudyError(f"{path}: not a tuning file of a known format" + allowed(FORMATS.values()))
 
 
 def _read_json(path: Path, text: str, known: Known) -> TuningFile:

@@ -42,23 +42,23 @@ class _Words:
         """The next word. Raises StudyError if there is none."""
         if self.position == len(self.words):
             raise StudyError(
-                f"{self.path}, line {self.line}: cut off: the file ends where {what} is to follow; Open MPI ignores the whole file"
+                f"{self.path}, line {self.line}: truncated: the file ends where {what} is expected; Open MPI ignores the whole file"
             )
         self.position += 1
         return self.words[self.position - 1][1]
 
     def number(self, what: str, least: int = 0, most: int | None = None) -> int:
-        """The next word as a number. Raises _Refused if it is none, or out of its range."""
+        """The next word as a number. Raises _Refused if it is not a number or out of range."""
         word = self.next(what)
         if not word.isdecimal():
-            raise _Refused(f"{word!r} where {what} is to be")
+            raise _Refused(f"{word!r} where {what} is expected")
         if int(word) < least or (most is not None and int(word) > most):
-            span = f"{least} at least" if most is None else f"{least} to {most}" if most != least else str(least)
+            span = f"at least {least}" if most is None else f"{least} to {most}" if most != least else str(least)
             raise _Refused(f"{what} is {word}; allowed: {span}")
         return int(word)
 
     def follows(self, word: str) -> bool:
-        """Whether the next word is this one, which is then taken."""
+        """Whether the next word is this one, which is then consumed."""
         here = self.position < len(self.words) and self.words[self.position][1] == word
         self.position += here
         return here
@@ -77,7 +77,7 @@ def read_han(path: Path, text: str, known: Known) -> TuningFile:
         for _ in range(words.number("the number of collectives", 1)):
             _collective(words, known, rules, faults)
         if words.position < len(words.words):
-            faults.append(Fault(words.words[words.position][0], "not read: no more collectives were announced"))
+            faults.append(Fault(words.words[words.position][0], "not read: more collectives than announced"))
     except _Refused as why:
         faults.append(Fault(words.line, f"{why}: Open MPI ignores the whole file"))
         return TuningFile(path, "openmpi-han", tuple(rules), tuple(faults), ignored=True)
@@ -89,15 +89,15 @@ def _collective(words: _Words, known: Known, rules: list[FileRule], faults: list
     if name.isdecimal() and int(name) < len(COLLTYPES):
         name = COLLTYPES[int(name)]
     if name not in COLLTYPES:
-        raise _Refused(f"{name!r} is no collective{allowed(COLLTYPES)}")
+        raise _Refused(f"{name!r} is not a collective{allowed(COLLTYPES)}")
     if name not in LOOKED_UP:
-        faults.append(Fault(words.line, f"coll/han has no {name}: its rules never apply"))
+        faults.append(Fault(words.line, f"coll/han has no {name}: these rules never apply"))
     for _ in range(words.number("the number of topologic levels")):
         level = words.next("a topologic level")
         if level.isdecimal() and int(level) < len(LEVELS):
             level = LEVELS[int(level)]
         if level not in LEVELS:
-            raise _Refused(f"{level!r} is no topologic level{allowed(LEVELS)}")
+            raise _Refused(f"{level!r} is not a topologic level{allowed(LEVELS)}")
         counts: list[tuple[int, int, list[FileRule]]] = []
         for i in range(words.number("the number of communicator sizes")):
             count = words.number(f"{'the first' if i == 0 else 'a'} communicator size", 1, 1 if i == 0 else None)
@@ -123,10 +123,10 @@ def _sizes(words: _Words, collective: str, level: str, known: Known, faults: lis
             )
         component = words.next("a component")
         if component not in HAN_COMPONENTS:
-            raise _Refused(f"{component!r} is no component that coll/han knows{allowed(HAN_COMPONENTS)}")
+            raise _Refused(f"{component!r} is not a component known to coll/han{allowed(HAN_COMPONENTS)}")
         if component == "han" and level != LEVELS[2]:
             faults.append(
-                Fault(line, f"{collective}: han at the level {level}: it can only run the whole communicator")
+                Fault(line, f"{collective}: han at the level {level}: it runs only on the whole communicator")
             )
         if words.follows("@"):
             if component != "han":

@@ -1,4 +1,4 @@
-"""What a tuning file is read with: the names of the formats, the catalogue, and the Open MPI whose numbers hold."""
+"""What a tuning file is read with: the names of the formats, the catalogue, and the Open MPI whose numbers apply."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FORMATS = {
 
 @dataclass(frozen=True)
 class Known:
-    """What a file is read with: the catalogue, and the Open MPI whose numbers and rules hold."""
+    """What a file is read with: the catalogue, and the Open MPI whose numbers and rules apply."""
 
     catalogue: Catalogue
     version: str

@@ -38,7 +38,7 @@ def parse_json(path: Path, text: str) -> Any:
     try:
         return _LocatedDecoder().decode(text)
     except json.JSONDecodeError as error:
-        end = " (cut off?)" if error.pos >= len(text.rstrip()) - 1 or "Unterminated" in error.msg else ""
-        raise StudyError(f"{path}, line {error.lineno}: no valid JSON{end}: {error.msg}") from None
+        end = " (truncated?)" if error.pos >= len(text.rstrip()) - 1 or "Unterminated" in error.msg else ""
+        raise StudyError(f"{path}, line {error.lineno}: invalid JSON{end}: {error.msg}") from None
     except RecursionError:
-        raise StudyError(f"{path}: no tuning file: too many levels") from None
+        raise StudyError(f"{path}: not a tuning file: too many nested levels") from None

@@ -23,7 +23,9 @@ def read_mpich(path: Path, trees: list[Located], known: Known) -> TuningFile:
         for key, below in tree.items():
             key = key.replace(" ", "")
             if not key.startswith("collective=") or not isinstance(below, Located):
-                faults.append(Fault(tree.line, f"{key!r}: at the top are collective=NAME: MPICH stops"))
+                faults.append(
+                    Fault(tree.line, f"{key!r}: only collective=NAME is allowed at the top level: MPICH stops")
+                )
                 continue
             start = FileRule(below.line, key.removeprefix("collective="), "")
             rules += _walk(below, start, known, faults)
@@ -48,7 +50,7 @@ def read_subtrees(path: Path, subtrees: Located, known: Known) -> TuningFile:
     faults: list[Fault] = []
     named = {key.removeprefix("name="): tree for key, tree in subtrees.items() if key.startswith("name=")}
     if len(named) < len(subtrees):
-        faults.append(Fault(subtrees.line, "beside `name=...` are other keys: MPICH stops"))
+        faults.append(Fault(subtrees.line, "only `name=...` is allowed at the top level: MPICH stops"))
     # Without `main`, subtrees replace those that the library's own `main` calls.
     main: Any = named.get("main") or Located(
         {
@@ -77,14 +79,14 @@ def _inlined(tree: Any, named: dict[str, Any], called: tuple[str, ...], line: in
         return found
     name = tree.removeprefix("call=") if isinstance(tree, str) and tree.startswith("call=") else ""
     if name in called:
-        faults.append(Fault(line, f"the subtree {name} calls itself: MPICH never ends"))
+        faults.append(Fault(line, f"the subtree {name} calls itself: endless recursion in MPICH"))
     elif name in named:
         return _inlined(named[name], named, (*called, name), line, faults)
     elif name == "auto" or name.endswith("-auto"):
         below = found[tree] = Located()
         below.line = line
     else:
-        faults.append(Fault(line, f"{tree!r} is no object and calls no subtree of the file or of MPICH: MPICH stops"))
+        faults.append(Fault(line, f"{tree!r} is neither an object nor a subtree of the file or of MPICH: MPICH stops"))
     return found
 
 
@@ -104,7 +106,7 @@ def _walk(tree: Located, rule: FileRule, known: Known, faults: list[Fault]) -> I
     keys = [key.replace(" ", "") for key in tree]
     for key, below in zip(keys, tree.values(), strict=True):
         if not isinstance(below, Located):
-            faults.append(Fault(tree.line, f"{key!r} has no object: MPICH stops"))
+            faults.append(Fault(tree.line, f"the value of {key!r} is not an object: MPICH stops"))
             return
         if key.startswith(("algorithm=", "composition=")):
             yield _leaf(replace(rule, line=below.line), key.partition("=")[2], below, known)
@@ -119,7 +121,7 @@ def _walk(tree: Located, rule: FileRule, known: Known, faults: list[Fault]) -> I
             # What is left after `yes` has no condition of its own.
             narrowed = rule if value == "no" and f"{name}=yes" in keys[: keys.index(key)] else _narrowed(rule, key)
         except ValueError:
-            faults.append(Fault(below.line, f"MPICH knows no condition {key!r} and stops"))
+            faults.append(Fault(below.line, f"unknown condition {key!r}: MPICH stops"))
             continue
         if not narrowed.sizes.empty and not narrowed.ranks.empty:
             yield from _walk(below, narrowed, known, faults)

@@ -22,12 +22,12 @@ def read_openmpi_json(path: Path, found: Located, known: Known) -> TuningFile:
     ignored = "Open MPI ignores the whole file"
     if not isinstance(found["collectives"], dict):
         return TuningFile(
-            path, "openmpi-json", (), (Fault(found.line, f"`collectives` is no object: {ignored}"),), True
+            path, "openmpi-json", (), (Fault(found.line, f"`collectives` is not an object: {ignored}"),), True
         )
     for collective, scopes in found["collectives"].items():
         line = scopes[0].line if scopes and isinstance(scopes, list) and isinstance(scopes[0], Located) else found.line
         if collective not in COLLTYPES:
-            faults.append(Fault(line, f"{collective!r} is no collective of Open MPI: {ignored}"))
+            faults.append(Fault(line, f"{collective!r} is not a collective of Open MPI: {ignored}"))
             continue
         if not isinstance(scopes, list) or not all(isinstance(scope, Located) for scope in scopes):
             faults.append(Fault(line, f"{collective}: not a list of communicator rules: {ignored}"))
@@ -48,7 +48,7 @@ def _json_scope(collective: str, scope: Located, known: Known, faults: list[Faul
         faults.append(
             Fault(
                 scope.line,
-                f"{collective}: Open MPI keeps comm_size_max {scope['comm_size_max']} in 32 bits, as a number below 0: "
+                f"{collective}: Open MPI keeps comm_size_max {scope['comm_size_max']} in 32 bits, as a negative number: "
                 "these rules never apply; leave the key out",
             )
         )
@@ -58,21 +58,21 @@ def _json_scope(collective: str, scope: Located, known: Known, faults: list[Faul
     if where not in ("any", "one-per-node", "single-node"):
         faults.append(Fault(scope.line, f"{collective}: comm_rank_distribution {where!r} is taken as any"))
     if not isinstance(scope.get("rules"), list) or not all(isinstance(rule, Located) for rule in scope["rules"]):
-        faults.append(Fault(scope.line, f"{collective}: no list `rules`: {ignored}"))
+        faults.append(Fault(scope.line, f"{collective}: the list `rules` is missing: {ignored}"))
         return
     for one in scope["rules"]:
         _unknown_keys(one, {"msg_size_min", "msg_size_max", "alg", "faninout", "seg_size", "reqs"}, faults)
         sizes = _json_span(one, "msg_size_min", "msg_size_max", collective, faults)
         values = [one.get(key, 0) for key in ("faninout", "seg_size", "reqs")]
         if not all(isinstance(value, int) for value in values):
-            faults.append(Fault(one.line, f"{collective}: a parameter is no whole number: {ignored}"))
+            faults.append(Fault(one.line, f"{collective}: a parameter is not an integer: {ignored}"))
             continue
         number = one.get("alg")
         if isinstance(number, str):
             word = {"bruck-k-fanout": "bruck", "ignore": None}.get(number, number)
             number = 0 if word is None else known.numbers.get(collective, {}).get(word, number)
         if not isinstance(number, int) or number not in (0, *known.numbers.get(collective, {}).values()):
-            what = "no `alg`" if number is None else f"{number!r} is no algorithm of Open MPI {known.version}"
+            what = "no `alg`" if number is None else f"{number!r} is not an algorithm of Open MPI {known.version}"
             faults.append(Fault(one.line, f"{collective}: {what}: it ignores this rule"))
             continue
         rule = openmpi_rule(one.line, collective, number, values, known, faults)
@@ -91,7 +91,7 @@ def _json_span(found: Located, low: str, high: str, collective: str, faults: lis
             value = None
         elif value is not None and (not isinstance(value, int) or isinstance(value, bool)):
             faults.append(
-                Fault(found.line, f"{collective}: {key} {value!r} is no whole number: Open MPI ignores the whole file")
+                Fault(found.line, f"{collective}: {key} {value!r} is not an integer: Open MPI ignores the whole file")
             )
             value = otherwise
         ends.append(value)
@@ -101,6 +101,4 @@ def _json_span(found: Located, low: str, high: str, collective: str, faults: lis
 def _unknown_keys(found: Located, allowed_keys: set[str], faults: list[Fault]) -> None:
     for key in found:
         if key not in allowed_keys:
-            faults.append(
-                Fault(found.line, f"Open MPI's reader has no key {key!r} and skips it{allowed(allowed_keys)}")
-            )
+            faults.append(Fault(found.line, f"unknown key {key!r}: Open MPI skips it{allowed(allowed_keys)}"))

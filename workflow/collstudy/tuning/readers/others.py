@@ -22,12 +22,10 @@ def read_intel(path: Path, text: str, known: Known) -> TuningFile:
             continue
         for name, value in re.findall(r"I_MPI_ADJUST_(\w+)[=\s]+('[^']*'|\"[^\"]*\"|[^\s'\"]\S*|['\"].*)", words):
             if value[0] in "'\"" and (len(value) == 1 or value[-1] != value[0]):
-                raise StudyError(f"{path}, line {line}: cut off: no closing {value[0]}")
+                raise StudyError(f"{path}, line {line}: truncated: no closing {value[0]}")
             collective = name.lower()
             if collective not in known.catalogue.algorithms:
-                faults.append(
-                    Fault(line, f"I_MPI_ADJUST_{name}: no collective that is known here", note=name != name.upper())
-                )
+                faults.append(Fault(line, f"I_MPI_ADJUST_{name}: unknown collective", note=name != name.upper()))
                 continue
             for part in value.strip("'\"").split(";"):
                 rules += _intel_part(line, collective, part.strip(), known, faults)
@@ -75,10 +73,10 @@ def read_nccl(path: Path, text: str, known: Known) -> TuningFile:
             continue
         fields = [word.strip() for word in words.split(",")]
         if not 8 <= len(fields) <= 10:
-            faults.append(Fault(line, f"{len(fields)} fields, 8 to 10 are allowed: NCCL's plugin ignores the line"))
+            faults.append(Fault(line, f"{len(fields)} fields instead of 8 to 10: NCCL's plugin ignores the line"))
             continue
         if not all(re.fullmatch(r"-?\d+", fields[i]) for i in (1, 2, *range(5, len(fields)))):
-            faults.append(Fault(line, "a size, number or count is no whole number: NCCL's plugin takes 0"))
+            faults.append(Fault(line, "a size, number or count is not an integer: NCCL's plugin reads 0"))
             continue
         for i, kinds, taken in (
             (0, nccl.COLLECTIVES, "allreduce"),

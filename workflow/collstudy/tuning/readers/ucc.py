@@ -66,7 +66,9 @@ def read_ucc(path: Path, text: str, known: Known) -> TuningFile:
                 and _before(one.sizes.low, other.sizes.high) and _before(other.sizes.low, one.sizes.high)
             ):  # fmt: skip
                 faults.append(
-                    Fault(other.line, f"{other.collective} {other.text}: sizes of another token, too: {IGNORED}")
+                    Fault(
+                        other.line, f"{other.collective} {other.text}: overlaps the sizes of another token: {IGNORED}"
+                    )
                 )
         limited = [_with_own_limits(one, score, own) for one, score in own]
         faults += general_faults(limited)
@@ -76,13 +78,13 @@ def read_ucc(path: Path, text: str, known: Known) -> TuningFile:
 
 
 def _both_hold(sections: list[list[tuple[FileRule, float]]]) -> Iterator[Fault]:
-    """Notes of sections that hold for the teams of an earlier one, too: UCC keeps them in a hash table."""
+    """Notes of sections that also apply to the teams of an earlier one: UCC keeps them in a hash table."""
     seen = set()
     for before, after in combinations(sections[1:], 2):
         for (one, _), (other, _) in product(before, after):
             if {*one.conditions} <= {*other.conditions} and _meet(one, other) and other.line not in seen:
                 seen.add(other.line)
-                text = f"the section of line {one.line} holds there, too: UCC takes either"
+                text = f"the section of line {one.line} also applies there: UCC uses either"
                 yield Fault(other.line, text, note=True)
 
 
@@ -154,11 +156,11 @@ def _token(line: int, token: str, known: Known, faults: list[Fault]) -> Iterator
         elif all(re.fullmatch(r"[a-z_]+", name) for name in field.lower().split(",")):
             collectives = field.lower().split(",")
         else:
-            faults.append(Fault(line, f"{token!r}: UCC does not understand {field!r}: {IGNORED}"))
+            faults.append(Fault(line, f"{token!r}: UCC cannot parse {field!r}: {IGNORED}"))
             return
     for collective in collectives:
         if collective not in known.catalogue.algorithms:
-            faults.append(Fault(line, f"{token!r}: {collective} is no collective that is known here"))
+            faults.append(Fault(line, f"{token!r}: unknown collective {collective}"))
             continue
         name, same = _algorithm(line, token, collective, word, faults)
         part = ["sizes are one rank's part"] if collective == "reduce_scatter" else []
@@ -174,10 +176,10 @@ def _algorithm(line: int, token: str, collective: str, word: str, faults: list[F
     names = ALGORITHMS.get(collective, ())
     name = names[int(word)] if word.isdecimal() and int(word) < len(names) else word.lower()
     if not names:
-        faults.append(Fault(line, f"{token!r}: {collective} has no choice of algorithms: {IGNORED}"))
+        faults.append(Fault(line, f"{token!r}: {collective} has no algorithms to choose from: {IGNORED}"))
     elif name not in names:
         has = ", ".join(f"{i} {one}" for i, one in enumerate(names))
-        faults.append(Fault(line, f"{token!r}: UCC has no {collective} algorithm {word!r}, it has {has}: {IGNORED}"))
+        faults.append(Fault(line, f"{token!r}: UCC has no {collective} algorithm {word!r} (known: {has}): {IGNORED}"))
     return name, next((ours for ours, its in UCC.get(collective, {}).items() if its == name), None)
 
 
