@@ -340,27 +340,27 @@ def test_version_and_help(run, benchmark):
 @pytest.mark.parametrize(
     ("benchmark", "options", "complaint"),
     [
-        ("bcast", ["-i", "0"], "option -i: '0' is not allowed; allowed is a whole number from 1"),
-        ("bcast", ["-i", "10x"], "option -i: '10x' is not allowed"),
-        ("bcast", ["-i", "99999999999999999999"], "option -i: '99999999999999999999' is not allowed"),
-        ("bcast", ["-x", "-1"], "option -x: '-1' is not allowed; allowed is a whole number from 0"),
-        ("bcast", ["-m", "0:8"], "option -m: '0:8' is not allowed; allowed is MAX, MIN:MAX"),
-        ("bcast", ["-m", ":"], "option -m: ':' is not allowed"),
-        ("bcast", ["-m", "1:2:1"], "option -m: '1:2:1' is not allowed"),
-        ("bcast", ["-m", "4294967296"], "option -m: '4294967296' is not allowed"),
+        ("bcast", ["-i", "0"], "option -i: '0' is invalid; allowed: a whole number from 1"),
+        ("bcast", ["-i", "10x"], "option -i: '10x' is invalid"),
+        ("bcast", ["-i", "99999999999999999999"], "option -i: '99999999999999999999' is invalid"),
+        ("bcast", ["-x", "-1"], "option -x: '-1' is invalid; allowed: a whole number from 0"),
+        ("bcast", ["-m", "0:8"], "option -m: '0:8' is invalid; allowed: MAX, MIN:MAX"),
+        ("bcast", ["-m", ":"], "option -m: ':' is invalid"),
+        ("bcast", ["-m", "1:2:1"], "option -m: '1:2:1' is invalid"),
+        ("bcast", ["-m", "4294967296"], "option -m: '4294967296' is invalid"),
         ("bcast", ["-m", "16:8"], "smallest message size, 16 bytes, is above the largest, 8 bytes"),
         ("bcast", ["-f", "-m"], "option -m needs a value"),
-        ("bcast", ["-z101"], "option -z: '101' is not allowed; allowed is at most 5 whole numbers from 0 to 100"),
-        ("bcast", ["-z1,2,3,4,5,6"], "option -z: '1,2,3,4,5,6' is not allowed"),
-        ("bcast", ["-z50,"], "option -z: '50,' is not allowed"),
+        ("bcast", ["-z101"], "option -z: '101' is invalid; allowed: at most 5 whole numbers from 0 to 100"),
+        ("bcast", ["-z1,2,3,4,5,6"], "option -z: '1,2,3,4,5,6' is invalid"),
+        ("bcast", ["-z50,"], "option -z: '50,' is invalid"),
         ("bcast", ["-z", "50"], "unexpected argument '50'"),
-        ("bcast", ["-d", "10"], "option -d: '10' is not allowed; allowed is a whole number from 0 to 9"),
-        ("bcast", ["-fq"], "there is no option -q"),
-        ("bcast", ["--nonsense"], "there is no option --nonsense"),
+        ("bcast", ["-d", "10"], "option -d: '10' is invalid; allowed: a whole number from 0 to 9"),
+        ("bcast", ["-fq"], "unknown option -q"),
+        ("bcast", ["--nonsense"], "unknown option --nonsense"),
         ("bcast", ["extra"], "unexpected argument 'extra'"),
-        ("barrier", ["-c"], "there is no option -c"),
-        ("latency", ["-f"], "there is no option -f"),
-        ("alltoall", ["-M", "1048576", "-m", "1048576:"], "above the memory limit of 1048576 bytes"),
+        ("barrier", ["-c"], "unknown option -c"),
+        ("latency", ["-f"], "unknown option -f"),
+        ("alltoall", ["-M", "1048576", "-m", "1048576:"], "exceed the memory limit of 1048576 bytes"),
     ],
 )
 def test_wrong_option_is_explained_once(run, benchmark, options, complaint):
@@ -445,5 +445,5 @@ def test_buffers_are_as_large_as_the_largest_message_that_is_sent(
 
 def test_windows_are_for_blocking_collectives_without_validation(run):
     assert "options -w and -c" in run("bcast", "-w", "-c").stderr
-    assert "there is no option -w" in run("ibcast", "-w").stderr
-    assert "there is no option -w" in run("latency", "-w").stderr
+    assert "unknown option -w" in run("ibcast", "-w").stderr
+    assert "unknown option -w" in run("latency", "-w").stderr

@@ -149,7 +149,7 @@ WRONG = [
     (f"{CHAIN}:fanout= 4", None, ["COLL_BCAST", "fanout", "from 1 to 32", "' 4'"]),
     (f"{CHAIN}:fanout=+4", None, ["COLL_BCAST", "fanout", "from 1 to 32", "'+4'"]),
     (f"{CHAIN}:fanout", None, ["COLL_BCAST", "fanout", "from 1 to 32", "''"]),
-    (f"{CHAIN}:fanout=3:fanout=4", None, ["COLL_BCAST", "given twice", "fanout=4"]),
+    (f"{CHAIN}:fanout=3:fanout=4", None, ["COLL_BCAST", "duplicate key", "fanout=4"]),
     (f"{CHAIN}:segment_bytes=-8192", None, ["COLL_BCAST", "segment_bytes", "from 0"]),
     (f"{CHAIN}:segment_bytes=99999999999999999999", None, ["COLL_BCAST", "segment_bytes", "from 0"]),
     ("COLL_BCAST=pipelined:segments=0", None, ["COLL_BCAST", "segments", "from 1"]),
@@ -220,7 +220,8 @@ def test_a_host_in_two_groups_is_said_by_the_rank_that_is_there(launch: Run, pro
 
 def test_groups_of_other_hosts_are_refused(launch: Run, programs: Path) -> None:
     refused(
-        launch(2, {"COLL_GROUPS": "x=elsewhere[1-9]"}, programs, "leave"), ["COLL_GROUPS", "lists no host of any rank"]
+        launch(2, {"COLL_GROUPS": "x=elsewhere[1-9]"}, programs, "leave"),
+        ["COLL_GROUPS", "lists none of the hosts of this program"],
     )
 
 

@@ -75,9 +75,7 @@ def test_a_failure_is_that_of_one_simulation(starter: Starter, tmp_path: Path) -
     command, environment = prepared(cell, tmp_path, "--no-such-option")
     with pytest.raises(Crashed, match="smpirun ended with exit status 1"):
         execute(command, 60, log, environment, tmp_path, starter.start)
-    assert (
-        log.getvalue().splitlines()[1] == "collbench_barrier: there is no option --no-such-option; -h lists the options"
-    )
+    assert log.getvalue().splitlines()[1] == "collbench_barrier: unknown option --no-such-option (-h lists the options)"
     environment["COLLSTUDY_PLATFORM"] = "none"
     broken = [word.replace("machine.txt", "nothing.txt") if isinstance(word, str) else word for word in command[:-1]]
     with pytest.raises(Crashed, match="signal 6"):

@@ -1,7 +1,7 @@
 #include "benchmark.h"
 
 static int call(const struct buffers *buffers, int bytes, const struct world *world) {
-    (void)bytes; /* the counts say it */
+    (void)bytes; /* given by the counts */
     return MPI_Alltoallv(buffers->send, world->counts, world->displacements, MPI_CHAR, buffers->recv, world->counts,
                          world->displacements, MPI_CHAR, world->comm);
 }

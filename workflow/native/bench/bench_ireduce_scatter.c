@@ -1,7 +1,7 @@
 #include "benchmark.h"
 
 static int start(const struct buffers *buffers, int bytes, const struct world *world, MPI_Request *request) {
-    (void)bytes; /* the counts say it */
+    (void)bytes; /* given by the counts */
     return MPI_Ireduce_scatter(buffers->send, buffers->recv, world->counts, MPI_CHAR, MPI_SUM, world->comm, request);
 }
 

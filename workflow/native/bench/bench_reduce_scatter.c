@@ -1,7 +1,7 @@
 #include "benchmark.h"
 
 static int call(const struct buffers *buffers, int bytes, const struct world *world) {
-    (void)bytes; /* the counts say it */
+    (void)bytes; /* given by the counts */
     return MPI_Reduce_scatter(buffers->send, buffers->recv, world->counts, MPI_CHAR, MPI_SUM, world->comm);
 }
 

@@ -4,7 +4,7 @@
 
 #include "options.h"
 
-/* Leaves out sizes whose buffers would be above the memory limit, with a message by rank 0; false where none is left.
+/* Leaves out sizes whose buffers would exceed the memory limit, with a message by rank 0; false where none is left.
  */
 bool limit_sizes(const struct world *world, struct options *options);
 

@@ -2,7 +2,7 @@
 #ifndef ERRORS_H
 #define ERRORS_H
 
-/* Checks an MPI call; where it failed, says which and where, and ends all ranks. */
+/* Checks an MPI call; if it failed, reports the call and its place, and ends all ranks. */
 #define MPI_CHECK(call) check_mpi((call), #call, __FILE__, __LINE__)
 
 void check_mpi(int code, const char *call, const char *file, int line);

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* A rank is late that starts so much (s) after its window's begin: reading the clock takes a small part of it. */
+/* A rank is late if it starts later (s) than this after its window begins; reading the clock takes a fraction of it. */
 #define LATE 1e-6
 /* The agreed instant is this many times the fastest agreement, and some time (s), after the last rank's call to agree.
  */
@@ -19,7 +19,7 @@
 #define READY 10e-6
 /* It is doubled after each late call, up to this (s), which is longer than a process usually waits for its core. */
 #define MOST_AHEAD 10e-3
-/* Of a longer time (s) a rank sleeps the first part: a busily waiting rank would lose its core to others just then. */
+/* In a longer wait (s) a rank sleeps first: a busy-waiting rank could lose its core just at the end. */
 #define LONG 500e-6
 
 /* A number from 0 to 1 that looks random, the same in every launch (splitmix64). */

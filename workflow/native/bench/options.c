@@ -56,7 +56,7 @@ void print_help(void) {
     if (strchr(option_letters(), 'c'))
         printf("  -c, --validation     check the received data after each call\n");
     if (strchr(option_letters(), 'w'))
-        printf("  -w, --windows        start the calls at instants of synchronised clocks; late ones are dropped and "
+        printf("  -w, --windows        start calls at instants of synchronised clocks; late ones are dropped and "
                "counted\n");
     if (strchr(option_letters(), 's'))
         printf("  -s, --spread US      -w, where each rank enters a call up to US later; timed is what follows the "
@@ -211,28 +211,26 @@ static const char *store_option(int letter, const char *value, struct options *o
     }
 }
 
-/* Says what is not an option here: `letter` is getopt's answer, `argument` the one that it read last. */
+/* Reports a wrong option: `letter` is getopt's answer, `argument` the last one that it read. */
 static enum request wrong_option(bool loud, int letter, const char *argument) {
     char short_name[] = {'-', (char)optopt, '\0'};
     if (loud && letter == ':')
-        complain("option %s needs a value; -h lists the options", short_name);
+        complain("option %s needs a value (-h lists the options)", short_name);
     else if (loud)
-        complain("there is no option %s; -h lists the options", letter == '?' && optopt ? short_name : argument);
+        complain("unknown option %s (-h lists the options)", letter == '?' && optopt ? short_name : argument);
     return REQUEST_WRONG;
 }
 
-/* What can be judged only after all options are read. */
+/* Checks that need all options. */
 static enum request check_options(bool loud, const struct options *options, const char *extra) {
     if (extra) {
         if (loud)
-            complain(
-                "unexpected argument '%s'; -h lists the options (a list of percentiles follows -z without a blank)",
-                extra);
+            complain("unexpected argument '%s' (-h lists the options; no blank between -z and its percentiles)", extra);
         return REQUEST_WRONG;
     }
     if (options->windows && options->validate) {
         if (loud)
-            complain("options -w and -c: data are not checked in windows");
+            complain("options -w and -c cannot be combined");
         return REQUEST_WRONG;
     }
     if (options->min_size > options->max_size) {
@@ -264,7 +262,7 @@ enum request parse_options(int argc, char *argv[], bool loud, struct options *op
         const char *allowed = store_option(letter, optarg, options);
         if (allowed) {
             if (loud)
-                complain("option -%c: '%s' is not allowed; allowed is %s", letter, optarg, allowed);
+                complain("option -%c: '%s' is invalid; allowed: %s", letter, optarg, allowed);
             return REQUEST_WRONG;
         }
     }

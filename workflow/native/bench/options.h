@@ -26,7 +26,7 @@ struct options {
     bool full;     /* also minimum and maximum over ranks, and iterations */
     bool validate; /* check received data */
     bool windows;  /* calls start at instants of synchronised clocks */
-    double spread; /* us in which the ranks enter a call, each at a time of its own; 0: together */
+    double spread; /* us over which the ranks enter a call, each at its own time; 0: together */
     int percentiles[MAX_PERCENTILES];
     int percentile_count;
     int decimals; /* of printed times and bandwidths */
@@ -36,7 +36,7 @@ struct options {
 
 enum request { REQUEST_RUN, REQUEST_HELP, REQUEST_VERSION, REQUEST_WRONG };
 
-/* Reads the command line. With `loud`, says on stderr what is wrong and what is allowed. */
+/* Reads the command line. With `loud`, reports errors on stderr with what is allowed. */
 enum request parse_options(int argc, char *argv[], bool loud, struct options *options);
 
 void print_help(void);

@@ -42,12 +42,12 @@ static struct variable set_variable(const char *name, long number) {
     MPI_CHECK(MPI_T_cvar_get_info(index, text, &text_room, &verbosity, &variable.type, &values, description,
                                   &description_room, &bind, &scope));
     if (variable.type != MPI_INT && variable.type != MPI_C_BOOL)
-        give_up("option -t: variable %s is no whole number", name);
+        give_up("option -t: variable %s is not an integer", name);
     MPI_CHECK(MPI_T_cvar_handle_alloc(index, NULL, &variable.handle, &count));
     variable.before = read_variable(&variable);
     write_variable(&variable, number);
     if (read_variable(&variable) != number)
-        give_up("option -t: variable %s does not take the value %ld", name, number);
+        give_up("option -t: variable %s rejects the value %ld", name, number);
     return variable;
 }
 

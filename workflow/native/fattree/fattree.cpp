@@ -164,7 +164,7 @@ Description read_description(const char *path) {
         else if (what == "host")
             read.hosts.push_back(text);
         else
-            throw std::invalid_argument("COLLSTUDY_FATTREE: not understood: " + line);
+            throw std::invalid_argument("COLLSTUDY_FATTREE: invalid line: " + line);
     }
     return read;
 }

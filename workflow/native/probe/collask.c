@@ -46,7 +46,7 @@ static MPI_Comm imagine(int ranks) {
 }
 
 int main(int argc, char **argv) {
-    static char nothing[8]; /* nobody reads or writes it */
+    static char nothing[8]; /* never read or written */
     MPI_Comm comm = MPI_COMM_NULL;
     int processes, last = 0, ranks, bytes;
 
@@ -58,7 +58,7 @@ int main(int argc, char **argv) {
     }
     for (int i = 2; i < argc; i++) {
         if (sscanf(argv[i], "%d:%d", &ranks, &bytes) != 2 || ranks < 2 || bytes < 1) {
-            fprintf(stderr, "collask: '%s' is no RANKS:BYTES (from 2:1 on)\n", argv[i]);
+            fprintf(stderr, "collask: '%s' is not RANKS:BYTES with at least 2:1\n", argv[i]);
             MPI_Abort(MPI_COMM_WORLD, 2);
         }
         if (ranks != last)

@@ -50,7 +50,7 @@ void point_to_point(Replay *replay, const Action *a) {
     case OP_ssend:
         MPI_Ssend(replay->out, sent, MPI_BYTE, to, send_tag, comm);
         break;
-    case OP_bsend: { /* it returns at once; nobody waits for it */
+    case OP_bsend: { /* it returns at once; no rank waits for it */
         MPI_Request mine;
         MPI_Isend(replay->out, sent, MPI_BYTE, to, send_tag, comm, &mine);
         MPI_Request_free(&mine);
@@ -171,7 +171,7 @@ static AllToAll *all_to_all(int64_t bytes) {
         AllToAll *found;
         *(void **)&found = dlsym(RTLD_DEFAULT, symbol);
         if (!found)
-            fail("SimGrid has no such all-to-all", symbol);
+            fail("unknown all-to-all of SimGrid", symbol);
         return found;
     }
     return MPI_Alltoall;

@@ -11,7 +11,7 @@
  * scaling); lists of block sizes are repeated;
  *   - a point-to-point message to a higher rank stays in its copy, one to a lower rank goes to the next copy (around
  * the last), as messages across the border of a periodic domain do when domains are put side by side. An order of calls
- * in which the traced ranks ended is one in which the copies end, so the rule cannot make a deadlock.
+ * in which the traced ranks ended is one in which the copies end, so the rule cannot cause a deadlock.
  *
  * An action is 12 + n numbers of 64 bits: operation, communicator (0: MPI_COMM_WORLD; -1: MPI_COMM_SELF), root, to,
  * from, send tag, receive tag, bytes sent, bytes received, request, nanoseconds of computation before the call, n; then
@@ -181,7 +181,7 @@ static void open_calls(Replay *replay, const char *folder) {
     replay->calls = open_in(folder, name, "w");
 }
 
-/* A communicator that is not of everybody is another one in each copy. The bytes of an all-to-all grow with the ranks.
+/* A communicator without all ranks is a separate one in each copy. The bytes of an all-to-all grow with the ranks.
  */
 static void write_call(const Replay *replay, const Action *a, double start, double end) {
     int ranks = 1, number = (int)a->communicator, traced = 1;
@@ -207,7 +207,7 @@ static void close_calls(const Replay *replay, const char *folder, double end) {
         fail("cannot be written", folder);
 }
 
-/* What the arguments and the trace say. */
+/* Reads the arguments and the trace. */
 static Replay open_replay(int argc, char **argv) {
     Replay replay = {0};
     MPI_Comm_rank(MPI_COMM_WORLD, &replay.rank);

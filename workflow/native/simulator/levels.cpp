@@ -358,7 +358,7 @@ void read_machine() {
         std::string what;
         words >> what;
         if (!read_statement(what, words))
-            throw std::invalid_argument("COLLSTUDY_PLATFORM: not understood: " + line);
+            throw std::invalid_argument("COLLSTUDY_PLATFORM: invalid line: " + line);
     }
     if (machine.levels.empty())
         throw std::invalid_argument("COLLSTUDY_PLATFORM: no level");

@@ -78,7 +78,7 @@ int main(void) {
         char *output = next_text();
         char **variables = next_texts(&variable_count), **words = next_texts(&word_count);
         if (output == NULL || variables == NULL || words == NULL || word_count < 1 || words[word_count - 1] == NULL) {
-            fprintf(stderr, "starter: a request is not complete\n");
+            fprintf(stderr, "starter: incomplete request\n");
             return 2;
         }
         pid_t process = fork();

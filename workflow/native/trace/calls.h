@@ -1,4 +1,4 @@
-/* What the functions that are recorded share. */
+/* Shared by the recorded functions. */
 #ifndef CALLS_H
 #define CALLS_H
 

@@ -43,7 +43,8 @@ static int64_t nanoseconds(clockid_t clock) {
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Tracing ends, the application goes on: a trace is not worth a run. What was kept stays, and its end is missing. */
+/* Ends tracing; the application continues: a run is worth more than its trace. The trace so far stays, without its end.
+ */
 static void give_up(const char *what) {
     fprintf(stderr, "libcolltrace: %s: %s; the rest of this rank is not traced\n", what, strerror(errno));
     trace.open = false;
@@ -81,7 +82,7 @@ void trace_open(int rank, int size) {
     const char *folder = getenv("COLLTRACE_FOLDER");
     if (!folder || !*folder) {
         if (rank == 0)
-            fprintf(stderr, "libcolltrace: COLLTRACE_FOLDER names no folder: nothing is traced\n");
+            fprintf(stderr, "libcolltrace: COLLTRACE_FOLDER is not set: nothing is traced\n");
         return;
     }
     char path[PATH_MAX];

@@ -4,7 +4,7 @@ NR > 1 {
     if ($2 == "yes" && first == "")
         first = $1
     if ($2 != "yes" && first != "") {
-        print "operations.csv: " $1 " comes after a collective and is none" > "/dev/stderr"
+        print "operations.csv: " $1 " follows a collective but is not one" > "/dev/stderr"
         exit 1
     }
 }

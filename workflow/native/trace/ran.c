@@ -240,7 +240,7 @@ uint16_t ran_number(MPI_Comm comm, enum operation operation) {
 void ran_begin(void) {
 }
 
-/* Other libraries do not say what ran. */
+/* Other libraries do not show what ran. */
 uint16_t ran_number(MPI_Comm comm, enum operation operation) {
     char text[TEXT_BYTES];
     int size;

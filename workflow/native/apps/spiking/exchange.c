@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An entry that is none, and the mark of the last entry of a block whose sender has nothing left for anybody. */
+/* An empty entry, and the mark of the last entry of a block whose sender has nothing left to send. */
 #define EMPTY ((uint64_t)1 << 63)
 #define COMPLETE ((uint64_t)1 << 62)
 

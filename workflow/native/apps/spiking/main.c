@@ -172,7 +172,7 @@ static Options read_options(int argc, char **argv, int rank) {
         char *end = NULL;
         double value = i + 1 < argc ? strtod(argv[i + 1], &end) : 0;
         if (!end || *end || value <= 0)
-            usage(rank, "every option needs a number above 0");
+            usage(rank, "every option needs a positive number");
         if (strcmp(argv[i], "--neurons") == 0)
             options.neurons = (long)value;
         else if (strcmp(argv[i], "--indegree") == 0)

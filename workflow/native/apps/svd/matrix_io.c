@@ -52,7 +52,7 @@ static bool load(File *file) {
     bool failed = ferror(stream);
     fclose(stream);
     if (failed || !file->bytes)
-        return refuse(file, failed ? "cannot be read" : "too large for the memory");
+        return refuse(file, failed ? "cannot be read" : "does not fit into memory");
     file->bytes[file->size] = 0;
     file->at = file->bytes;
     file->line = 1;
@@ -88,7 +88,7 @@ static bool take_size(File *file, int *size) {
     if (!take_value(file, &value))
         return false;
     if (!(value >= 1 && value <= INT_MAX) || value != floor(value))
-        return refuse(file, "line %ld: wrong dimensions: %g is not a whole number from 1 on", file->line, value);
+        return refuse(file, "line %ld: wrong dimensions: %g is not a whole number of at least 1", file->line, value);
     *size = (int)value;
     return true;
 }

@@ -11,9 +11,9 @@
 static const char USAGE[] =
     "usage: svd (--matrix FILE [--dims M N] | --random M N [--seed S] [--kind random|ill|rank|diagonal]) [options]\n"
     "  --matrix FILE    .csv, .mtx (MatrixMarket) or .bin (see README.md)\n"
-    "  --dims M N       refuse a file with other dimensions\n"
+    "  --dims M N       reject a file with other dimensions\n"
     "  --output DIR     write S.csv, U.csv, V.csv, and A.csv if generated, to this existing folder\n"
-    "  --sweeps K       give up after K sweeps (default 60); with --model-only: do K sweeps (default 10)\n"
+    "  --sweeps K       stop after K sweeps (default 60); with --model-only: do K sweeps (default 10)\n"
     "  --qr             first a pivoted QR on rank 0: fewer sweeps for ill-conditioned, less work for tall matrices\n"
     "simulator only (built with smpicc, run with --cfg=smpi/simulate-computation:no):\n"
     "  --flops-rate GF  charge GF GFlop/s for the compute\n"
@@ -51,7 +51,7 @@ static int take_count(Arguments *arguments, const char *option) {
     errno = 0;
     long value = strtol(text, &end, 10);
     if (errno || end == text || *end || value < 1 || value > INT_MAX)
-        complain(arguments, "%s: '%s' is not a whole number from 1 on", option, text);
+        complain(arguments, "%s: '%s' is not a whole number of at least 1", option, text);
     return (int)value;
 }
 
@@ -60,7 +60,7 @@ static double take_number(Arguments *arguments, const char *option) {
     char *end;
     double value = strtod(text, &end);
     if (end == text || *end || !(value > 0) || isinf(value))
-        complain(arguments, "%s: '%s' is not a number above 0", option, text);
+        complain(arguments, "%s: '%s' is not a positive number", option, text);
     return value;
 }
 
@@ -69,7 +69,7 @@ static uint64_t take_seed(Arguments *arguments, const char *option) {
     char *end;
     uint64_t value = strtoull(text, &end, 10);
     if (end == text || *end || *text == '-')
-        complain(arguments, "%s: '%s' is not a whole number from 0 on", option, text);
+        complain(arguments, "%s: '%s' is not a whole number of at least 0", option, text);
     return value;
 }
 
@@ -113,9 +113,9 @@ static void check_together(Arguments *arguments, const Options *options) {
     else if (options->model_only && (options->output || options->matrix))
         complain(arguments, "--model-only computes nothing: it takes --random M N and no --output");
     else if (options->qr && options->flops_rate > 0)
-        complain(arguments, "--qr has no model of its compute: not together with --flops-rate");
+        complain(arguments, "--qr cannot be combined with --flops-rate: its compute has no model");
     else if (options->rotated > 1)
-        complain(arguments, "--rotated is a share, at most 1");
+        complain(arguments, "--rotated must be at most 1");
 }
 
 bool parse_options(int argc, char **argv, bool speak, Options *options) {

@@ -8,7 +8,7 @@ enum exchange_kind { BY_NODE, BY_GROUP, BY_NODE_AND_GROUP, REORDERED };
 
 struct exchange {
     enum exchange_kind kind;
-    MPI_Comm comm;          /* all; belongs to somebody else */
+    MPI_Comm comm;          /* all; not owned */
     MPI_Comm part, leaders; /* this unit (REORDERED: all ranks, sorted); its leader also has the leaders */
     int size, units, unit;
     int *order;             /* rank by position */

@@ -66,8 +66,8 @@ static int find_source(const struct hierarchy *hierarchy, int *source) {
     return MPI_SUCCESS;
 }
 
-/* After an error the rest is still started and waited for: others wait for it, and what goes on in the background must
- * not outlive the caller's buffer. Returns the first error. */
+/* After an error the rest is still started and waited for: others wait for it, and no background operation may
+ * outlive the caller's buffer. Returns the first error. */
 static int run_pipeline(struct pipeline *p) {
     size_t n = (size_t)p->hierarchy->n * (size_t)p->chunks;
     int first = MPI_SUCCESS;
@@ -188,7 +188,7 @@ static int find_chains(struct call *call, struct tree *tree) {
 int coll_bcast_chain(struct call *call) {
     struct tree tree;
     TRY(find_chains(call, &tree));
-    if (tree.n > 1) { /* what has the longest way to go first */
+    if (tree.n > 1) { /* the longest path first */
         int inner = tree.child[0];
         tree.child[0] = tree.child[tree.n - 1];
         tree.child[tree.n - 1] = inner;

@@ -31,7 +31,7 @@ void coll_leader_free(struct leader *l);
 /* All ranks use the default if one leader would need too much (need: bytes). */
 int coll_leaders_agree(const struct exchange *e, unsigned long long need, const struct call *call);
 
-/* The sequence of gatherv: for each rank in turn, its data are gathered at its leader, who passes them on. */
+/* The sequence of gatherv: for each rank in turn, its data are gathered at its leader, which passes them on. */
 int coll_exchange_in_sequence(const struct exchange *e, struct call *call, bool fits, struct flow *send,
                               struct flow *recv);
 

@@ -5,7 +5,7 @@
 #include "algorithms.h"
 
 /*
- * A row of what Open MPI 4.1 chooses when nobody tells it anything (coll_tuned_decision_fixed.c). The tables are data:
+ * A row of what Open MPI 4.1 chooses by default (coll_tuned_decision_fixed.c). The tables are data:
  * ompi_decisions.csv, of which the Makefile makes ompi_decisions.h (a macro OMPI_DECIDES_<table>(X) of all rows).
  */
 struct ompi_decision {

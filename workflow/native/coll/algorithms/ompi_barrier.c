@@ -129,7 +129,7 @@ static int tell(struct call *call, int bit, double *start) {
 #endif
 
 /* All ranks leave at the same instant, as windows on synchronised clocks let them (Hunold and Carpen-Amarie 2016): the
- * simulator has one clock. No barrier of a library does that, and what it leaves of skew is in the next call's time. */
+ * simulator has one clock. No barrier of a library does that, and its exit skew adds to the time of the next call. */
 int coll_aligned(struct call *call) {
 #if COLL_SIMULATED
     int bit = 1;

@@ -78,7 +78,7 @@ struct algorithm {
     const char *name;
     algorithm_function *run;
     unsigned keys;       /* those that it takes, of enum param_key */
-    struct params given; /* what a key is when it is not given */
+    struct params given; /* the values of keys that are not given */
 };
 
 #endif

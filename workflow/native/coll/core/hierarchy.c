@@ -78,7 +78,7 @@ static void free_hierarchies(void *list) {
     }
 }
 
-/* The most recent first. All ranks ask for the same in the same order, so they find, build and drop the same. */
+/* The most recent first. All ranks make the same requests in the same order, so they find, build and drop the same. */
 static struct hierarchy *find(struct hierarchy **first, enum hierarchy_kind kind, int root) {
     for (struct hierarchy **at = first; *at != NULL; at = &(*at)->next) {
         struct hierarchy *hierarchy = *at;

@@ -50,7 +50,7 @@ static bool take_host(char *text) {
     if (length == 0 || length >= sizeof host || (*rest != '\0' && slots == rest) ||
         (slots != rest && !coll_read_number(slots, 1, INT_MAX, &n)))
         return coll_wrong(
-            "a line is '<host>', '<host>:<ranks>' or '<host> slots=<ranks>' with at least 1 rank, not '%s'", text);
+            "a line must be '<host>', '<host>:<ranks>' or '<host> slots=<ranks>' with at least 1 rank, not '%s'", text);
     *rest = '\0';
     if (ranks_listed <= own_rank && own_rank < ranks_listed + n)
         snprintf(host, sizeof host, "%s", text);
@@ -76,7 +76,7 @@ static bool find_host(const char *value) {
     if (!read_lines(value, take_host))
         return false;
     return ranks_listed == size ||
-           coll_wrong("'%s' has the hosts of %ld ranks, MPI_COMM_WORLD has %d: it needs one host for each rank", value,
+           coll_wrong("'%s' has the hosts of %ld ranks, MPI_COMM_WORLD has %d: one host per rank is needed", value,
                       ranks_listed, size);
 }
 
@@ -121,7 +121,7 @@ static bool matches(const char *text, size_t length, const struct pattern *patte
 static bool take_member(const char *text, size_t length, const char *label) {
     struct pattern pattern;
     if (!read_pattern(text, length, &pattern))
-        return coll_wrong("a host is <name> or <name>[<first>-<last>], not '%.*s'", (int)length, text);
+        return coll_wrong("a host must be <name> or <name>[<first>-<last>], not '%.*s'", (int)length, text);
     if (!matches(text, length, &pattern))
         return true;
     if (group != NULL && strcmp(group, label) != 0)
@@ -136,7 +136,8 @@ static bool take_group(char *text) {
     char *hosts = strchr(text, '=');
     if (hosts == NULL || hosts == text || hosts[1] == '\0' || strchr(hosts + 1, '=') != NULL)
         return coll_wrong(
-            "is <group>=<host>,<host>;<group>=..., or a file with lines <host> <group>; a group is not '%s'", text);
+            "must be <group>=<host>,<host>;<group>=..., or a file with lines <host> <group>; '%s' is not a group",
+            text);
     *hosts++ = '\0';
     for (;;) {
         size_t length = strcspn(hosts, ",");
@@ -169,7 +170,7 @@ static bool take_host_of_group(char *text) {
     size_t length = strcspn(text, " \t");
     char *label = text + length + strspn(text + length, " \t");
     if (*label == '\0' || label[strcspn(label, " \t")] != '\0')
-        return coll_wrong("a line is '<host> <group>', not '%s'", text);
+        return coll_wrong("a line must be '<host> <group>', not '%s'", text);
     return take_member(text, length, label);
 }
 

@@ -32,7 +32,7 @@ int coll_isend(const struct call *call, const void *buffer, int count, int to, M
 int coll_recv(const struct call *call, void *buffer, int count, int from, MPI_Status *status);
 int coll_irecv(const struct call *call, void *buffer, int count, int from, MPI_Request *request);
 int coll_wait_sends(int n, MPI_Request requests[]);
-/* Waits until none of them goes on, also after an error; the first error. Nothing can cancel a collective. */
+/* Waits for all of them, also after an error; returns the first error. Nothing can cancel a collective. */
 int coll_wait_all(int n, MPI_Request requests[]);
 static inline int coll_first_error(int before, int now) {
     return before != MPI_SUCCESS ? before : now;

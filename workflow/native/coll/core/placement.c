@@ -57,7 +57,7 @@ static void group_name(char *name, size_t room) {
         snprintf(name, room, "host %s", coll_groups_are_given() ? coll_host() : "any");
 }
 
-/* The simulator counts ranks on one host as sharing memory in a way of its own: names are what the platform says. */
+/* The simulator has its own notion of ranks that share memory: names are those of the platform. */
 static int find_placement(struct cache *cache) {
     struct placement *p = &cache->placement;
     char name[MPI_MAX_PROCESSOR_NAME + 16];

@@ -4,7 +4,7 @@
 
 #include "core/cache.h"
 
-/* Fills cache->placement, in the first call by messages between all ranks. */
+/* Fills cache->placement; the first call sends messages between all ranks. */
 int coll_placement(struct cache *cache);
 
 #endif

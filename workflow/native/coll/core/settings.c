@@ -34,7 +34,7 @@ bool coll_read_number(const char *text, long least, long most, long *number) {
     char *end;
     errno = 0;
     *number = strtol(text, &end, 10);
-    /* Not what strtol() accepts beside: blanks and a plus sign. */
+    /* Without blanks and a plus sign, which strtol() accepts. */
     bool digits = isdigit((unsigned char)text[0]) || (text[0] == '-' && isdigit((unsigned char)text[1]));
     return errno == 0 && digits && *end == '\0' && *number >= least && *number <= most;
 }
@@ -49,23 +49,23 @@ static bool read_limit(const char *value) {
 
 static bool read_verbose(const char *value) {
     verbose = strcmp(value, "1") == 0;
-    return verbose || strcmp(value, "0") == 0 || coll_wrong("is 0 or 1, not '%s'", value);
+    return verbose || strcmp(value, "0") == 0 || coll_wrong("must be 0 or 1, not '%s'", value);
 }
 
 static bool read_create(const char *value) {
     creates = strcmp(value, "1") == 0;
-    return creates || strcmp(value, "0") == 0 || coll_wrong("is 0 or 1, not '%s'", value);
+    return creates || strcmp(value, "0") == 0 || coll_wrong("must be 0 or 1, not '%s'", value);
 }
 
 static bool read_reduce(const char *value) {
     return (COLL_SIMULATED && coll_read_number(value, 1, INT_MAX, &reduce_mb_s)) ||
-           coll_wrong("is how many MB/s the simulator sums (not for a real machine), not '%s'", value);
+           coll_wrong("must be the rate (MB/s) at which the simulator sums (simulator only), not '%s'", value);
 }
 
 static bool read_base(const char *value) {
     base_is_ompi = strcmp(value, "ompi") == 0;
     return base_is_ompi || strcmp(value, "mpi") == 0 ||
-           coll_wrong("is mpi (the MPI library's own collectives) or ompi, not '%s'", value);
+           coll_wrong("must be mpi (the MPI library's own collectives) or ompi, not '%s'", value);
 }
 
 static const struct {

@@ -20,7 +20,7 @@
 
 /* ---- start and end ---- */
 
-/* All ranks end; one of them says why. */
+/* Ends all ranks; one of them reports the reason. */
 static int stop(const char *wrong, int speaker) {
     int rank;
     TRY(PMPI_Comm_rank(MPI_COMM_WORLD, &rank));
@@ -32,7 +32,7 @@ static int stop(const char *wrong, int speaker) {
     return PMPI_Abort(MPI_COMM_WORLD, 2);
 }
 
-/* Ranks that choose different algorithms wait for ever: better say so. */
+/* Ranks that choose different algorithms deadlock: report it instead. */
 static int check_same_settings(void) {
     unsigned mine[2], most[2];
     mine[0] = coll_select_digest();
@@ -40,10 +40,11 @@ static int check_same_settings(void) {
     TRY(PMPI_Allreduce(mine, most, 2, MPI_UNSIGNED, MPI_MAX, MPI_COMM_WORLD));
     if (most[0] == ~most[1])
         return MPI_SUCCESS;
-    return stop("the COLL_ variables differ between ranks; give them to all, as with mpirun -x COLL_BCAST", 0);
+    return stop(
+        "the COLL_ variables differ between ranks; set them on all ranks, for instance with mpirun -x COLL_BCAST", 0);
 }
 
-/* What is wrong on some ranks only (a file that is not everywhere) is said by the lowest of them. */
+/* The lowest rank with an error reports it: some ranks alone may lack a file. */
 static int check_all_ranks(const char *wrong) {
     int rank, size, first, listed = coll_group_of_host() != NULL, any = 0;
     char message[256];
@@ -56,14 +57,14 @@ static int check_all_ranks(const char *wrong) {
     if (!coll_groups_are_given())
         return MPI_SUCCESS;
     TRY(PMPI_Allreduce(&listed, &any, 1, MPI_INT, MPI_LOR, MPI_COMM_WORLD));
-    snprintf(message, sizeof message,
-             "COLL_GROUPS: lists no host of any rank, such as %.100s; it is for hosts of this program", coll_host());
+    snprintf(message, sizeof message, "COLL_GROUPS: lists none of the hosts of this program, such as %.100s",
+             coll_host());
     return any ? MPI_SUCCESS : stop(message, 0);
 }
 
 /*
  * Open MPI can deadlock when several threads create communicators at the same time: in comm_cid.c (5.0.11) a process
- * goes on with its lowest communicator only, which may wait for another process that waits for this one. A program
+ * advances only its lowest communicator, which may wait for another process that waits for this one. A program
  * whose threads create communicators correctly must not meet more of them in its collectives. So if there may be such
  * threads, the library creates its communicator now, for MPI_COMM_WORLD, and none later.
  */
@@ -281,7 +282,7 @@ int MPI_Gather(const void *send, int send_count, MPI_Datatype send_type, void *r
                                     : PMPI_Gather(send, send_count, send_type, recv, recv_count, recv_type, root, comm);
 }
 
-/* False, so that the MPI library has the error, where there are no counts or one is negative. */
+/* False if there are no counts or one is negative, so that the MPI library reports the error. */
 static bool add_up(const int counts[], int n, long *total) {
     *total = 0;
     for (int i = 0; counts != NULL && i < n; i++) {

@@ -98,13 +98,13 @@ static bool parse_keys(char *text, struct choice *choice) {
             *next++ = '\0';
         unsigned key = key_of(text);
         if (given & key)
-            return coll_wrong("a key is given twice: '%s'", text);
+            return coll_wrong("duplicate key: '%s'", text);
         if (!parse_key(text, choice))
             return false;
         given |= key;
         text = next;
     }
-    if (given & KEY_SEGMENT_BYTES) /* a fixed size wins over the number of segments that is there by default */
+    if (given & KEY_SEGMENT_BYTES) /* a fixed size takes precedence over the default number of segments */
         choice->params.segments = 0;
     return true;
 }
@@ -183,7 +183,7 @@ static bool read_rules(const char *name) {
     bool good = true;
     FILE *file = fopen(name, "r");
     if (file == NULL) {
-        coll_wrong("cannot read it: %s", strerror(errno));
+        coll_wrong("cannot be read: %s", strerror(errno));
         return false;
     }
     for (int number = 1; good && getline(&line, &room, file) >= 0; number++) {
@@ -198,7 +198,7 @@ static bool read_rules(const char *name) {
     }
     free(line);
     if (fclose(file) != 0 && good) {
-        coll_wrong("cannot read it");
+        coll_wrong("cannot be read");
         good = false;
     }
     return good;
@@ -223,7 +223,7 @@ static bool known_elsewhere(const char *name) {
 }
 
 static bool unknown_variable(void) {
-    coll_wrong("is not known. Known:");
+    coll_wrong("unknown variable. Known:");
     for (int i = 0; i < COLL_OPS; i++)
         coll_wrong(" %s", coll_variable((enum coll_op)i));
     coll_wrong(" COLL_RULES COLL_GROUPS COLL_HOSTS");

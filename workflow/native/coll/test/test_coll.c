@@ -204,7 +204,7 @@ static void test_reduce_scatter(const struct kind *kind, int count, int in_place
     size_t bytes = b.bytes;
     CHECK(MPI_Reduce_scatter(send, b.got, counts, kind->type, kind->op, comm));
     CHECK(PMPI_Reduce_scatter(send, b.expected, counts, kind->type, kind->op, comm));
-    if (in_place) /* what is left behind the result is nobody's business */
+    if (in_place) /* the contents beyond the result are unspecified */
         b.bytes = (size_t)counts[rank] * (size_t)kind->bytes;
     compare(&b, "reduce_scatter", kind, count, -1);
     b.bytes = bytes;
@@ -225,7 +225,7 @@ static void test_reduce_scatter_block(const struct kind *kind, int count, int in
     free_buffers(&b);
 }
 
-/* Nobody leaves before the last one has come: each rank in turn comes late and says so beforehand. */
+/* No rank leaves before the last one has arrived: each rank in turn arrives late and announces it. */
 static void test_barrier(void) {
     for (int late = 0; late < size; late++) {
         int token = -1;
