@@ -58,7 +58,7 @@ elif Path("config/studies").is_dir():
 
 
 def refuse(problem):
-    """End with one line. An exception would come with the lines of the Snakefile that it passed through."""
+    """End with one line. An exception would print a traceback through the Snakefile."""
     print(f"error: {problem}", file=sys.stderr, flush=True)
     os._exit(2)
 
@@ -99,7 +99,7 @@ wildcard_constraints:
 
 
 def project():
-    """The project that `./study run` has checked in this process, where it is this one."""
+    """The project that `./study run` has checked in this process, if it is the same."""
     checked, mine = opened(None), Project(results=RESULTS)
     same = (checked.results, checked.configuration.folder) == (
         mine.results,
@@ -109,7 +109,7 @@ def project():
 
 
 class Plan:
-    """What this run is to do. Jobs (on a cluster, each reads this file again) plan nothing: their blocks' files say what to do."""
+    """The plan of this run. Jobs (on a cluster, each reads this file again) plan nothing: the files of their blocks have their work."""
 
     def __init__(self):
         self.project = project()
@@ -136,7 +136,7 @@ class Plan:
             self.make()
 
     def names(self):
-        """The studies of this run: those that are asked for, or those that a machine is to be calibrated with."""
+        """The studies of this run: the requested ones, or those with which a machine is calibrated."""
         if "calibrate" not in config:
             return split_names(config["studies"])
         return calibrate.studies_of_machine(
@@ -263,7 +263,7 @@ onerror:
 
 
 def stage_sources(part, parts):
-    """Stage the digest of the project's own sources, so that what they make is made again when they change."""
+    """Stage the digest of the project's own sources, so that their products are remade when they change."""
     if workflow.is_main_process:
         STAGE.write(f"sources/{part}.sha256", digest_of(parts))
     return RESULTS / "sources" / f"{part}.sha256"

@@ -2,7 +2,7 @@
 
 
 def new_blocks(study):
-    """The files of a study's blocks that are not there yet. Others are the same: a job of an earlier run may be reading one."""
+    """The files of a study's blocks that do not exist yet. Existing ones are equal, and a job of an earlier run may be reading one."""
     paths = [
         path.with_name(path.name.rsplit(".", 2)[0] + ".json")
         for path in PLAN.of_study(study)
@@ -11,7 +11,7 @@ def new_blocks(study):
 
 
 def get_changed(part):
-    """A function that tells what makes a part of a study's results again: nothing where all is as it was made."""
+    """A function that returns what triggers a part of a study's results again: nothing if its files are unchanged."""
 
     def get_changed_part(wildcards):
         return PLAN.changed.get((wildcards.study, part), [])
@@ -20,8 +20,8 @@ def get_changed(part):
 
 
 def get_stored(wildcards):
-    """What measurements.csv of a study is made of: the blocks of this run, those of other studies that share cells with it
-    included, and the newest cell that is stored already; of a study with rounds, also the last one.
+    """The inputs of a study's measurements.csv: the blocks of this run, including those of other studies that share cells with it,
+    and the newest stored cell; for a study with rounds, also the last one.
     """
     study = wildcards.study
     now = PLAN.of_study(study)
@@ -53,7 +53,7 @@ def last_round(study):
 
 
 def round_blocks(study, number):
-    """The blocks of a round of a sampled study, known when it has selected them: what this run found lacking, or what was selected."""
+    """The blocks of a round of a sampled study, known when it has selected them: those that this run found missing, or those selected."""
     selected = checkpoints.select_points.get(study=study, round=number)
     now = PLAN.markers.get(study, {}).get(int(number))
     if now:
@@ -68,7 +68,7 @@ def get_round(wildcards):
 
 
 def get_round_before(wildcards):
-    """What was measured before a round asks; nothing before the first."""
+    """The measurements before a round; none before the first."""
     before = int(wildcards.round) - 1
     if not before:
         return []
@@ -76,7 +76,7 @@ def get_round_before(wildcards):
 
 
 def get_calibration(wildcards):
-    """What a machine is calibrated with, of this workflow's studies."""
+    """The data of this workflow's studies with which a machine is calibrated."""
     names = calibrate.studies_of_machine(PLAN.project.configuration, wildcards.machine)
     return [RESULTS / name / "measurements.csv" for name in names]
 
@@ -104,13 +104,13 @@ def get_before(wildcards):
 
 @functools.cache
 def resources_of(block, attempt):
-    """What a block asks Slurm for in an attempt: worked out once, for all that Snakemake asks of it one by one."""
+    """The Slurm resources of a block in an attempt, computed once although Snakemake asks for each separately."""
     content = read_block(STAGE.find(f"blocks/{block}.json"))
     return slurm_resources(content, Store(RESULTS), attempt)
 
 
 def get_resource(name):
-    """A function that tells what a block asks Slurm for; what is not set there, and everything elsewhere, is None."""
+    """A function that returns a Slurm resource of a block; None for what is not set, and for everything without Slurm."""
 
     def get_block_resource(wildcards, attempt):
         return resources_of(wildcards.block, attempt).get(name)
@@ -133,14 +133,14 @@ def get_analysis(wildcards):
 
 
 def get_texts(wildcards):
-    """Chapters that people wrote."""
+    """Chapters with authored text."""
     folder = PLAN.project.configuration.folder / "studies"
     texts = [folder / f"{study}.qmd" for study in STUDIES]
     return [text for text in texts if text.is_file()]
 
 
 def get_products(wildcards):
-    """What else a run makes of the studies' measurements."""
+    """Further products of a run from the studies' measurements."""
     return [
         RESULTS / name / path
         for name, source in PLAN.sources.items()
@@ -149,7 +149,7 @@ def get_products(wildcards):
 
 
 def get_judged(wildcards):
-    """The tables that tell how good a study's decisions are."""
+    """The tables that judge a study's decisions."""
     source = PLAN.sources[wildcards.study]
     return [RESULTS / wildcards.study / path for path in source.judged()]
 

@@ -2,7 +2,7 @@
 # store contains what is measured already. A round without new points has no blocks.
 
 
-# The package is no input: another of its figures does not make anybody measure other points.
+# The package is not an input: a change of its figures must not select other points.
 checkpoint select_points:
     input:
         script=BASE / "workflow" / "scripts" / "analyse.R",

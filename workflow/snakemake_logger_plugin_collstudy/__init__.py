@@ -1,8 +1,8 @@
-"""What `./study run` shows of a Snakemake run: one line for each job that says something to a person, one message for each error.
+"""What `./study run` shows of a Snakemake run: one line for each job that matters to the user, one message for each error.
 
 Snakemake finds this module by its name (`snakemake --logger collstudy`, with workflow/ on PYTHONPATH). Its complete log stays in
 .snakemake/log. Errors of rules were printed by the rules themselves, from the program that failed; the lines that Snakemake puts
-around them (the rule's inputs and outputs, "WorkflowError", "At least one job did not complete successfully") say nothing more.
+around them (the rule's inputs and outputs, "WorkflowError", "At least one job did not complete successfully") add nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collstudy.base.clock import clock
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
-#: What the jobs of a rule do, for a person. Rules that copy a file in a moment are not shown.
+#: What the jobs of a rule do, for the user. Rules that only copy a file are not shown.
 DOES = {
     "measure_block": "measuring {block}",
     "measure_here": "measuring {block}",
@@ -32,13 +32,13 @@ DOES = {
     "render_report": "rendering the report",
     "calibrate": "fitting machine {machine}",
 }
-#: Rules whose jobs say themselves how far they are.
+#: Rules whose jobs print their own progress.
 SPEAKING = ("measure_block", "measure_here", "trace_block")
 #: Seconds without a line after which the jobs that run are named again.
 SILENCE_S = 5.0
-#: Rules that fail to say that cells did, which they name.
+#: Rules that fail because cells failed, which they list.
 VERDICTS = ("measure", "give_verdict")
-#: Beginnings of what Snakemake says of itself.
+#: Beginnings of Snakemake's own lines.
 ITS_OWN = (
     "Using workflow specific profile", "Using profile", "Assuming unrestricted shared filesystem usage", "host:", "Building DAG",
     "Provided cores", "Rules claiming more threads", "Job stats", "Select jobs to execute", "Execute ", "Shutting down", "Complete log",
@@ -48,9 +48,9 @@ ITS_OWN = (
 )  # fmt: skip
 
 
-#: Set when Snakemake says that there is nothing to do.
+#: Set when Snakemake reports that there is nothing to do.
 NOTHING_TO_DO = threading.Event()
-#: Set when a person ends the run (Ctrl-C): jobs that end with it have not failed.
+#: Set when the user ends the run (Ctrl-C): jobs that end with it have not failed.
 INTERRUPTED = threading.Event()
 
 
@@ -78,7 +78,7 @@ class LogHandler(LogHandlerBase):
                 self._wait()
 
     def _wait(self) -> None:
-        """Name the jobs that run when nothing was said for a while."""
+        """Name the running jobs when nothing was printed for a while."""
         if self.reminder:
             self.reminder.cancel()
         if self.silent:
@@ -95,7 +95,7 @@ class LogHandler(LogHandlerBase):
             self._wait()
 
     def line(self, record: logging.LogRecord) -> str:
-        """What a person should read of *record*; empty for nothing."""
+        """What the user should read of *record*; empty for nothing."""
         event = getattr(record, "event", None)
         if event == LogEvent.PROGRESS:
             self.done = (record.__dict__["done"], record.__dict__["total"])
@@ -126,7 +126,7 @@ class LogHandler(LogHandlerBase):
         if text.startswith("Nothing to be done"):
             NOTHING_TO_DO.set()
         if text.startswith("Exiting because a job execution failed"):
-            # Lines of jobs that went on may have followed.
+            # Lines of jobs that continued may have followed.
             return "" if self.failed == [self.last] else "\n".join(self.failed)
         if event not in (None, LogEvent.ERROR) or text.strip() == "" or text.startswith(ITS_OWN):
             return ""

@@ -311,7 +311,7 @@ def judged(operation: str, component: str, function: str, algorithms: str, mpi: 
 
 
 def readable(algorithms: str, operation: str) -> str:
-    """The functions that ran, without what the row says already and without segment sizes of 0, which mean none."""
+    """The functions that ran, without what the row already shows and without segment sizes of 0, which mean none."""
     text = (
         algorithms.replace(f"{operation}_intra_", "").replace("_intra_", " ").replace(f"{operation}_basic_", "basic_")
     )

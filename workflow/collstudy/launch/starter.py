@@ -101,7 +101,7 @@ class Starter:
 
 
 def _as_smpirun(words: Sequence[str], environment: dict[str, str], folder: Path) -> bool:
-    """Whether the installed smpirun starts what `without_smpirun` says: its `-wrapper` prints the command instead of running it."""
+    """Whether the installed smpirun starts what `without_smpirun` gives: its `-wrapper` prints the command instead of running it."""
     own = list(words)
     if "-wrapper" in own:
         place = own.index("-wrapper")

@@ -20,7 +20,7 @@ from collstudy.study.machines import Machine
 from collstudy.study.traces import machine_from, replay_from, run_from, trace_from
 from collstudy.study.work import Work, canonical
 
-#: Minutes between the start of a Slurm job and its first launch where the machine does not say `setup_minutes`.
+#: Minutes between the start of a Slurm job and its first launch if the machine has no `setup_minutes`.
 SETUP_MINUTES = 2.0
 
 #: Estimated wall time of a block of simulated cells (s).

@@ -1,4 +1,4 @@
-"""The report without Quarto: knitr, pandoc and typst make the same of the same files."""
+"""The report without Quarto: knitr, pandoc and typst make the same report from the same files."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def pandoc_command(renderer: Renderer, target: str, source: str, output: str) ->
 
 
 def render_page(job: Job, renderer: Renderer, target: str, text: str) -> Page:
-    """One page of markdown with the marks of the filter, as it was made before of the same, or made now."""
+    """One page of markdown with the marks of the filter: made from the same content before, or now."""
     sources = [(job.build / name).read_bytes() for name in PAGE_SOURCES]
     command = pandoc_command(renderer, target, "", "")
     made_of = [text.encode(), renderer.pandoc.encode(), *(word.encode() for word in command), *sources]

@@ -50,7 +50,7 @@ SURFACE_SCRIPTS = '<script src="theme/plotly.js"></script>\n<script src="theme/s
 MOST_WORDS = 400
 #: A heading with an identifier, which is the first group; the second is its text.
 HEADING = re.compile(r'<(?=h[1-4]\b)[^>]*\bid="([^"]+)"[^>]*>(.*?)</h[1-4]>', re.DOTALL)
-#: Their text is no prose: scripts, figures drawn as text, hints of the page itself.
+#: Elements without prose: scripts, figures drawn as text, hints of the page itself.
 LEFT_OUT = re.compile(r"<(script|style|svg|button)\b.*?</\1>", re.DOTALL)
 
 
@@ -72,7 +72,7 @@ class Page:
 
     @property
     def headings(self) -> list[dict[str, Any]]:
-        """What the contents name of it; those of the front page are no sections."""
+        """Its entries in the contents; headings of the front page are not sections."""
         return [e for e in self.listed if e.get("level", 9) <= 3] if self.name != "index.html" else []
 
 
@@ -131,7 +131,7 @@ def contents(pages: list[Page], here: str) -> str:
 
 
 def search_entries(page: str, text: str) -> Iterator[dict[str, str]]:
-    """What the search knows of a page: {url, title, text} of the part before the first heading and of each section."""
+    """The search index of a page: {url, title, text} of the part before the first heading and of each section."""
 
     def words(text: str, between: str) -> list[str]:
         return html.unescape(re.sub(r"<[^>]*>", between, text)).split()
@@ -174,7 +174,7 @@ def split_pages(text: str) -> list[str]:
 
 
 def resolve(pages: list[Page]) -> list[Page]:
-    """Put numbers where the pages have marks. Raises StudyError where a reference names nothing, or two things."""
+    """Put numbers where the pages have marks. Raises StudyError for a reference without a target, or with two."""
     numbers: dict[str, str] = {}
     names: dict[str, str] = {}
     chapters = 0

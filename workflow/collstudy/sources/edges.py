@@ -162,7 +162,7 @@ def edges(launched: Sequence[Launched], catalogue: Catalogue) -> list[dict[str, 
 
 
 def exchanges(launched: Sequence[Launched]) -> list[dict[str, Any]]:
-    """Rows of exchanges.csv: the steps of each algorithm that is no tree, where they are known.
+    """Rows of exchanges.csv: the steps of each algorithm that is not a tree, where known.
 
     Includes those that a default selects, parts of others, and the barrier between the iterations of benchmarks.
     """

@@ -107,7 +107,7 @@ class ImportedSource(Source):
         return found
 
     def _compared(self, rows: list[dict[str, Any]]) -> dict[str, Values]:
-        """What of other imported studies may be in *rows* digit by digit; studies that share no cell with them are not read."""
+        """Values of other imported studies that *rows* may repeat digit by digit; studies without common cells are not read."""
         if most_cells(rows) < copies.LEAST_COPIED:
             return {}
         nodes: dict[str, set[int]] = {}
@@ -156,7 +156,7 @@ class ImportedSource(Source):
 
 
 def _may_share(entry: dict[str, Any], path: Path, study: Study, nodes: dict[str, set[int]]) -> bool:
-    """Whether a file may have cells of the collectives and numbers of nodes in *nodes*, by what its entry says."""
+    """Whether a file may have cells of the collectives and numbers of nodes in *nodes*, according to its entry."""
     if entry.get("format") in OWN:
         return entry.get("collective") != "pairs"
     collective = entry.get("collective")

@@ -1,6 +1,6 @@
-"""A program whose collectives are tuned: its trace says which cells are measured, its runs judge the tuning file.
+"""A program whose collectives are tuned: its trace determines the cells to measure, its runs judge the tuning file.
 
-Round 0 is the trace, and runs with and without the trace library, which say what that costs. The analysis makes the account
+Round 0 is the trace, and runs with and without the trace library, which show its overhead. The analysis makes the account
 (`sampling/cells.csv`), whose cells are the grid of a sampled study; runs with and without the tuning file come last.
 """
 
@@ -38,13 +38,13 @@ from collstudy.study.work import Work
 
 #: Collectives with less than this share of what all could gain are left out.
 LITTLE_PCT = 1
-#: Algorithms that pass messages on in segments, which helps more than two ranks, and the segments (bytes) that are tried.
+#: Algorithms that forward messages in segments, which helps more than two ranks, and the segment sizes (bytes) to try.
 SEGMENTED, SEGMENTS = ("pipeline", "chain", "binary_tree", "split_binary_tree"), (8192, 65536)
 #: Defined for two ranks alone.
 FOR_TWO = "two_proc"
 #: Timed and untimed calls of each size.
 CALLS = {"iterations": 200, "warmup": 20}
-#: Timed calls of each size that last this long (us) together are enough where the ranks arrive over a longer time, but at least some.
+#: Timed calls of each size that last this long (us) together are enough if the ranks arrive over a longer time; a minimum applies.
 ARRIVING_US, FEWEST_CALLS = 5000, 20
 
 
@@ -113,7 +113,7 @@ class ProgramSource(SampledSource):
         )
 
     def first(self) -> list[Work]:
-        """The trace, and what it costs: runs with and without the trace library."""
+        """The trace, and its overhead: runs with and without the trace library."""
         return [self.trace, self.run("plain", {}), self.run("traced", {})]
 
     def policy_of(self, work: Work) -> Policy:
@@ -143,7 +143,7 @@ class ProgramSource(SampledSource):
         """The trace library."""
         return {"trace"}
 
-    # What the trace says
+    # From the trace
 
     @functools.cached_property
     def used(self) -> list[dict[str, str]]:
@@ -221,7 +221,7 @@ class ProgramSource(SampledSource):
         }  # fmt: skip
 
     def measured(self, number: int) -> list[Cell]:
-        """Cells with a spread of arrivals are measured without it, too, which shows whether it matters."""
+        """Cells with a spread of arrivals are also measured without it, which shows whether it matters."""
         return [*self.selected(number), *self.synchronised(number)]
 
     def synchronised(self, number: int) -> list[Cell]:

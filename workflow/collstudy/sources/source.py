@@ -84,7 +84,7 @@ class Rows:
     measurements: list[dict[str, Any]] = field(default_factory=list)
 
     def write(self, folder: Path) -> None:
-        """Write both files. measurements.csv last: its presence says that both are there."""
+        """Write both files. measurements.csv last: its presence shows that both exist."""
         further = [name for name in FURTHER_COLUMNS if any(name in row for row in self.measurements)]
         write_atomically(folder / "cells.csv", to_csv(CELL_COLUMNS, self.cells))
         write_atomically(folder / "measurements.csv", to_csv(MEASUREMENT_COLUMNS + further, self.measurements))

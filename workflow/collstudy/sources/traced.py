@@ -62,7 +62,7 @@ class TracedSource(Source):
         return {"compiler", "applications", self.study.machine.mpi, *(["simulator"] if self.traced.replay else [])}
 
     def remarks(self) -> list[str]:
-        """That there are no decisions to replay with yet."""
+        """A line if there are no decisions to replay with yet."""
         plan = self.traced.replay
         if not plan or not plan.decisions or decided(plan, self.context):
             return []

@@ -27,7 +27,7 @@ TAG = "tag:yaml.org,2002:"
 MERGE = f"{TAG}merge"
 #: A file has less than this many values; aliases of aliases could stand for any number.
 MOST_VALUES = 200_000
-#: Levels of lists and mappings inside of each other.
+#: Maximum depth of nested lists and mappings.
 DEEPEST = 50
 
 

@@ -238,7 +238,7 @@ def _levels_of(document: dict[str, Any]) -> list[tuple[str, int]]:
 
 #: A default that is at most so much slower than the fastest is as good: two measurements of one machine by different people differ by more.
 AS_GOOD = 1.05
-#: Cells farther away than this many doublings of processes and half-doublings of size say nothing about a question.
+#: Cells farther away than this many doublings of processes and half-doublings of size do not answer a question.
 FARTHEST = 2.0
 
 
@@ -264,10 +264,10 @@ class Measured:
 
 
 def atlas_answer(measured: Measured, question: Question) -> tuple[bool, list[str]]:
-    """What the nearest measured cell of one machine says: whether there is one, and the lines to print.
+    """The answer of the nearest measured cell of one machine: whether there is one, and the lines to print.
 
     A cell is near by its numbers of processes and nodes and by its size; another mapping is as far as a doubling of the processes. One
-    node is no answer for several, nor the other way.
+    node does not answer for several, nor vice versa.
     """
     cells: dict[tuple, dict[str, list[float]]] = {}
     for row in measured.rows:

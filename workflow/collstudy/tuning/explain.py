@@ -16,7 +16,7 @@ OWN = "the library's own decision"
 def explain(
     file: TuningFile, known: Known, collective: str | None, ranks: int | None, size: int | None, nodes: int | None
 ) -> list[str]:
-    """The lines to print: the file, what it says (everything, or for *ranks* ranks and *size* bytes of one rank), faults.
+    """The lines to print: the file, its rules (all, or for *ranks* ranks and *size* bytes of one rank), faults.
 
     Raises StudyError for a collective without rules in the file.
     """

@@ -26,7 +26,7 @@ MOST_LINES = 256
 #: The plugin reads lines of at most 255 bytes; the rest of a longer comment would be a line of its own.
 WIDTH = 120
 CHANNELS = (
-    "Channels are -1: NCCL's choice by the plugin's documentation. The plugin as published says 1 there (also to calls without "
+    "Channels are -1: NCCL's choice by the plugin's documentation. The published plugin sets 1 there (also for calls without "
     "a line); set `*nChannels = 0` in pluginGetCollInfo before building it."
 )
 
@@ -94,7 +94,7 @@ def ranks_of(collective: str, entry: Entry) -> list[int]:
 def lost(placement: Placement) -> list[Fault]:
     """What a converted file does not say."""
     found = [
-        Fault(0, "NCCL's protocols are no part of the old file: `simple` is written, the one for large messages"),
+        Fault(0, "the old file has no protocols of NCCL: `simple` is written, the one for large messages"),
         Fault(0, CHANNELS),
     ]
     for collective, table in placement.tables.items():

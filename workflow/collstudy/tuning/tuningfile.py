@@ -1,4 +1,4 @@
-"""What a tuning file says, whatever library it is for: rules, in the order in which the library tries them, and faults."""
+"""The content of a tuning file of any library: rules, in the order in which the library tries them, and faults."""
 
 from __future__ import annotations
 

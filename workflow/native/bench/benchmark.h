@@ -51,7 +51,7 @@ struct collective {
     /* Of a non-blocking collective, in place of call: starts it. */
     int (*start)(const struct buffers *buffers, int bytes, const struct world *world, MPI_Request *request);
     unsigned sync;      /* of enum sync */
-    enum counts counts; /* what the counts of each rank say, for collectives that take them */
+    enum counts counts; /* meaning of the counts of each rank, for collectives that take them */
     bool in_place;      /* one buffer to send from and to receive into */
     bool root_sends;    /* only the root has data to send */
     bool root_receives; /* only the root gets data */

@@ -13,7 +13,7 @@ struct buffers allocate_buffers(const struct world *world, const struct options 
 
 void free_buffers(struct buffers *buffers);
 
-/* Room for what collectives with counts take of each rank; free_counts() gives it back. */
+/* Allocates counts and displacements for collectives that take them; free_counts() frees them. */
 void allocate_counts(struct world *world);
 void free_counts(struct world *world);
 

@@ -2,11 +2,11 @@
  * collprobe [-p PREFIX] COLLECTIVE BYTES... : call one collective once for each message size and nothing else.
  *
  * With -p (Open MPI only) its monitoring component writes the messages of each size to files of their own,
- * PREFIX-BYTES.RANK.prof, so that one launch tells of all sizes.
+ * PREFIX-BYTES.RANK.prof, so that one launch covers all sizes.
  *
  * Run under the MPI library's monitoring it shows which ranks exchange messages in that collective alone: the proof of
- * which algorithm really ran. Every rank prints one line, "rank R of P host H cpus LIST", so that the same launch tells
- * where the ranks landed (the affinity mask of the process as the kernel has it).
+ * which algorithm really ran. Every rank prints one line, "rank R of P host H cpus LIST", so that the same launch shows
+ * the placement of the ranks (the affinity mask of the process in the kernel).
  */
 #define _GNU_SOURCE
 #include "calls.h"

@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* What the dynamic section of a loaded library says about its imports. */
+/* The imports of a loaded library, from its dynamic section. */
 typedef struct Imports {
     const ElfW(Sym) * symbols;
     const char *names;

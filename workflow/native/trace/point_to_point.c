@@ -56,7 +56,7 @@ ISEND(Issend, OP_issend)
 ISEND(Ibsend, OP_ibsend)
 ISEND(Irsend, OP_irsend)
 
-/* From whom and with which tag a message came that might have come from anybody. */
+/* Source and tag of a message that was received with wildcards. */
 static void note_source(Record *record, const MPI_Status *status, MPI_Comm comm) {
     if (record->from == MPI_ANY_SOURCE)
         record->from = world_rank(comm, status->MPI_SOURCE);
@@ -254,7 +254,7 @@ static uint32_t waited_ended(Waited *waited, int index, const MPI_Status *status
 static void waited_end(Waited *waited, const Call *call, enum operation operation, uint32_t listed) {
     Record record = blank(operation);
     Call mine = *call;
-    /* A test that finds nothing is no event, only a way to wait. */
+    /* An unsuccessful test is not recorded: it is only a way to wait. */
     if (operation == OP_test && listed == 0)
         mine.recorded = false;
     trace_leave(&mine, &record, waited->list, listed);

@@ -2,7 +2,7 @@
  *
  * Component: a communicator of Open MPI has a table with a function and a module for each collective, and a module's
  * class is named after its component. The table is searched in the communicator, because its place differs between
- * builds, and read without trust, as any pointer may lead nowhere. The order of the table is that of
+ * builds, and read defensively, as any pointer may be invalid. The order of the table is that of
  * mca_coll_base_comm_coll_t in ompi/mca/coll/coll.h, which is the same in 4.1 and 5.0.
  *
  * Algorithm: the algorithms that components share are functions that libmpi exports (ompi_coll_base_*, of

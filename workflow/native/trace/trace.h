@@ -22,7 +22,7 @@
 /* Times are nanoseconds since the end of MPI_Init; cpu times are those of the calling thread. */
 typedef struct Record {
     uint16_t operation;
-    uint16_t ran;          /* number of the text that says what ran, see ran.c; 0: unknown */
+    uint16_t ran;          /* number of the text about what ran, see ran.c; 0: unknown */
     uint32_t listed;       /* numbers in the slots that follow */
     uint64_t communicator; /* 0: MPI_COMM_WORLD; else the same on all of its members, see communicator.c */
     int32_t root;          /* rank in the communicator; NONE where the operation has none */

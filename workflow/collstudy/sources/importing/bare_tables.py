@@ -1,4 +1,4 @@
-"""Tables without a header line: the likely names of their columns, by what is in them."""
+"""Tables without a header line: the likely names of their columns, from their content."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import islice
 from collstudy.sources.importing import csv_files
 from collstudy.study.catalogue import Catalogue
 
-#: Rows that are looked at.
+#: Number of rows that are inspected.
 LOOKED_AT = 5000
 
 
@@ -18,7 +18,7 @@ def number(text: str) -> float | None:
 
 
 def header(text: str, collective: str | None, catalogue: Catalogue) -> tuple[str, ...]:
-    """Names for the columns (fields where their values tell, else `column 1`, ...); empty for a text that is no table of times.
+    """Names for the columns (fields where the values show them, else `column 1`, ...); empty for a text that is not a table of times.
 
     Words are algorithms or mappings; the last numbers are the time, and its minimum and maximum where they enclose it; of the whole
     numbers before, powers of two that reach from below 64 to far above are sizes, those from 2 on are processes, and those

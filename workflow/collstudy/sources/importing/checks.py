@@ -43,7 +43,7 @@ SLOWEST = (
 #: Of messages in bytes those up to 64 bytes (beside an eighth of it or less) and those of 512 bytes and more (beside those up to 64)
 #: do not both take so many times as long (measured: the lesser growth is 1.4 at most in the median over ranks, 3.6 at single ones).
 STEEP, FEW_BYTES = 3.0, 64
-#: The fewest ranks take at most this many times as long as the next more of them (measured: 0.3 to 2.2, over small and large sizes in
+#: The fewest ranks take at most this many times as long as the next larger number (measured: 0.3 to 2.2, over small and large sizes in
 #: the median; of small ones alone 3.1).
 FALLING = 3.0
 #: The slowest algorithm of a collective is up to 45 times slower than the nearest other one (median over cells).
@@ -259,7 +259,7 @@ def _sizes(timed: Launches) -> Iterator[Finding]:
 
 
 def _steep(table: Table) -> Iterator[Finding]:
-    """Times of a few bytes that grow as if they were kilobytes, and go on growing: sizes in another unit."""
+    """Times of a few bytes that grow as if they were kilobytes, and keep growing: sizes in another unit."""
     for series, values in table.columns():
         used = np.flatnonzero((table.processes > 1) & (table.sizes > 0) & ~np.isnan(values))
         ends = np.flatnonzero((np.diff(table.cells[used, :2], axis=0) != 0).any(axis=1)) + 1
@@ -336,9 +336,9 @@ def flag_outliers(launches: Launches) -> list[int]:
 
 
 def _neighbours(logs: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """What the up to eight neighbours of each place within two steps along either axis say of it: the median of their values, each
+    """The estimate of each place from its up to eight neighbours within two steps along either axis: the median of their values, each
     brought to the level of the place by the median difference of their rows (columns), of four common places and more; NaN with
-    fewer than two neighbours. A size of less than a sixteenth is no neighbour.
+    fewer than two neighbours. A size of less than a sixteenth is not a neighbour.
     """
     padded = np.pad(logs, 2, constant_values=np.nan)
     rows, columns = logs.shape

@@ -16,7 +16,7 @@ np = lazy("numpy")
 PRECISE_US = 2.0
 #: Independent measurements never have a constant ratio within half a percent.
 SAME_RATIO = 0.005
-#: Fewer common cells tell nothing about copies.
+#: With fewer common cells copies cannot be told from chance.
 LEAST_COPIED = 8
 #: Two measurements of one cell differ by 0.5 % and more each (standard deviation; of the authors at hand by 1 to 3 %), so that their
 #: values are equal by chance with the probability last digit / (CHANCE x value). Copies have evidence against chance of EVIDENCE
@@ -160,7 +160,7 @@ def _scaled(
 @dataclass(frozen=True)
 class Equal:
     """Of two series: the part of their common cells in which a value of one is a value of the other, as far as both are printed,
-    the number of these cells, and the evidence that this is no chance (0: it may be).
+    the number of these cells, and the evidence against chance (0: none).
     """
 
     share: float

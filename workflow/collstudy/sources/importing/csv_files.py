@@ -43,7 +43,7 @@ def _comment(line: str) -> bool:
 
 
 def _separator(line: str) -> str:
-    """The separator of the header: the most frequent one; blanks where there is no other."""
+    """The separator of the header: the most frequent one; blanks if there is no other."""
     found = max(",;\t", key=line.count)
     return found if line.count(found) or len(line.split()) < 2 else " "
 

@@ -32,7 +32,7 @@ yaml = lazy("yaml")
 
 
 def draft(folder: Path, name: str, machine: str | None, configuration: Configuration) -> tuple[str, list[str]]:
-    """The text of the study's YAML and open questions. Raises StudyError for a folder without anything to import."""
+    """The text of the study's YAML and open questions. Raises StudyError for a folder with nothing to import."""
     if not folder.is_dir():
         raise StudyError(f"{folder}: no such folder")
     questions: list[str] = []
@@ -151,13 +151,13 @@ def _pattern(folder: Path, path: Path, catalogue: Catalogue, header: tuple[str, 
     within = path.relative_to(folder)
     ending = path.name[len(path.name.removesuffix(".gz").rsplit(".", 1)[0]) :]
     names = [*within.parts[:-1], within.name.removesuffix(ending)]
-    # The file's own name first: it says more than that of a folder.
+    # The file's own name first: it is more specific than that of a folder.
     found = [_fields_in(name, collective, catalogue, known) for name in reversed(names)]
     return str(folder.joinpath(*reversed(found))) + ending
 
 
 def _fields_in(name: str, collective: str, catalogue: Catalogue, known: set[str]) -> str:
-    """A name with {field} for its parts that say one; *known* collects the fields."""
+    """A name with {field} for its parts that stand for one; *known* collects the fields."""
     parts = re.split(r"([_\-. ])", name)
     result: list[str] = []
     at = 0
@@ -178,7 +178,7 @@ def _fields_in(name: str, collective: str, catalogue: Catalogue, known: set[str]
 
 
 def _field_of(text: str, collective: str, catalogue: Catalogue, known: set[str]) -> tuple[str, str]:
-    """The field that a word of a name says, and what of the word is before it; "" where it says none."""
+    """The field that a word of a name stands for, and the part of the word before it; "" if it stands for none."""
     if collective and (
         found := re.fullmatch(rf"({re.escape(collective)}|alg|algo|algorithm)(\d)", text, re.IGNORECASE)
     ):
@@ -307,7 +307,7 @@ def _entry(
     for field in ("algorithm", "mapping", "processes", "latency_us"):
         if field not in given and f"{{{field}}}" not in pattern:
             questions.append(f"{where}: {field}; it can be set in `constants` or `by_row`")
-            # An algorithm that nobody names is not the default.
+            # An algorithm without a name is not the default.
             if field == "algorithm":
                 entry["constants"] = {"algorithm": "?"}
     return entry
@@ -322,14 +322,14 @@ def _only_collective(
         entry["collective"] = only
         return only
     entry["collective"] = "?"
-    questions.append(f"{where}: its column says the collectives {', '.join(sorted(named))}; use one file for each")
+    questions.append(f"{where}: its column names the collectives {', '.join(sorted(named))}; use one file for each")
     return None
 
 
 def _name_algorithms(
     entry: dict[str, Any], named: set[str], where: str, catalogue: Catalogue, questions: list[str]
 ) -> None:
-    """Say in an entry what the algorithms' names mean, and ask what they do not tell."""
+    """Note in an entry what the algorithms' names mean, and ask about unknown ones."""
     collective = entry["collective"]
     if named and all(re.fullmatch(r"\d+", text) for text in named):
         entry["algorithms"] = "numbers"

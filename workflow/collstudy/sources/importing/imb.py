@@ -35,7 +35,7 @@ def processes_of(text: str) -> set[str]:
 
 
 def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tuple[int, dict[str, str]]]:
-    """Line and fields of each message size of the entry's collective; other benchmarks and sizes of 0 bytes are passed over.
+    """Line and fields of each message size of the entry's collective; other benchmarks and sizes of 0 bytes are skipped.
 
     Raises StudyError for crashed runs and for a file without a block of the collective.
     """

@@ -1,4 +1,4 @@
-"""Import checks of what data say they are: whether an algorithm or mapping is another, and whether sources agree."""
+"""Import checks of labels: whether an algorithm or mapping is mislabelled, and whether sources agree."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _compared(a: np.ndarray, b: np.ndarray) -> tuple[int, float, float]:
 
 @dataclass(frozen=True)
 class Same:
-    """Where the times of two algorithms are one algorithm's: the cells (mapping x row of the table), in words, and how near."""
+    """Where the times of two algorithms are those of one: the cells (mapping x row of the table), in words, and how close."""
 
     part: np.ndarray
     words: str
@@ -191,7 +191,7 @@ def growth(table: Table, machine: Machine) -> Iterator[Finding]:
             for size in np.unique(sizes[used]) if len(np.unique(processes[of := used & (sizes == size)])) >= 4
         ]  # fmt: skip
         if slopes:
-            # The noise of a slope is no evidence: two standard errors are added.
+            # The noise of a slope is not evidence: two standard errors are added.
             middle = float(np.median([slope + 2 * error for slope, error in slopes]))
             found.setdefault((source, collective, algorithm), []).append((mapping, middle))
     for key, slopes in found.items():

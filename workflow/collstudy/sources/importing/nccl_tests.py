@@ -19,7 +19,7 @@ PROGRAMS = {
     "reduce": "reduce", "alltoall": "alltoall", "gather": "gather", "scatter": "scatter",
 }  # fmt: skip
 _CRASHED = re.compile(CRASHED.pattern + r"|Test (?:NCCL|CUDA) failure")
-#: HOST:PID:THREAD [GPU] NCCL INFO ...; it may begin within a line of the table, which then goes on below.
+#: HOST:PID:THREAD [GPU] NCCL INFO ...; it may begin within a line of the table, which then continues below.
 _DEBUG = re.compile(r"[A-Za-z][\w.-]*:\d+:\d+ \[\d+\] NCCL [A-Z]+ ")
 _SET = re.compile(r"(NCCL_ALGO|NCCL_PROTO) set by environment to (\S+)")
 _RAN = re.compile(r"(\d+) Bytes -> Algo (\w+) proto (\w+)")
@@ -84,7 +84,7 @@ def rows(
 
 
 def _printed(lines: list[str], ran: dict[int, set[tuple[str, str]]]) -> Iterator[tuple[int, str]]:
-    """Number and text of the lines but NCCL's own, which say what ran: algorithm and protocol go to *ran*, by size (bytes)."""
+    """Number and text of the lines except NCCL's own, which show what ran: algorithm and protocol go to *ran*, by size (bytes)."""
     begun = ""
     for number, line in enumerate(lines, 1):
         if debug := _DEBUG.search(line):
@@ -152,7 +152,7 @@ def _chosen(path: Path, entry: dict[str, Any], known: dict[str, Any], lines: lis
 
 def _same(path: Path, line: int, field: str, said: str, printed: str) -> None:
     if said != printed:
-        raise StudyError(f"{path}: line {line}: {field} is {printed}, the study says {said}")
+        raise StudyError(f"{path}: line {line}: {field} is {printed}, but the study has {said}")
 
 
 def word(text: str, words: tuple[str, ...]) -> str:

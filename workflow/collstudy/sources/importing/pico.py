@@ -3,7 +3,7 @@
 `highest` is the time of the slowest rank in ns. The count is that of the whole buffer (pico_core/pico_core_utils.c): a rank of an
 allgather, alltoall, gather or scatter has count / ranks elements. The first fifth of the calls is warm-up. Tests are described
 in `<system>_metadata.csv`, beside the archives. Algorithms that end in `_ompi` are Open MPI's of that name; all others are
-PICO's own and are not imported. What the run printed (`slurm_*.out`) says how many ranks a test had; without it the metadata do.
+PICO's own and are not imported. The number of ranks of a test is in the output of the run (`slurm_*.out`), or else in the metadata.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def read_all(
 
 
 def read_values(study: Study, catalogue: Catalogue, cache: Path) -> Values:
-    """What of an import is compared with others digit by digit: a small part of what read_all() gives, kept beside it."""
+    """The part of an import that is compared with others digit by digit: a small part of what read_all() gives, cached beside it."""
     digest, stored = _digest(study, catalogue), cache / f"{study.name}.values.json"
     found = kept.read(stored, digest)
     if found is not None:

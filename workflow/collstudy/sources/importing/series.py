@@ -46,7 +46,7 @@ class Launches:
         return len(self.at)
 
     def part(self, wanted: np.ndarray) -> Launches:
-        """Those rows that *wanted*, a Boolean for each, says."""
+        """The rows selected by *wanted*, a Boolean for each."""
         found = object.__new__(Launches)
         found.rows, found.names = self.rows, self.names
         for name in ("at", "series", "nodes", "processes", "sizes", "us", "low", "high"):
@@ -160,7 +160,7 @@ def grid(processes: np.ndarray, sizes: np.ndarray, values: np.ndarray) -> tuple[
 
 @dataclass(frozen=True)
 class Values:
-    """What of an import is compared value by value: the values of each cell and series, and the files of each series.
+    """The part of an import that is compared value by value: the values of each cell and series, and the files of each series.
 
     `layers` is Launches.layers() by series and cell, as one array layer x cell x series.
     """

@@ -42,7 +42,7 @@ IGNORED = "UCC ignores the whole variable"
 def read_ucc(path: Path, text: str, known: Known) -> TuningFile:
     """`UCC_TL_UCP_TUNE=<collectives>:<sizes>:[<ranks>]:@<algorithm>:<score>#...`, in a file perhaps below a section.
 
-    A section says for which processors and teams its lines are: `[vendor=amd model=rome team_size=2 ppn=1 nnodes=2]`.
+    A section gives the processors and teams for which its lines are: `[vendor=amd model=rome team_size=2 ppn=1 nnodes=2]`.
     """
     section: dict[str, str] = {}
     scored: list[tuple[FileRule, float]] = []

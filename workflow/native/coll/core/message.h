@@ -13,7 +13,7 @@ int coll_extent(MPI_Datatype type, struct extent *extent);
 /* Memory for count elements: the address of element 0 (raw is what to free). */
 int coll_buffer(const struct extent *extent, size_t count, char **raw, char **address);
 int coll_copy(const void *from, void *to, int count, MPI_Datatype type);
-/* to = from (op) to. In the simulator it takes the time that COLL_REDUCE_MB_S says. */
+/* to = from (op) to. In the simulator it takes time at the rate COLL_REDUCE_MB_S. */
 int coll_reduce_local(const void *from, void *to, int count, MPI_Datatype type, MPI_Op op);
 /* Whether the operation of a reduction does not mind the order of the ranks. */
 bool coll_commutes(const struct call *call);

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-/* Elements in a segment; the segment grows to hold one element more when that is closer to what was asked for. */
+/* Elements in a segment; the segment grows by one element if that is closer to the requested size. */
 int coll_segment_count(size_t segment_bytes, size_t type_size, int count) {
     if (type_size == 0 || segment_bytes < type_size || segment_bytes >= type_size * (size_t)count)
         return count;

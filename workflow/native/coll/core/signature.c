@@ -64,7 +64,7 @@ static int find_in_parts(const int integers[], MPI_Datatype types[], int n, int 
     *in_order = *in_order && (combiner == MPI_COMBINER_CONTIGUOUS || combiner == MPI_COMBINER_DUP);
     for (int i = 0; i < n; i++) {
         long long bytes = 0;
-        /* A part that occurs no times has no elements; only a structure says so for each part. */
+        /* A part with a count of 0 has no elements; only a structure has a count for each part. */
         bool there = combiner != MPI_COMBINER_STRUCT || integers[i + 1] > 0;
         if (rc == MPI_SUCCESS)
             rc = coll_type_bytes(types[i], &bytes);

@@ -195,8 +195,8 @@ static int run_chosen(struct call *call) {
 }
 
 /*
- * Arguments that are wrong, an intercommunicator, a single rank and nothing to send go to the MPI library, which knows
- * what to do. An error of the algorithm is raised on the caller's communicator.
+ * Calls with wrong arguments, an intercommunicator, a single rank or nothing to send go to the MPI library, which
+ * handles them. An error of the algorithm is raised on the caller's communicator.
  */
 static int run(struct call *call, MPI_Comm user, bool sensible) {
     int size;

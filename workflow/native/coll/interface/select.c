@@ -242,7 +242,7 @@ static bool read_variable(const char *name, const char *value) {
     return known ? good : known_elsewhere(name) || unknown_variable();
 }
 
-/* COLL_BCAST and not COLL_RULES decides, also when it says default: so the rules are forgotten for that collective. */
+/* COLL_BCAST takes precedence over COLL_RULES, also with default: the rules for that collective are dropped. */
 static void settle(void) {
     for (int kind = 0; kind < COLL_OPS; kind++)
         if (is_chosen[kind])
