@@ -57,6 +57,8 @@ def main() -> None:
             assert plain[-len(command_words(application)) :] == command_words(application)
             launch(plain, folder)
             found = [(launch(plain, folder), launch(words, folder)) for _ in range(pairs)]
+            if not any(traced.iterdir()):
+                sys.exit(f"{application.name}: nothing was traced; build the trace library first (./study setup --tests)")
         for clock, what in enumerate(("clock", "processor")):
             without = statistics.median(pair[0][clock] for pair in found)
             under = statistics.median(pair[1][clock] for pair in found)

@@ -110,7 +110,7 @@ def test_the_report_has_the_four_pictures(user: Checkout, gained: str) -> None:
     assert all(path.stat().st_size > 0 for path in [*drawn, results / "tuning" / "pairs.svg"])
     (page,) = [path for path in (user.folder / "results" / "report").glob("*.html") if "tune-gained" in path.name]
     text = " ".join(page.read_text(encoding="utf-8").split())
-    assert "Tracing changes the run time by" in text and "Runs of the program in pairs" in text
+    assert "Tracing changes the run time by" in text and "Time of the program with and without the tuning file" in text
 
 
 @pytest.mark.long

@@ -58,7 +58,7 @@ show_trial <- function(study) {
     paragraph("In a job script:")
     emit("```\n", result[2], "\n```")
   }
-  show_drawing(study, "pairs", "Runs of the program in pairs", paste(
+  show_drawing(study, "pairs", "Time of the program with and without the tuning file", paste(
     "Runs without and with the tuning file; lines join the runs of a pair, which were launched one after the other in",
     "random order."
   ))

@@ -188,7 +188,7 @@ plot_account <- function(found) {
     scale_fill_manual(values = c("waiting for the last rank" = "#999999", transfer = "#0072B2")) +
     scale_x_continuous("Share of the run time (%)", expand = expansion(c(0, 0.05))) +
     scale_y_discrete(NULL) +
-    labs(title = "Time in collectives") + theme_study()
+    labs(title = "Share of the run time spent in collectives") + theme_study()
 }
 
 #' What faster collectives could gain, in sentences

@@ -120,7 +120,7 @@ plot_components <- function(results, rows, collective) {
     scale_algorithm(results, collective, rows$algorithm) +
     scale_x_size() +
     scale_y_latency_log() +
-    labs(title = paste0("Components: ", collective_word(collective))) +
+    labs(title = paste0(capitalised(collective_word(collective)), ": latency of each component")) +
     tag_simulated(results$study) + theme_study()
 }
 

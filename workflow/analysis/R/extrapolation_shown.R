@@ -59,7 +59,10 @@ plot_extrapolation <- function(results) {
     scale_colour_manual(values = mapping_colours) +
     expand_limits(y = 0) +
     theme_study() +
-    labs(title = "Prediction for more nodes from runs on few", x = "Nodes, one rank on each", y = "Absolute error (%)")
+    labs(
+      title = "Error of predictions for more nodes than were fitted", x = "Nodes, one rank on each",
+      y = "Absolute error (%)"
+    )
 }
 
 #' Time of a ring's step by number of nodes
@@ -76,7 +79,7 @@ plot_ring_steps <- function(results) {
     scale_colour_manual(values = mapping_colours) +
     expand_limits(y = 0) +
     theme_study() +
-    labs(title = "Time of a step of the rings", x = "Nodes, one rank on each", y = "Time of a step (\u00b5s)")
+    labs(title = "Ring algorithms: time of one step", x = "Nodes, one rank on each", y = "Time of a step (\u00b5s)")
 }
 
 #' How far extrapolation works, in sentences

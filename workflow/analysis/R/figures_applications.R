@@ -40,7 +40,7 @@ figures_of_applications <- function(results) {
   dynamic <- unlist(unname(map(replayed, figures_of_replay)), recursive = FALSE)
   alternatives <- if (length(replayed)) {
     rows <- summarise_replays(results)
-    list(simulated_figure("replays", "alternatives", plot_alternatives(rows, application_labels(results$study)), paste(
+    list(simulated_figure("replays", "alternatives", plot_alternatives(results, rows), paste(
       "Effect of another algorithm or mapping relative to the default, on", replay_machine(results, rows$machine[1]),
       "and of another network.",
       replay_columns()
@@ -80,7 +80,7 @@ plot_operations <- function(applications, what) {
       breaks = if (bytes) byte_breaks else scales::breaks_log(5), expand = expansion(c(0, 0.3))
     ) +
     scale_y_discrete(NULL, labels = names) +
-    labs(title = if (bytes) "Bytes by kind of operation" else "Operations by kind") +
+    labs(title = if (bytes) "Bytes sent by each MPI operation" else "Calls of each MPI operation") +
     theme_study()
 }
 
@@ -101,7 +101,7 @@ plot_message_sizes <- function(applications) {
     scale_fill_manual(values = colours_of_operations(rows$kind)) +
     scale_x_discrete("Message size", breaks = thinned(8), drop = FALSE) +
     scale_y_continuous("Calls of all ranks", labels = format_number) +
-    labs(title = "Message sizes") + theme_study()
+    labs(title = "Calls by message size") + theme_study()
 }
 
 #' Breaks of an axis of whole numbers
@@ -126,5 +126,5 @@ plot_time <- function(applications) {
     scale_fill_manual(values = c(compute = compute_colour, collectives = "#0072B2", "point to point" = "#999999")) +
     scale_x_continuous("Rank", breaks = whole_breaks) +
     scale_y_continuous(NULL, labels = scales::label_percent(), expand = c(0, 0)) +
-    labs(title = "Share of time in MPI") + theme_study()
+    labs(title = "Time in MPI and in computation, by rank") + theme_study()
 }

@@ -273,11 +273,12 @@ plot_throughput <- function(replay, label) {
 
 #' What alternatives change, in percent of the default
 #'
+#' @param results List from [read_results()].
 #' @param rows Tibble from [summarise_replays()].
-#' @param labels Labels of applications by name.
 #' @return A ggplot.
 #' @noRd
-plot_alternatives <- function(rows, labels) {
+plot_alternatives <- function(results, rows) {
+  labels <- application_labels(results$study)
   measures <- c(
     makespan_change_pct = "Makespan", communication_change_pct = "Time in MPI", peak_change_pct = "Peak load of a link"
   )
@@ -285,7 +286,8 @@ plot_alternatives <- function(rows, labels) {
   shown <- rows |>
     filter(!(.data$replay == "default" & .data$machine == first)) |>
     mutate(
-      what = ifelse(.data$machine == first, .data$replay, paste("Network:", .data$machine)),
+      network = paste("On", map_chr(.data$machine, replay_machine, results = results)),
+      what = ifelse(.data$machine == first, .data$replay, .data$network),
       application = factor(labels[.data$application], labels)
     ) |>
     pivot_longer(all_of(names(measures)), names_to = "measure", values_to = "change") |>
@@ -299,8 +301,10 @@ plot_alternatives <- function(rows, labels) {
       labeller = labeller(application = ggplot2::label_wrap_gen(16))
     ) +
     scale_fill_manual(values = c("TRUE" = "#D55E00", "FALSE" = "#0072B2"), guide = "none") +
-    scale_x_continuous("Change against the default (%)") +
-    labs(y = NULL, title = "Effect of alternatives", subtitle = "Negative: better than the default") +
+    scale_x_continuous("Change (%)") +
+    labs(
+      y = NULL, title = "Change of each alternative against the default", subtitle = "Negative: better than the default"
+    ) +
     simulated_tag() + theme_study() +
     theme(strip.text.y = element_text(angle = 0, hjust = 0))
 }

@@ -189,7 +189,7 @@ plot_gain <- function(gain) {
     scale_fill_manual(values = c(replayed = "#0072B2", "predicted from the cells" = "#999999")) +
     scale_x_continuous("Saved time in collectives, without waiting (%)", expand = expansion(c(0.05, 0.05))) +
     scale_y_discrete(NULL) +
-    labs(title = "Gain of the decisions") + simulated_tag() + theme_study()
+    labs(title = "Time in collectives that the decisions save") + simulated_tag() + theme_study()
 }
 
 #' What the decisions gain, in sentences

@@ -118,7 +118,7 @@ plot_cells <- function(results) {
     facet_wrap(vars(.data$panel), scales = "free", ncol = 1) +
     scale_y_log10("Latency, relative to the default") +
     scale_algorithms_of_all(results, rows$algorithm) +
-    labs(title = "Cells of the program", x = "Message size") + theme_study()
+    labs(title = "Latency of each algorithm in the cells of the program", x = "Message size") + theme_study()
 }
 
 plot_decided <- function(cells) {
@@ -131,7 +131,7 @@ plot_decided <- function(cells) {
     scale_fill_manual(values = c("at most" = "#999999", "expected of the choice" = "#0072B2")) +
     scale_x_continuous("Share of the run time (%)", expand = expansion(c(0, 0.05))) +
     scale_y_discrete(NULL) +
-    labs(title = "Expected gain of the decisions") + theme_study()
+    labs(title = "Run time that the decisions can save and are expected to save") + theme_study()
 }
 
 #' What a program's trace and the decisions for its cells say, in sentences
@@ -183,7 +183,7 @@ draw_pairs <- function(folder) {
     facet_wrap(vars(.data$part), scales = "free_y") +
     scale_colour_manual(values = c("without the file" = "#999999", "with it" = "#0072B2")) +
     scale_y_continuous("Time (s)", limits = c(0, NA)) +
-    labs(title = "Runs of the program in pairs", x = NULL) + theme_study()
+    labs(title = "Time of the program with and without the tuning file", x = NULL) + theme_study()
   figures <- file.path(folder, "tuning", paste0("pairs.", c("svg", "png")))
   for (figure in figures) ggsave(figure, picture, width = 7, height = 4, dpi = 150)
   figures

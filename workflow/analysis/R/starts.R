@@ -71,7 +71,10 @@ plot_starts <- function(results, rows, collective) {
     scale_algorithm(results, collective, rows$algorithm) +
     scale_x_size() +
     scale_y_log10() +
-    labs(title = paste0("Barrier over window: ", collective_word(collective)), y = "Latency ratio") +
+    labs(
+      title = paste0(capitalised(collective_word(collective)), ": latency after a barrier over latency in windows"),
+      y = "Latency, barrier / window"
+    ) +
     theme_study()
 }
 

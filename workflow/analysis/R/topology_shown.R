@@ -182,7 +182,7 @@ plot_host_orders <- function(results) {
     scale_algorithms_of_all(results, rows$algorithm) +
     scale_x_size() +
     scale_y_log10("Latency / default in block order", labels = format_number, breaks = scales::breaks_log(5)) +
-    labs(title = "Cost of the order of hosts") +
+    labs(title = "Latency by order of hosts, against the default in block order") +
     tag_simulated(results$study) + theme_study()
 }
 
@@ -226,7 +226,7 @@ plot_placement <- function(results) {
     geom_point(size = 1.6, colour = "#0072B2") +
     scale_x_size() +
     scale_y_continuous("Placement 2 / placement 1", limits = c(0, NA)) +
-    labs(title = "One binomial broadcast with two host files") +
+    labs(title = "Binomial broadcast: latency of placement 2 over placement 1") +
     tag_simulated(results$study) + theme_study()
 }
 

@@ -90,13 +90,19 @@ def grid_of(rows: list[dict[str, Any]], catalogue: Catalogue, study: Study) -> d
                     "label": printed.get(name, entry["label"]) + (f" ({_words(parameters)})" if parameters else ""),
                 }
                 for name, entry in catalogue.algorithms[collective].items()
-                for parameters in sorted(text for its, text in present if its == name)
+                for parameters in sorted((text for its, text in present if its == name), key=_values)
             ],
             "mappings": [name for name in catalogue.mappings if name in mappings],
             "processes": sorted({row["processes"] for row in mine}),
             "sizes": sorted({row["size_bytes"] for row in mine if row["size_bytes"] is not None}),
         }
     return found
+
+
+def _values(parameters: str) -> list[tuple[str, int, str]]:
+    """`key=value;...` in a form that sorts 8192 before 65536."""
+    pairs = (part.partition("=") for part in parameters.split(";"))
+    return [(name, len(value), value) for name, _, value in pairs]
 
 
 def _words(parameters: str) -> str:
