@@ -60,7 +60,7 @@ show_advice <- function(report) {
   # What a program gained counts for itself: its own runs judged.
   programs <- Filter(function(study) length(study$about$program) > 0 && nrow(study$tuned) > 0, report$studies)
   for (study in programs) {
-    paragraph(md(study$about$program$label), ": ", md(tail(study$tuned$text, 1)), " (@sec-", study$id, "-trial)")
+    paragraph("**", md(study$about$program$label), ".** ", md(tail(study$tuned$text, 1)), " (@sec-", study$id, "-trial)")
   }
   if (is.null(advice) && length(programs) > 0) return(invisible(NULL))
   if (is.null(advice)) {
@@ -91,7 +91,7 @@ show_advice <- function(report) {
 }
 
 show_trust <- function(report) {
-  emit(paste0("- ", md(report$front$trust), collapse = "\n"))
+  if (length(report$front$trust)) emit(paste0("- ", md(report$front$trust), collapse = "\n"))
   simulated <- Filter(function(s) s$simulated, report$studies)
   if (length(simulated)) {
     emit("- The numbers of ", collanalysis::and_list(vapply(simulated, function(s) paste0("@sec-", s$id), "")),

@@ -6,7 +6,10 @@ front_trust <- function(studies, rows) {
   compared <- map_chr(studies, "name") %in% rows$study[!rows$simulated]
   c(
     front_agreement(studies), front_imported(rows), front_accuracy(studies), front_lacking(studies),
-    paste0(
+    if (any(map_lgl(studies, function(study) length(study$about$program) > 0))) {
+      "A program's time in collectives is that of a traced run; its chapter states the overhead of tracing."
+    },
+    if (nrow(rows) > 0) paste0(
       "\u201cFastest\u201d means the fastest of the algorithms that were measured", front_libraries(studies[compared]),
       ". Other versions of the library may have other defaults."
     )
