@@ -22,7 +22,7 @@ IDENTITY_VERSION = 1
 #: The same for simulated machines with `core_gb_s`. 2: no lazy updates with FATPIPE links.
 CORE_LINKS_VERSION = 2
 #: The same for calibrated ones. 5: a message that has its core for itself is not slower, whatever its share.
-MESSAGES_VERSION = 5
+MESSAGES_VERSION = 6
 
 
 @dataclass(frozen=True)

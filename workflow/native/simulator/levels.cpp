@@ -86,12 +86,21 @@ struct Machine {
     }
 } machine;
 
+/* What the messages from, or to, the cores of a unit share. Short messages between nodes pass one after the other
+ * instead of sharing the link: SimGrid would solve one system for all the messages of a machine when each starts and
+ * ends. */
+struct Shared {
+    Link *link;
+    double bytes_per_s;
+    double free = 0; /* when the short messages before have passed */
+};
+
 /* A core, with what the costs of its messages depend on. */
 struct Place {
     std::vector<int> at; /* its coordinates, outermost first; its name is c-<outermost>-...-<innermost> */
     Link *sends = nullptr,
          *receives = nullptr;         /* the core: long messages share the first, each message is bound by the second */
-    std::vector<Link *> out, in;      /* of the unit at each level above the core; null where nothing is shared */
+    std::vector<Shared *> out, in;    /* of the unit at each level above the core; null where nothing is shared */
     int ranks_on_node = 0;            /* from the host file */
     double left = 0;                  /* when the messages that this core pushes into the network have left it */
     double received = -1;             /* bytes of the last message to this core */
@@ -119,6 +128,21 @@ bool same_node(const Place &one, const Place &other) {
     return depth_of(one, other) >= machine.node_parts;
 }
 
+/* The levels at which a message crosses a unit's border, from the outermost. The network interface reads memory: what
+ * it sends does not cross the units of the node. */
+std::vector<size_t> borders(const Place &from, const Place &to) {
+    size_t depth = depth_of(from, to), inner = depth < machine.node_parts ? machine.node_parts : from.at.size() - 1;
+    std::vector<size_t> found;
+    for (size_t d = depth; d < inner && d + 1 < from.at.size(); d++)
+        found.push_back(d);
+    return found;
+}
+
+/* Whether a message waits for those before it at the borders of units, instead of sharing their links with them. */
+bool queues(const Place &from, const Place &to, double size) {
+    return size < machine.limit && !same_node(from, to);
+}
+
 bool forwards(double size, const Place &from) {
     return size >= machine.limit && from.received >= size;
 }
@@ -141,15 +165,17 @@ double next_size(const Place &from, const Place &to) {
 
 class Cores : public simgrid::kernel::routing::NetZoneImpl {
     std::vector<Place *> places; /* by the number of the host's point */
-    std::map<std::string, Link *> units;
+    std::map<std::string, Shared> units;
 
     Link *link(const std::string &name, double bytes_per_s) {
         /* The whole latency of a message is a factor on its links' latencies, so each has one. */
         return get_iface()->create_link(name, bytes_per_s)->set_latency(1e-9)->seal();
     }
-    Link *unit(const std::string &name, double bytes_per_s) {
-        Link *&known = units[name];
-        return known ? known : known = link(name, bytes_per_s);
+    Shared *unit(const std::string &name, double bytes_per_s) {
+        auto known = units.find(name);
+        if (known == units.end())
+            known = units.emplace(name, Shared{link(name, bytes_per_s), bytes_per_s}).first;
+        return &known->second;
     }
     /* What the long messages of one core share. A message that has the core for itself is as fast as its route, even if
      * its share of the core is more than the whole. */
@@ -210,12 +236,12 @@ class Cores : public simgrid::kernel::routing::NetZoneImpl {
             take(from.sends);
         for (long i = std::max(1L, (long)(whole / rate_of(level, forwarded))); i > 0; i--)
             take(to.receives);
-        /* The network interface reads memory: what it sends does not cross the units of the node. */
-        size_t inner = depth < machine.node_parts ? machine.node_parts : from.at.size() - 1;
-        for (size_t d = depth; d < inner && d + 1 < from.at.size(); d++)
-            for (Link *link : {from.out[d], to.in[d]})
-                if (link)
-                    take(link);
+        if (queues(from, to, size))
+            return;
+        for (size_t d : borders(from, to))
+            for (const Shared *shared : {from.out[d], to.in[d]})
+                if (shared)
+                    take(shared->link);
     }
     void get_graph(const s_xbt_graph_t *, std::map<std::string, xbt_node_t, std::less<>> *,
                    std::map<std::string, xbt_edge_t, std::less<>> *) override {
@@ -242,6 +268,20 @@ double queued(Place &from, const Place &to, double size, double rate) {
     return start - now;
 }
 
+/* The seconds for which a short message to another node waits for those before it at the borders of units. */
+double waits(const Place &from, const Place &to, double size) {
+    if (!queues(from, to, size))
+        return 0;
+    double now = simgrid::s4u::Engine::get_clock(), start = now;
+    for (size_t d : borders(from, to))
+        for (Shared *shared : {from.out[d], to.in[d]})
+            if (shared) {
+                start = std::max(start, shared->free);
+                shared->free = start + size / shared->bytes_per_s;
+            }
+    return start - now;
+}
+
 double latency_factor(double size, const Host *source, const Host *target, const Links &links, const Zones &) {
     Place &from = place(source), &to = place(target);
     const Level &level = machine.levels[depth_of(from, to)];
@@ -252,7 +292,8 @@ double latency_factor(double size, const Host *source, const Host *target, const
     to.last_from = &from;
     /* SMPI does not keep the sender of what it did not tell busy: the message takes longer by that time instead. */
     double seconds = waited ? level.waited.at(bytes) : level.delay.at(bytes) + (known ? 0 : machine.send.at(bytes));
-    seconds += machine.poll * std::max(0, to.ranks_on_node - 2) + queued(from, to, bytes, level.rate);
+    seconds +=
+        machine.poll * std::max(0, to.ranks_on_node - 2) + queued(from, to, bytes, level.rate) + waits(from, to, bytes);
     double latency = 0;
     for (const auto *link : links)
         latency += link->get_latency();
