@@ -21,7 +21,7 @@ from collstudy.study.work import Work
 IDENTITY_VERSION = 1
 #: The same for simulated machines with `core_gb_s`. 2: no lazy updates with FATPIPE links.
 CORE_LINKS_VERSION = 2
-#: The same for calibrated ones. 5: a message that has its core for itself is not slower, whatever its share.
+#: The same for calibrated ones. 6: short messages to another node pass its border one after the other.
 MESSAGES_VERSION = 6
 
 
