@@ -161,6 +161,7 @@ mapping_factor <- function(mapping, study, collective) {
 algorithm_factor <- function(algorithm, study, collective) {
   known <- study$algorithms$algorithm[study$algorithms$collective == collective]
   found <- unique(as.character(algorithm))
-  found <- found[order(match(name_of(study, collective, found), known), found)]
+  # By length first: segments of 8192 bytes come before those of 65536.
+  found <- found[order(match(name_of(study, collective, found), known), nchar(found), found)]
   factor(algorithm, found)
 }

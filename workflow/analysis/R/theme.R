@@ -73,7 +73,7 @@ shapes_of <- function(study, collective, algorithms) {
 }
 
 scale_algorithm <- function(results, collective, algorithms, aesthetics = c("colour", "shape")) {
-  algorithms <- as.character(levels(algorithms) %||% unique(algorithms))
+  algorithms <- levels(algorithms) %||% levels(algorithm_factor(algorithms, results$study, collective))
   labels <- label_algorithm(algorithms, results$study, collective)
   guide <- guide_legend(ncol = legend_columns(labels))
   scales <- list(

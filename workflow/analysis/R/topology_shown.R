@@ -142,7 +142,7 @@ plot_topology_speedup <- function(results, collective, hosts = "shuffled") {
     layer_absent(rows, c("ppn", "nodes"), "size_bytes", "not run") +
     facet_grid(
       vars(.data$ppn), vars(.data$nodes),
-      labeller = labeller(.rows = function(x) paste(x, "a node"), .cols = function(x) paste(x, "nodes"))
+      labeller = labeller(.rows = function(x) paste(x, "per node"), .cols = function(x) paste(x, "nodes"))
     ) +
     scale_algorithms_of_all(results, rows$algorithm) +
     scale_x_size() +

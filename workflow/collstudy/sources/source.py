@@ -114,6 +114,12 @@ class Source(ABC):
         self.context = context
 
     @property
+    def words_of_states(self) -> dict[str, str]:
+        """The words for the states of its cells; those of a simulated machine are not measured."""
+        simulated = self.study.machine.kind == "simulated"
+        return {what: "simulated" if simulated and word == "measured" else word for what, word in self.words.items()}
+
+    @property
     def folder(self) -> Path:
         """The study's results."""
         return self.context.results / self.study.name
