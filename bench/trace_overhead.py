@@ -58,7 +58,9 @@ def main() -> None:
             launch(plain, folder)
             found = [(launch(plain, folder), launch(words, folder)) for _ in range(pairs)]
             if not any(traced.iterdir()):
-                sys.exit(f"{application.name}: nothing was traced; build the trace library first (./study setup --tests)")
+                sys.exit(
+                    f"{application.name}: nothing was traced; build the trace library first (./study setup --tests)"
+                )
         for clock, what in enumerate(("clock", "processor")):
             without = statistics.median(pair[0][clock] for pair in found)
             under = statistics.median(pair[1][clock] for pair in found)

@@ -183,7 +183,7 @@ static bool read_rules(const char *name) {
     bool good = true;
     FILE *file = fopen(name, "r");
     if (file == NULL) {
-        coll_wrong("cannot be read: %s", strerror(errno));
+        coll_wrong("cannot read '%s': %s", name, strerror(errno));
         return false;
     }
     for (int number = 1; good && getline(&line, &room, file) >= 0; number++) {
@@ -198,7 +198,7 @@ static bool read_rules(const char *name) {
     }
     free(line);
     if (fclose(file) != 0 && good) {
-        coll_wrong("cannot be read");
+        coll_wrong("cannot read '%s'", name);
         good = false;
     }
     return good;
