@@ -260,9 +260,9 @@ def test_the_run_summary_counts_from_the_store(checkout: Checkout) -> None:
     # As a run leaves it that is interrupted before it collects: the table is of an earlier one.
     cells.write_text(cells.read_text().replace("measured", "missing", 1))
     project = Project(checkout.folder / "config", checkout.folder / "results")
-    assert run_summary([project.source("tiny")], succeeded=False)[0] == "tiny: 4 measured"
+    assert run_summary([project.source("tiny")], succeeded=False)[0] == "tiny: 4 simulated"
     next((checkout.folder / "results" / "cells").rglob("*.json")).unlink()
-    assert run_summary([project.source("tiny")], succeeded=False)[0] == "tiny: 3 measured, 1 missing"
+    assert run_summary([project.source("tiny")], succeeded=False)[0] == "tiny: 3 simulated, 1 missing"
 
 
 def test_the_run_summary_of_imported_data(checkout: Checkout) -> None:

@@ -173,7 +173,9 @@ plot_plane <- function(results, collective, algorithm, mapping) {
         capitalised(collective_word(collective)), ", ", label_algorithm(algorithm, results$study, collective),
         ", mapped ", label_mapping(mapping, results$study)
       ),
-      subtitle = paste(if (results$study$simulated) "Simulated" else "Measured", "latency and the fitted log-linear plane")
+      subtitle = paste(
+        if (results$study$simulated) "Simulated" else "Measured", "latency and the fitted log-linear plane"
+      )
     ) +
     tag_simulated(results$study)
 }
