@@ -73,10 +73,9 @@ plot_traffic <- function(replay, label) {
   ranks <- sum(replay$ports$stage == 0)
   rows <- replay$pairs |>
     pivot_longer(c("collective_bytes", "point_to_point_bytes"), names_to = "kind", values_to = "bytes") |>
-    filter(.data$bytes > 0) |>
-    mutate(kind = factor(
-      .data$kind, c("collective_bytes", "point_to_point_bytes"), c("Collectives", "Point to point")
-    ))
+    filter(.data$bytes > 0)
+  kinds <- c(collective_bytes = "Collectives", point_to_point_bytes = "Point to point")
+  rows$kind <- factor(rows$kind, names(kinds), paste0(kinds, ifelse(names(kinds) %in% rows$kind, "", ": none")))
   ggplot(rows, aes(.data$to, .data$from, fill = .data$bytes)) +
     geom_tile(width = 1, height = 1) +
     facet_wrap(vars(.data$kind), drop = FALSE) +

@@ -182,10 +182,13 @@ def run_summary(sources: Iterable[Source], succeeded: bool) -> list[str]:
         # What a program uses is known only after its trace.
         anew = source_of(source.study, source.context) if source.known_after_trace else source
         work = anew.work()
-        status = [have.status for have, _ in source.context.store.summaries(work)]
+        status = [
+            "simulated" if item.deterministic and have.status == "measured" else have.status
+            for item, (have, _) in zip(work, source.context.store.summaries(work), strict=True)
+        ]
         # Imported data are not in the store.
         count = Counter(status if work else [row["status"] for row in read_csv(source.folder / "cells.csv")])
-        text = ", ".join(f"{count[what]} {word}" for what, word in source.words_of_states.items() if count[what])
+        text = ", ".join(f"{count[what]} {word}" for what, word in source.words.items() if count[what])
         collected = (source.folder / "measurements.csv").exists()
         # A study that gathers those of others has no cells of its own.
         lines.append(f"{source.study.name}: {text or ('collected' if collected else 'not collected')}")

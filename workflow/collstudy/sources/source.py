@@ -107,17 +107,13 @@ class Source(ABC):
     #: Whether its tuning files are judged by runs of a program instead of cells.
     judged_by_runs = False
     #: The words for the states of its cells.
-    words: ClassVar[dict[str, str]] = {word: word for word in ("measured", "unproved", "failed", "missing")}
+    words: ClassVar[dict[str, str]] = {
+        word: word for word in ("measured", "simulated", "unproved", "failed", "missing")
+    }
 
     def __init__(self, study: Study, context: Context):
         self.study = study
         self.context = context
-
-    @property
-    def words_of_states(self) -> dict[str, str]:
-        """The words for the states of its cells; those of a simulated machine are not measured."""
-        simulated = self.study.machine.kind == "simulated"
-        return {what: "simulated" if simulated and word == "measured" else word for what, word in self.words.items()}
 
     @property
     def folder(self) -> Path:

@@ -85,6 +85,13 @@ test_that("every figure of a replay can be drawn", {
   for (figure in figures) expect_s3_class(ggplot2::ggplot_build(figure$plot), "ggplot_built")
 })
 
+test_that("a panel of a kind of message that no rank sent says so", {
+  replay <- toy_replay()
+  replay$pairs$point_to_point_bytes <- 0
+  layout <- ggplot2::ggplot_build(plot_traffic(replay, "Toy"))$layout$layout
+  expect_equal(as.character(layout$kind), c("Collectives", "Point to point: none"))
+})
+
 test_that("an axis of ranks has whole numbers", {
   expect_equal(whole_breaks(c(-0.5, 1.5)), c(0, 1, 2))
 })
