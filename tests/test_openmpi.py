@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from collstudy.base.errors import StudyError
 from collstudy.launch import openmpi
 from collstudy.launch.openmpi import AS_NODE
 from collstudy.study.cells import Cell
@@ -115,6 +116,16 @@ def test_ranks_on_one_core_are_noticed(cell: Cell, tmp_path: Path) -> None:
 def test_numbers_come_from_the_installed_library() -> None:
     numbers = openmpi.algorithm_numbers(openmpi.library().ompi_info, "bcast")
     assert numbers["basic_linear"] == 1 and len(numbers) > 5
+
+
+def test_an_ompi_info_that_fails_is_an_error(tmp_path: Path) -> None:
+    """Without an answer the library would seem to have no algorithm."""
+    broken = tmp_path / "ompi_info"
+    broken.write_text("#!/bin/sh\nexit 3\n")
+    broken.chmod(0o755)
+    for program in (broken, tmp_path / "missing"):
+        with pytest.raises(StudyError, match="failed or did not answer"):
+            openmpi.algorithm_numbers(program, "bcast")
 
 
 def test_the_launch_agent_of_a_checkout_whose_path_has_blanks(tmp_path: Path) -> None:

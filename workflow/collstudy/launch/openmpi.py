@@ -22,7 +22,16 @@ from collstudy.launch.bindings import cores_of_nodes
 from collstudy.launch.proof import judgement, other_messages, placed_as_asked, probed_sizes
 from collstudy.launch.ran import is_algorithm, ran_in_turns, rows_of
 from collstudy.launch.rulesfile import rules_arguments, rules_file
-from collstudy.launch.toolchain import Mpi, embedded, installed, mpi_environment, preloadable, suite, with_library
+from collstudy.launch.toolchain import (
+    Mpi,
+    embedded,
+    installed,
+    mpi_environment,
+    ompi_info_says,
+    preloadable,
+    suite,
+    with_library,
+)
 from collstudy.launch.tracefile import rank_files
 from collstudy.study.cells import Cell
 from collstudy.study.machines import Machine
@@ -47,8 +56,8 @@ def component_of(collective: str) -> str:
 def algorithm_numbers(ompi_info: Path, collective: str) -> dict[str, int]:
     """Names and numbers of a collective's algorithms in the installed library (`ompi_info`)."""
     component = component_of(collective)
-    command = [ompi_info, "--param", "coll", component, "--level", "9", "--parsable"]
-    printed = ask(command, environment=mpi_environment()).stdout
+    arguments = ("--param", "coll", component, "--level", "9", "--parsable")
+    printed = ompi_info_says(ompi_info, *arguments, environment=mpi_environment())
     found = re.findall(rf":coll_{component}_{collective}_algorithm:enumerator:value:(\d+):(\S+)", printed)
     return {name: int(number) for number, name in found}
 

@@ -327,11 +327,21 @@ def versions() -> Versions:
     return Versions(known_suite, known_mpi, source_version("coll"), host(), own, coll_components)
 
 
+def ompi_info_says(ompi_info: Path, *arguments: str, environment: dict[str, str]) -> str:
+    """What `ompi_info` prints. Raises StudyError if it fails or hangs: nothing would look like a library without algorithms."""
+    done = ask([ompi_info, *arguments], environment=environment)
+    if done.returncode != 0:
+        raise StudyError(
+            f"{ompi_info} failed or did not answer within 60 s (exit status {done.returncode}); run it by hand"
+        )
+    return done.stdout
+
+
 @functools.cache
 def coll_components() -> frozenset[str]:
     """The components of the framework coll that the installed Open MPI has; empty without one."""
     found = mpis().get("openmpi")
     if found is None:
         return frozenset()
-    printed = ask([found.ompi_info], environment=found.environment()).stdout
+    printed = ompi_info_says(found.ompi_info, environment=found.environment())
     return frozenset(re.findall(r"^\s*MCA coll: (\w+) ", printed, re.MULTILINE))

@@ -47,7 +47,7 @@ def keep(project: Project, name: str) -> None:
     tuner.findings = read_findings(tuner.folder / "tuning" / "check-emitted.csv")
     tuner.check(final, "check.csv", before=found)
     if not rows:
-        print(f"{name}: the files are written; no cell can be measured to verify them")
+        print(f"{name}: the files are written; no cell was measured to verify them")
         return
     changed = [row for row in rows if row.rule.algorithm != "default"]
     verdicts = [row.verdict(tuner.tie_pct) for row in changed]
