@@ -1,8 +1,8 @@
 """Consistency checks of imported data: `import-checks.csv`, one finding per row, with its evidence. Data are never repaired.
 
 A *series* has the data of one source, algorithm and mapping; its values are medians over launches, by nodes, processes
-and size. Thresholds were set on the data of six authors (docs/methodology.md, section 7), in which they find the known errors
-and no others.
+and size. Thresholds were set on the data of six authors (docs/methodology.md, section 7), in which the checks find the known
+errors and report no others.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ np = lazy("numpy")
 
 #: A launch is an outlier if it is slower than its neighbours in size and processes by this factor.
 OUTLIER = 500.0
-#: A series is noisy when so large a part of its cells, and so many, take five times as long as their neighbours (sound ones: 0.6 %, none).
+#: A series is noisy if at least NOISY of its cells, and at least NOISY_CELLS, take NOISE_FACTOR times as long as their neighbours
+#: (in sound series at most 0.6 %, or none).
 NOISY, NOISY_CELLS, NOISE_FACTOR = 0.015, 10, 5.0
-#: The slowest that messages are within a node, and between nodes (us, GB/s, words): with a P-th rank the fastest network's times in ns,
-#: read as us, are longer.
+#: The slowest messages within a node, and between nodes (us, GB/s, words). Times in ns of the fastest network, read as us, are longer.
 SLOWEST = (
     (10.0, 0.5, "within a node at 10 us and 0.5 GB/s"),
-    (300.0, 0.05, "on a slow Ethernet at 300 us and 0.05 GB/s"),
+    (300.0, 0.05, "on slow Ethernet at 300 us and 0.05 GB/s"),
 )
-#: Of messages in bytes those up to 64 bytes (beside an eighth of it or less) and those of 512 bytes and more (beside those up to 64)
-#: do not both take so many times as long (measured: the lesser growth is 1.4 at most in the median over ranks, 3.6 at single ones).
+#: The time does not grow STEEP times both from the smallest size to FEW_BYTES and from there to eight times as many bytes or more
+#: (measured: the smaller of the two growths is at most 1.4 in the median over ranks, and at most 3.6 at single numbers of ranks).
 STEEP, FEW_BYTES = 3.0, 64
-#: The fewest ranks take at most this many times as long as the next larger number (measured: 0.3 to 2.2, over small and large sizes in
-#: the median; of small ones alone 3.1).
+#: The smallest number of ranks takes at most this many times as long as the next larger one (measured: 0.3 to 2.2 in the median over
+#: small and large sizes; 3.1 over small ones alone).
 FALLING = 3.0
-#: The slowest algorithm of a collective is up to 45 times slower than the nearest other one (median over cells).
+#: The slowest algorithm of a collective is at most 45 times slower than the next one (median over cells).
 FAR_FROM_ALL = 200.0
 
 
@@ -56,10 +56,10 @@ def check(
     machine: Machine,
     others: Mapping[str, list[dict[str, Any]] | Values],
 ) -> list[Finding]:
-    """Every finding. *rows* include those that the study leaves out; *others* are other imported studies, by name: their rows,
-    or what of them is compared.
+    """All findings. *rows* include those that the study leaves out; *others* are the rows, or the compared values, of other imported
+    studies by name.
 
-    Rows that are outliers get `flag`.
+    Sets `flag` in rows that are outliers.
     """
     everything = Launches(rows)
     for index in flag_outliers(everything):
@@ -80,7 +80,7 @@ def check(
 
 
 def _with_done(findings: list[Finding], everything: Launches) -> list[Finding]:
-    """Action for the rows of each finding: left out, if the study does so for the whole series."""
+    """The findings, with the study's reason as action where it leaves out the whole series."""
     rows = everything.rows
     if not any(row.get("left_out") for row in rows):
         return findings
@@ -114,7 +114,7 @@ def _unused(problems: dict[str, int]) -> Iterator[Finding]:
 
 
 def _outside(timed: Launches) -> Iterator[Finding]:
-    """Means that P values between the minimum and the maximum cannot have."""
+    """Means outside their minimum and maximum, and means that P values between these cannot have."""
     known = timed.part(~(np.isnan(timed.low) | np.isnan(timed.high)))
     if not len(known):
         return
@@ -128,15 +128,15 @@ def _outside(timed: Launches) -> Iterator[Finding]:
     single = np.array([name == "mean_over_ranks" or not labelled for name in named], dtype=bool)
     impossible = ~outside & single & (ranks >= 2) & ((mean < least - slack) | (mean > most + slack))
     for wrong, what in (
-        (outside, "are outside of their minimum and maximum"),
-        (impossible, "cannot be the mean of that many values between them"),
+        (outside, "are outside their minimum and maximum"),
+        (impossible, "cannot be the mean of one value per rank between minimum and maximum"),
     ):
         for series, mine in known.part(wrong).by_series():
             total = int((known.series == mine.series[0]).sum())
             first = known.rows[mine.at[0]]
             yield Finding(
                 "mean, minimum and maximum", (series,),
-                f"{len(mine)} of {total} means {what}; the first: {first['latency_us']:g} of {int(first['processes'])} ranks in "
+                f"{len(mine)} of {total} means {what}; the first: {first['latency_us']:g} us with {int(first['processes'])} ranks, bounds "
                 f"[{first['min_latency_us']:g}, {first['max_latency_us']:g}] us ({first['file']}, line {int(first['line'])})",
                 "certain" if len(mine) > 2 else "likely",
             )  # fmt: skip
@@ -154,7 +154,7 @@ def _flat(table: Table) -> Iterator[Finding]:
             if len(rows) < 3:
                 continue
             first, last = table.sizes[rows[0]], table.sizes[rows[-1]]
-            # From small to large messages, or large ones alone, which take as long as they are.
+            # Sizes from small to large; or large ones alone, whose times are proportional to the size.
             if last < 65536 or last < (8 if first >= 32768 else 256) * first:
                 continue
             total += 1
@@ -166,12 +166,12 @@ def _flat(table: Table) -> Iterator[Finding]:
         if total and flat > total / 3:
             yield Finding(
                 "times do not depend on size", (series,),
-                f"of {flat} of {total} numbers of ranks the largest sizes take less than 1.5 times as long as the smallest", "certain",
+                f"at {flat} of {total} numbers of ranks the largest sizes take less than 1.5 times as long as the smallest", "certain",
             )  # fmt: skip
 
 
 def _units(table: Table, machine: Machine) -> Iterator[Finding]:
-    """Times that are too small or too large for what they are of, or those of the others times a power of a thousand."""
+    """Times that are too small or too large for their message, or differ from those of others by a power of a thousand."""
     several = table.processes > 1
     for series, times in table.columns():
         used = several & ~np.isnan(times)
@@ -185,7 +185,7 @@ def _units(table: Table, machine: Machine) -> Iterator[Finding]:
         least = float(np.median(values[fewest & (size == size[fewest].min())]))
         if least < 0.02:
             evidence.append(
-                f"{int(ranks)} ranks take {least:.3g} us for the smallest message, less than a cache line needs between cores"
+                f"{int(ranks)} ranks take {least:.3g} us for the smallest message, less than a cache line takes between cores"
             )
         within = series[4] == "core" and ranks <= machine.cores_per_node
         latency, rate, words = SLOWEST[0 if within else 1]
@@ -193,24 +193,24 @@ def _units(table: Table, machine: Machine) -> Iterator[Finding]:
         if np.median(values[fewest] / slow) > 1:
             worst = np.argmax(values[fewest] / slow)
             evidence.append(
-                f"{int(ranks)} ranks take {values[fewest][worst]:.3g} us for {int(size[fewest][worst])} bytes, longer than all of its "
-                f"messages one after the other {words} ({slow[worst]:.3g} us)"
+                f"{int(ranks)} ranks take {values[fewest][worst]:.3g} us for {int(size[fewest][worst])} bytes, longer than "
+                f"{int(ranks - 1)} successive messages {words} ({slow[worst]:.3g} us)"
             )
         large = (size >= 65536) & fewest
         if large.any() and (moved := float(np.median(size[large] / values[large] / 1e3))) > 1000:
-            evidence.append(f"the longest messages would move at {moved:.3g} GB/s")
+            evidence.append(f"the longest messages imply {moved:.3g} GB/s")
         if evidence:
             yield Finding("unit of the times", (series,), "; ".join(evidence), sure)
 
 
 def _beside_sources(series: Series, table: Table) -> Iterator[str]:
-    """Evidence that a series is that of another source times a power of a thousand."""
+    """Evidence that a series differs from that of another source by a power of a thousand."""
     for other in table.series:
         if other[1:] == series[1:] and other != series:
             a, b = common(table[series], table[other])
             ratio = float(np.median(a / b)) if len(a) >= 5 else np.nan
             if any(0.5 < ratio / power < 2 or 0.5 < ratio * power < 2 for power in (1e3, 1e6, 1e9)):
-                yield f"{ratio:.3g} times those of {other[0] or 'another source'}"
+                yield f"the times are {ratio:.3g} times those of {other[0] or 'another source'}"
 
 
 def _beside_algorithms(series: Series, table: Table) -> Iterator[str]:
@@ -223,11 +223,11 @@ def _beside_algorithms(series: Series, table: Table) -> Iterator[str]:
         return
     nearest = min(ratios, key=lambda ratio: abs(np.log(ratio)))
     if not 1 / FAR_FROM_ALL < nearest < FAR_FROM_ALL:
-        yield f"{nearest:.3g} times those of the nearest of {len(ratios)} other algorithms"
+        yield f"the times are {nearest:.3g} times those of the closest of {len(ratios)} other algorithms"
 
 
 def _sizes(timed: Launches) -> Iterator[Finding]:
-    """Sizes that one series alone has, beside those of the others: another unit, elements instead of bytes, or a slip."""
+    """Sizes that only one series has: another unit, elements instead of bytes, or an error."""
     by_collective: dict[tuple, dict[tuple, frozenset[float]]] = {}
     for name, mine in timed.part(timed.sizes > 0).by_series():
         sizes = frozenset(np.unique(mine.sizes).tolist())
@@ -243,14 +243,14 @@ def _sizes(timed: Launches) -> Iterator[Finding]:
             factors = [f for f in (1024, 8, 4, 1 / 4, 1 / 8, 1 / 1024) if sizes and {s * f for s in sizes} <= rest]
             odd = sizes - rest
             doubling = all(size == int(size) and int(size) & (int(size) - 1) == 0 for size in odd)
-            # Only if the others have sizes in common is one beside them odd.
+            # A size is odd only if the other series have sizes in common.
             agreed = len(others) > 1 and all(2 * len(other & others[0]) > len(other) for other in others)
             slip = agreed and len(odd) > len(sizes) / 2 and not doubling
-            # All of them fit the others' if multiplied, from the first to the last.
+            # Multiplied by a factor, all of them are the sizes of the others.
             moved = len(sizes) >= 5 and bool(odd) and any({s * f for s in sizes} == rest for f in factors)
             if slip or moved or (len(odd) > 3 and factors):
                 shown = ", ".join(str(int(s)) for s in sorted(odd)[:4])
-                unit = f"; times {factors[0]:g} they are the sizes of the others" if factors else ""
+                unit = f"; multiplied by {factors[0]:g} they are the sizes of the others" if factors else ""
                 yield Finding(
                     "sizes", ((source, collective, key[0], "", key[1]),),
                     f"{len(odd)} of its {len(sizes)} sizes occur in no other series ({shown}, ...){unit}",
@@ -274,15 +274,15 @@ def _steep(table: Table) -> Iterator[Finding]:
         if len(growths) > 1 and np.median(growths) > STEEP:
             yield Finding(
                 "sizes", (series,),
-                f"messages of up to {FEW_BYTES} bytes take more than {np.median(growths):.2g} times as long as the smallest, and those of "
-                f"{8 * FEW_BYTES} and more as much longer again (median over {len(growths)} numbers of ranks); a few bytes take as long as "
-                "one: the sizes are not in bytes",
+                f"messages of up to {FEW_BYTES} bytes take more than {np.median(growths):.2g} times as long as the smallest, and those "
+                f"from {8 * FEW_BYTES} bytes on that many times as long again (median over {len(growths)} numbers of ranks): the sizes "
+                "are not in bytes",
                 "likely",
             )  # fmt: skip
 
 
 def _falling(table: Table) -> Iterator[Finding]:
-    """The fewest ranks take longer than more of them: numbers of ranks that belong to other rows."""
+    """The smallest number of ranks takes longer than the next larger one: numbers of ranks that belong to other rows."""
     for series, values in table.columns():
         ranks, sizes, times = table.grid(np.where(table.processes > 1, values, np.nan))
         if len(ranks) < 5:
@@ -302,7 +302,7 @@ def _falling(table: Table) -> Iterator[Finding]:
 
 
 def _noise(table: Table) -> Iterator[Finding]:
-    """Series of which many cells are far above their neighbours."""
+    """Series in which many cells take much longer than their neighbours."""
     for series, values in table.columns():
         _, sizes, times = table.grid(values)
         logs = np.log(times)
@@ -336,9 +336,9 @@ def flag_outliers(launches: Launches) -> list[int]:
 
 
 def _neighbours(logs: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """The estimate of each place from its up to eight neighbours within two steps along either axis: the median of their values, each
-    brought to the level of the place by the median difference of their rows (columns), of four common places and more; NaN with
-    fewer than two neighbours. A size of less than a sixteenth is not a neighbour.
+    """An estimate of each value from its up to eight neighbours within two steps along either axis: the median of their values, each
+    shifted by the median difference of the two rows (columns) where they have four or more values in common; NaN with fewer than two
+    neighbours. A size of less than a sixteenth is not a neighbour.
     """
     padded = np.pad(logs, 2, constant_values=np.nan)
     rows, columns = logs.shape
@@ -358,7 +358,7 @@ def _neighbours(logs: np.ndarray, sizes: np.ndarray) -> np.ndarray:
 
 
 def nan_medians(values: np.ndarray, axis: int) -> np.ndarray:
-    """Medians of what is known along an axis, which is kept; NaN where nothing is."""
+    """Medians along an axis, which is kept, without NaN; NaN where no value is known."""
     known = (~np.isnan(values)).any(axis=axis, keepdims=True)
     return np.where(known, np.nanmedian(np.where(known, values, 0), axis=axis, keepdims=True), np.nan)
 
@@ -372,5 +372,5 @@ def _outliers(launches: Launches) -> Iterator[Finding]:
             "outlier", (series,),
             f"{len(mine)} launches are over {OUTLIER:.0f} times slower than their neighbours in size and ranks; the slowest: "
             f"{worst['latency_us']:g} us, {int(worst['processes'])} ranks{size} ({worst.get('file', '')}, line {worst.get('line', 0)})",
-            "certain", "kept and flagged; not in means",
+            "certain", "kept and flagged; excluded from means",
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Import checks of values that were not measured: those of another series, digit by digit or times a constant."""
+"""Import checks of values that were not measured: copies of another series, or its values multiplied by a constant."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from collstudy.sources.importing.series import Series, Table, Values
 
 np = lazy("numpy")
 
-#: Values that two decimals print to better than 0.3 %.
+#: From this value on, rounding to two decimals changes it by less than 0.3 %.
 PRECISE_US = 2.0
-#: Independent measurements never have a constant ratio within half a percent.
+#: The ratio of independent measurements is never constant within half a percent.
 SAME_RATIO = 0.005
-#: With fewer common cells copies cannot be told from chance.
+#: With fewer common cells, copies cannot be distinguished from chance.
 LEAST_COPIED = 8
-#: Two measurements of one cell differ by 0.5 % and more each (standard deviation; of the authors at hand by 1 to 3 %), so that their
-#: values are equal by chance with the probability last digit / (CHANCE x value). Copies have evidence against chance of EVIDENCE
-#: (minus the logarithm of the product of these probabilities: one in a million), in DISTINCT different values.
+#: Repeated measurements of a cell have a standard deviation of at least 0.5 % (1 to 3 % in the data of the six authors), so that two
+#: are equal by chance with probability last digit / (CHANCE x value). For copies minus the logarithm of the product of these
+#: probabilities is at least EVIDENCE (one in a million), and at least DISTINCT different values are equal.
 CHANCE, EVIDENCE, DISTINCT = 0.018, 14.0, 6
-#: A part of a series is a copy where so many of the values that would be equal by chance in one of ten cells are equal.
+#: Part of a series is a copy if this fraction of the values is equal that would be equal by chance in at most one of ten cells.
 COPIED_PART = 0.3
 
 
 def multiples(table: Table) -> Iterator[Finding]:
-    """Series, numbers of ranks or sizes whose times are others' times one constant."""
+    """Series, numbers of ranks and sizes whose times have a constant ratio to those of others."""
     precise = np.where(table.values >= PRECISE_US, table.values, np.nan)
     of: dict[tuple, list[int]] = {}
     for index, series in enumerate(table.series):
@@ -37,8 +37,8 @@ def multiples(table: Table) -> Iterator[Finding]:
             rest = mine[place + 1 :]
             for two, factor, cells in _constant_ratios(precise[:, [one] * len(rest)].T, precise[:, rest].T):
                 yield Finding(
-                    "times a constant", f"{series_name(table.series[one])} and {series_name(table.series[rest[two]])}",
-                    f"{cells} cells have the ratio {factor:.4g} within {percent(SAME_RATIO)}", "certain",
+                    "constant ratio", f"{series_name(table.series[one])} and {series_name(table.series[rest[two]])}",
+                    f"the ratio is {factor:.4g} within {percent(SAME_RATIO)} in {cells} cells", "certain",
                 )  # fmt: skip
     sized = (table.sizes > 0)[:, None]
     for series, values in zip(table.series, np.where(sized, precise, np.nan).T, strict=True):
@@ -48,7 +48,7 @@ def multiples(table: Table) -> Iterator[Finding]:
 
 
 def _rows_in_ratio(names: np.ndarray, times: np.ndarray, series: Series, what: str) -> Iterator[Finding]:
-    """Rows of a table of times (sizes by ranks, or the other way) that are neighbours' times a constant."""
+    """Neighbouring rows of a table of times (ranks x sizes, or sizes x ranks) that have a constant ratio."""
     found = [
         (names[row], names[row + 1], 1 / factor, cells)
         for row, factor, cells in _constant_ratios(times[:-1], times[1:])
@@ -56,16 +56,18 @@ def _rows_in_ratio(names: np.ndarray, times: np.ndarray, series: Series, what: s
     if found:
         one, two, factor, cells = found[0]
         yield Finding(
-            "times a constant", (series,),
-            f"{len(found)} times: the times of {int(two)} {what} are those of {int(one)} times {factor:.4g} in {cells} cells", "certain",
+            "constant ratio", (series,),
+            f"in {len(found)} pairs of successive numbers of {what}; the first: from {int(one)} to {int(two)} the time changes by a "
+            f"factor of {factor:.4g} in {cells} cells", "certain",
         )  # fmt: skip
 
 
 def _constant_ratios(a: np.ndarray, b: np.ndarray) -> list[tuple[int, float, int]]:
-    """Rows of *a* and *b* whose ratio is one constant, and not 1, within SAME_RATIO in at least eight cells of some range.
+    """Rows of *a* and *b* whose ratio is constant within SAME_RATIO, but not 1, in at least eight cells whose values differ by a
+    factor of two or more.
 
     Returns:
-        Row, ratio and cells of each.
+        Row, ratio and number of cells of each.
     """
     if not a.size:
         return []
@@ -85,8 +87,8 @@ def _constant_ratios(a: np.ndarray, b: np.ndarray) -> list[tuple[int, float, int
 
 
 def copies(mine: Values, others: Mapping[str, list[dict[str, Any]] | Values]) -> Iterator[Finding]:
-    """Series that are another's, digit by digit or times a constant: of another algorithm, mapping or source here, or of another
-    source in another study. Within one study multiples() finds constants.
+    """Series with the values of another series (algorithm, mapping or source) of the study, or of another source in another study;
+    also multiplied by a constant if it is in another study (within the study multiples() finds these).
     """
     for name, other in {"": mine, **others}.items():
         theirs = Values.of_rows(other) if isinstance(other, list) else other
@@ -119,7 +121,7 @@ def _independent(
     their_paths: Mapping[Series, frozenset[str]],
     name: str,
 ) -> bool:
-    """Whether equal values of two series need an explanation: they are not of one source or file in two studies."""
+    """Whether two series should have different values: they are not from one source or file in two studies."""
     if not name:
         return one < two
     same_source = one[0] == two[0] and one[0] != ""
@@ -127,7 +129,7 @@ def _independent(
 
 
 def _copied(pairs: list[tuple[Series, Series, Equal]], name: str) -> Iterator[Finding]:
-    """Series that have values of others; all mappings of two algorithms together."""
+    """Series that have values of others; one finding for all mappings of two algorithms."""
     found: dict[tuple[str, str], list[tuple[str, Equal]]] = {}
     for one, two, equal in pairs:
         found.setdefault((whole_series(*one[:3]), whole_series(*two[:3])), []).append((f"{one[4]} and {two[4]}", equal))
@@ -135,7 +137,7 @@ def _copied(pairs: list[tuple[Series, Series, Equal]], name: str) -> Iterator[Fi
         mappings = ", ".join(text for text, _ in where)
         yield Finding(
             "equal digit by digit", one_name + ("" if name else f" and {two_name}"),
-            f"at least {percent(min(equal.share for _, equal in where))} of {sum(equal.cells for _, equal in where)} values are those of "
+            f"at least {percent(min(equal.share for _, equal in where))} of {sum(equal.cells for _, equal in where)} values equal those of "
             f"{two_name}" + (f" of study {name}" if name else "") + f" (by {mappings}); the values do not show which is the copy",
             "certain",
         )  # fmt: skip
@@ -144,23 +146,23 @@ def _copied(pairs: list[tuple[Series, Series, Equal]], name: str) -> Iterator[Fi
 def _scaled(
     one: Series, ours: np.ndarray, theirs: Values, reference: np.ndarray, columns: list[int], name: str
 ) -> Iterator[Finding]:
-    """Series of *columns*, with the values *reference* (launch x cell x column), that *one* is a multiple of."""
+    """Series of *columns*, with the values *reference* (launch x cell x column), of which *one* is a multiple."""
     precise = np.where(ours >= PRECISE_US, ours, np.nan)
     for layer in reference:
         rivals = np.where(layer >= PRECISE_US, layer, np.nan).T
         for place, factor, cells in _constant_ratios(np.tile(precise, (len(columns), 1)), rivals):
             two = theirs.series[columns[place]]
             yield Finding(
-                "times a constant", series_name(one),
-                f"{cells} cells are those of {series_name(two)} of study {name} times {factor:.4g} within {percent(SAME_RATIO)}",
+                "constant ratio", series_name(one),
+                f"the ratio to {series_name(two)} of study {name} is {factor:.4g} within {percent(SAME_RATIO)} in {cells} cells",
                 "certain",
             )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Equal:
-    """Of two series: the part of their common cells in which a value of one is a value of the other, as far as both are printed,
-    the number of these cells, and the evidence against chance (0: none).
+    """Of two series: the fraction of their common cells in which they have equal values (in the digits that both print), the number of
+    common cells, and the evidence against chance (0: none).
     """
 
     share: float
@@ -187,7 +189,7 @@ def _equal(ours: np.ndarray, theirs: np.ndarray) -> Equal:
 
 
 def _resolution(values: np.ndarray) -> np.ndarray:
-    """What the last printed digit of each cell's smallest value stands for, by the decimals and the digits that all values have."""
+    """The value of the last printed digit of each cell's smallest value, from the decimals and digits that all values have."""
     exponent = np.floor(np.log10(values))
 
     def printed(unit: np.ndarray | float) -> bool:

@@ -15,18 +15,18 @@ np = lazy("numpy")
 class Finding:
     """One row of import-checks.csv. `confidence` is certain, likely or possible.
 
-    `about` is the series that it is about, or those of two sources that disagree; otherwise a text.
+    `about` is the series concerned, those of two sources that disagree, or a text.
     """
 
     check: str
     about: str | tuple[Series, ...]
     found: str
     confidence: str
-    action: str = "kept as it is; a warning"
+    action: str = "kept unchanged"
 
     @property
     def where(self) -> str:
-        """What it is about, in words."""
+        """`about` in words."""
         if isinstance(self.about, str):
             return self.about
         sources = " and ".join(series[0] for series in self.about)
@@ -53,7 +53,7 @@ def whole_series(source: str, collective: str, algorithm: str) -> str:
 
 
 def percent(value: float) -> str:
-    """A part of 1 in percent."""
+    """A fraction in percent."""
     return f"{100 * value:.1f} %"
 
 

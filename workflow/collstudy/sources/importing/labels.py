@@ -1,4 +1,4 @@
-"""Import checks of labels: whether an algorithm or mapping is mislabelled, and whether sources agree."""
+"""Import checks of labels: mislabelled algorithms and mappings, and sources that disagree."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from collstudy.study.machines import Machine
 
 np = lazy("numpy")
 
-#: Two algorithms of one source whose times are closer than this (median, 90th percentile) are one algorithm: other pairs of algorithms
-#: with trees of their own differ by 5 % and more, with a wide spread; one algorithm measured twice by 1.4 to 3 %, 5 to 11 %.
+#: Two algorithms of one source whose times differ by less than this (median, 90th percentile) are one algorithm. Algorithms with
+#: different trees differ by at least 5 % (median); one algorithm measured twice differs by 1.4 to 3 % and 5 to 11 %.
 SAME_MEDIAN, SAME_P90 = 0.035, 0.13
 #: With fewer ranks, different trees send the same messages.
 FROM_RANKS = 8
-#: Consecutive numbers of ranks: of different algorithms 2 at most are equal, of one algorithm by two authors 5 at least.
+#: Successive numbers of ranks with equal times: at most 2 for different algorithms, at least 5 for one algorithm by two authors.
 LEAST_RUN = 4
-#: ... over sizes from small to large ones (largest over smallest): of small ones alone 5 of different algorithms are equal.
+#: ... over sizes from small to large (largest / smallest): over small sizes alone, different algorithms are equal at up to 5.
 WIDE = 2**14
-#: Scattered numbers of ranks, and part of all that both have: of different algorithms 0.24 at most are equal, of one every third.
+#: Scattered numbers of ranks with equal times, and their fraction of all common ones: at most 0.24 for different algorithms.
 LEAST_SCATTERED, SCATTERED_PART = 6, 0.4
-#: Of small messages, and of sizes close together, different trees can be equal at all numbers of ranks (up to 2 KiB, and at two sizes).
+#: For small messages (up to 2 KiB) or few sizes (two), different trees can have equal times at all numbers of ranks.
 LARGE, SPREAD = 2**14, 64
-#: Algorithms that send the same messages, up to some size at least.
+#: Algorithms that send the same messages, at least up to some size.
 SAME_MESSAGES = ({"linear", "linear_nb"}, {"linear", "linear_sync"}, {"ring", "segmented_ring"})
-#: Exponent of the time in the number of ranks, 1 to 8 KiB, within one node: where one rank sends every message, or one message
-#: passes every rank, it is 0.79 to 1.4 by all authors; of trees 0.34 to 0.97.
+#: Exponent with which the time grows with the number of ranks, for 1 to 8 KiB within one node: 0.79 to 1.4 in all authors' data where
+#: one rank sends every message, or one message passes every rank; 0.34 to 0.97 for trees.
 LEAST_GROWTH = 0.65
 GROWS_WITH_RANKS = ("linear", "pipeline")
-#: Two ranks on two nodes take at least this many times as long as two on one socket (measured: 2.8 to 5), for small messages.
+#: For small messages, two ranks on two nodes take at least this many times as long as two on one socket (measured: 2.8 to 5).
 LEAST_NETWORK = 1.5
 #: Sources of one machine agree within 2 to 12 %.
 DISAGREE_MEDIAN = 0.2
-#: Times of two sources that fit each other one row further within SHIFTED, and so many times better than in their own row.
+#: Times of two sources are shifted if they agree within SHIFTED one row further, SHIFTED_FROM times better than in the same row.
 SHIFTED, SHIFTED_FROM = 0.06, 2.5
 
 
@@ -52,7 +52,7 @@ def _compared(a: np.ndarray, b: np.ndarray) -> tuple[int, float, float]:
 
 @dataclass(frozen=True)
 class Same:
-    """Where the times of two algorithms are those of one: the cells (mapping x row of the table), in words, and how close."""
+    """Where two algorithms have equal times: the cells (mapping x row of the table), also in words, and the differences."""
 
     part: np.ndarray
     words: str
@@ -64,7 +64,7 @@ class Same:
 class Named:
     """Times of each source, collective and named algorithm from FROM_RANKS ranks on: mapping x row of the table.
 
-    Of several parameters the first that has a value. The library's default is not in it: it legitimately equals another algorithm.
+    With several parameters, the first that has a value. The library's default is not included: it may equal another algorithm.
     """
 
     def __init__(self, table: Table):
@@ -79,7 +79,7 @@ class Named:
             mine[np.isnan(mine)] = values[np.isnan(mine)]
 
     def same(self, one: tuple[str, str, str], two: tuple[str, str, str]) -> list[Same]:
-        """Parts in which two series are equal: everything, or else one mapping, or else some numbers of ranks of a mapping."""
+        """Parts in which two series are equal: all cells; otherwise one mapping, or some numbers of ranks of a mapping."""
         a, b = self.times[one], self.times[two]
         whole = self._same(a, b, np.ones(a.shape, dtype=bool), "")
         if whole:
@@ -102,10 +102,10 @@ class Named:
         return Same(part, words, cells, middle, high)
 
     def _at_some(self, a: np.ndarray, b: np.ndarray, index: int, words: str) -> Same | None:
-        """The numbers of ranks at each of which the times are equal: the longest run of them, or many that are scattered."""
+        """The numbers of ranks at which the times are equal: the longest run of successive ones, or many scattered ones."""
         known = ~(np.isnan(a[index]) | np.isnan(b[index]))
         if not (self.sizes[known] > 0).any():
-            return None  # A barrier is one value at each number of ranks; a quarter of them are equal by chance.
+            return None  # A barrier has one value per number of ranks; a quarter of them are equal by chance.
         total = 0
         runs: list[list[float]] = [[]]
         for ranks in np.unique(self.processes[known]):
@@ -119,7 +119,7 @@ class Named:
                 runs.append([])
         longest, equal = max(runs, key=len), sum(runs, [])
         part = np.zeros(a.shape, dtype=bool)
-        # Where most are equal, the run is only a piece of what is.
+        # If most are equal, the run is only a part of them.
         if len(longest) >= max(LEAST_RUN, len(equal) / 2):
             part[index] = known & np.isin(self.processes, longest)
             return self._same(a, b, part, f"{words}, {int(longest[0])} to {int(longest[-1])} ranks")
@@ -132,8 +132,8 @@ class Named:
 
 
 def same_as_another(table: Table) -> Iterator[Finding]:
-    """Times equal to another algorithm's of the same source, or closer to another's of a second source than to its own, at all
-    mappings, at one, or at some numbers of ranks.
+    """Times equal to those of another algorithm of the same source, or of a second source that contradicts the label: at all mappings,
+    at one, or at some numbers of ranks.
     """
     named = Named(table)
     for collective in sorted({key[1] for key in named.times}):
@@ -149,11 +149,11 @@ def same_as_another(table: Table) -> Iterator[Finding]:
                 yield from contradicted
                 if not contradicted and one[0] == two[0]:
                     rest = [v[1] for pair, v in apart.items() if pair != (one, two) and v[0] >= 20]
-                    compared = f"; other pairs of algorithms differ by {percent(min(rest))} and more" if rest else ""
+                    compared = f"; other pairs of algorithms differ by at least {percent(min(rest))}" if rest else ""
                     yield Finding(
-                        "algorithm is another", f"{whole_series(*one)} and {two[2]}{same.words}",
-                        f"the times of both are equal within {percent(same.middle)} in the median ({percent(same.high)} at the 90th "
-                        f"percentile, {same.cells} cells of {FROM_RANKS} ranks and more){compared}: one of the two labels is wrong",
+                        "wrong algorithm", f"{whole_series(*one)} and {two[2]}{same.words}",
+                        f"the times differ by {percent(same.middle)} (median; 90th percentile {percent(same.high)}; {same.cells} cells "
+                        f"of {FROM_RANKS} or more ranks){compared}: one of the two labels is wrong",
                         "likely" if named.sizes[same.part.any(axis=0)].any() else "possible",
                     )  # fmt: skip
 
@@ -161,23 +161,23 @@ def same_as_another(table: Table) -> Iterator[Finding]:
 def _contradicted(
     named: Named, suspect: tuple[str, str, str], model: tuple[str, str, str], same: Same
 ) -> Iterator[Finding]:
-    """The mislabelled one of two equal series is that which a second source of the same algorithm contradicts."""
+    """Of two equal series, the one that a second source of the same algorithm contradicts is mislabelled."""
     mine = named.times[suspect][same.part]
     for other in sorted(key for key in named.times if key[1:] == suspect[1:] and key != suspect):
         cells, middle, _ = _compared(mine, named.times[other][same.part])
         if cells >= 20 and middle > 3 * SAME_MEDIAN:
             yield Finding(
-                "algorithm is another", f"{whole_series(*suspect)}{same.words}",
-                f"equal to {whole_series(*model)} within {percent(same.middle)} in the median ({percent(same.high)} at the 90th "
-                f"percentile, {same.cells} cells of {FROM_RANKS} ranks and more), and {percent(middle)} away from {suspect[2]} "
-                f"of {other[0]}",
+                "wrong algorithm", f"{whole_series(*suspect)}{same.words}",
+                f"the times differ from {whole_series(*model)} by {percent(same.middle)} (median; 90th percentile "
+                f"{percent(same.high)}; {same.cells} cells of {FROM_RANKS} or more ranks), but from {suspect[2]} of {other[0]} by "
+                f"{percent(middle)}",
                 "certain",
             )  # fmt: skip
             return
 
 
 def growth(table: Table, machine: Machine) -> Iterator[Finding]:
-    """Broadcasts whose time grows more slowly with the ranks than their named pattern allows."""
+    """Broadcasts whose time grows more slowly with the number of ranks than their algorithm's messages allow."""
     found: dict[tuple, list[tuple[str, float]]] = {}
     for series, times in table.columns():
         source, collective, algorithm, _, mapping = series
@@ -191,17 +191,17 @@ def growth(table: Table, machine: Machine) -> Iterator[Finding]:
             for size in np.unique(sizes[used]) if len(np.unique(processes[of := used & (sizes == size)])) >= 4
         ]  # fmt: skip
         if slopes:
-            # The noise of a slope is not evidence: two standard errors are added.
+            # Two standard errors allow for the noise of a slope.
             middle = float(np.median([slope + 2 * error for slope, error in slopes]))
             found.setdefault((source, collective, algorithm), []).append((mapping, middle))
     for key, slopes in found.items():
         low = [(mapping, slope) for mapping, slope in slopes if slope < LEAST_GROWTH]
         if low:
-            shown = ", ".join(f"{slope:.2f} by {mapping}" for mapping, slope in low)
+            shown = ", ".join(f"{slope:.2f} (by {mapping})" for mapping, slope in low)
             yield Finding(
-                "algorithm is another", whole_series(*key),
-                f"of 1 to 8 KiB the time grows with the ranks to the power of {shown}; where one rank sends every message, or one message "
-                f"passes every rank, it is {LEAST_GROWTH} at least: a tree's times, not a {key[2]} broadcast's",
+                "wrong algorithm", whole_series(*key),
+                f"for 1 to 8 KiB the time grows with the number of ranks to the power of {shown}, as in a tree; the exponent of a {key[2]} "
+                f"broadcast is at least {LEAST_GROWTH}",
                 "likely",
             )  # fmt: skip
 
@@ -214,17 +214,17 @@ def _slope(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
 
 
 def disagreement(table: Table) -> Iterator[Finding]:
-    """A series that is far from that of a second source."""
+    """Series that differ much from those of a second source."""
     for one, two, cells, middle, high in _agreeing(table):
         if cells >= 10 and middle / 100 > DISAGREE_MEDIAN:
             yield Finding(
                 "sources disagree", (one, two),
-                f"{percent(middle / 100)} in the median over {cells} cells ({high:.1f} % at the 90th percentile)", "certain",
+                f"the times differ by {percent(middle / 100)} (median; 90th percentile {high:.1f} %; {cells} cells)", "certain",
             )  # fmt: skip
 
 
 def shifted(table: Table) -> Iterator[Finding]:
-    """Series whose numbers of ranks (or sizes) are a row off: they fit a second source's at the row before or after."""
+    """Series whose numbers of ranks (or sizes) are shifted by a row: they agree with the row before or after of a second source."""
     for others in _by_name(table).values():
         for one, two in itertools.combinations(others, 2):
             ranks, sizes, mine = table.grid(table[one])
@@ -243,14 +243,14 @@ def shifted(table: Table) -> Iterator[Finding]:
                     if cells >= 20 and middle < SHIFTED and apart > SHIFTED_FROM * middle:
                         yield Finding(
                             "processes" if what == "ranks" else "sizes", (one, two),
-                            f"the times are {percent(apart)} apart in the median, but {percent(middle)} if those of {one[0]} are held "
-                            f"against the {what} one row {words} of {two[0]} ({cells} cells): one of the two is a row off",
+                            f"the times differ by {percent(apart)} (median), but by {percent(middle)} if the {what} of {one[0]} are "
+                            f"compared with the row {words} of {two[0]} ({cells} cells): one of the two is shifted by a row",
                             "certain",
                         )  # fmt: skip
 
 
 def _by_name(table: Table) -> dict[tuple, list[Series]]:
-    """The series of all sources under the rest of their names."""
+    """The series of all sources, by the rest of their names."""
     groups: dict[tuple, list[Series]] = {}
     for series in table.series:
         groups.setdefault(series[1:], []).append(series)
@@ -258,7 +258,7 @@ def _by_name(table: Table) -> dict[tuple, list[Series]]:
 
 
 def agreement_of(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Differences between sources of one machine in common cells, |a / b - 1| in percent, of the rows that are in means."""
+    """Differences between sources of one machine in common cells, |a / b - 1| in percent, without flagged rows."""
     timed = Launches([row for row in rows if not row.get("flag")]).timed()
     return [
         {
@@ -271,7 +271,7 @@ def agreement_of(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _agreeing(table: Table) -> Iterator[tuple[Series, Series, int, float, float]]:
-    """The series of two sources, how many cells both have, and the median and 90th percentile of their difference (%)."""
+    """Series that two sources have, their number of common cells, and the median and 90th percentile of the difference (%)."""
     for mine in _by_name(table).values():
         for one, two in itertools.combinations(mine, 2):
             cells, middle, high = _compared(table[one], table[two])
@@ -280,12 +280,12 @@ def _agreeing(table: Table) -> Iterator[tuple[Series, Series, int, float, float]
 
 
 def _leaves_at_two(mapping: str) -> bool:
-    """Whether ranks 0 and 1 of a mapping are on two nodes."""
+    """Whether a mapping places ranks 0 and 1 on two nodes."""
     return mapping in ("node", "group", "BFNF", "BFSF")
 
 
 def stayed_on_the_node(table: Table, machine: Machine) -> Iterator[Finding]:
-    """A mapping over nodes whose times are those of one node."""
+    """Mappings across nodes with the times of a single node."""
     if machine.nodes < 2:
         return
     two_small = (table.processes == 2) & (table.sizes <= 64)
@@ -299,11 +299,11 @@ def stayed_on_the_node(table: Table, machine: Machine) -> Iterator[Finding]:
         if inside in table.number:
             a, b = common(mine[two_small], table[inside][two_small])
             if len(a) and (ratio := float(np.median(a / b))) < LEAST_NETWORK:
-                evidence.append(f"two ranks take {ratio:.2f} times what they take by core ({np.median(a):.2f} us)")
+                evidence.append(f"two ranks take {ratio:.2f} times as long as by core ({np.median(a):.2f} us)")
             a, b = common(mine[within], table[inside][within])
             if len(a) >= 20 and (difference := float(np.median(np.abs(a / b - 1)))) < SAME_MEDIAN:
                 evidence.append(
-                    f"the times are those by core within {percent(difference)} in the median ({len(a)} cells)"
+                    f"the times differ from those by core by {percent(difference)} (median over {len(a)} cells)"
                 )
         here = two_small & ~np.isnan(mine)
         small = mine[here]
@@ -312,11 +312,11 @@ def stayed_on_the_node(table: Table, machine: Machine) -> Iterator[Finding]:
             if other != series and _leaves_at_two(other[4]) and other[1] == collective
             and len(of := values[here & ~np.isnan(values)])
         ]  # fmt: skip
-        # Alone it tells where nothing by core can be compared: algorithms differ between two ranks as well.
+        # Without other evidence only where there are no times by core: algorithms differ with two ranks, too.
         comparable = evidence or inside not in table.number
         if len(small) and peers and comparable and np.median(small) < np.median(peers) / 3:
             evidence.append(
-                f"two ranks take {np.median(small):.2f} us where others over nodes take {np.median(peers):.2f}"
+                f"two ranks take {np.median(small):.2f} us; in other series across nodes {np.median(peers):.2f} us"
             )
         if not evidence and len(small) and inside not in table.number and not peers and np.median(small) < 0.35:
             evidence.append(f"two ranks take {np.median(small):.2f} us, less than the latency of any network")
@@ -342,5 +342,5 @@ def pairs_on_one_node(pairs: Launches, machine: Machine) -> Iterator[Finding]:
         if fast > 0.1:
             yield Finding(
                 "never left the node", "pairs of cores on two nodes",
-                f"{percent(fast)} of them are faster than the median pair inside of a node ({middle:.2f} us)", "certain",
+                f"{percent(fast)} of them are faster than the median pair within a node ({middle:.2f} us)", "certain",
             )  # fmt: skip
