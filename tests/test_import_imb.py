@@ -104,12 +104,10 @@ def test_a_number_in_the_name_is_the_process_count_of_the_file(tmp_path: Path) -
 
 def test_faults(tmp_path: Path) -> None:
     _, problems = rows(tmp_path, HEAD + BLOCKS, "bcast")
-    assert [text.partition(" (")[0] for text in problems] == [
-        "outputs of IMB without their end, so possibly of stopped runs"
-    ]
+    assert [text.partition(" (")[0] for text in problems] == ["IMB outputs without their end, possibly of aborted runs"]
     with pytest.raises(StudyError, match="contains no times of reduce"):
         rows(tmp_path, HEAD + BLOCKS + END, "reduce")
     with pytest.raises(StudyError, match="line 12: the run ended abnormally"):
         rows(tmp_path, HEAD + "\n\nmpirun noticed that process rank 1 exited on signal 9\n", "bcast")
     found, problems = rows(tmp_path, HEAD + BLOCKS.replace("         0.41\n", "\n") + END, "bcast")
-    assert len(found) == 2 and any("rows of another form than IMB's collectives have" in text for text in problems)
+    assert len(found) == 2 and any("rows that do not have IMB's columns" in text for text in problems)

@@ -74,7 +74,7 @@ def theirs(tmp_path: Path) -> Import:
         (f"{HEADER}\n{SOUND}\n".encode("utf-16"), 1, "UTF-16"),
         (f"{HEADER}\n{SOUND}\n".encode("utf-16-le"), 1, "binary (or UTF-16)"),
         (f"{HEADER},Size\n{SOUND},8\n".encode(), 1, "column 'Size' appears twice in the header"),
-        (f'{HEADER}\n{SOUND}\n0,"core,4,8,1,1,1\n{SOUND}\n'.encode(), 3, "a quote that is not closed"),
+        (f'{HEADER}\n{SOUND}\n0,"core,4,8,1,1,1\n{SOUND}\n'.encode(), 3, "unclosed quote"),
         (f'{HEADER}\n0,"co\nre",4,8,1,1,1\n'.encode(), 2, "a quoted field continues to line 3"),
         (f"{HEADER}\n".encode(), 1, "a header but no rows"),
         (HEADER.replace("Size", "Bytes").encode() + b"\n", 1, "no column 'Size' for size_bytes"),

@@ -1,4 +1,4 @@
-"""Tables without a header line: the likely names of their columns, from their content."""
+"""Tables without a header: the likely names of their columns, from their content."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ LOOKED_AT = 5000
 
 
 def number(text: str) -> float | None:
-    """The number that a text is, if it is one."""
+    """The number in a text; None if it is not a number."""
     return float(text) if re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", text.strip(), re.ASCII) else None
 
 
 def header(text: str, collective: str | None, catalogue: Catalogue) -> tuple[str, ...]:
-    """Names for the columns (fields where the values show them, else `column 1`, ...); empty for a text that is not a table of times.
+    """Names for the columns (fields where the values show them, otherwise `column 1`, ...); empty for a text that is not a table of times.
 
-    Words are algorithms or mappings; the last numbers are the time, and its minimum and maximum where they enclose it; of the whole
-    numbers before, powers of two that reach from below 64 to far above are sizes, those from 2 on are processes, and those
-    from 0 on, below 16, the number of the algorithm.
+    Words are algorithms or mappings. The last numbers are the time, and its minimum and maximum where they enclose it. Of the whole
+    numbers before these, powers of two from below 64 to far above are sizes, numbers from 2 on are processes, and numbers from
+    0 to 15 are those of algorithms.
     """
     records = [[field.strip() for field in row] for row in islice(csv_files.reader(text), LOOKED_AT) if any(row)]
     if len(records) < 2 or len(records[0]) < 2 or any(len(row) != len(records[0]) for row in records):
@@ -50,7 +50,7 @@ def header(text: str, collective: str | None, catalogue: Catalogue) -> tuple[str
 
 
 def _times(numbers: dict[int, list[float]], whole: list[int]) -> list[int]:
-    """The column of times, or three whose first is between the other two; of whole numbers only the last column."""
+    """The column of times, or three columns of which the first is between the other two; with whole numbers only, the last column."""
     broken = [index for index in numbers if index not in whole]
     if len(broken) == 3 and all(
         low <= mean <= high for mean, low, high in zip(*(numbers[index] for index in broken), strict=True)

@@ -1,4 +1,4 @@
-"""Compact tables of other authors' data in `data/`: a gzipped CSV of an import, one row per launch of a cell and size."""
+"""Compact tables of other authors' data in `data/`: an import as gzipped CSV, one row per launch of a cell and size."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COLUMNS = [
 
 
 def write(path: Path, rows: list[dict[str, Any]], cores_per_node: int) -> None:
-    """Write *path*, the same bytes for the same rows. Ranks of a pair become cores of nodes again."""
+    """Write *path*, the same bytes for the same rows. Ranks of a pair are converted back to cores of nodes."""
     for row in rows:
         for end in ("from", "to"):
             if f"{end}_rank" in row:
@@ -31,7 +31,7 @@ def write(path: Path, rows: list[dict[str, Any]], cores_per_node: int) -> None:
 
 
 def write_nodes(path: Path, allocations: Iterable[tuple[str, int, list[int]]]) -> None:
-    """Write *path*: by run and number of ranks, the node of each rank as `first-last` or `node`, each as often as it has ranks."""
+    """Write *path*: for each run and number of ranks, the ranks per node and the nodes as `first-last` or `node`."""
     found = [
         {
             "run": run,
@@ -40,7 +40,7 @@ def write_nodes(path: Path, allocations: Iterable[tuple[str, int, list[int]]]) -
             "per_node": processes // len(set(nodes)),
         }
         for run, processes, nodes in allocations
-        # Others would need the node of each rank; none is known.
+        # Other allocations would need the node of each rank; none is known.
         if nodes == sorted(nodes) and processes % len(set(nodes)) == 0
     ]
     write_atomically(path, to_csv(["run", "processes", "per_node", "nodes"], found))
@@ -57,7 +57,7 @@ def _ranges(nodes: list[int]) -> list[str]:
 
 
 def read_nodes(path: Path) -> dict[tuple[str, int], tuple[int, ...]]:
-    """The node of each rank, by run and number of ranks; also for one rank a node, of which a run with several tests keeps no list.
+    """The node of each rank, by run and number of ranks; also for one rank per node, which runs of several tests do not list.
 
     Raises StudyError for an invalid table.
     """

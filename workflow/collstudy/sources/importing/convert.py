@@ -1,4 +1,4 @@
-"""From the fields of a file's row to a row with checked names and numbers."""
+"""Convert the fields of a file's row to checked names and numbers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from collstudy.study.openmpi_numbers import algorithm_of
 
 np = lazy("numpy")
 
-#: Of a ladder: the two cores, by their number on their node.
+#: The two cores of a ladder's pair, numbered within their nodes.
 PLACES = ("from_core", "to_core", "from_node", "to_node")
 TIMES = ("latency_us", "min_latency_us", "max_latency_us")
 #: Formats whose rows contain collective and statistic, with times in us.
@@ -71,7 +71,7 @@ def convert(
 
 
 def size_of(text: str, unit: str = "B") -> int:
-    """Bytes of a size with or without a unit of its own: 4096, 4 KiB, 4KB, 4K (powers of 1024 all). Raises Refused."""
+    """Bytes of a size with or without a unit: 4096, 4 KiB, 4KB, 4K (always powers of 1024). Raises Refused."""
     found = re.fullmatch(r"\s*([\d.]+)\s*([KMG])?(i?B)?\s*", text, re.IGNORECASE | re.ASCII)
     if found and (found.group(2) or found.group(3)):
         text, unit = found.group(1), f"{(found.group(2) or '').upper()}iB" if found.group(2) else "B"
@@ -99,7 +99,7 @@ def _counts(raw: dict[str, Any], machine: Machine) -> dict[str, Any]:
 
 
 def _values(raw: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
-    """Times (us) and bandwidth of a row. Raises Refused for values that cannot be."""
+    """Times (us) and bandwidth of a row. Raises Refused for impossible values."""
     factor = UNITS[entry.get("unit", "us")]
     row: dict[str, Any] = dict.fromkeys(TIMES)
     for name in (*TIMES, "q1_us", "q3_us"):
@@ -131,7 +131,9 @@ def _named(
         try:
             number = whole(algorithm, "algorithm", 1000, smallest=0)
         except Refused as reason:
-            raise StudyError(f"{where}: {reason}: {algorithm!r}; `algorithms: numbers` are Open MPI's") from None
+            raise StudyError(
+                f"{where}: {reason}: {algorithm!r}; `algorithms: numbers` requires Open MPI's numbers"
+            ) from None
         version = str(entry.get("mpi_version", study.source.mpi_version))
         try:
             named = algorithm_of(catalogue, collective, number, version)
@@ -142,7 +144,7 @@ def _named(
         known = catalogue.algorithms.get(collective, {})
         if named not in known:
             raise StudyError(
-                f"{where}: algorithm {algorithm!r} is not mapped to one of the catalogue{allowed([*names, *known])}"
+                f"{where}: algorithm {algorithm!r} is not mapped to one in the catalogue{allowed([*names, *known])}"
             )
     found = {"algorithm": named, "mapping": entry.get("mappings", {}).get(mapping, mapping)}
     return found | ({"parameters": raw["parameters"]} if raw.get("parameters") else {})

@@ -19,8 +19,8 @@ OPTIONAL = ("min_latency_us", "max_latency_us", "iterations", "nodes", "launch")
 
 
 def reader(text: str) -> Any:
-    """The records of a CSV file. Comma, semicolon, tab or blanks separate them, whichever the header has; lines that begin with #,
-    // or % are empty, but for one that is the header (numbers follow it).
+    """The records of a CSV file, separated as the header is: by comma, semicolon, tab or blanks. Comment lines (#, //, %) become
+    empty, except for a commented header (numbers follow it).
     """
     lines = text.splitlines(keepends=True)
     told = [index for index, line in enumerate(lines) if line.strip() and not _comment(line)]
@@ -53,8 +53,8 @@ def _fields(line: str, separator: str) -> list[str]:
 
 
 def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tuple[int, dict[str, str]]]:
-    """Line and fields of each row, by the names of `columns`; of a wide table a row for each column of `wide` that is not empty. Rows whose
-    number of fields differs from the header (that of the file, or `header` of the entry) are counted.
+    """Line and fields of each row, by the names of `columns`; a wide table gives a row for each column of `wide` that is not empty. Rows
+    whose number of fields differs from the header (that of the file, or `header` of the entry) are counted.
 
     Raises StudyError for a file that is not text or has no rows, a header with missing or duplicate columns, and unclosed
     quotes.
@@ -96,7 +96,7 @@ def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tupl
 
 
 def _records(stream: Any, path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Records with the line that each begins on."""
+    """Records, each with its first line."""
     while True:
         line = stream.line_num + 1
         try:
@@ -104,7 +104,7 @@ def _records(stream: Any, path: Path) -> Iterator[tuple[int, list[str]]]:
         except StopIteration:
             return
         except csv.Error as error:
-            reason = "a quote that is not closed" if "end of data" in str(error) else str(error)
+            reason = "unclosed quote" if "end of data" in str(error) else str(error)
             raise StudyError(f"{path}: line {line}: {reason}") from None
         if stream.line_num > line:
             raise StudyError(f"{path}: line {line}: a quoted field continues to line {stream.line_num}")
@@ -112,7 +112,7 @@ def _records(stream: Any, path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _columns(path: Path, header: list[str], columns: dict[str, Any], problems: Problems) -> dict[str, str]:
-    """Field -> the name of its column in this file; of several names the first existing one."""
+    """Field -> the name of its column in this file, the first existing one of several."""
     twice = [name for name, count in Counter(header).items() if count > 1 and name]
     if twice:
         raise StudyError(f"{path}: line 1: column {twice[0]!r} appears twice in the header")

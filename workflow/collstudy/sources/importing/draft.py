@@ -95,7 +95,7 @@ def _pico(folder: Path) -> list[dict[str, Any]]:
 
 
 def _grouped(folder: Path, catalogue: Catalogue, questions: list[str]) -> list[dict[str, Any]]:
-    """One entry per kind of file: the same header and the same pattern of the name."""
+    """One entry for all files with the same header and the same name pattern."""
     groups: dict[tuple, list[Path]] = defaultdict(list)
     for path in sorted(folder.rglob("*")):
         if (
@@ -114,7 +114,7 @@ def _grouped(folder: Path, catalogue: Catalogue, questions: list[str]) -> list[d
         elif found := imb.collectives_of(text):
             for collective in found:
                 if collective in catalogue.algorithms:
-                    # Of a file with several process counts, a number in the name is something else.
+                    # If a file has several process counts, a number in its name is something else.
                     several = ("processes",) if len(imb.processes_of(text)) > 1 else ()
                     pattern = _pattern(folder, path, catalogue, several, collective)
                     groups[("imb", (collective,), pattern)].append(path)
@@ -135,7 +135,7 @@ def _suffix(path: Path) -> str:
 
 
 def _header(path: Path, text: str) -> tuple[str, ...]:
-    """The header of a table; of other files than CSV only one that has columns of known meaning."""
+    """The header of a table; for files other than CSV only if it has columns of known meaning."""
     found = next((tuple(name.strip() for name in fields) for fields in csv_files.reader(text) if any(fields)), ())
     known = sum(field_of(name) is not None for name in found)
     numbers = sum(bare_tables.number(name) is not None for name in found)
@@ -143,8 +143,8 @@ def _header(path: Path, text: str) -> tuple[str, ...]:
 
 
 def _pattern(folder: Path, path: Path, catalogue: Catalogue, header: tuple[str, ...] = (), collective: str = "") -> str:
-    """The file's path with {algorithm}, {mapping} and {processes} where its name or its folders' names contain them, and no column of
-    *header* does.
+    """The file's path with {algorithm}, {mapping} and {processes} where its name or its folders' names contain them and *header* has
+    no column for them.
     """
     collective = collective or collective_in(path.stem, catalogue) or ""
     known = {field for name in header if (field := field_of(name))}
@@ -210,7 +210,7 @@ def _nccl_pattern(path: Path) -> str:
 def _columns(
     header: tuple[str, ...], where: str, collective: str | None, catalogue: Catalogue, questions: list[str]
 ) -> dict[str, Any]:
-    """The columns of the fields or, of a wide table, what its columns are; the units of times and sizes that are not us and bytes."""
+    """The columns of the fields, or the columns of a wide table; units of times and sizes other than us and bytes."""
     columns, units, rest = {}, set(), []
     entry: dict[str, Any] = {}
     for name in header:
@@ -242,7 +242,7 @@ def _columns(
 def _wide(
     names: list[str], columns: dict[str, str], collective: str | None, catalogue: Catalogue
 ) -> dict[str, dict[str, Any]]:
-    """Of columns that hold times: the field that their names are values of, with the value of each; empty if there is none."""
+    """For columns of times: the field whose values are in their names, with the value of each column; empty if there is none."""
     found: dict[str, dict[str, Any]] = {"algorithm": {}, "mapping": {}, "processes": {}, "size_bytes": {}}
     for name in names:
         word = without_unit(name)
@@ -256,7 +256,7 @@ def _wide(
             found["size_bytes"][name] = size_of(word)
         except Refused:
             continue
-    # Bare numbers are sizes unless there is a column of these.
+    # Numbers are sizes, unless there is a column of sizes.
     order = ("algorithm", "mapping", *(("processes",) if "size_bytes" in columns else ("size_bytes", "processes")))
     return next(({field: found[field]} for field in order if field not in columns and len(found[field]) >= 2), {})
 
@@ -316,7 +316,7 @@ def _entry(
 def _only_collective(
     entry: dict[str, Any], named: set[str], where: str, catalogue: Catalogue, questions: list[str]
 ) -> str | None:
-    """The collective of a table whose column names one only."""
+    """The collective of a table whose column of collectives names only one."""
     found = {collective_in(text, catalogue) for text in named}
     if len(found) == 1 and (only := found.pop()):
         entry["collective"] = only

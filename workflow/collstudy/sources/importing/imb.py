@@ -54,7 +54,7 @@ def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tupl
         elif benchmark == entry["collective"] and names and re.match(r"\s*\d", line):
             values = line.split()
             if len(values) != len(names) or "t_avg[usec]" not in names:
-                problems.note("rows of another form than IMB's collectives have", f"{path.name}, line {number}")
+                problems.note("rows that do not have IMB's columns", f"{path.name}, line {number}")
                 continue
             found = True
             row = {_FIELDS[name]: value for name, value in zip(names, values, strict=True) if name in _FIELDS}
@@ -63,4 +63,4 @@ def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tupl
     if not found:
         raise StudyError(f"{path}: contains no times of {entry['collective']}; is it the standard output of IMB-MPI1?")
     if not any("entering MPI_Finalize" in line for line in lines[-5:]):
-        problems.note("outputs of IMB without their end, so possibly of stopped runs", path.name)
+        problems.note("IMB outputs without their end, possibly of aborted runs", path.name)

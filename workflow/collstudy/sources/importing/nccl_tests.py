@@ -1,4 +1,4 @@
-"""Standard output of nccl-tests (all_reduce_perf, ...), with NCCL's own lines in it where NCCL_DEBUG was set."""
+"""Standard output of nccl-tests (all_reduce_perf, ...), which contains lines of NCCL if NCCL_DEBUG was set."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ROW = re.compile(r"\s*\d+\s+\d+\s+[a-z]\w*\s")
 
 
 def collective_of(text: str) -> str | None:
-    """The collective of a text that is output of nccl-tests, which recent versions print; None for other texts."""
+    """The collective in an output of nccl-tests (recent versions print it); None for other texts."""
     found = _STARTING.search(text)
     return PROGRAMS.get(found.group(1)) if found else None
 
@@ -37,10 +37,10 @@ def collective_of(text: str) -> str | None:
 def rows(
     path: Path, entry: dict[str, Any], problems: Problems, known: dict[str, Any]
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Line and fields of each message size: the calls that are not in place.
+    """Line and fields of each message size, for the out-of-place calls.
 
-    *known* are the fields of the file's name and the constants. The printed size is the larger of what a rank sends and receives.
-    Raises StudyError for unfinished and crashed runs, and where it is not clear what ran.
+    *known* are the fields of the file's name and the constants. The printed size is the larger of the bytes that a rank sends and
+    receives. Raises StudyError for incomplete and crashed runs, and if it is not clear what ran.
     """
     lines = read_text(path).splitlines()
     for number, line in enumerate(lines, 1):
@@ -62,9 +62,7 @@ def rows(
                 iterations = count.group(1)
         elif _ROW.match(line):
             if "time" not in names:
-                raise StudyError(
-                    f"{path}: line {number}: no header above names the column time (-C prints that of the CPU)"
-                )
+                raise StudyError(f"{path}: line {number}: no header above has the column time (-C prints CPU time)")
             row = dict(zip(names[: names.index("time") + 4], line.split(), strict=False))
             types.add((row["type"], row.get("redop")))
             if len(types) > 1:
@@ -84,7 +82,7 @@ def rows(
 
 
 def _printed(lines: list[str], ran: dict[int, set[tuple[str, str]]]) -> Iterator[tuple[int, str]]:
-    """Number and text of the lines except NCCL's own, which show what ran: algorithm and protocol go to *ran*, by size (bytes)."""
+    """Number and text of the lines, except those of NCCL; algorithm and protocol in these go to *ran*, by size (bytes)."""
     begun = ""
     for number, line in enumerate(lines, 1):
         if debug := _DEBUG.search(line):
@@ -102,18 +100,18 @@ def _fault(row: dict[str, str], chosen: dict[str, str], ran: dict[int, set[tuple
         return "rows whose results were wrong"
     wanted = {tuple(chosen.values())}
     if chosen["algorithm"] != "default" and ran.get(int(row["size"]), wanted) != wanted:
-        return "rows of another algorithm or protocol than was set, as NCCL printed"
+        return "rows for which NCCL printed another algorithm or protocol than was set"
     return ""
 
 
 def _shape(path: Path, lines: list[str]) -> tuple[int, dict[str, str]]:
-    """The number of ranks, and the fields that say where they were; the mapping only if each host has successive ranks."""
+    """The number of ranks, and the fields of their placement; the mapping only if each host has successive ranks."""
     found = [match.groups() for line in lines if (match := _RANK.match(line))]
     numbers = [int(rank) for rank, _, _ in found]
     if numbers != list(range(len(numbers))) or not numbers:
         raise StudyError(
             f"{path}: the lines `# Rank` do not list each rank once"
-            + (": programs that were built without MPI=1 run beside each other" if numbers.count(0) > 1 else "")
+            + (": several instances of a program that was built without MPI=1" if numbers.count(0) > 1 else "")
         )
     if len({group for _, group, _ in found}) > 1:
         raise StudyError(f"{path}: several groups of ranks ran at once (NCCL_TESTS_SPLIT)")
@@ -124,7 +122,7 @@ def _shape(path: Path, lines: list[str]) -> tuple[int, dict[str, str]]:
 
 
 def _chosen(path: Path, entry: dict[str, Any], known: dict[str, Any], lines: list[str]) -> dict[str, str]:
-    """Algorithm and protocol that the run was started with, from its file's name, constants or NCCL's lines; by default NCCL chose."""
+    """Algorithm and protocol that were set, from the file's name, constants or NCCL's lines; otherwise `default`: NCCL chose."""
     logged = {}
     for number, line in enumerate(lines, 1):
         for name, value in _SET.findall(line):
@@ -156,7 +154,7 @@ def _same(path: Path, line: int, field: str, said: str, printed: str) -> None:
 
 
 def word(text: str, words: tuple[str, ...]) -> str:
-    """NCCL's name or number of an algorithm or protocol as its tuner's word; others as they are."""
+    """NCCL's name or number of an algorithm or protocol as the word of its tuner; other texts are returned unchanged."""
     if text.isdecimal() and int(text) < len(words):
         return words[int(text)]
     return {word.replace("_", ""): word for word in words}.get(text.lower().replace("_", ""), text)

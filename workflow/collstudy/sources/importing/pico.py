@@ -1,9 +1,9 @@
-"""PICO's result archives [pico-leonardo]: a folder or a .tar.gz per run, `<test>/<count>_<algorithm>_<type>.csv`, one time a call.
+"""PICO's result archives [pico-leonardo]: a folder or .tar.gz per run with `<test>/<count>_<algorithm>_<type>.csv`, one time per call.
 
 `highest` is the time of the slowest rank in ns. The count is that of the whole buffer (pico_core/pico_core_utils.c): a rank of an
 allgather, alltoall, gather or scatter has count / ranks elements. The first fifth of the calls is warm-up. Tests are described
 in `<system>_metadata.csv`, beside the archives. Algorithms that end in `_ompi` are Open MPI's of that name; all others are
-PICO's own and are not imported. The number of ranks of a test is in the output of the run (`slurm_*.out`), or else in the metadata.
+PICO's own and are not imported. The number of ranks of a test is in the output of the run (`slurm_*.out`), otherwise in the metadata.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from collstudy.study.openmpi_numbers import algorithm_of
 
 np = lazy("numpy")
 
-#: Raised when the content of a cached summary changes.
+#: Increased when the content of a cached summary changes.
 VERSION = 3
 #: The first fifth of the calls is warm-up, as in the authors' own analysis (plot/summarize_data.py).
 WARM_UP = 0.2
@@ -44,9 +44,9 @@ WORDS = {
     "scatter": "linear binomial linear_nb",
 }
 TYPE_BYTES = {"int8": 1, "char": 1, "int16": 2, "int32": 4, "int": 4, "float": 4, "int64": 8, "double": 8}
-#: Collectives in which a rank has its part of the buffer.
+#: Collectives in which each rank has a part of the buffer.
 DIVIDED = ("allgather", "alltoall", "gather", "scatter")
-#: What a run prints of a test: where its results go, then its ranks and nodes.
+#: What a run prints about a test: the folder of its results, then its ranks and nodes.
 _PRINTED = re.compile(
     r"Results Directory: .*/(?P<test>\w+)\s*$|BENCH: \w+ -> (?P<ranks>\d+) processes \((?P<nodes>\d+) nodes\)", re.M
 )
@@ -77,10 +77,10 @@ def rows(
     version: str,
     cache: Path | None,
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Fields of each file of a run selected by the study, times in us.
+    """Fields of each file that the study selects from a run, times in us.
 
-    *metadata* is the CSV that names the tests; the study's `where` keeps the tests whose metadata have these values. *version* is
-    that of Open MPI if the metadata lack it. *cache* stores summaries by the archive's content.
+    *metadata* is the CSV that names the tests; the study's `where` selects tests by their metadata. *version* is that of Open MPI
+    if the metadata lack it. *cache* stores summaries by the archive's content.
     """
     run = path.name.removesuffix(".tar.gz")
     results, allocations, shapes = _summary(path, cache)
@@ -129,7 +129,7 @@ def read_metadata(path: Path) -> list[dict[str, str]]:
 
 
 def _selected(path: Path, test: str, about: dict[str, str] | None, where: dict[str, Any], problems: Problems) -> bool:
-    """Whether a test is in the metadata and selected by the study's `where`; otherwise it is a problem."""
+    """Whether a test is in the metadata and selected by the study's `where`; if not, a problem is noted."""
     if about is None:
         problems.note("tests that are not in the metadata", f"{path.name}, {test}/")
     elif not _asked(about, where):
@@ -157,8 +157,8 @@ def _shape(
     believed: str,
     problems: Problems,
 ) -> tuple[int, int, str] | None:
-    """Nodes, ranks and mapping of a test; None if metadata and allocation contradict and neither the run's output nor the study
-    chooses one.
+    """Nodes, ranks and mapping of a test; None if metadata and allocation contradict each other and neither the run's output nor the
+    study decides.
     """
     nodes = int(about["nnodes"])
     ranks = nodes * int(about["tasks_per_node"])
@@ -197,9 +197,7 @@ def _algorithm(name: str, collective: str, version: str, catalogue: Catalogue) -
 
 
 def _summary(path: Path, cache: Path | None) -> tuple[list[Result], dict[str, list[str]], dict[str, list[int]]]:
-    """Of a run the summaries, the hosts by file, and nodes and ranks by test as it printed them; from the cache if it has them for
-    this content.
-    """
+    """The summaries of a run, its hosts by allocation file, and the nodes and ranks that it printed for each test; cached by content."""
     digest = digest_of(path)
     stored = cache / f"pico-{digest[:32]}.json" if cache else None
     found = kept.read(stored, f"{digest} {VERSION}") if stored else None
@@ -239,7 +237,7 @@ def _printed(text: str) -> dict[str, list[int]]:
 
 
 def digest_of(path: Path) -> str:
-    """Of the content of an archive, or of every file of a folder with its name."""
+    """Digest of an archive's content, or of the names and contents of a folder's files."""
     total = hashlib.sha256()
     if path.is_dir():
         for file in _read(path):
@@ -249,7 +247,7 @@ def digest_of(path: Path) -> str:
 
 
 def allocations(path: Path) -> Iterator[tuple[str, int, list[int]]]:
-    """Of each allocation of a run: the run, its number of ranks, and the node of each rank, from 0, by the number in its name."""
+    """For each allocation of a run: the run, its number of ranks, and the node of each rank (the number in its name, from 0)."""
     for hosts in _summary(path, None)[1].values():
         numbers = [int(re.sub(r"\D", "", host.split(".")[0])) - 1 for host in hosts]
         yield path.name.removesuffix(".tar.gz"), len(hosts), numbers
@@ -260,7 +258,7 @@ def _read(folder: Path) -> list[Path]:
 
 
 def _files(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Names inside of the run's folder, and contents, of all CSV files and of what the run printed."""
+    """Names within the run's folder and contents of all CSV files and of the run's output."""
     if path.is_dir():
         for file in _read(path):
             yield str(file.relative_to(path)), file.read_bytes()
@@ -276,7 +274,7 @@ def _files(path: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _result(path: Path, name: str, test: str, parts: re.Match, content: bytes) -> Result:
-    """Median, quartiles and count of the calls of one file."""
+    """Median, quartiles and number of the calls of one file."""
     header, _, body = content.partition(b"\n")
     columns = header.decode("ascii", "replace").strip().split(",")
     if columns[0] != "highest":

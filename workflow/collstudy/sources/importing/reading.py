@@ -1,7 +1,7 @@
 """From files to the rows of an imported study and their account.
 
-Everything is counted: duplicates, unused rows by reason, missing columns, rows that the study leaves out, and gaps
-in the grid. An invalid file stops the import with its name, line and reason.
+The account counts duplicates, unused rows by reason, missing columns, and rows that the study leaves out. An invalid file stops
+the import with its name, line and reason.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ np = lazy("numpy")
 def used_of(
     study: Study, rows: list[dict[str, Any]], account: dict[str, Any]
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Of the rows of read_all() those that the study uses, and their account. Raises StudyError if there is none."""
+    """The rows of read_all() that the study uses, and their account. Raises StudyError if there are none."""
     used = [row for row in rows if "left_out" not in row]
     if not used:
         raise StudyError(f"config/studies/{study.name}.yaml: analysis.leave_out excludes all {len(rows)} rows")
@@ -50,12 +50,11 @@ def used_of(
 def read_all(
     study: Study, catalogue: Catalogue, cache: Path | None = None
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """All rows of a study (one dict a row: collective, algorithm, mapping, nodes, processes, size_bytes, launch, latency_us, ...)
+    """All rows of a study (one dict per row: collective, algorithm, mapping, nodes, processes, size_bytes, launch, latency_us, ...)
     and their account; rows that the study leaves out have the reason in `left_out`.
 
-    *cache* is a folder for what was read of large archives. Exact duplicates are dropped; repeated cells with other values become
-    launches 1, 2, ... in the order of the files. Raises StudyError for missing or invalid files and names that the study
-    does not map.
+    *cache* is the folder of cached imports. Exact duplicates are dropped; repeated cells with other values become launches 1, 2,
+    ... in the order of the files. Raises StudyError for missing or invalid files and names that the study does not map.
     """
     if cache is None or missing_files(study):
         return _read(study, catalogue, cache)
@@ -69,7 +68,7 @@ def read_all(
 
 
 def read_values(study: Study, catalogue: Catalogue, cache: Path) -> Values:
-    """The part of an import that is compared with others digit by digit: a small part of what read_all() gives, cached beside it."""
+    """The values of an import that are compared digit by digit with those of others; cached beside the rows of read_all()."""
     digest, stored = _digest(study, catalogue), cache / f"{study.name}.values.json"
     found = kept.read(stored, digest)
     if found is not None:
@@ -127,7 +126,7 @@ def _read(study: Study, catalogue: Catalogue, cache: Path | None) -> tuple[list[
     _note_short_outputs(rows, study, problems)
     for entry in study.source.files:
         if not glob.glob(glob_of(entry)):
-            problems.note("kinds of optional files that are missing", entry["path"])
+            problems.note("optional patterns that match no file", entry["path"])
     if not rows:
         given = "; ".join(f"{count} {text}" for text, count in problems.counted().items()) or "the files have none"
         raise StudyError(f"config/studies/{study.name}.yaml: import: none of {read} rows can be used: {given}")
@@ -219,7 +218,7 @@ def _check_entry(entry: dict[str, Any], path: Path, study: Study, catalogue: Cat
 
 
 def _summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows of single calls to one row for each launch of a cell and size: median, quartiles and count of the calls."""
+    """One row for each launch of a cell and size from rows of single calls: median, quartiles and number of the calls."""
     grouped: dict[tuple, list[dict[str, Any]]] = {}
     for row in rows:
         grouped.setdefault((*_key(row), row["launch"]), []).append(row)
@@ -233,7 +232,7 @@ def _summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _note_short_outputs(rows: list[dict[str, Any]], study: Study, problems: Problems) -> None:
-    """Raw outputs that end before the largest size of the others of their entry, possibly of crashed runs."""
+    """Note raw outputs, possibly of crashed runs, that end before the largest size of the others of their entry."""
     for entry in study.source.files:
         if entry.get("format") != "omb" or entry.get("collective") not in SIZED:
             continue
@@ -261,7 +260,7 @@ def _check_statistics(rows: list[dict[str, Any]], study: Study) -> None:
 
 
 def _leave_out(rows: list[dict[str, Any]], study: Study) -> list[dict[str, Any]]:
-    """Mark rows selected by `analysis.leave_out` with its reason; returns the counts for the account."""
+    """Mark the rows selected by `analysis.leave_out` with its reason, and return the counts for the account."""
     given = []
     for entry in study.analysis.get("leave_out", ()):
         wanted = {
@@ -293,7 +292,7 @@ def _number_launches(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], 
     count: Counter = Counter()
     distinct = []
     shared = any("source" in row for row in rows)
-    # A row that lacks a field is as one whose field is None.
+    # A missing field is the same as None.
     given = sorted({name for row in rows for name in row} - {"file", "line"})
     for row in rows:
         content = tuple(map(row.get, given))

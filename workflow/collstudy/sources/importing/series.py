@@ -1,6 +1,6 @@
-"""Imported rows as arrays: a column for each series, a row for each cell and size, which checks compare.
+"""Imported rows as arrays that checks compare: a column for each series, a row for each cell and size.
 
-A *series* is what one source measured of one algorithm at one mapping: (source, collective, algorithm, parameters, mapping).
+A *series* has the data of one source, algorithm and mapping: (source, collective, algorithm, parameters, mapping).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def series_of(row: dict[str, Any]) -> Series:
 
 
 class Launches:
-    """Rows of an import with their numbers in arrays; a part of them has the same row numbers (`at`)."""
+    """Rows of an import as arrays; a part() has the same row numbers (`at`)."""
 
     def __init__(self, rows: list[dict[str, Any]]):
         self.rows = rows
@@ -55,7 +55,7 @@ class Launches:
 
     @functools.cached_property
     def pairs(self) -> np.ndarray:
-        """Whether a row is of a ladder."""
+        """Whether a row is that of a ladder's pair."""
         return np.isin(self.series, [i for i, name in enumerate(self.names) if name[1] == "pairs"])
 
     def timed(self) -> Launches:
@@ -73,7 +73,7 @@ class Launches:
         return self._table(order, _middles)
 
     def layers(self, most: int) -> list[Table]:
-        """The smallest value of each cell, the second smallest, ... up to *most*; a cell with fewer has its largest again."""
+        """The smallest value of each cell, the second smallest, ... up to *most*; the largest is repeated for cells with fewer values."""
         order = np.lexsort((self.us, *self._places()))
         _, counts = np.unique(np.column_stack(self._places()), axis=0, return_counts=True)
         return [
@@ -160,12 +160,12 @@ def grid(processes: np.ndarray, sizes: np.ndarray, values: np.ndarray) -> tuple[
 
 @dataclass(frozen=True)
 class Values:
-    """The part of an import that is compared value by value: the values of each cell and series, and the files of each series.
+    """The values of each cell and series that are compared digit by digit, and the files of each series.
 
-    `layers` is Launches.layers() by series and cell, as one array layer x cell x series.
+    `layers` is Launches.layers() as one array, layer x cell x series.
     """
 
-    #: Launches of a cell that are compared.
+    #: Number of launches of a cell that are compared.
     MOST: ClassVar[int] = 8
 
     series: list[Series]
@@ -175,13 +175,13 @@ class Values:
 
     @classmethod
     def of(cls, launches: Launches, timed: Launches) -> Values:
-        """Of rows; *timed* are those of them that count."""
+        """From the rows of an import; *timed* are those with a latency of a collective."""
         tables = timed.layers(cls.MOST)
         return cls(tables[0].series, tables[0].cells, np.stack([table.values for table in tables]), paths_of(launches))
 
     @classmethod
     def of_rows(cls, rows: list[dict[str, Any]]) -> Values:
-        """Of all rows of an import."""
+        """From all rows of an import."""
         launches = Launches(rows)
         return cls.of(launches, launches.timed())
 
@@ -194,7 +194,7 @@ class Values:
         return found
 
     def kept(self) -> dict[str, Any]:
-        """As JSON: of each layer the values that are not those of the layer before."""
+        """As JSON: for each layer the values that differ from the layer before."""
         layers, before = [], np.full(self.layers.shape[1:], np.nan)
         for layer in self.layers:
             new = np.flatnonzero((layer != before) & ~np.isnan(layer))
@@ -207,7 +207,7 @@ class Values:
 
     @classmethod
     def from_kept(cls, kept: dict[str, Any]) -> Values:
-        """What kept() gave."""
+        """Read the result of kept()."""
         series: list[Any] = [tuple(name) for name in kept["series"]]
         cells = np.array(kept["cells"], dtype=float).reshape(-1, 3)
         layers, current = [], np.full((len(cells), len(series)), np.nan)

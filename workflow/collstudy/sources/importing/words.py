@@ -1,4 +1,4 @@
-"""What words of headers and file names mean: fields, units, collectives, algorithms, mappings."""
+"""The meaning of words in headers and file names: fields, units, collectives, algorithms, mappings."""
 
 from __future__ import annotations
 
@@ -36,29 +36,29 @@ def plain(text: str) -> str:
 
 
 def field_of(name: str) -> str | None:
-    """The field that a column's name says."""
+    """The field that a column's name denotes."""
     return FIELDS.get(plain(without_unit(_SIZE_UNIT.sub("", name))), FIELDS.get(plain(name)))
 
 
 def unit_of(name: str) -> str | None:
-    """The unit of the times in a column that its name says."""
+    """The unit of time in a column's name."""
     found = _UNIT.search(name)
     return _UNITS.get(found.group(1).lower(), found.group(1).lower()) if found else None
 
 
 def without_unit(name: str) -> str:
-    """The name without a unit of times at its end."""
+    """The name without a unit of time at its end."""
     return _UNIT.sub("", name)
 
 
 def size_unit_of(name: str) -> str | None:
-    """KiB or MiB where a column's name says that sizes are in these."""
+    """KiB or MiB if a column's name has that unit of sizes."""
     found = _SIZE_UNIT.search(name)
     return f"{found.group(1)[0].upper()}iB" if found and found.group(1)[0] in "KkMm" else None
 
 
 def collective_in(text: str, catalogue: Catalogue) -> str | None:
-    """The collective that a name begins with or holds; the longest one."""
+    """The longest collective that a name contains."""
     text = text.lower().replace("broadcast", "bcast")
     found = [name for name in catalogue.algorithms if re.search(rf"(^|[^a-z]){name}([^a-z]|$)", text)]
     return max(found, key=len) if found else None
