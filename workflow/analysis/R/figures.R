@@ -94,9 +94,10 @@ figures_with_sizes <- function(results, collective) {
   rows <- rows_to_fit(results, collective)
   c(
     if (n_distinct(rows$processes) > 1) figures_processes(results, collective, rows),
-    list(figure_sizes(results, collective, rows)),
+    figures_sizes(results, collective, rows),
     figures_surface(results, collective, rows),
     figures_wins(results, collective),
+    figures_slowdown(results, collective),
     figures_models(results, collective)
   )
 }
@@ -134,17 +135,30 @@ figures_processes <- function(results, collective, rows) {
   )))
 }
 
-figure_sizes <- function(results, collective, rows) {
-  panels <- distinct(rows_of_sizes(results, collective), .data$processes, .data$mapping)
-  lines <- if (is_grid(panels)) n_distinct(panels$processes) else ceiling(nrow(panels) / 3)
-  figure(
-    collective, "sizes", plot_sizes(results, collective),
-    paste0(
-      "Latency (\u00b5s) against message size for some numbers of processes; both axes are logarithmic.",
-      interval_note(rows)
+figures_sizes <- function(results, collective, rows) {
+  large <- rows_of_bandwidth(results, collective)
+  list(
+    figure(
+      collective, "sizes", plot_sizes(results, collective),
+      paste0(
+        "Latency (\u00b5s) against message size for some numbers of processes; both axes are logarithmic.",
+        interval_note(rows)
+      ),
+      9.5, height_of_sizes(rows_of_sizes(results, collective))
     ),
-    9.5, 1.8 + 2.1 * max(lines, 1.3)
-  )
+    if (nrow(large) > 0) figure(
+      collective, "bandwidth", plot_bandwidth(results, collective),
+      paste0(
+        "Bandwidth (MB/s) for the same numbers of processes: message size divided by latency.", interval_note(large)
+      ),
+      9.5, height_of_sizes(large)
+    )
+  ) |> purrr::compact()
+}
+
+height_of_sizes <- function(rows) {
+  panels <- distinct(rows, .data$processes, .data$mapping)
+  1.8 + 2.1 * max(if (is_grid(panels)) n_distinct(panels$processes) else ceiling(nrow(panels) / 3), 1.3)
 }
 
 #' Of fewer process counts a surface is a few flat pieces
@@ -214,6 +228,18 @@ figures_wins <- function(results, collective) {
       ), 9, 3.8, part = "wins"
     ))
   )
+}
+
+figures_slowdown <- function(results, collective) {
+  rows <- rows_of_slowdown(results, collective)
+  if (n_distinct(rows$size_bytes) < 2) return(NULL)
+  list(figure(
+    collective, "slowdown", plot_slowdown(results, collective, rows), paste0(
+      "Slow-down of each algorithm against the fastest one of the same cell, geometric mean over the process counts ",
+      "above two at which it was measured. White: not measured, or the only algorithm.",
+      excluded_note(results, collective)
+    ), 9.5, 1.9 + 0.23 * n_distinct(rows$algorithm) * ceiling(n_distinct(rows$mapping) / 3), part = "wins"
+  ))
 }
 
 map_height <- function(compared) 1.9 + 3 * ceiling(n_distinct(compared$mapping) / 3)

@@ -170,26 +170,48 @@ fitted_line <- function(data, form, knots) {
 #' @noRd
 plot_sizes <- function(results, collective) {
   rows <- rows_of_sizes(results, collective)
+  ggplot(rows, aes(.data$size_bytes, .data$latency_us, colour = .data$algorithm, shape = .data$algorithm)) +
+    layer_points(rows) +
+    panels_of_sizes(results, collective, rows) +
+    scale_y_latency_log() +
+    labs(title = paste0(capitalised(collective_word(collective)), ": latency against message size"))
+}
+
+#' The same for the bandwidth of large messages
+#'
+#' @inheritParams plot_processes
+#' @return A ggplot; the horizontal axis is logarithmic.
+#' @noRd
+plot_bandwidth <- function(results, collective) {
+  rows <- mutate(rows_of_bandwidth(results, collective),
+    bandwidth_mb_s = .data$size_bytes / .data$latency_us,
+    low_mb_s = .data$size_bytes / .data$high_us, high_mb_s = .data$size_bytes / .data$low_us
+  )
+  ggplot(rows, aes(.data$size_bytes, .data$bandwidth_mb_s, colour = .data$algorithm, shape = .data$algorithm)) +
+    layer_points(rows, low = "low_mb_s", high = "high_mb_s") +
+    panels_of_sizes(results, collective, rows) +
+    scale_y_continuous("Bandwidth (MB/s)", limits = c(0, NA), labels = scales::label_comma()) +
+    labs(title = paste0(capitalised(collective_word(collective)), ": bandwidth of large messages"))
+}
+
+panels_of_sizes <- function(results, collective, rows) {
   rotated <- n_distinct(rows$mapping, rows$processes) > 1
   label <- mapping_labels(results$study)
   panels <- arrange(distinct(rows, .data$processes, .data$mapping), .data$processes, .data$mapping)
   label_panel <- function(processes, mapping) paste0(label_processes(processes), ", ", label(mapping))
-  rows$panel <- factor(
-    label_panel(rows$processes, rows$mapping), label_panel(panels$processes, panels$mapping)
-  )
-  ggplot(rows, aes(.data$size_bytes, .data$latency_us, colour = .data$algorithm, shape = .data$algorithm)) +
-    layer_points(rows) +
-    (if (is_grid(panels)) facet_grid(
+  in_order <- label_panel(panels$processes, panels$mapping)
+  list(
+    if (is_grid(panels)) facet_grid(
       vars(.data$processes), vars(.data$mapping), scales = "free_y",
       labeller = labeller(processes = label_processes, mapping = label)
-    ) else facet_wrap(vars(.data$panel), scales = "free_y", ncol = min(3, nrow(panels)))) +
-    scale_algorithm(results, collective, rows$algorithm) +
-    scale_x_size() +
-    scale_y_latency_log() +
-    labs(title = paste0(capitalised(collective_word(collective)), ": latency against message size")) +
-    tag_simulated(results$study) + theme_study() +
-    theme(strip.text.y = element_text(hjust = 0.5)) +
-    (if (rotated) theme(axis.text.x = element_text(angle = 45, hjust = 1)))
+    ) else facet_wrap(
+      vars(panel = factor(label_panel(.data$processes, .data$mapping), in_order)), scales = "free_y",
+      ncol = min(3, nrow(panels))
+    ),
+    scale_algorithm(results, collective, rows$algorithm), scale_x_size(), tag_simulated(results$study), theme_study(),
+    theme(strip.text.y = element_text(hjust = 0.5)),
+    if (rotated) theme(axis.text.x = element_text(angle = 45, hjust = 1))
+  )
 }
 
 label_processes <- function(processes) paste(processes, "processes")
@@ -205,124 +227,6 @@ common_counts <- function(rows, excludes = character()) {
   have <- count(distinct(rows, .data$algorithm, .data$mapping, .data$processes), .data$processes)
   counts <- sort(have$processes[have$n >= 0.75 * max(have$n)])
   if (any(counts > 2)) counts[counts > 2] else counts
-}
-
-#' How much slower or faster than the best of the others the default is, in every cell
-#'
-#' @inheritParams plot_processes
-#' @return A ggplot.
-#' @noRd
-plot_default_map <- function(results, collective) {
-  rows <- summarise_differences(results, collective) |>
-    mutate(
-      mapping = mapping_factor(.data$mapping, results$study, .env$collective),
-      pct = 100 * (.data$default_us / .data$best_us - 1)
-    )
-  rows$size_bytes <- drawn_sizes(rows)
-  limit <- max(10, min(100, ceiling(quantile(abs(rows$pct), 0.98, names = FALSE) / 10) * 10))
-  ggplot(rows, aes(cell_axis(.data$processes), cell_axis(.data$size_bytes), fill = .data$pct)) +
-    geom_tile() +
-    facet_cells(results, rows) +
-    scale_fill_gradient2(
-      "Default against the best of the others", low = "#0072B2", mid = "#F7F7F7", high = "#D55E00",
-      limits = c(-limit, limit),
-      oob = scales::squish, labels = function(x) paste0(ifelse(x > 0, "+", ""), x, " %"),
-      guide = guide_colourbar(title.position = "top", title.hjust = 0.5, barwidth = 16, barheight = 0.6)
-    ) +
-    scale_cells() +
-    labs(title = title_count(collective, "the default is more than 5 % slower", rows$pct > 5)) +
-    tag_simulated(results$study) + theme_study() + theme_cells()
-}
-
-cell_axis <- function(values) factor(values, sort(unique(values)))
-
-scale_cells <- function() {
-  list(
-    scale_x_discrete("Processes", breaks = thinned(8), expand = c(0, 0)),
-    scale_y_discrete(
-      "Message size", breaks = thinned(11), labels = function(x) label_bytes(as.numeric(x)), expand = c(0, 0)
-    )
-  )
-}
-
-thinned <- function(most) {
-  function(values) values[(seq_along(values) - 1) %% ceiling(length(values) / most) == 0]
-}
-
-theme_cells <- function() {
-  theme(
-    panel.grid.major = element_blank(), legend.title = element_text(size = rel(0.85)),
-    legend.key.width = grid::unit(2, "lines")
-  )
-}
-
-#' Decision map: the fastest algorithm of each cell, ties marked
-#'
-#' @inheritParams plot_processes
-#' @return A ggplot. Full colour: the fastest algorithm, alone. Pale with a dot: tied; the dot has the colour of the
-#'   default where the default is among the tied, else of the next algorithm. A map with too many columns has no dots.
-#'   Without sizes the map has one row per mapping.
-#' @noRd
-plot_decision <- function(results, collective) {
-  rows <- decision_rows(results, collective)
-  sized <- !anyNA(rows$size_bytes)
-  if (sized) rows$size_bytes <- drawn_sizes(rows)
-  dotted <- n_distinct(rows$processes) <= most_dotted
-  y <- if (sized) cell_axis(rows$size_bytes) else factor(rows$mapping, rev(levels(rows$mapping)))
-  ggplot(mutate(rows, y = y), aes(cell_axis(.data$processes), .data$y)) +
-    geom_tile(aes(fill = .data$winner, alpha = .data$mate != ""), colour = if (sized) NA else "white") +
-    (if (dotted) geom_point(
-      aes(colour = .data$mate), function(data) mutate_mate(data, levels(rows$winner)), size = if (sized) 0.75 else 2.2
-    )) +
-    (if (sized) facet_cells(results, rows)) +
-    scale_algorithm(results, collective, rows$winner, c("fill", "colour")) +
-    scale_alpha_manual(values = c("FALSE" = 1, "TRUE" = 0.42), guide = "none") +
-    guides(colour = "none") +
-    scale_x_discrete("Processes", breaks = thinned(if (sized) 8 else 24), expand = c(0, 0)) +
-    (if (sized) scale_cells()[[2]] else scale_y_discrete(
-      NULL, labels = mapping_labels(results$study), expand = c(0, 0)
-    )) +
-    labs(
-      title = title_decision(rows, collective),
-      subtitle = paste0("Colour: the fastest algorithm; pale", if (dotted) {
-        " with a dot: tied, the colour of the dot shows with which (the default first)"
-      } else {
-        ": tied with at least one other algorithm"
-      })
-    ) +
-    tag_simulated(results$study) + theme_study() + theme_cells() + theme(legend.title = element_blank())
-}
-
-#' "Broadcast: the default is slower in 12 of 40 cells"
-#' @noRd
-title_count <- function(collective, finding, yes) {
-  paste0(
-    capitalised(collective_word(collective)), ": ", finding, " in ", format_number(sum(yes), 6), " of ",
-    format_number(length(yes), 6), " cells"
-  )
-}
-
-title_decision <- function(rows, collective) {
-  known <- !is.na(rows$default_is)
-  if (!any(known)) return(paste0(capitalised(collective_word(collective)), ": fastest algorithm of each cell"))
-  title_count(collective, "the default is fastest or tied", rows$default_is[known] %in% c("best", "tied"))
-}
-
-mutate_mate <- function(data, algorithms) {
-  data <- data[data$mate != "", ]
-  data$mate <- factor(data$mate, algorithms)
-  data
-}
-
-decision_rows <- function(results, collective) {
-  rows <- decide_winners(results, collective)
-  tied <- strsplit(rows$tied, ";", fixed = TRUE)
-  mate <- vapply(tied, function(names) if ("default" %in% names) "default" else c(names, "")[1], "")
-  all <- unique(c(rows$winner, mate[mate != ""]))
-  mutate(rows,
-    mate = mate, mapping = mapping_factor(.data$mapping, results$study, collective),
-    winner = factor(.data$winner, levels(algorithm_factor(all, results$study, collective)))
-  )
 }
 
 model_words <- c(

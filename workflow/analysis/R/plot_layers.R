@@ -4,14 +4,14 @@
 #'
 #' A line joins the cells of one author: a step between two authors is none of the machine.
 #' @noRd
-layer_points <- function(rows, line = TRUE) {
+layer_points <- function(rows, line = TRUE, low = "low_us", high = "high_us") {
   authors <- n_distinct(rows[["source"]]) > 1
   list(
     if (line && authors) geom_line(aes(linetype = .data$source), linewidth = 0.35, alpha = 0.7),
     if (line && !authors) geom_line(linewidth = 0.35, alpha = 0.7),
     if (line && authors) scale_linetype_manual(values = c("solid", "22", "12", "42"), labels = capitalised),
     if (any(rows$launches > 1)) geom_linerange(
-      aes(ymin = .data$low_us, ymax = .data$high_us), linewidth = 0.4, alpha = 0.6
+      aes(ymin = .data[[low]], ymax = .data[[high]]), linewidth = 0.4, alpha = 0.6
     ),
     geom_point(size = 1.3)
   )

@@ -33,6 +33,31 @@ rows_of_sizes <- function(results, collective) {
   droplevels(filter(rows, .data$processes %in% counts))
 }
 
+#' Of these, the sizes whose bandwidth is drawn: from 64 KiB, if there are three at least
+#' @noRd
+rows_of_bandwidth <- function(results, collective) {
+  rows <- filter(rows_of_sizes(results, collective), .data$size_bytes >= 2^16)
+  if (n_distinct(rows$size_bytes) < 3) rows[0, ] else droplevels(rows)
+}
+
+#' Geometric mean of each algorithm's latency over that of the fastest of its cell, by mapping and message size
+#'
+#' @return Tibble: mapping, algorithm (a factor, the first of the legends last), size_bytes, slowdown. Cells of a single
+#'   algorithm are left out, and those of two ranks, between which all algorithms send the same messages.
+#' @noRd
+rows_of_slowdown <- function(results, collective) {
+  excludes <- results$study$analysis$best_excludes
+  rows <- filter(rows_to_fit(results, collective), !.data$algorithm_name %in% excludes, .data$processes > 2)
+  rows$size_bytes <- drawn_sizes(rows)
+  rows |>
+    group_by(.data$mapping, .data$processes, .data$size_bytes) |>
+    filter(n_distinct(.data$algorithm) > 1) |>
+    mutate(slowdown = .data$latency_us / min(.data$latency_us, Inf)) |> # Inf: there may be no rows
+    group_by(.data$mapping, .data$algorithm, .data$size_bytes) |>
+    summarise(slowdown = geometric_mean(.data$slowdown), .groups = "drop") |>
+    mutate(algorithm = factor(.data$algorithm, rev(levels(droplevels(.data$algorithm)))))
+}
+
 #' Does every mapping have every process count of these panels?
 #' @noRd
 is_grid <- function(panels) nrow(panels) == n_distinct(panels$processes) * n_distinct(panels$mapping)

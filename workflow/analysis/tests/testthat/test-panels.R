@@ -50,6 +50,42 @@ test_that("mappings with different process counts have panels of what was measur
   expect_true("mapping" %in% names(built$layout$layout))
 })
 
+test_that("bandwidth of large messages is size over latency, with the ends of the interval exchanged", {
+  sizes <- c(1, 2^16, 2^18, 2^20)
+  rows <- dplyr::filter(lawful(c(default = 1.1, linear = 1), 8, sizes), .data$collective == "bcast")
+  rows <- dplyr::bind_rows(rows, dplyr::mutate(rows, launch = 2, latency_us = 2 * .data$latency_us))
+  results <- read_results(make_study(rows))
+  figures <- figures_sizes(results, "bcast", rows_to_fit(results, "bcast"))
+  expect_equal(purrr::map_chr(figures, "id"), c("bcast-sizes", "bcast-bandwidth"))
+  drawn <- figures[[2]]$plot$data
+  expect_setequal(drawn$size_bytes, sizes[-1])
+  one <- dplyr::filter(drawn, .data$algorithm_name == "linear", .data$size_bytes == 2^20)
+  # (1 + 8 / 8) x (1 + 2^20 / 2^10) us, and twice of that in the second launch
+  expect_equal(one$low_mb_s, 2^20 / (4 * 1025))
+  expect_equal(one$high_mb_s, 2^20 / (2 * 1025))
+  expect_equal(one$bandwidth_mb_s, 2^20 / (3 * 1025))
+  # Two large sizes are no curve.
+  results <- read_results(make_study(dplyr::filter(rows, .data$size_bytes < 2^20)))
+  expect_length(figures_sizes(results, "bcast", rows_to_fit(results, "bcast")), 1)
+})
+
+test_that("the map of slow-downs has the geometric mean over the process counts that can be compared", {
+  rows <- lawful(c(default = 1.1, linear = 1, chain = 4), c(8, 16), c(64, 128))
+  slow <- rows$collective == "bcast" & rows$algorithm == "chain" & rows$processes == 16 & rows$size_bytes == 64
+  rows$latency_us[slow] <- rows$latency_us[slow] * 4
+  # At 32 processes the chain is alone: it cannot be slower than another algorithm there.
+  alone <- toy_rows("bcast", "chain", 32, 64, 1000)
+  results <- read_results(make_study(dplyr::bind_rows(rows, alone)))
+  drawn <- figures_slowdown(results, "bcast")[[1]]$plot$data
+  of <- function(name, size) drawn$slowdown[drawn$algorithm == name & drawn$size_bytes == size]
+  expect_equal(c(of("chain", 64), of("chain", 128)), c(8, 4))
+  expect_equal(c(of("linear", 64), of("default", 128)), c(1, 1.1))
+  results <- read_results(make_study(lawful(sizes = 64)))
+  expect_null(figures_slowdown(results, "bcast"))
+  results <- read_results(make_study(lawful(c(default = 1))))
+  expect_no_warning(expect_null(figures_slowdown(results, "bcast")))
+})
+
 test_that("few process counts over a wide range have a logarithmic axis", {
   axis <- function(counts) {
     plot <- plot_processes(read_results(make_study(lawful(counts = counts, sizes = c(1, 64)))), "bcast", "core")
