@@ -52,7 +52,7 @@ def test_what_was_changed_by_hand_is_made_again(checkout: Checkout) -> None:
     assert files(folder) == damaged
     done = must(checkout.snakemake("--cores", "2", MEASURED))
     assert "tiny: made again, because files were changed: " + "; ".join(problems) in done.stderr
-    assert "to measure" not in done.stderr
+    assert "to simulate" not in done.stderr
     again = files(folder)
     assert again.pop("ranks.csv.damaged-1/mine.txt") == b"kept" and again == first
     assert "Nothing to be done" in (done := checkout.snakemake(MEASURED)).stdout + done.stderr
@@ -110,7 +110,7 @@ def remade(checkout: Checkout, problems: dict[str, str]) -> None:
     said = "\n".join(line for line in done.stderr.splitlines() if "made again, because files were changed" in line)
     for name, how in problems.items():
         assert f"{name.removeprefix('results/tiny/').removeprefix('results/')} {how}" in said
-    assert "to measure" not in done.stderr
+    assert "to simulate" not in done.stderr
     assert "Nothing to be done" in (done := checkout.snakemake("--cores", "2")).stdout + done.stderr
     after = {name: (checkout.folder / name).read_text() for name in DAMAGE}
     # A report names the time at which it was made.

@@ -45,7 +45,7 @@ def test_another_workflow_uses_it_with_studies_and_results_of_its_own(checkout: 
     assert not (checkout.folder / "results").exists()
     # What is stored is not measured again.
     again = snakemake(other)
-    assert again.returncode == 0 and "to measure" in done.stderr and "to measure" not in again.stderr, again.stderr
+    assert again.returncode == 0 and "to simulate" in done.stderr and "to simulate" not in again.stderr, again.stderr
 
 
 def test_the_catalogues_folder_and_snakemakes_report(tmp_path: Path) -> None:

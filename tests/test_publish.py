@@ -93,7 +93,7 @@ def test_package(checkout: Checkout) -> None:
     environment = {**os.environ, "PYTHONPATH": str(package / "workflow")}
     os.chmod(package / "study", 0o755)
     again = finish(["snakemake", "-n", MEASURED], cwd=package, env=environment)
-    assert again.returncode == 0 and "to measure" not in again.stderr + again.stdout
+    assert again.returncode == 0 and "to simulate" not in again.stderr + again.stdout
 
 
 def test_imported_data_keep_their_source_and_licence(checkout: Checkout) -> None:

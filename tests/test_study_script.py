@@ -53,12 +53,12 @@ def test_without_a_command_it_says_what_is_next(checkout: Checkout, tmp_path: Pa
         shutil.copy2(ROOT / name, fresh / name)
     assert "Nothing is set up yet" in study(fresh).stdout
     said = study(checkout.folder).stdout
-    assert "tiny: nothing is measured yet (4 cells)" in said and "./study run " in said
+    assert "tiny: nothing is simulated yet (4 cells)" in said and "./study run " in said
     assert checkout.snakemake("results/tiny/measurements.csv").returncode == 0
     said = study(checkout.folder).stdout
     assert "the report is out of date for: tiny" in said
     checkout.write("config/studies/tiny.yaml", TINY.replace("[2, 4]", "[2, 4, 6]"))
-    assert "tiny: 2 of 6 cells are not measured" in study(checkout.folder).stdout
+    assert "tiny: 2 of 6 cells are not simulated" in study(checkout.folder).stdout
     checkout.write("config/studies/tiny.yaml", TINY.replace("linear", "linaer"))
     done = study(checkout.folder)
     assert done.returncode == 2 and done.stderr.startswith("error: ") and "linaer" in done.stderr

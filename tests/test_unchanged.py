@@ -154,14 +154,14 @@ def answered(checkout: Checkout) -> bool:
 
 def test_a_run_is_answered_when_snakemake_had_nothing_to_do(checkout: Checkout) -> None:
     done = checkout.collstudy(*RUN)
-    assert done.returncode == 0 and "4 to measure" in done.stderr
+    assert done.returncode == 0 and "4 to simulate" in done.stderr
     assert answered(checkout)
     # A plan is one of everything, and no promise that nothing is to be done.
     cell(checkout.folder).unlink()
     for pause in (2.5, 0):
         time.sleep(pause)
         planned = checkout.collstudy("run", "--goal", "measure", "--plan", "--", "--dry-run")
-        assert planned.returncode == 0 and "1 to measure" in planned.stderr
+        assert planned.returncode == 0 and "1 to simulate" in planned.stderr
     assert asked(checkout)
     assert cell(checkout.folder).exists()
     # A run that had something to do is no record of having nothing to do.

@@ -35,13 +35,13 @@ def test_measure_rerun_change(checkout: Checkout) -> None:
     assert "Nothing to be done" in run(checkout, MEASURED)
     # One process count more: two new cells, the four old files untouched.
     checkout.write("config/studies/tiny.yaml", TINY.replace("[2, 4]", "[2, 4, 6]"))
-    assert "2 to measure in 1 block," in run(checkout, MEASURED)
+    assert "2 to simulate in 1 block," in run(checkout, MEASURED)
     after = cell_files(checkout)
     assert len(after) == 6 and cells.items() <= after.items()
     assert len(rows(checkout)) == 6 * 11
     # And back: nothing is measured, the table is the first one again, byte for byte.
     checkout.write("config/studies/tiny.yaml", TINY)
-    assert "to measure" not in run(checkout, MEASURED)
+    assert "to simulate" not in run(checkout, MEASURED)
     assert (checkout.folder / MEASURED).read_bytes() == first
     # The same from nothing: simulation is deterministic.
     shutil.rmtree(checkout.folder / "results")
@@ -79,7 +79,7 @@ def test_results_are_complete_without_snakemakes_memory(checkout: Checkout) -> N
     assert "Nothing to be done" in run(checkout, MEASURED)
     machine = checkout.folder / "config" / "machines" / "thin.yaml"
     machine.write_text(machine.read_text() + "\nblock_minutes: 7\nlaunch_time_limit_s: 30\n")
-    assert "to measure" not in run(checkout, MEASURED)
+    assert "to simulate" not in run(checkout, MEASURED)
 
 
 def test_a_study_waits_for_the_cells_that_another_one_measures(checkout: Checkout) -> None:
@@ -119,7 +119,7 @@ def test_jobs_that_run_silently_are_named_again(
     for number in (2, 3):
         shown.emit(logging.makeLogRecord({"event": LogEvent.JOB_FINISHED, "job_id": number}))
     shown.emit(started(4, "decide_tuning", study="two"))
-    line = "still deciding for two (0:00)"
+    line = "still selecting algorithms for two (0:00)"
     assert line in read(line).splitlines()
     shown.emit(logging.makeLogRecord({"event": LogEvent.JOB_ERROR, "jobid": 4, "rule_name": "decide_tuning"}))
     capsys.readouterr()
@@ -140,7 +140,7 @@ def test_imported_studies_have_figures_before_others_are_measured(checkout: Chec
     done = must(checkout.snakemake("--logger", "collstudy", "--cores", "1", *targets))
     lines = done.stderr.splitlines()
     shown = lines.index("figures: results/theirs/figures/")
-    assert shown < next(at for at, line in enumerate(lines) if "measuring" in line), done.stderr
+    assert shown < next(at for at, line in enumerate(lines) if "simulating" in line), done.stderr
     assert "figures: results/tiny/figures/" in lines
 
 

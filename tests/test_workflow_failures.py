@@ -27,7 +27,7 @@ def test_a_damaged_cell_is_set_aside_and_measured_again(checkout: Checkout) -> N
         victim = sorted((checkout.folder / "results" / "cells").rglob("*.json"))[0]
         victim.write_text(victim.read_text()[:100])
         printed = run(checkout, MEASURED)
-        assert "1 to measure" in printed and "damaged cell file set aside" in printed and victim.name in printed
+        assert "1 to simulate" in printed and "damaged cell file set aside" in printed and victim.name in printed
         assert (checkout.folder / MEASURED).read_bytes() == first
     assert len(list((checkout.folder / "results" / "cells").rglob("*.damaged-*"))) == 2
 
@@ -65,7 +65,7 @@ def test_a_launch_that_fails_fails_its_cell_alone(faulty: Checkout, fault: str, 
         assert {"crash": "about to crash", "garbage": "no benchmark measures it"}[fault] in logs
     # The next run, without the fault, measures just the failed cells and is complete.
     before = cell_files(faulty)
-    assert "2 to measure" in run(faulty, MEASURED, environment=path)
+    assert "2 to simulate" in run(faulty, MEASURED, environment=path)
     assert len(rows(faulty)) == 4 * 11
     changed = [name for name, when in cell_files(faulty).items() if before[name] != when]
     assert len(changed) == 2 and all("_p4-" in name for name in changed)
@@ -109,7 +109,7 @@ def test_a_run_by_study_says_what_failed_and_nothing_around_it(faulty: Checkout)
     printed = done.stdout + done.stderr
     assert done.returncode == 1
     assert printed.count("failed: tiny: bcast linear mapping core processes 4: crash") == 1
-    assert "] measuring thin_smpi" in printed and "] collecting the measurements of tiny" in printed
+    assert "] simulating thin_smpi" in printed and "] collecting the measurements of tiny" in printed
     for words in (
         "WorkflowError",
         "Error in rule",
@@ -142,9 +142,14 @@ def test_failed_rules_are_named_again_at_the_end(capsys: pytest.CaptureFixture[s
         return capsys.readouterr().err.splitlines()
 
     said = "decide_tuning failed; its output is in logs/one.log"
-    assert lines() == ["deciding for one", said]
+    assert lines() == ["selecting algorithms for one", said]
     other = {"jobid": 2, "rule_name": "decide_tuning", "log": [], "wildcards": {"study": "two"}}
-    assert lines(record(event=LogEvent.JOB_INFO, **other)) == ["deciding for one", said, "deciding for two", said]
+    assert lines(record(event=LogEvent.JOB_INFO, **other)) == [
+        "selecting algorithms for one",
+        said,
+        "selecting algorithms for two",
+        said,
+    ]
 
 
 def test_killed_and_started_again(checkout: Checkout) -> None:

@@ -1,8 +1,8 @@
 """What `./study run` shows of a Snakemake run: one line for each job that matters to the user, one message for each error.
 
-Snakemake finds this module by its name (`snakemake --logger collstudy`, with workflow/ on PYTHONPATH). Its complete log stays in
-.snakemake/log. Errors of rules were printed by the rules themselves, from the program that failed; the lines that Snakemake puts
-around them (the rule's inputs and outputs, "WorkflowError", "At least one job did not complete successfully") add nothing.
+Snakemake finds this module by its name (`snakemake --logger collstudy`, with workflow/ on PYTHONPATH). Its complete log is in
+.snakemake/log. Rules print the errors of their programs themselves; Snakemake's lines around them (inputs and outputs,
+"WorkflowError", "At least one job did not complete successfully") are not shown.
 """
 
 from __future__ import annotations
@@ -11,30 +11,32 @@ import logging
 import sys
 import threading
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from collstudy.base.clock import clock
+from collstudy.plan.blocks import read_block
+from collstudy.study.work import verb
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
 #: What the jobs of a rule do, for the user. Rules that only copy a file are not shown.
 DOES = {
-    "measure_block": "measuring {block}",
-    "measure_here": "measuring {block}",
-    "trace_block": "tracing {block}",
+    "measure_block": "{measuring} {block}",
+    "measure_here": "{measuring} {block}",
     "collect_measurements": "collecting the measurements of {study}",
-    "select_points": "choosing what to measure next in {study}, round {round}",
+    "select_points": "selecting the points of {study}, round {round}",
     "analyse_study": "tables, models and figures of {study}",
-    "decide_tuning": "deciding for {study}",
-    "replay_sampling": "judging sampling on {study}",
+    "decide_tuning": "selecting algorithms for {study}",
+    "replay_sampling": "evaluating sampling on {study}",
     "emit_tuning": "writing and checking tuning files of {study}",
     "keep_tuning": "verifying tuning files of {study}",
     "render_report": "rendering the report",
     "calibrate": "fitting machine {machine}",
 }
 #: Rules whose jobs print their own progress.
-SPEAKING = ("measure_block", "measure_here", "trace_block")
-#: Seconds without a line after which the jobs that run are named again.
+SPEAKING = ("measure_block", "measure_here")
+#: Seconds without a line after which the running jobs are named again.
 SILENCE_S = 5.0
 #: Rules that fail because cells failed, which they list.
 VERDICTS = ("measure", "give_verdict")
@@ -63,7 +65,7 @@ class LogHandler(LogHandlerBase):
         self.figures: dict[int, Path] = {}
         self.failed: list[str] = []
         self.last = ""
-        #: Jobs that run silently: what they do, and since when.
+        #: Running jobs that print nothing: what they do, and since when.
         self.silent: dict[int, tuple[str, float]] = {}
         self.reminder: threading.Timer | None = None
         self.alone = threading.Lock()
@@ -106,7 +108,8 @@ class LogHandler(LogHandlerBase):
             for path in map(Path, said.get("output") or []):
                 if path.parts[-2:] == ("figures", "index.csv"):
                     self.figures[said["jobid"]] = path.parent
-            does = DOES.get(said["rule_name"], "").format_map(dict(said["wildcards"]))
+            measuring = _measuring(said.get("input") or []) if said["rule_name"] in SPEAKING else ""
+            does = DOES.get(said["rule_name"], "").format_map({**said["wildcards"], "measuring": measuring})
             if does and said["rule_name"] not in SPEAKING:
                 self.silent[said["jobid"]] = (does, time.monotonic())
             done = f"[{self.done[0]}/{self.done[1]}] " if self.done else ""
@@ -159,3 +162,9 @@ class LogHandler(LogHandlerBase):
     def needs_rulegraph(self) -> bool:
         """No."""
         return False
+
+
+def _measuring(inputs: Iterable[object]) -> str:
+    """`measuring` or `simulating`: what the job of a block with these input files does."""
+    path = next((Path(str(name)) for name in inputs), None)
+    return verb((task.work for task in read_block(path).tasks) if path and path.exists() else (), "ing")

@@ -8,6 +8,7 @@ from collstudy.base.clock import clock
 from collstudy.project import needs
 from collstudy.project.status import stale_lock
 from collstudy.project.studies import Project, StudyState
+from collstudy.study.work import verb
 
 REPORT = Path("report") / "index.html"
 
@@ -20,23 +21,25 @@ def describe(project: Project, folder: Path) -> list[str]:
     states = [project.state(source) for source in sources]
     lacking = [state for state in states if state.lacking]
     if lacking:
-        seconds = sum(task.seconds() for state in lacking for task in state.lacking)
+        tasks = [task for state in lacking for task in state.lacking]
+        seconds, missing = sum(task.seconds() for task in tasks), verb(task.work for task in tasks)
         return [
             *left_out, *map(_what_lacks, lacking), "",
-            _command("run", f"measure what is missing (about {clock(seconds)} of launches), analyse, make the report"),
+            _command("run", f"{missing} what is missing (about {clock(seconds)} of launches), analyse, make the report"),
             _command("run -- --dry-run", "show what would be done, in how many blocks"),
         ]  # fmt: skip
     names = ", ".join(state.source.study.name for state in states)
+    done = verb((work for state in states for work in state.work), "ed")
     if not needs.has_r():
-        what = f"Everything is measured: {names}. Without R there is no report."
+        what = f"Everything is {done}: {names}. Without R there is no report."
         return [*left_out, what, "", _command("setup", "show what is missing and how to install it")]
     outdated = [state.source.study.name for state in states if not _reported(project, state)]
     if outdated:
-        what = f"Everything is measured; the report is out of date for: {', '.join(outdated)}."
+        what = f"Everything is {done}; the report is out of date for: {', '.join(outdated)}."
         return [*left_out, what, "", _command("run", "analyse and make the report")]
     return [
-        *left_out, f"Everything is measured and in the report: {names}.", f"  {project.results / REPORT}", "",
-        _command("new NAME", "draft a study of your own; ./study run NAME measures it"),
+        *left_out, f"Everything is {done} and in the report: {names}.", f"  {project.results / REPORT}", "",
+        _command("new NAME", "draft a study of your own; ./study run NAME runs it"),
         _command("advise --help", "recommend an algorithm for a call"),
         _command("publish", "report and data package for a web server and a DOI"),
     ]  # fmt: skip
@@ -49,13 +52,14 @@ def _command(words: str, what: str) -> str:
 def _what_lacks(state: StudyState) -> str:
     """The missing cells of a study: all, new or changed ones, or failed ones."""
     total, lacking, name = len(state.work), len(state.lacking), state.source.study.name
+    done = verb((task.work for task in state.lacking), "ed")
     if state.failed and state.failed == lacking:
         why = f"why: results/{name}/cells.csv, logs/measure/"
-        return f"{name}: {state.failed} of {total} cells failed ({why}); the next run retries them"
+        return f"{name}: {state.failed} of {total} {state.noun} failed ({why}); the next run retries them"
     failed = f", of which {state.failed} failed" if state.failed else ""
     if lacking == total:
-        return f"{name}: nothing is measured yet ({total} cells)"
-    return f"{name}: {lacking} of {total} cells are not measured{failed} (new, changed or interrupted)"
+        return f"{name}: nothing is {done} yet ({total} {state.noun})"
+    return f"{name}: {lacking} of {total} {state.noun} are not {done}{failed} (new, changed or interrupted)"
 
 
 def _reported(project: Project, state: StudyState) -> bool:

@@ -1,4 +1,4 @@
-"""Run one block: measure what the store lacks, one launch after another, and store each as soon as it is done."""
+"""Run one block: make the launches that the store lacks, one after another, and store each as soon as it ends."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from collstudy.store.records import Damaged, Record, check_record
 from collstudy.store.store import Store
 from collstudy.study.cells import Cell
 from collstudy.study.traces import Replay, Run, Trace
+from collstudy.study.work import verb
 
 PROGRESS_SECONDS = 5.0
 #: Cells in one launch at most, because a launch that fails is repeated without one of them.
@@ -53,8 +54,8 @@ class BlockRunner:
         unfinished = [task for task in self.block.tasks if self._unfinished(task)]
         seconds = left(self.block, self.store).seconds
         self.report(
-            f"{self.block.name}: {len(unfinished)} of {len(self.block.tasks)} cells to measure, about {clock(seconds)}"
-            f" on {', '.join(self.place.hosts)}"
+            f"{self.block.name}: {len(unfinished)} of {len(self.block.tasks)} cells to "
+            f"{verb(task.work for task in self.block.tasks)}, about {clock(seconds)} on {', '.join(self.place.hosts)}"
         )
         number = 0
         with tempfile.TemporaryDirectory(prefix="collstudy-") as scratch, contextlib.closing(self.launches):
@@ -89,7 +90,7 @@ class BlockRunner:
                 except Damaged as damage:
                     aside = self.store.set_aside(task.work)
                     self.report(
-                        f"{self.block.name}: damaged cell file set aside as {aside}, measuring again ({damage})"
+                        f"{self.block.name}: damaged cell file set aside as {aside}, {verb([task.work], 'ing')} again ({damage})"
                     )
 
     def _unfinished(self, task: Task) -> bool:
@@ -104,7 +105,7 @@ class BlockRunner:
         if not isinstance(tasks[0].work, Cell | Run):
             self._make(tasks[0])
             return
-        # What another block was faster with is left out.
+        # Another block may have completed some of them in the meantime.
         tasks = [task for task in tasks if self._unfinished(task)]
         records = [self.store.read(task.work) for task in tasks]
         if not tasks:

@@ -22,6 +22,7 @@ from collstudy.project.studies import StudyState
 from collstudy.sources import source_of
 from collstudy.sources.source import Source
 from collstudy.store.store import Store
+from collstudy.study.work import verb
 
 #: Seconds between two reads of the store during a run.
 EVERY_S = float(os.environ.get("STUDY_PROGRESS_SECONDS", "20"))
@@ -30,7 +31,7 @@ EVERY_S = float(os.environ.get("STUDY_PROGRESS_SECONDS", "20"))
 def explain(
     blocks: Mapping[str, list[Block]], states: Mapping[str, StudyState], limit: float | str | None
 ) -> list[str]:
-    """What a run will measure, one line per incomplete study; raises StudyError above *limit* node hours."""
+    """The missing work of a run, one line per incomplete study; raises StudyError above *limit* node hours."""
     lines, hours = [], 0.0
     for name, mine in blocks.items():
         hours += states[name].source.node_hours_ahead()
@@ -42,8 +43,8 @@ def explain(
         seconds = sum(block.seconds for block in mine)
         lines.append(
             f"{name}: {len(state.work) - len(state.lacking)} of {len(state.work)} {state.noun} are stored, "
-            f"{len(state.lacking)} to measure in {len(mine)} block{'s' * (len(mine) != 1)}, about {seconds / 60:.1f} minutes of launches"
-            + (f", {own:.2f} node hours" if own else "")
+            f"{len(state.lacking)} to {verb(task.work for task in state.lacking)} in {len(mine)} block{'s' * (len(mine) != 1)}, "
+            f"about {seconds / 60:.1f} minutes of launches" + (f", {own:.2f} node hours" if own else "")
         )
     if limit is not None:
         if hours == math.inf:
@@ -183,7 +184,7 @@ def run_summary(sources: Iterable[Source], succeeded: bool) -> list[str]:
         anew = source_of(source.study, source.context) if source.known_after_trace else source
         work = anew.work()
         status = [
-            "simulated" if item.deterministic and have.status == "measured" else have.status
+            verb([item], "ed") if have.status == "measured" else have.status
             for item, (have, _) in zip(work, source.context.store.summaries(work), strict=True)
         ]
         # Imported data are not in the store.
@@ -201,7 +202,7 @@ def run_summary(sources: Iterable[Source], succeeded: bool) -> list[str]:
         lines.append("Run the same command again to retry only these.")
     else:
         lines.append("The run did not complete. Measurements so far are stored; the reason is above and in logs/.")
-        lines.append("Run the same command again: it measures only what is missing (./study status shows how much).")
+        lines.append("Run the same command again: it does only what is missing (./study status shows how much).")
     return lines
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +13,12 @@ from typing import Any
 def canonical(value: Any) -> bytes:
     """JSON with sorted keys and no blanks: equal values give equal bytes."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
+
+
+def verb(works: Iterable[Work], ending: str = "e") -> str:
+    """`measure`, `simulate` or both, with an ending (`e`, `ed`, `ing`): how the numbers of *works* are obtained."""
+    stems = sorted({"simulat" if work.deterministic else "measur" for work in works}) or ["measur"]
+    return " and ".join(stem + ending for stem in stems)
 
 
 class Work(ABC):
