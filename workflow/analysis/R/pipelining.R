@@ -122,7 +122,7 @@ figures_pipelining <- function(results) {
   map(operations_of(rows), function(operation) {
     libraries <- n_distinct(rows$mpi[rows$operation == operation])
     figure(
-      operation, "bandwidth", plot_bandwidth(results, operation), paste0(
+      operation, "bandwidth", plot_operation_bandwidth(results, operation), paste0(
         bandwidth_note, " Rows: MPI libraries; columns: how the operation is called.", launches_note(rows)
       ), 10, 2.6 + 2.3 * libraries
     )
@@ -140,7 +140,7 @@ launches_note <- function(rows) {
 #' @param operation bcast, allreduce or reduce_scatter.
 #' @return A ggplot.
 #' @noRd
-plot_bandwidth <- function(results, operation) {
+plot_operation_bandwidth <- function(results, operation) {
   rows <- filter(summarise_bandwidth(results), .data$operation == .env$operation) |>
     mutate(way = factor(.data$way, unique(.data$way[order(
       .data$kind, match(.data$algorithm, results$study$algorithms$algorithm)
