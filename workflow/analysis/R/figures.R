@@ -19,7 +19,7 @@ write_main_figures <- function(index, folder) {
   index <- distinct(index, .data$section, .keep_all = TRUE)
   file.copy(file.path(folder, index$file), main)
   captions <- gsub("([\\\\*`_|])", "\\\\\\1", index$caption)
-  purrr::walk2(captions, file.path(main, paste0(index$id, ".rst")), writeLines)
+  purrr::walk2(captions, file.path(main, paste0(index$id, ".rst")), readr::write_lines)
 }
 
 # A chapter of its own has figures of its own.

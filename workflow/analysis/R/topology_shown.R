@@ -4,7 +4,7 @@ tables_topology <- function(results) {
   rows <- topology_rows(results)
   if (nrow(rows) == 0) return(list())
   dir.create(file.path(results$study$folder, "tables"), showWarnings = FALSE, recursive = TRUE)
-  writeLines(write_decision_rules(results), file.path(results$study$folder, "tables", "decision-rules.txt"))
+  readr::write_lines(write_decision_rules(results), file.path(results$study$folder, "tables", "decision-rules.txt"))
   note <- simulated_note(results$study)
   c(
     list(
