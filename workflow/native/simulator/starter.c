@@ -64,10 +64,8 @@ static void simulate(const char *folder, const char *output, char **variables, c
     clearenv();
     for (; *variables != NULL; variables++)
         putenv(*variables);
-    const char *program = words[0];
-    char name[] = "smpimain";
-    words[0] = name;
-    exit(smpi_main(program, count, words));
+    /* SMPI looks for the data of the program of the first argument, where ranks share one copy of them. */
+    exit(smpi_main(words[0], count, words));
 }
 
 int main(void) {
