@@ -42,8 +42,15 @@ def machine_of(**costs: Any) -> Machine:
     return Machine("m", "simulated", "m", "smpi-openmpi", levels, simulation=simulation)
 
 
-def linear(machine: Machine, processes: int, size: int, algorithm: str = "linear", mapping: str = "core") -> float:
-    asked = Request("bcast", algorithm, mapping, processes, (size, size))
+def linear(
+    machine: Machine,
+    processes: int,
+    size: int,
+    algorithm: str = "linear",
+    mapping: str = "core",
+    collective: str = "bcast",
+) -> float:
+    asked = Request(collective, algorithm, mapping, processes, (size, size))
     return next(iter(Simulator(Configuration(ROOT / "config"), 1).all(machine, [asked]).values()))
 
 
@@ -110,6 +117,24 @@ def test_a_send_that_is_waited_for_has_an_eager_limit_of_its_own() -> None:
         linear(machine_of(**limits, **slow), 4, 32768, name) for name in ("split_binary_tree", "linear")
     )
     assert waited < 20 < 50 < not_waited
+
+
+def test_a_sender_copies_its_message_while_it_waits_for_the_receive() -> None:
+    """The root of a linear reduce receives from three ranks in turn, whose copies of 50 us go on at the same time."""
+    waited = {"waited_limit_bytes": 1 << 20, "waited_us": {name: [[1, 50.0]] for name in ("node", "socket", "core")}}
+    each = 32768 / 10e3
+    found = linear(machine_of(**waited), 4, 32768, collective="reduce")
+    assert found == pytest.approx((3 * 50 + each * (1 + 2 + 3) + 50 + 3 * each) / 4, rel=0.05)
+
+
+def test_a_core_that_sends_and_receives_copies_for_both() -> None:
+    """Two ranks exchange the halves of a split binary tree: with a share of 1 in twice the time, between nodes in once."""
+    half = (1 << 19) / 10e3
+    for mapping, longer in (("core", half), ("node", 0)):
+        apart, shared = (
+            linear(machine_of(share={"core": part}), 3, 1 << 20, "split_binary_tree", mapping) for part in (0.0, 1.0)
+        )
+        assert shared - apart == pytest.approx(2 / 3 * longer, rel=0.03, abs=0.1)
 
 
 def test_an_eager_copy_of_what_was_just_received_is_not_slower() -> None:

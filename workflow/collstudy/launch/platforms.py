@@ -13,14 +13,15 @@ cores takes `alone` = send + delay + size / rate (+ receive, if it is eager) of 
   the short message that announces it costs.
 - Then the message takes `delay_us`, and its bytes flow. A rank polls for messages of every rank on its node, which adds `poll_us`
   for each rank beyond the pair. Then the receiver of an eager message is busy for `receive_us`.
-- Long messages (from `eager_limit_bytes` on) share their sender's core: each takes `share` of it, so two that flow at the
-  level's `bandwidth_gb_s` alone and have a share of 1 take twice as long together. One that has the core for itself is not
-  slower, whatever its share. Data just received are forwarded at no more than `forward_gb_s`, with `share_forward` times the
-  share: the bytes are in another core's cache.
+- Long messages (from `eager_limit_bytes` on) share their sender's core and, within a node, their receiver's: each takes `share` of
+  it, so two that flow at the level's `bandwidth_gb_s` alone and have a share of 1 take twice as long together. One that has the
+  core for itself is not slower, whatever its share. Data just received are forwarded at no more than `forward_gb_s`, with
+  `share_forward` times the share: the bytes are in another core's cache.
 - All messages share the `shared_gb_s` of the units that they leave and enter, in each direction: network interfaces of nodes, and
   within a node the link of a die, which messages to other nodes do not cross.
 - A send that waits (MPI_Send) is eager up to `waited_limit_bytes`, one that does not (MPI_Isend) up to `eager_limit_bytes`; in
-  between the first takes `waited_us` and its bytes, also if they were just received. UCX, under Open MPI, has these two limits.
+  between the first takes `waited_us`, from when it was sent, and its bytes, also if they were just received. UCX, under Open MPI,
+  has these two limits.
 - Between nodes and these limits, a core's messages leave one after the other; longer ones share what they cross evenly.
 Point-to-point tests send other bytes than they receive, so nothing is forwarded there, and a message has its core for itself.
 `workflow/native/simulator/levels.cpp` is the platform: SimGrid has no option for any of it.

@@ -21,8 +21,8 @@ from collstudy.study.work import Work
 IDENTITY_VERSION = 1
 #: The same for simulated machines with `core_gb_s`. 2: no lazy updates with FATPIPE links.
 CORE_LINKS_VERSION = 2
-#: The same for calibrated ones. 6: short messages to another node pass its border one after the other.
-MESSAGES_VERSION = 6
+#: The same for calibrated ones. 7: senders copy while they wait, and receivers of long messages copy as well.
+MESSAGES_VERSION = 7
 
 
 @dataclass(frozen=True)

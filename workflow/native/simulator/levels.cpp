@@ -15,12 +15,14 @@
  *   forward DEPTH R            the same where its sender has just received it
  *   busy DEPTH F               a core can start its next message after this part of the time that one takes
  *   turn DEPTH F               the sender takes this part of it longer where the receiver's last message came from another rank
- *   share DEPTH F              a long message takes this part of its sender's core, unless it is the only one
+ *   share DEPTH F              a long message takes this part of its sender's core, and of its receiver's on the same node, unless
+ *                              it is the only one of the core
  *   share_forward DEPTH F      times this where its sender has just received it
  *   poll S                     delay for each rank on the receiver's node beyond two
  * COLLSTUDY_HOSTS names the host file: ranks are counted by node. */
 // clang-format on
 #include "curve.hpp"
+#include "sender.h"
 
 /* SimGrid of Debian 12 (3.32); later versions set the factors of a zone. */
 #if __has_include(<simgrid/kernel/resource/NetworkModelIntf.hpp>)
@@ -96,7 +98,7 @@ struct Shared {
 };
 
 /* A core, with what the costs of its messages depend on. */
-struct Place {
+struct Place : sender {
     std::vector<int> at; /* its coordinates, outermost first; its name is c-<outermost>-...-<innermost> */
     Link *sends = nullptr,
          *receives = nullptr;         /* the core: long messages share the first, each message is bound by the second */
@@ -194,6 +196,7 @@ class Cores : public simgrid::kernel::routing::NetZoneImpl {
             return;
         }
         auto *made = new Place;
+        made->since = -1;
         made->at = at;
         std::string name;
         for (size_t depth = 0; depth < at.size(); depth++) {
@@ -234,6 +237,11 @@ class Cores : public simgrid::kernel::routing::NetZoneImpl {
         double part = level.share * (forwarded ? level.share_forward : 1);
         for (long i = size < machine.limit ? 0 : std::lround(part * whole / level.rate); i > 0; i--)
             take(from.sends);
+        /* A core that sends and receives at the same time copies for both; another node's interface writes by itself.
+         */
+        for (long i = size < machine.limit || !same_node(from, to) ? 0 : std::lround(level.share * whole / level.rate);
+             i > 0; i--)
+            take(to.sends);
         for (long i = std::max(1L, (long)(whole / rate_of(level, forwarded))); i > 0; i--)
             take(to.receives);
         if (queues(from, to, size))
@@ -282,6 +290,13 @@ double waits(const Place &from, const Place &to, double size) {
     return start - now;
 }
 
+/* The seconds that a message, for whose receive its sender has waited, still takes to its first byte: the sender has
+ * copied it meanwhile. */
+double copied(const Level &level, const Place &from, double size) {
+    double waited = from.since < 0 ? 0 : simgrid::s4u::Engine::get_clock() - from.since;
+    return std::max(0.0, level.waited.at(size) - waited);
+}
+
 double latency_factor(double size, const Host *source, const Host *target, const Links &links, const Zones &) {
     Place &from = place(source), &to = place(target);
     const Level &level = machine.levels[depth_of(from, to)];
@@ -291,7 +306,7 @@ double latency_factor(double size, const Host *source, const Host *target, const
         to.received = bytes;
     to.last_from = &from;
     /* SMPI does not keep the sender of what it did not tell busy: the message takes longer by that time instead. */
-    double seconds = waited ? level.waited.at(bytes) : level.delay.at(bytes) + (known ? 0 : machine.send.at(bytes));
+    double seconds = waited ? copied(level, from, bytes) : level.delay.at(bytes) + (known ? 0 : machine.send.at(bytes));
     seconds +=
         machine.poll * std::max(0, to.ranks_on_node - 2) + queued(from, to, bytes, level.rate) + waits(from, to, bytes);
     double latency = 0;
