@@ -67,9 +67,9 @@ class SlurmStudy:
     def output(self) -> str:
         return (self.folder / "output").read_text()
 
-    def run(self, *arguments: str, status: int = 0) -> str:
+    def run(self, *arguments: str, status: int = 0, limit_s: float = 300) -> str:
         process = self.start(*(arguments or (MEASURED,)))
-        assert process.wait(300) == status, self.output() + self.logs()
+        assert process.wait(limit_s) == status, self.output() + self.logs()
         return self.output()
 
     def run_all(self) -> str:
