@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 from collstudy.calibration.fitting import Request, Simulator
-from collstudy.launch.platforms import line
+from collstudy.launch.platforms import line, platform
+from collstudy.launch.simulator import options_of, wrapper
 from collstudy.study.config import Configuration
 from collstudy.study.machines import Level, Machine
-from conftest import ROOT
+from conftest import ROOT, finish, must
 from test_calibrate import MAPPINGS
 
 
@@ -168,3 +171,16 @@ def test_a_switch_outside_of_the_calibrated_nodes_adds_its_latency() -> None:
     asked = [Request("latency", "default", f"level-{level.name}", 2, (8, 8)) for level in (outer, inner)]
     across, within = (us for us in Simulator(configuration, 1).all(machine, asked).values())
     assert across - within == pytest.approx(outer.latency_us - inner.latency_us, abs=1e-3)
+
+
+def test_hundreds_of_long_messages_to_two_cores_do_not_end_the_simulation(tmp_path: Path) -> None:
+    """SimGrid 3.32's solver sums what messages weigh on a link; rounding made it give up."""
+    machine = Configuration(ROOT / "config").machine("orfeo-epyc")
+    cores = itertools.product(*(range(level.count) for level in machine.levels))
+    hosts = tmp_path / "hosts.txt"
+    hosts.write_text("".join("c-" + "-".join(map(str, core)) + "\n" for core in cores))
+    subprocess.run(["smpicc", "-o", tmp_path / "crowd", ROOT / "tests" / "crowd.c"], check=True)
+    described, variables = platform(machine, hosts, tmp_path)
+    command = ["smpirun", *wrapper(variables), "-np", "256", "-platform", described, "-hostfile", "hosts.txt"]
+    command += [*options_of(machine, "smpi-openmpi", {}), "--log=root.thres:critical", "./crowd"]
+    assert must(finish(command, cwd=tmp_path, timeout=120)).stdout == "done\n"

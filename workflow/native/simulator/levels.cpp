@@ -63,6 +63,11 @@ const double header = 16;
  * bound, but see docs/architecture.md.) */
 const int crossings = 16;
 const double unlimited = 1e15;
+/* Seconds. A message's latency is a factor on those of its links, so no time depends on it, but SimGrid 3.32's solver
+ * does: it adds up crossings / latency of the messages of a link and subtracts them again, and ends the simulation if
+ * rounding leaves more than 1e-5. With 1e-9, some 200 long messages to one core were enough. Times a power of two: no
+ * digit changes. */
+const double link_latency = 1e-9 * (1 << 20);
 /* Bytes of the message that announces a long one. */
 const double announcement = 64;
 
@@ -170,8 +175,7 @@ class Cores : public simgrid::kernel::routing::NetZoneImpl {
     std::map<std::string, Shared> units;
 
     Link *link(const std::string &name, double bytes_per_s) {
-        /* The whole latency of a message is a factor on its links' latencies, so each has one. */
-        return get_iface()->create_link(name, bytes_per_s)->set_latency(1e-9)->seal();
+        return get_iface()->create_link(name, bytes_per_s)->set_latency(link_latency)->seal();
     }
     Shared *unit(const std::string &name, double bytes_per_s) {
         auto known = units.find(name);
@@ -183,7 +187,7 @@ class Cores : public simgrid::kernel::routing::NetZoneImpl {
      * its share of the core is more than the whole. */
     Link *core(const std::string &name, double bytes_per_s) {
         auto alone = [](double shared, int messages) { return messages < 2 ? unlimited : shared; };
-        auto *made = get_iface()->create_link(name, bytes_per_s)->set_latency(1e-9);
+        auto *made = get_iface()->create_link(name, bytes_per_s)->set_latency(link_latency);
         return made->set_sharing_policy(Link::SharingPolicy::NONLINEAR, alone)->seal();
     }
     void add(std::vector<int> &at) {
