@@ -231,6 +231,8 @@ figures_wins <- function(results, collective) {
 }
 
 figures_slowdown <- function(results, collective) {
+  # For one process count, the latency against size says the same.
+  if (n_distinct(rows_to_fit(results, collective)$processes) < 2) return(NULL)
   rows <- rows_of_slowdown(results, collective)
   if (n_distinct(rows$size_bytes) < 2) return(NULL)
   list(figure(
