@@ -12,8 +12,10 @@ from collstudy.launch.execute import LaunchFailed
 from collstudy.launch.openmpi import library
 from collstudy.launch.replay import refuse_deadlock
 from collstudy.launch.toolchain import mpi_environment
+from collstudy.sources.traced import alltoall_rules
 from collstudy.study.config import Configuration
-from conftest import Checkout, csv_rows, must
+from collstudy.tuning.rules import Decision, placements
+from conftest import ROOT, Checkout, csv_rows, must
 
 TESTS = Path(__file__).resolve().parent
 
@@ -150,3 +152,15 @@ def test_a_replay_that_stops_half_way_is_one_sentence() -> None:
     ):
         refuse_deadlock(printed)
     refuse_deadlock("Simulated time: 0.005 seconds.")
+
+
+@pytest.mark.parametrize(
+    ("chosen", "expected"),
+    [({}, ""), ({16: "default", 64: "linear"}, "63:default 127:basic_linear default")],
+)
+def test_decisions_for_alltoall_by_size(chosen: dict[int, str], expected: str) -> None:
+    """Also none: programs need not call it."""
+    decisions = [Decision("bcast", "core", 1, 4, 8, "linear", (), 5.0)]
+    decisions += [Decision("alltoall", "core", 1, 4, size, name, (), 5.0) for size, name in chosen.items()]
+    (placement,) = placements(decisions)
+    assert alltoall_rules(placement, 4, Configuration(ROOT / "config").catalogue) == expected

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -210,15 +211,15 @@ def decided(plan: ReplayPlan, context: Context) -> Decided | None:
         default = catalogue.algorithms[name]["default"]
         if own := default.get("simulated", default.get("library")):
             rules += f"{name} * * * -> {library_text(own)}\n"
-    return Decided(rules if ours.tables else "", tuple(ours.tables), _alltoall(found[0], plan.ranks, catalogue))
+    return Decided(rules if ours.tables else "", tuple(ours.tables), alltoall_rules(found[0], plan.ranks, catalogue))
 
 
-def _alltoall(placement: Placement, ranks: int, catalogue: Catalogue) -> str:
+def alltoall_rules(placement: Placement, ranks: int, catalogue: Catalogue) -> str:
     """The decisions for alltoall on so many ranks in the format of replay.c; empty if there are none."""
     table = placement.tables.get("alltoall", {})
     rules = table[max(count for count in table if count <= ranks)] if any(count <= ranks for count in table) else ()
     parts = []
-    for rule, after in zip(rules, [*rules[1:], None], strict=True):
+    for rule, after in itertools.zip_longest(rules, rules[1:]):
         own = rule.algorithm != "default" and catalogue.algorithms["alltoall"][rule.algorithm].get("smpi")
         name = own["algorithm"] if own else "default"
         parts.append(f"{after.size - 1}:{name}" if after else name)
