@@ -1,19 +1,19 @@
-# What set-up makes in .study/, and how. Sourced by `study`; ROOT and SETUP are set there. No step needs root: as root, on Debian or
-# Ubuntu, packages of envs/debian.txt are installed as well. Every step is done again only when the content of its inputs changed.
+# Set-up of .study/. Sourced by `study`, which sets ROOT and SETUP. No step needs root; as root on Debian or Ubuntu, packages of
+# envs/debian.txt are installed as well. A step is repeated only when the content of its inputs has changed.
 QUARTO_VERSION=1.9.38
-# Seconds after which a step without output is named.
+# Seconds after which a running step is named again.
 SILENCE_S=5
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 die() { printf 'error: %s\n' "$*" >&2; exit 2; }
 
-# check_place: make, PATH, env and the compilers' wrappers split or quote the path of the checkout in ways of their own.
+# check_place: refuse a checkout whose path make, PATH, env or the compilers' wrappers would split or quote.
 check_place() {
   local odd
-  # One of each, apart; a newline is shown as its escape.
+  # Each unsupported character once, separated by blanks; a newline is shown as its escape.
   odd=$(printf %s "${ROOT//$'\n'/\\}" | LC_ALL=C tr -d '\200-\377A-Za-z0-9 /._+,@~-' | fold -w 1 | sort -u | paste -sd' ')
-  [ -z "$odd" ] || die "the path of this checkout has characters that required programs do not support: $odd (of ASCII, letters, \
-digits, blanks and . _ - + , @ ~ work): ${ROOT//$'\n'/\\n}"
+  [ -z "$odd" ] || die "the path of this checkout has characters that required programs do not support: $odd (allowed in ASCII: \
+letters, digits, blanks and . _ - + , @ ~): ${ROOT//$'\n'/\\n}"
 }
 
 # done_before NAME INPUT... : true if NAME was set up from these inputs. remember NAME INPUT... records it.
@@ -115,12 +115,12 @@ explain_part() {
     simulator) echo "SimGrid (smpicc, smpirun, g++): needed to simulate and to calibrate" ;;
     r) echo "R ($(Rscript "$ROOT/envs/missing.R" "$ROOT/workflow/analysis/DESCRIPTION" 2>/dev/null || echo Rscript)): needed for tables, figures and the report" ;;
     applications) echo "applications (lammps): they are left out of their study" ;;
-    tests) echo "what only tests need (Slurm, lintr, ...): those tests fail" ;;
+    tests) echo "software for tests only (Slurm, lintr, ...): the tests that need it fail" ;;
     *) echo "$1" ;;
   esac
 }
 
-# name_missing PART...: a line for each part that is not here, and how to get them; LACKING has them then.
+# name_missing PART...: print a line for each missing part, and how to get them; LACKING lists them.
 name_missing() {
   local part
   local -n lacking=LACKING
@@ -184,7 +184,7 @@ setup_python() {
   PYTHON=$python
 }
 
-# setup_uv: the installer of everything else. pip's own settings (index, certificates) become uv's.
+# setup_uv: uv, which installs all other packages. use_uv passes the settings of pip (index, certificates) to it.
 setup_uv() {
   local pip setting
   if ! done_before uv "$ROOT/envs/uv.lock"; then
@@ -195,7 +195,7 @@ setup_uv() {
   fi
 }
 
-# use_uv ARGUMENT...: uv with the pip settings of site and user, and no files outside of .study/; stopped after LIMIT_S seconds, if set.
+# use_uv ARGUMENT...: uv with the pip settings of site and user, without files outside .study/; stopped after LIMIT_S seconds, if set.
 use_uv() {
   local pip index
   if [ -z "${UV_DEFAULT_INDEX:-}" ]; then
@@ -223,7 +223,7 @@ setup_venv() {
   setup_uv && venv venv study.lock
 }
 
-# import_once: let Python store the compiled modules of the workflow, which takes seconds at the first import.
+# import_once: make Python compile and store the workflow's modules, which takes seconds.
 import_once() { "$SETUP/venv/bin/python" -c 'import jsonschema, numpy, snakemake.cli, yaml'; }
 
 # setup_test_venv: requirements of the tests, in the same environment.
@@ -247,7 +247,7 @@ mpi_venv() {
     || echo 'btl = ^ofi' >> "$SETUP/openmpi/etc/openmpi-mca-params.conf"
 }
 
-# setup_spack: Open MPI and OSU Micro-Benchmarks of spack.yaml, from the cluster's lock where there is one; the view is .study/spack.
+# setup_spack: Open MPI and OSU Micro-Benchmarks of spack.yaml, from the cluster's lock if there is one; the view is .study/spack.
 setup_spack() {
   command -v spack >/dev/null || die "spack is not on PATH: . SPACK/share/spack/setup-env.sh (or module load spack)"
   local clusters problems cluster=${COLLSTUDY_CLUSTER:-}
@@ -255,7 +255,7 @@ setup_spack() {
   [ -n "$cluster" ] || die "COLLSTUDY_CLUSTER is not set; it names a folder of spack/ (here: $clusters)"
   [ -e "$ROOT/spack/$cluster/packages.yaml" ] || die "no spack/$cluster/packages.yaml; COLLSTUDY_CLUSTER may be one of: $clusters"
   export COLLSTUDY_CLUSTER
-  # Spack uses a lock as it is: one of another cluster, or of an earlier state, must not be there.
+  # Spack uses an existing lock unchanged: remove one of another cluster or of an earlier state.
   if [ -e "$ROOT/spack/$cluster/spack.lock" ]; then cp "$ROOT/spack/$cluster/spack.lock" "$ROOT/spack.lock"; else rm -f "$ROOT/spack.lock"; fi
   problems=$(PYTHONPATH=$ROOT/workflow "$SETUP/venv/bin/python" -m collstudy spack-check "$ROOT") \
     || { printf '%s\n' "$problems" >&2; die "the Spack files disagree; see above"; }
@@ -270,8 +270,8 @@ setup_spack() {
 
 # R and the report -----------------------------------------------------------------------------------------------------------
 
-# setup_quarto: Quarto from PyPI, whose build downloads the rest from GitHub and has no time limit of its own. What it requires is for
-# Python chapters only. PyPI's quarto always ends with status 0: only its output shows whether it works.
+# setup_quarto: Quarto from PyPI. Its build downloads from GitHub without a time limit; its dependencies are for Python chapters only.
+# PyPI's quarto always ends with status 0: only its output shows whether it works.
 setup_quarto() {
   local bin=$SETUP/quarto/bin said="Quarto $QUARTO_VERSION in .study/quarto" LIMIT_S=180
   mkdir -p "$SETUP/stamps"
@@ -280,7 +280,7 @@ setup_quarto() {
     ln -sf ../../quarto/bin/quarto "$SETUP/venv/bin/quarto"
   else
     rm -rf "$SETUP/quarto"
-    said="Quarto $QUARTO_VERSION cannot be fetched here (.study/quarto.log); the report is rendered with knitr, pandoc and typst"
+    said="Quarto $QUARTO_VERSION cannot be downloaded here (.study/quarto.log); the report is rendered with knitr, pandoc and typst"
   fi
   say "$said" 2>&1
   rm -rf "$SETUP/uv-cache-$BASHPID"
@@ -303,11 +303,11 @@ install_r() {
 # All of it ------------------------------------------------------------------------------------------------------------------
 
 declare -A WANTED=()
-# What is wanted and not here, see name_missing.
+# Missing parts, see name_missing.
 LACKING=()
 MPIS=()
 
-# read_needs [STUDY...]: requirements of these studies (default: those of config/config.yaml), with the studies.
+# read_needs [STUDY...]: requirements of these studies (default: those of config/config.yaml), and which studies have them.
 read_needs() {
   local needs part studies
   WANTED=() MPIS=()
@@ -348,8 +348,8 @@ setup_workflow() {
   activate
 }
 
-# setup [--spack] [--tests | --analysis | --measure | --calibrate MACHINE] [STUDY...]: everything that these studies (--measure: until
-# they are measured), the tests, the analysis alone or the calibration of a machine need, as far as available.
+# setup [--spack] [--tests | --analysis | --measure | --calibrate MACHINE] [STUDY...]: everything available that is needed by these
+# studies (--measure: only to measure them), the tests, the analysis alone or the calibration of a machine.
 setup() {
   local spack=false tests=false analysis=false reported=true measure=() studies=() name part parts=() lacking=() programs=()
   while [ $# -gt 0 ]; do
@@ -365,7 +365,7 @@ setup() {
     shift
   done
   lock_setup
-  # Half a minute of one core: while Python packages are fetched, if R is here.
+  # Takes half a minute of one core: in parallel with the download of Python packages, if R is here.
   if $reported && have r; then setup_r; fi
   setup_workflow
   ! $spack || setup_spack
@@ -394,7 +394,7 @@ setup() {
     venv_done "$name" "$name" || start "$name" "$name from PyPI (envs/$name.lock) in .study/$name" mpi_venv "$name"
   done
   if [ -n "${WANTED[r]+x}" ] && ! command -v quarto >/dev/null && [ "$(cat "$SETUP/stamps/quarto" 2>/dev/null)" != "$QUARTO_VERSION" ]; then
-    start quarto "Quarto $QUARTO_VERSION, where it can be fetched" setup_quarto
+    start quarto "Quarto $QUARTO_VERSION (optional download)" setup_quarto
   fi
   for name in "${MPIS[@]}"; do attend "$name" || exit 2; done
   # Programs for MPI libraries are built while apt-get installs R and the simulator.
@@ -410,22 +410,22 @@ setup() {
   unlock_setup
 }
 
-# looked_at ARGUMENT...: one digest of all that set-up looks at for these arguments: configuration and sources by content, programs by
-# where they are, and what set-up made by the times of its folders.
+# looked_at ARGUMENT...: digest of all inputs of set-up for these arguments: contents of configuration and sources, paths of programs,
+# time stamps of the folders that set-up made.
 looked_at() {
   local files reference=${STUDY_REFERENCE_DATA:-}
   mapfile -d '' -t files < <(find "$ROOT/config" "$ROOT/envs" "$ROOT/workflow" -name tests -prune -o -type f ! -name '*.pyc' -print0 | LC_ALL=C sort -z)
   {
     printf '%s\n' "$*" "$PATH" "${COLLSTUDY_CONFIG:-}" "$reference" "$UID" "${files[@]}"
     command -v gcc make g++ smpicc smpirun Rscript quarto lmp mpicc mpirun || true
-    # Most of these folders are not there; that is no error, and part of the digest.
+    # Most of these folders do not exist, which is part of the digest.
     (cd "$SETUP" && stat -c '%n %Y' venv venv/bin {openmpi,mpich,impi,quarto,spack}/bin build build/* build/*/* R R/* 2>/dev/null) || true
     stat -c '%n %Y' "$ROOT"/data/*/ ${reference:+"$reference" "$reference"/*/} 2>/dev/null || true
     cat -- "${files[@]}"
   } | sha256sum | cut -d' ' -f1
 }
 
-# setup_once ARGUMENT...: setup, where something of what it looks at is not as it was when it last found all that it looked for.
+# setup_once ARGUMENT...: setup, unless its inputs are the same as when it last found everything.
 setup_once() {
   local stamp path=$PATH
   check_place
@@ -440,7 +440,7 @@ setup_once() {
   [ ${#LACKING[@]} -gt 0 ] || PATH=$path looked_at "$@" > "$stamp"
 }
 
-# build_programs [--real] [STUDY...]: C programs, each named when it is built.
+# build_programs [--real] [STUDY...]: build C programs; prints each name.
 build_programs() { (cd "$ROOT" && python -m collstudy build "$@") || die "the C programs could not be built; see above"; }
 
 write_activate() {
@@ -453,7 +453,7 @@ unset _checkout
 ACTIVATE
 }
 
-# activate: the set-up environment, also required by plain `snakemake`.
+# activate: use the environment of .study/, which plain `snakemake` needs, too.
 activate() {
   export PATH=$SETUP/venv/bin:$PATH PYTHONPATH=$ROOT/workflow${PYTHONPATH:+:$PYTHONPATH} R_LIBS=$SETUP/R${R_LIBS:+:$R_LIBS}
 }

@@ -208,7 +208,7 @@ def test_damage_of_the_store_ends_in_no_traceback(checkout: Checkout) -> None:
     four.write_text(json.dumps(document))
     (checkout.folder / "results" / ".summaries.json").write_text("null")
     verified = checkout.collstudy("verify", "tiny")
-    assert verified.returncode == 1 and "tiny: 4 requested: 4 damaged" in verified.stdout
+    assert verified.returncode == 1 and "tiny: 4 stored files expected: 4 damaged" in verified.stdout
     for path in (one, two, three, four):
         assert path.name in verified.stdout
     done = checkout.snakemake("--cores", "2", MEASURED)

@@ -345,7 +345,7 @@ def test_quarto_is_used_where_it_works_and_stays_when_the_environment_is_new(tmp
     environment = {"PATH": ":".join(others)}
 
     done = study(folder, "setup", environment={**environment, "QUARTO_PRINTS": "cannot open quarto.js"})
-    assert done.returncode == 0 and "cannot be fetched here" in done.stderr, done.stderr
+    assert done.returncode == 0 and "cannot be downloaded here" in done.stderr, done.stderr
     assert not link.exists()
 
     (made / "stamps" / "quarto").unlink()

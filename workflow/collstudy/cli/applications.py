@@ -28,7 +28,9 @@ def add_commands(commands: Any) -> None:
     )
     running.add_argument("--limit", type=float, default=3600, metavar="SECONDS", help="time limit of the program")
     running.add_argument("--csv", type=typed_path, metavar="FILE", help="also write the table to this file")
-    running.add_argument("words", nargs="+", metavar="COMMAND", help="mpirun -n 4 ./a.out, after --")
+    running.add_argument(
+        "words", nargs="+", metavar="COMMAND", help="the command of the program, after --: mpirun -n 4 ./a.out"
+    )
 
     tuning = add(commands, "tune", tune, "write the study that tunes the collectives of a program")
     tuning.add_argument("--name", default="", help="the study is tune-NAME (default: the name of the program)")
@@ -44,7 +46,9 @@ def add_commands(commands: Any) -> None:
     )
     limit = {"type": float, "default": PROGRAM_LIMIT_S, "metavar": "SECONDS"}
     tuning.add_argument("--limit", **limit, help="time limit of one run of the program")
-    tuning.add_argument("words", nargs="+", metavar="COMMAND", help="mpirun -n 4 ./a.out, after --")
+    tuning.add_argument(
+        "words", nargs="+", metavar="COMMAND", help="the command of the program, after --: mpirun -n 4 ./a.out"
+    )
 
 
 #: The study of a program.
@@ -69,8 +73,8 @@ analysis:
 
 
 def tune(arguments: argparse.Namespace) -> None:
-    """Write config/studies/tune-NAME.yaml, the study that traces a program, measures the collectives that it uses, writes a
-    tuning file and judges it by runs of the program. `./study tune` runs it then, in jobs on a machine of kind slurm;
+    """Write config/studies/tune-NAME.yaml, a study that traces a program, measures the collectives that it uses, writes a
+    tuning file and judges it by runs of the program. `./study tune` then runs the study (on a machine of kind slurm as jobs);
     `./study run tune-NAME` continues it.
     """
     words, folder = arguments.words, arguments.folder.resolve()
@@ -106,8 +110,8 @@ def tune(arguments: argparse.Namespace) -> None:
 
 def what_ran(arguments: argparse.Namespace) -> int:
     """Run an MPI program once, and print for each communicator and collective: calls, message sizes, and the component and
-    algorithm of the MPI library that ran, with how that is known. Components and algorithms need Open MPI 4.1 or 5.0; other
-    libraries show calls and sizes only. If the program fails, the table covers the calls until then, and the exit status is 2.
+    algorithm of the MPI library that ran, with the evidence. Components and algorithms require Open MPI 4.1 or 5.0; for other
+    libraries only calls and sizes are shown. If the program fails, the table covers the calls until then; the exit status is 2.
     """
     outcome = ran.what_ran(arguments.words, arguments.folder.absolute(), arguments.limit, sys.stdout)
     print("\n" + "\n".join(ran.table(outcome)))

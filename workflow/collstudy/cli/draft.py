@@ -37,7 +37,7 @@ sweeps:
     sizes: {from: 1, to: 1048576}
     iterations: 100
     warmup: 10
-# Decide by size and number of processes, write tuning files, and verify them on fresh launches:
+# Decide by size and number of processes, write tuning files, and verify them with fresh launches:
 # analysis:
 #   tuning: {}
 """
@@ -48,9 +48,9 @@ title: "Collectives of APPLICATION"
 question: >-
   Which algorithms should the collectives that APPLICATION calls use, at its numbers of ranks and message sizes?
 machine: MACHINE
-LAUNCHESSAMPLING# The collectives with most to gain first. Ranks of a communicator are placed on the first cores.
+LAUNCHESSAMPLING# The collectives with the largest possible gain first. Ranks of a communicator are placed on the first cores.
 sweeps:
-SWEEPS# Decide by size and number of processes, write tuning files, and verify them on fresh launches.
+SWEEPS# Decide by size and number of processes, write tuning files, and verify them with fresh launches.
 analysis:
   tuning: {}
 chapter: tuning
@@ -86,7 +86,7 @@ figure("bcast-sizes")
 def add_commands(commands: Any) -> None:
     """Add it."""
     drafting = add(commands, "new", new, "draft a study: its YAML and the text of its chapter")
-    drafting.add_argument("name")
+    drafting.add_argument("name", help="name of the new study")
     drafting.add_argument(
         "--cells-of", metavar="STUDY", help="measure only the collectives that an application of this study calls"
     )

@@ -35,17 +35,17 @@ class Tables(Configuration):
 def add_commands(commands: Any) -> None:
     """Add them."""
     packing = add(commands, "compact", make_compact, "make tables of data/ from the authors' files")
-    packing.add_argument("names", nargs="+")
+    packing.add_argument("names", nargs="+", help="names of descriptions data/NAME.yaml")
     fetching = add(commands, "fetch", fetch, "download other authors' files that may not be redistributed")
     fetching.add_argument("name", help="an entry of data/fetch.yaml")
     drafting = add(commands, "import", draft_study, "draft the study that imports a folder of results")
-    drafting.add_argument("folder", type=typed_path)
+    drafting.add_argument("folder", type=typed_path, help="folder of result files")
     drafting.add_argument("--machine", help="a machine of kind imported (config/machines/)")
     drafting.add_argument("--name", help="name of the study (default: the folder's name)")
 
 
 def make_compact(arguments: argparse.Namespace) -> int:
-    """Write data/NAME.csv.gz, data/NAME.checks.csv and, of PICO's runs, data/NAME.nodes.csv by data/NAME.yaml."""
+    """Write the tables that data/NAME.yaml describes: data/NAME.csv.gz, NAME.checks.csv and, for PICO's runs, NAME.nodes.csv."""
     configuration = Tables(ROOT / "config")
     for name in arguments.names:
         study = configuration.study(name)
@@ -61,7 +61,7 @@ def make_compact(arguments: argparse.Namespace) -> int:
 
 
 def fetch(arguments: argparse.Namespace) -> int:
-    """Get the files of data/fetch.yaml from the author's repository at the pinned commit; each must have its checksum."""
+    """Download files from the author's repository at the commit in data/fetch.yaml, and check their SHA-256."""
     # Imported here: the HTTP client takes long to load.
     import urllib.error
     import urllib.request
@@ -92,7 +92,7 @@ def fetch(arguments: argparse.Namespace) -> int:
 
 
 def draft_study(arguments: argparse.Namespace) -> int:
-    """Inspect a folder of results, draft the study that imports it, and list what could not be determined."""
+    """Draft a study that imports a folder of results, and list what could not be determined."""
     configuration = Configuration(ROOT / "config")
     name = arguments.name or arguments.folder.resolve().name
     text, open_questions = draft.draft(arguments.folder, name, arguments.machine, configuration)

@@ -28,16 +28,14 @@ def add_commands(commands: Any) -> None:
     report.add_argument("--single-file", action="store_true", help="also report.html, the whole report in one file")
     report.add_argument("--revision", default="", help="version of this project, for the provenance")
     publishing = add(commands, "publish", publish, "write the report and a data package to a folder")
-    publishing.add_argument("studies", nargs="*")
+    publishing.add_argument("studies", nargs="*", help="names (default: those of config/config.yaml with measurements)")
     publishing.add_argument("--to", type=typed_path, default=Path("publish"), help="folder to write (default: publish)")
     publishing.add_argument("--single-file", action="store_true", help="also report.html, the whole report in one file")
-    analysing = add(
-        commands, "reanalyse", reanalyse, "tables, figures and report from measurements.csv, without measuring"
-    )
-    analysing.add_argument("studies", nargs="*")
-    comparing = add(commands, "compare", compare, "compare measurements made again with published ones")
-    comparing.add_argument("published", type=typed_path)
-    comparing.add_argument("again", type=typed_path)
+    analysing = add(commands, "reanalyse", reanalyse, "make tables, figures and report again from measurements.csv")
+    analysing.add_argument("studies", nargs="*", help="names (default: those of config/config.yaml)")
+    comparing = add(commands, "compare", compare, "compare repeated measurements with published ones")
+    comparing.add_argument("published", type=typed_path, help="results folder of the published measurements")
+    comparing.add_argument("again", type=typed_path, help="results folder of the repeated measurements")
 
 
 def render(arguments: argparse.Namespace) -> int:
@@ -90,7 +88,7 @@ def publish(arguments: argparse.Namespace) -> None:
 
 
 def reanalyse(arguments: argparse.Namespace) -> None:
-    """Tables, figures and report of a data package, without measuring."""
+    """Make tables, figures and report again from the measurements of a data package."""
     from collstudy.publish import again
 
     project = Project(results=arguments.results)
@@ -98,7 +96,7 @@ def reanalyse(arguments: argparse.Namespace) -> None:
 
 
 def compare(arguments: argparse.Namespace) -> None:
-    """Compare measurements made again with published ones."""
+    """Compare repeated measurements with published ones: identical points, and the ratios of the others."""
     from collstudy.publish import again
 
     for line in again.compare(arguments.published, arguments.again):

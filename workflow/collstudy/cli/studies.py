@@ -33,9 +33,7 @@ def add_commands(commands: Any) -> None:
         )
     watching = add(commands, "status", status, "show the progress of studies")
     watching.add_argument("studies", nargs="*", help="names (default: those of config/config.yaml)")
-    watching.add_argument(
-        "--watch", action="store_true", help=f"repeat every {WATCH_S} seconds until everything is measured"
-    )
+    watching.add_argument("--watch", action="store_true", help=f"repeat every {WATCH_S} seconds until no cell is left")
     add(commands, "next", say_next, "show the state of this checkout and the next step")
     add(commands, "unlock", unlock, "remove a stale lock of snakemake")
 
@@ -63,7 +61,7 @@ def check_studies(project: Project, names: str) -> list[str]:
 
 
 def status(arguments: argparse.Namespace) -> None:
-    """Print for each study how many cells are measured, failed and left, from the store alone."""
+    """Print for each study how many cells are stored, failed and left."""
     while True:
         project, sources, lines = _sources(arguments)
         left = 0

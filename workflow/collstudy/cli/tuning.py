@@ -33,10 +33,10 @@ def add_commands(commands: Any) -> None:
     steps.add_argument("step", choices=("emit", "keep"), help="step: before or after the verification is measured")
     steps.add_argument("study")
     asking = add(commands, "advise", advise, "recommend an algorithm from the results at hand")
-    asking.add_argument("--collective", required=True)
-    asking.add_argument("--nodes", type=int, required=True)
+    asking.add_argument("--collective", required=True, help="such as bcast (config/algorithms.yaml)")
+    asking.add_argument("--nodes", type=int, required=True, help="number of nodes")
     asking.add_argument("--ppn", type=int, required=True, help="processes per node")
-    asking.add_argument("--mapping", required=True)
+    asking.add_argument("--mapping", required=True, help="such as core (config/mappings.yaml)")
     asking.add_argument("--size", type=parse_size, help="bytes, such as 65536, 64KiB, 1MiB")
     asking.add_argument("--study", help="use this study only")
     asking.add_argument("--machine", help="the machine of the call: results of the most similar machines come first")
@@ -47,7 +47,7 @@ def add_commands(commands: Any) -> None:
     explaining.add_argument("--nodes", type=_ranks, help="nodes of the communicator, if the file distinguishes them")
     explaining.add_argument("--collective", help="show only this collective")
     converting = add(commands, "convert", convert, "convert a tuning file for another library")
-    converting.add_argument("file", type=typed_path)
+    converting.add_argument("file", type=typed_path, help="a tuning file in one of the formats below")
     names = "; ".join(f"{name}: {text}" for name, text in FORMATS.items())
     converting.add_argument("--to", required=True, choices=tuple(FORMATS), help=names)
     converting.add_argument(
@@ -76,7 +76,7 @@ def tuning(arguments: argparse.Namespace) -> None:
 
 
 def advise(arguments: argparse.Namespace) -> int:
-    """Look up the decisions of every study; exit status 0 if one applies, 1 if none does."""
+    """Recommend an algorithm from the decisions of all studies; exit status 1 if none applies."""
     question = Question(
         arguments.collective, arguments.mapping, arguments.nodes, arguments.nodes * arguments.ppn,
         None if arguments.collective == "barrier" else arguments.size,
@@ -128,7 +128,7 @@ def _known(arguments: argparse.Namespace, project: Project) -> Known:
 
 
 def explain(arguments: argparse.Namespace) -> int:
-    """Describe a tuning file in words and list its faults with their lines; exit status 0 if there is none, else 1.
+    """Describe a tuning file in words and list its errors by line; exit status 1 if there are any.
 
     Its format is recognized by its content. Rules are interpreted as the library itself does; for Open MPI, as the installed
     version or that of --open-mpi does.
@@ -143,8 +143,8 @@ def explain(arguments: argparse.Namespace) -> int:
 def convert(arguments: argparse.Namespace) -> None:
     """Write the rules of a tuning file in the format of another library; rules that it cannot express are listed on standard error.
 
-    The new file is read again and compared with the old one. With --check the installed Open MPI or MPICH reads it too, and its
-    messages are compared with the rules at every limit: some launches for each entry.
+    The new file is read again and compared with the old one. With --check the installed Open MPI or MPICH reads it, too, and its
+    messages are compared with the rules at every limit, which takes some launches per entry.
     """
     known = _known(arguments, Project(results=arguments.results))
     mpi = {"openmpi": "openmpi", "openmpi-2": "openmpi", "mpich": "mpich"}.get(arguments.to)

@@ -202,7 +202,7 @@ def _work_from(entry: dict[str, Any]) -> Work:
 
 
 def pending(work: Work, have: Summary, policy: Policy) -> Task | None:
-    """The task of incomplete work; None for complete work."""
+    """The task of a piece of work; None if it is complete."""
     if not have.failed and have.stop(work, policy):
         return None
     return Task(work, policy, have.count, have.seconds)
@@ -268,12 +268,12 @@ def slurm_request(machine: Machine, nodes: int) -> dict[str, Any]:
 
 
 def left(block: Block, store: Store) -> Block:
-    """The block reduced to the work that the store lacks at this moment."""
+    """The block with only the work that the store lacks now."""
     return replace(block, tasks=tuple(still_lacking(block.tasks, store)))
 
 
 def still_lacking(tasks: Sequence[Task], store: Store) -> list[Task]:
-    """The tasks that the store lacks at this moment."""
+    """The tasks that the store lacks now."""
     found = store.summaries([task.work for task in tasks])
     rest = (pending(task.work, have, task.policy) for task, (have, _) in zip(tasks, found, strict=True))
     return [task for task in rest if task]

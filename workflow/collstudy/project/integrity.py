@@ -37,7 +37,11 @@ def of_study(source: Source) -> tuple[list[str], list[str]]:
             else "intact, written by an earlier version without a digest"
         ] += 1
     parts = [f"{count} {what}" for what, count in found.items()] + ([f"{len(problems)} damaged"] if problems else [])
-    lines = [f"{name}: {len(work)} requested: " + ", ".join(parts)] if work else [f"{name}: nothing is requested"]
+    lines = (
+        [f"{name}: {len(work)} stored files expected: " + ", ".join(parts)]
+        if work
+        else [f"{name}: no stored files expected"]
+    )
     count, changes = of_derived(name, source.folder)
     return [*lines, *count], problems + changes
 

@@ -1,8 +1,8 @@
-"""The two steps from decisions to tuning files that are worth keeping.
+"""The two steps from decisions to verified tuning files.
 
 `emit` writes the files, lets the library read them, and writes the blocks that verify them (sources/verifying.py): new cells
-with fresh launches, on deciding and other process counts and sizes, measured like all blocks. `keep` compares
-both, withdraws rules that turned out slower and writes the files again.
+with fresh launches, on and off the deciding grid, measured like all blocks. `keep` compares default and tuned launches, withdraws
+rules that are slower and writes the files again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def emit(project: Project, name: str) -> None:
 def keep(project: Project, name: str) -> None:
     """Judge the verified files, withdraw slower rules, and write and check the files again."""
     tuner = Tuner(project, name)
-    # Once more: a killed `keep` may have left other files.
+    # Again, because a killed `keep` may have left other files.
     found = tuner.emit()
     verifier = verifier_of(tuner.source, found)
     if tuner.source.judged_by_runs:

@@ -15,14 +15,14 @@ from collstudy.launch.build import built
 from collstudy.launch.openmpi import emulates_nodes
 from collstudy.sources.source import Source
 
-#: Parts of envs/debian.txt and envs/setup.sh: sources name them, beside MPI libraries.
+#: Parts of envs/debian.txt and envs/setup.sh, which sources name in addition to MPI libraries.
 COMPILER, SIMULATOR, R, APPLICATIONS = "compiler", "simulator", "r", "applications"
 #: MPI libraries that set-up can install. The simulated ones need the simulator.
 LIBRARIES = {"openmpi", "mpich", "impi"}
 
 
 def by_part(sources: Iterable[Source], report: bool = True) -> dict[str, list[str]]:
-    """Part -> names of the studies that need it; without *report*, for measuring only, which needs R for sampled studies only."""
+    """Part -> names of the studies that need it; without *report*, to measure only (R is then needed for sampled studies only)."""
     found: dict[str, list[str]] = {}
     for source in sources:
         for part in source.needs() | ({R} if report else set()):
@@ -42,8 +42,8 @@ def has_r() -> bool:
 
 
 def check_analysis() -> None:
-    """Raise StudyError where the analysis package that R loads was installed from other files than this checkout's: in an image
-    of another version, or without another ./study setup after a change. Set-up stores the digest of the files (envs/setup.sh).
+    """Raise StudyError if the analysis package that R loads was not installed from this checkout: in an image of another version,
+    or after a change without ./study setup. Set-up stores the digest of the package's files (envs/setup.sh).
     """
     library = Path(os.environ.get("R_LIBS", "").split(os.pathsep)[0])
     stamp = library.parent / "stamps" / "r"
@@ -58,7 +58,7 @@ def check_analysis() -> None:
 
 
 def why_not(source: Source) -> str:
-    """What a study lacks on this computer to be measured; empty if nothing."""
+    """Why a study cannot be measured on this computer; empty if it can."""
     machine = source.study.machine
     cores = machine.cores_per_node * machine.nodes
     most = max((p for sweep in source.study.sweeps for p in sweep.processes), default=0)

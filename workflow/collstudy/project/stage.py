@@ -1,4 +1,4 @@
-"""Staging of the files that are planned while the Snakefile is read, beside Snakemake's own files.
+"""Staging of the files that are planned while the Snakefile is read, in the folder of Snakemake's own files.
 
 Reading the Snakefile must not write into the results, because dry runs read it as well. A rule copies a staged file to its
 target if the content differs; Snakemake detects this by its time stamp.

@@ -71,7 +71,7 @@ class Project:
         return self._studies[name]
 
     def source(self, study: Study | str) -> Source:
-        """What a study gets its numbers from."""
+        """The source of a study's numbers."""
         name = study if isinstance(study, str) else study.name
         if name not in self._sources:
             self._sources[name] = source_of(self.study(name) if isinstance(study, str) else study, self.context)

@@ -57,7 +57,7 @@ class Tuner:
         return {name: numbers for name, numbers in found.items() if numbers}
 
     def emit(self) -> list[Placement]:
-        """Write the files of all decisions that are not withdrawn; of a program's only if they change anything."""
+        """Write the files of all decisions that are not withdrawn; for a program only if they differ from the default."""
         found = rules.placements(self.decisions, self.withdrawn)
         if self.source.judged_by_runs and not any(map(rules.changes, found)):
             return []
@@ -97,7 +97,7 @@ class Tuner:
                 findings += check.check_placement(placement, file.resolve(), self.catalogue, self.library, old)
             findings += self._check_han(found, before or [])
         else:
-            print("no installed MPI library shows its choices: the rules files are not checked")
+            print("the rules files are not checked: no installed MPI library shows its choices")
         self.findings = findings
         write_atomically(self.folder / "tuning" / name, findings_csv(findings))
         complain(findings)
@@ -127,7 +127,7 @@ class Tuner:
         return findings
 
     def best_known(self) -> dict[tuple, tuple[float, str]]:
-        """The lowest median of the study's own measurements for each cell and size; it is biased low, as the minimum of many."""
+        """The lowest median of the study's own measurements for each cell and size; as a minimum of many it is biased low."""
         values: dict[tuple, dict[str, list[float]]] = {}
         for row in read_measurements(self.folder / "measurements.csv"):
             key = (row.collective, row.mapping, row.nodes, row.processes, row.size)

@@ -1,4 +1,4 @@
-"""A record of the store: the launches of a piece of work, their summary, and what they must be like."""
+"""A record of the store: the launches of a piece of work, their summary, and their validation."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Record:
         return False if self.proof["placed"] is False else self.proof["used"]
 
     def status(self) -> tuple[str, str]:
-        """As Summary.status, and why."""
+        """The same word as Summary.status, and the reason."""
         if self.failure:
             return "failed", self.failure["reason"]
         if not self.launches:
@@ -101,7 +101,7 @@ class Record:
         return {"proof": self.proof, "failure": self.failure, "launches": list(self.launches)}
 
     def summary(self) -> Summary:
-        """The short form."""
+        """The summary of the record."""
         took = [s for launch in self.launches if (s := launch.get("provenance", {}).get("seconds")) is not None]
         mean = sum(took) / len(took) if took else None
         return Summary(

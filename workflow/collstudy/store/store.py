@@ -94,7 +94,7 @@ class Store:
             check_record(record, work)
             return record, sealed
         except RecursionError:
-            raise Damaged(f"{path}: too many levels of lists") from None
+            raise Damaged(f"{path}: nested too deeply") from None
         except ValueError as error:
             raise Damaged(f"{path}: {error}") from None
         except (AttributeError, KeyError, TypeError) as error:
@@ -119,7 +119,7 @@ class Store:
     def _check_folder(self, path: Path, about: dict[str, Any]) -> bool:
         """Whether *about* has digests of itself and its files; raises Damaged if one, or the size of a file, differs."""
         if "content" not in about:
-            return False  # of an earlier version
+            return False  # written by an earlier version
         if about["content"] != content_digest(_content_of(about)):
             raise Damaged(f"{path}: its content was changed after it was written (the digest differs)")
         for name, file in about["files"].items():
@@ -196,7 +196,7 @@ class Store:
                 fresh[name] = [*key, *dataclasses.astuple(summary)]
             found.append((summary, state.st_mtime_ns if summary.count or summary.failed else 0))
         if fresh:
-            # Only a cache: a full disk, or a folder in its place, is reported elsewhere.
+            # It is only a cache; a full disk, or a folder of this name, is reported elsewhere.
             with contextlib.suppress(OSError):
                 write_atomically(self.memory, json.dumps(known | fresh, separators=(",", ":")).encode())
         return found
@@ -226,7 +226,7 @@ class Store:
         write_atomically(self.file(cell), json.dumps(document, indent=1).encode() + b"\n")
 
     def block_lock(self, name: str) -> contextlib.AbstractContextManager[None]:
-        """Lock against another runner of the same block; `block_runs` tests it."""
+        """Lock against other runners of the same block; `block_runs` tests it."""
         return locked(self.results / ".locks" / f"{name}.lock")
 
     def block_runs(self, name: str) -> bool:
