@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -53,6 +55,19 @@ def test_a_damaged_file_is_found_and_set_aside(cell: Cell, tmp_path: Path, damag
     aside = store.set_aside(cell)
     assert aside is not None and aside.exists() and not path.exists()
     assert store.read(cell) == Record()
+
+
+def test_a_write_that_was_killed_leaves_nothing_after_the_next(cell: Cell, tmp_path: Path) -> None:
+    store, record = Store(tmp_path), Record((launch(cell, 1),))
+    writer = os.fork()
+    if writer == 0:
+        os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+        store.write(cell, record, None)
+    os.waitpid(writer, 0)
+    folder = store.file(cell).parent
+    assert len(list(folder.glob(".*.tmp"))) == 1 and store.read(cell) == Record()
+    store.write(cell, record, None)
+    assert list(folder.iterdir()) == [store.file(cell)]
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

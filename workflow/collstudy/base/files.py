@@ -16,10 +16,17 @@ from typing import IO, Any
 from collstudy.base.errors import StudyError
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write *content* under a temporary name in the same folder, flush it to disk, and rename it to *path*."""
+def write_atomically(path: Path, content: bytes, sole_writer: bool = False) -> None:
+    """Write *content* under a temporary name in the same folder, flush it to disk, and rename it to *path*.
+
+    A *sole_writer*, such as the holder of a lock, always uses the same name, and so replaces what a killed one left.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+    if sole_writer:
+        temporary = str(path.with_name(f".{path.name}.tmp"))
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    else:
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(content)

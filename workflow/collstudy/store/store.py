@@ -223,7 +223,8 @@ class Store:
             "content": content_digest(record.content()),
             **record.content(),
         }
-        write_atomically(self.file(cell), json.dumps(document, indent=1).encode() + b"\n")
+        content = json.dumps(document, indent=1).encode() + b"\n"
+        write_atomically(self.file(cell), content, sole_writer=True)
 
     def block_lock(self, name: str) -> contextlib.AbstractContextManager[None]:
         """Lock against other runners of the same block; `block_runs` tests it."""
