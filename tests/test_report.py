@@ -49,6 +49,7 @@ generated: below
 ---
 The default is `r number("answer-collectives", "geometric_mean_pct", collective = "bcast")` slower; see `r see("bcast-latency")`.
 And `r number("answer-collectives", "p90_pct", collective = "reduce")`.
+Tables: `r has_table("bcast-words")` and `r has_table("nowhere")`.
 
 ```{r}
 #| results: asis
@@ -198,7 +199,7 @@ def test_front_page_answers_with_numbers_of_the_tables(made):
 def test_own_text_comes_before_the_generated_chapter(made):
     chapter = made["page"].split('id="sec-measured-one"', 1)[1].split('id="sec-simulated-one"', 1)[0]
     text = plain(chapter)
-    assert "The default is 12.5 % slower; see Figure" in text
+    assert "The default is 12.5 % slower; see Figure" in text and "Tables: TRUE and FALSE." in text
     assert text.index("My own words.") < text.index("How it was measured")
     # A figure that the text shows is not shown again.
     assert chapter.count('id="fig-measured-one-bcast-latency"') == 1

@@ -34,6 +34,7 @@ show_own <- function(study, own) {
   environment$figure <- function(...) own_figure(study, ...)
   environment$data_table <- function(...) own_table(study, ...)
   environment$see <- function(id) own_reference(study, id)
+  environment$has_table <- function(id) id %in% study$tables$id
   cat(knitr::knit_child(text = own$lines, envir = environment, quiet = TRUE), sep = "\n")
   emit("")
 }
