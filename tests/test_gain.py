@@ -113,7 +113,7 @@ def test_traces_are_replayed_with_and_without_decisions(checkout: Checkout, prog
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (("decisions: few", "decisions: sells"), "no study 'sells'"),
+        (("decisions: few", "decisions: sells"), "./study new sells --cells-of STUDY"),
         (("machines: [small]", "machines: [thin]"), "few decides for small, but the replays run on thin"),
         (("decisions: few", "decisions: this-machine"), "study this-machine makes no decisions"),
         (("ranks: 4", "ranks: 8"), "8 is more than the 4 cores of small"),

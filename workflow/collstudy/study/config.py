@@ -229,7 +229,10 @@ class Configuration:
     def _check_decisions(self, plan: ReplayPlan, where: Place) -> None:
         """The study whose decisions are replayed must be one of the machine of the replays."""
         if plan.decisions not in self.study_names():
-            raise StudyError(f"{where}: no study {plan.decisions!r}" + allowed(self.study_names()))
+            raise StudyError(
+                f"{where}: no study {plan.decisions!r}{allowed(self.study_names())}. To draft it, run this study without "
+                f"'decisions', then: ./study new {plan.decisions} --cells-of STUDY"
+            )
         decided, _ = read_document(self.study_path(plan.decisions), "study")
         if "tuning" not in decided.get("analysis", {}):
             raise StudyError(f"{where}: study {plan.decisions} makes no decisions: it lacks analysis: {{tuning: {{}}}}")
