@@ -130,6 +130,25 @@ def test_a_sender_copies_its_message_while_it_waits_for_the_receive() -> None:
     assert found == pytest.approx((3 * 50 + each * (1 + 2 + 3) + 50 + 3 * each) / 4, rel=0.05)
 
 
+def test_a_send_to_another_node_ends_when_its_message_is_copied() -> None:
+    """The root of a linear reduce waits for the message of 50 us and its bytes, the sender for a copy as of two neighbours."""
+    waited = {name: [[1, us]] for name, us in (("node", 50.0), ("socket", 3.0), ("core", 3.0))}
+    costs: dict[str, Any] = {"waited_limit_bytes": 1 << 20, "waited_us": waited}
+    each = 32768 / 10e3
+    found = linear(machine_of(**costs), 2, 32768, mapping="node", collective="reduce")
+    assert found == pytest.approx((3 + each + 50 + each) / 2, rel=0.02)
+
+
+def test_a_send_that_is_waited_for_may_flow_faster() -> None:
+    costs: dict[str, Any] = {
+        "waited_limit_bytes": 1 << 19,
+        "waited_us": {name: [[1, 0.001]] for name in ("node", "socket", "core")},
+    }
+    for size, rate in ((1 << 18, 20e3), (1 << 19, 10e3)):
+        found = linear(machine_of(**costs, waited_gb_s={"core": 20.0}), 2, size, collective="reduce")
+        assert found == pytest.approx(size / rate, rel=0.02, abs=1.2)
+
+
 def test_a_core_that_sends_and_receives_copies_for_both() -> None:
     """Two ranks exchange the halves of a split binary tree: with a share of 1 in twice the time, between nodes in once."""
     half = (1 << 19) / 10e3

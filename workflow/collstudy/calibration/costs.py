@@ -44,7 +44,8 @@ def fitted_machine(machine: Machine, data: Data, values: dict[str, float], eager
     ]
     receive = [(1, values["receive"]), (last_eager, values["receive"])]
     by_level: dict[str, dict[str, Any]] = {
-        key: {} for key in ("delay_us", "waited_us", "busy", "turn", "share", "share_forward", "forward_gb_s")
+        key: {}
+        for key in ("delay_us", "waited_us", "busy", "turn", "share", "share_forward", "forward_gb_s", "waited_gb_s")
     }
     levels = []
     for level in machine.levels:
@@ -66,7 +67,7 @@ def fitted_machine(machine: Machine, data: Data, values: dict[str, float], eager
         "send_us": [[size, round(us, 4)] for size, us in send],
         "receive_us": [[size, round(us, 4)] for size, us in receive],
         "poll_us": round(values["poll"], 5),
-        **by_level,
+        **{key: found for key, found in by_level.items() if found},
     }
     return replace(machine, levels=tuple(levels), simulation=simulation)
 
@@ -74,7 +75,7 @@ def fitted_machine(machine: Machine, data: Data, values: dict[str, float], eager
 def _times(
     ladder: dict[int, float], alone: dict[int, float], send: list, receive: list, eager: int
 ) -> tuple[float, dict[str, Any]]:
-    """The bandwidth of a level (GB/s), its `delay_us`, and its `waited_us` if any, from times (us) by size: of the ladder, and *alone*."""
+    """The bandwidth of a level (GB/s), and its other costs by size, from times (us) by size: of the ladder, and *alone*."""
     long = {size: us - line(send, size) for size, us in alone.items() if size >= eager}
     rate = max(size / us for size, us in long.items() if size >= 8 * eager) * 1e-3  # bytes per us to GB/s
     own = {size: line(send, size) + (line(receive, size) if size < eager else 0) for size in alone}
@@ -83,7 +84,11 @@ def _times(
         size: us for size, us in alone.items() if eager <= size < WAITED_LIMIT
     }
     delays = {"delay_us": _delays({size: us - own[size] for size, us in alone.items()}, rate)}
-    return rate, delays | ({"waited_us": _delays(waited, rate)} if waited else {})
+    if not waited:
+        return rate, delays
+    fastest = max(rate, *(round(size / us * 1e-3, 3) for size, us in waited.items()))
+    faster = {"waited_gb_s": fastest} if fastest > rate else {}
+    return rate, delays | {"waited_us": _delays(waited, fastest)} | faster
 
 
 def _delays(total: dict[int, float], gb_s: float) -> list[list[float]]:

@@ -20,8 +20,9 @@ cores takes `alone` = send + delay + size / rate (+ receive, if it is eager) of 
 - All messages share the `shared_gb_s` of the units that they leave and enter, in each direction: network interfaces of nodes, and
   within a node the link of a die, which messages to other nodes do not cross.
 - A send that waits (MPI_Send) is eager up to `waited_limit_bytes`, one that does not (MPI_Isend) up to `eager_limit_bytes`; in
-  between the first takes `waited_us`, from when it was sent, and its bytes, also if they were just received. UCX, under Open MPI,
-  has these two limits.
+  between the first takes `waited_us`, from when it was sent, and its bytes, also if they were just received, at
+  `waited_gb_s` where that is faster. To another node, it ends when the sender has copied the message, in the time that a
+  message between neighbouring cores takes. UCX, under Open MPI, has these two limits.
 - Between nodes and these limits, a core's messages leave one after the other; longer ones share what they cross evenly.
 Point-to-point tests send other bytes than they receive, so nothing is forwarded there, and a message has its core for itself.
 `workflow/native/simulator/levels.cpp` is the platform: SimGrid has no option for any of it.
@@ -194,6 +195,7 @@ BY_LEVEL = {
     "share": "share",
     "share_forward": "share_forward",
     "forward": "forward_gb_s",
+    "waited_rate": "waited_gb_s",
 }
 
 
@@ -220,7 +222,7 @@ def machine_text(machine: Machine, collective: str = "") -> str:
             if value is not None and not (
                 word in ("forward", "share", "share_forward") and collective in POINT_TO_POINT
             ):
-                lines.append(f"{word} {depth} {value * (1e9 if word == 'forward' else 1):.9g}")
+                lines.append(f"{word} {depth} {value * (1e9 if key.endswith('_gb_s') else 1):.9g}")
     lines.append(f"poll {values.get('poll_us', 0) * 1e-6:.9g}")
     return "\n".join([*lines, ""])
 

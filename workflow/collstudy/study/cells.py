@@ -21,8 +21,8 @@ from collstudy.study.work import Work
 IDENTITY_VERSION = 1
 #: The same for simulated machines with `core_gb_s`. 2: no lazy updates with FATPIPE links.
 CORE_LINKS_VERSION = 2
-#: The same for calibrated ones. 7: senders copy while they wait, and receivers of long messages copy as well.
-MESSAGES_VERSION = 7
+#: The same for calibrated ones. 8: blocking sends to other nodes end when they are copied.
+MESSAGES_VERSION = 8
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ def check_simulation(simulation: dict[str, Any], levels: Sequence[str], where: P
                 raise StudyError(
                     f"{place / (index + 1)}: size {after[0]} follows {before[0]}; sizes must be strictly ascending"
                 )
-    for key in ("delay_us", "forward_gb_s"):
+    for key in ("delay_us", "forward_gb_s", "waited_gb_s"):
         for name in simulation.get(key, {}):
             if name not in levels:
                 raise StudyError(f"{where / key / name}: the machine has no level {name!r}{allowed(levels)}")

@@ -61,6 +61,12 @@ struct Shared {
     double free = 0; /* when the short messages before have passed */
 };
 
+/* A message that SMPI told of. */
+struct Sent {
+    double size;
+    bool copied; /* by an MPI_Send that has ended */
+};
+
 /* A core, with what the costs of its messages depend on. */
 struct Place : sender {
     std::vector<int> at; /* its coordinates, outermost first; its name is c-<outermost>-...-<innermost> */
@@ -73,9 +79,10 @@ struct Place : sender {
     double free = 0;                  /* when the core can start its next message */
     double turn = 0;                  /* when the next sender of its node can write to what the core looks at */
     const Place *last_from = nullptr; /* who sent to this core last */
-    /* Bytes of the messages that were sent and did not start to flow, by receiver. SMPI tells nothing of a long message
-     * that its sender waits for at once, so it is not among them. */
-    std::map<const Place *, std::deque<double>> sent;
+    /* The messages that were sent and did not start to flow, by receiver. SMPI tells nothing of a long message that its
+     * sender waits for at once, so it is not among them. */
+    std::map<const Place *, std::deque<Sent>> sent;
+    bool blocking = false; /* whether an MPI_Send sent the message that starts now */
 };
 
 Place &place(const Host *host) {
@@ -114,19 +121,26 @@ bool forwards(double size, const Place &from) {
 }
 
 /* Bytes per second at most of a message. */
-double rate_of(const Level &level, bool forwarded) {
+double rate_of(const Level &level, bool blocking, bool forwarded) {
+    if (blocking)
+        return std::max(level.rate, level.waited_rate);
     return forwarded && level.forward > 0 ? std::min(level.rate, level.forward) : level.rate;
 }
 
-/* Whether SMPI told of the message that starts now. */
-bool told(const Place &from, const Place &to) {
+/* The message that starts now, of a pair of ranks the one that was sent first; null: SMPI did not tell of it. */
+const Sent *next(const Place &from, const Place &to) {
     auto sent = from.sent.find(&to);
-    return sent != from.sent.end() && !sent->second.empty();
+    return sent == from.sent.end() || sent->second.empty() ? nullptr : &sent->second.front();
 }
 
-/* Bytes of the message that starts now: of a pair of ranks, the one that was sent first. */
-double next_size(const Place &from, const Place &to) {
-    return told(from, to) ? from.sent.at(&to).front() : machine.limit;
+bool between_limits(double size) {
+    return size >= machine.limit && size < machine.waited_limit;
+}
+
+/* The seconds that a core takes to copy a message: what a pair of neighbours takes for one. */
+double copy_time(double size) {
+    const Level &level = machine.levels.back();
+    return level.waited.at(size) + size / rate_of(level, true, false);
 }
 
 class Cores : public simgrid::kernel::routing::NetZoneImpl {
@@ -187,7 +201,7 @@ class Cores : public simgrid::kernel::routing::NetZoneImpl {
     }
 
     void get_local_route(const NetPoint *source, const NetPoint *target, Route *into, double *latency) override {
-        const Place &from = *places.at(source->id()), &to = *places.at(target->id());
+        Place &from = *places.at(source->id()), &to = *places.at(target->id());
         size_t depth = depth_of(from, to);
         auto take = [&](Link *link) {
             into->link_list_.push_back(link->get_impl());
@@ -195,8 +209,10 @@ class Cores : public simgrid::kernel::routing::NetZoneImpl {
                 *latency += link->get_latency();
         };
         const Level &level = machine.levels[depth];
-        double size = next_size(from, to), whole = crossings * machine.levels.back().rate;
-        bool forwarded = told(from, to) && forwards(size, from);
+        const Sent *sent = next(from, to);
+        double size = sent ? sent->size : machine.limit, whole = crossings * machine.levels.back().rate;
+        from.blocking = !sent || sent->copied;
+        bool forwarded = !from.blocking && forwards(size, from);
         double part = level.share * (forwarded ? level.share_forward : 1);
         for (long i = size < machine.limit ? 0 : std::lround(part * whole / level.rate); i > 0; i--)
             take(from.sends);
@@ -205,7 +221,7 @@ class Cores : public simgrid::kernel::routing::NetZoneImpl {
         for (long i = size < machine.limit || !same_node(from, to) ? 0 : std::lround(level.share * whole / level.rate);
              i > 0; i--)
             take(to.sends);
-        for (long i = std::max(1L, (long)(whole / rate_of(level, forwarded))); i > 0; i--)
+        for (long i = std::max(1L, (long)(whole / rate_of(level, from.blocking, forwarded))); i > 0; i--)
             take(to.receives);
         if (queues(from, to, size))
             return;
@@ -222,7 +238,7 @@ class Cores : public simgrid::kernel::routing::NetZoneImpl {
 /* Takes the message from those that wait to start; false: SMPI did not tell that it was sent. */
 bool starts(Place &from, const Place &to, double size) {
     auto &sent = from.sent[&to];
-    auto found = std::find(sent.begin(), sent.end(), size);
+    auto found = std::find_if(sent.begin(), sent.end(), [size](const Sent &one) { return one.size == size; });
     if (found == sent.end())
         return false;
     sent.erase(found);
@@ -232,7 +248,7 @@ bool starts(Place &from, const Place &to, double size) {
 /* The seconds for which a message to another node waits for those before it: below the limit of sends that are waited
  * for, a core pushes one after the other into the network. */
 double queued(Place &from, const Place &to, double size, double rate) {
-    if (same_node(from, to) || size < machine.limit || size >= machine.waited_limit)
+    if (same_node(from, to) || !between_limits(size))
         return 0;
     double now = simgrid::s4u::Engine::get_clock(), start = std::max(now, from.left);
     from.left = start + size / rate;
@@ -253,23 +269,24 @@ double waits(const Place &from, const Place &to, double size) {
     return start - now;
 }
 
-/* The seconds that a message, for whose receive its sender has waited, still takes to its first byte: the sender has
- * copied it meanwhile. */
-double copied(const Level &level, const Place &from, double size) {
+/* The seconds that a message of an MPI_Send still takes to its first byte: its sender has copied it, or part of it
+ * while it waited for the receive. */
+double copied(const Level &level, const Place &from, double size, bool ended) {
     double waited = from.since < 0 ? 0 : simgrid::s4u::Engine::get_clock() - from.since;
-    return std::max(0.0, level.waited.at(size) - waited);
+    return std::max(0.0, level.waited.at(size) - (ended ? copy_time(size) : waited));
 }
 
 double latency_factor(double size, const Host *source, const Host *target, const Links &links, const Zones &) {
     Place &from = place(source), &to = place(target);
     const Level &level = machine.levels[depth_of(from, to)];
     double bytes = std::max(0.0, size - header);
-    bool known = starts(from, to, bytes), waited = !known && bytes >= machine.limit && bytes < machine.waited_limit;
+    bool known = starts(from, to, bytes), waited = from.blocking && between_limits(bytes);
     if (bytes > 1)
         to.received = bytes;
     to.last_from = &from;
     /* SMPI does not keep the sender of what it did not tell busy: the message takes longer by that time instead. */
-    double seconds = waited ? copied(level, from, bytes) : level.delay.at(bytes) + (known ? 0 : machine.send.at(bytes));
+    double seconds =
+        waited ? copied(level, from, bytes, known) : level.delay.at(bytes) + (known ? 0 : machine.send.at(bytes));
     seconds +=
         machine.poll * std::max(0, to.ranks_on_node - 2) + queued(from, to, bytes, level.rate) + waits(from, to, bytes);
     double latency = 0;
@@ -282,20 +299,23 @@ double bandwidth_factor(double size, const Host *source, const Host *target, con
     const Place &from = place(source), &to = place(target);
     double bytes = size - header;
     /* The route bounds other messages; a sender's copy of an eager one is in its own cache. */
-    bool forwarded = bytes >= machine.waited_limit && forwards(bytes, from);
-    double rate = rate_of(machine.levels[depth_of(from, to)], forwarded);
+    bool blocking = from.blocking && between_limits(bytes),
+         forwarded = bytes >= machine.waited_limit && forwards(bytes, from);
+    double rate = rate_of(machine.levels[depth_of(from, to)], blocking, forwarded);
     auto crossed = std::count(links.begin(), links.end(), to.receives);
     return std::min(1.0, rate * (double)crossed / to.receives->get_bandwidth());
 }
 
 /* The time from now on that the sender is busy with a message. */
-double send_cost(size_t size, Host *source, Host *target) {
+double send_cost(SmpiOperation operation, size_t size, Host *source, Host *target) {
     Place &from = place(source), &to = place(target);
     const Level &level = machine.levels[depth_of(from, to)];
     double now = simgrid::s4u::Engine::get_clock(), start = std::max(now, from.free);
     /* A long message begins with a short one that announces it. */
     double alone = machine.alone(level, (double)size < machine.limit ? (double)size : announcement);
-    double own = machine.send.at((double)size);
+    /* Of long MPI_Sends SMPI tells only of those that end when they are copied (core/message.c). */
+    bool copied = operation == SmpiOperation::SEND && (double)size >= machine.limit;
+    double own = copied ? copy_time((double)size) : machine.send.at((double)size);
     if (to.last_from != &from && same_node(from, to)) {
         start = std::max(start, to.turn);
         own += level.turn * alone;
@@ -303,7 +323,7 @@ double send_cost(size_t size, Host *source, Host *target) {
     }
     to.last_from = &from;
     from.free = start + std::max(own, level.busy * alone);
-    from.sent[&to].push_back((double)size);
+    from.sent[&to].push_back({(double)size, copied});
     return start + own - now;
 }
 
@@ -314,17 +334,28 @@ const char *needed(const char *name) {
     return value;
 }
 
-/* Count the ranks on the node of each core of the host file: a rank looks for messages of each of them in turn. */
-void count_ranks() {
+/* Read the core of each rank from the host file, and count the ranks on its node: a rank looks for messages of each of
+ * them in turn. */
+void place_ranks() {
     std::ifstream file(needed("COLLSTUDY_HOSTS"));
     std::map<std::vector<int>, std::vector<Place *>> nodes;
+    static std::vector<const sender *> ranks;
     for (std::string name; file >> name;) {
         Place &one = place(Host::by_name(name));
+        ranks.push_back(&one);
         nodes[{one.at.begin(), one.at.begin() + (long)std::min(machine.node_parts, one.at.size())}].push_back(&one);
     }
-    for (const auto &[node, places] : nodes)
-        for (auto *one : places)
+    int number = 0;
+    for (const auto &[node, places] : nodes) {
+        for (auto *one : places) {
             one->ranks_on_node = (int)places.size();
+            one->node = number;
+            one->copied_from = machine.limit;
+            one->copied_to = machine.waited_limit;
+            one->ranks = ranks.data();
+        }
+        number++;
+    }
 }
 
 } // namespace
@@ -340,7 +371,7 @@ void load_platform(const simgrid::s4u::Engine &) {
 #endif
     cores->build();
     zone->seal();
-    count_ranks();
+    place_ranks();
 #ifdef FACTORS_OF_MODEL
     zone->get_network_model()->set_lat_factor_cb(latency_factor);
     zone->get_network_model()->set_bw_factor_cb(bandwidth_factor);
@@ -348,8 +379,10 @@ void load_platform(const simgrid::s4u::Engine &) {
     zone->set_latency_factor_cb(latency_factor);
     zone->set_bandwidth_factor_cb(bandwidth_factor);
 #endif
-    smpi_register_op_cost_callback(SmpiOperation::SEND, send_cost);
-    smpi_register_op_cost_callback(SmpiOperation::ISEND, send_cost);
+    for (auto operation : {SmpiOperation::SEND, SmpiOperation::ISEND})
+        smpi_register_op_cost_callback(operation, [operation](size_t size, Host *source, Host *target) {
+            return send_cost(operation, size, source, target);
+        });
     smpi_register_op_cost_callback(SmpiOperation::RECV,
                                    [](size_t size, Host *, Host *) { return machine.receive.at((double)size); });
 }

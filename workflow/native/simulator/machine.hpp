@@ -9,6 +9,7 @@
  *   delay DEPTH SIZE S         a curve: from the end of the sender's own time to the first byte
  *   waited DEPTH SIZE S        the same of a message that its sender waits for at once, from the other limit up to its own
  *   rate DEPTH R               the fastest that one message flows
+ *   waited_rate DEPTH R        the same of one that its sender waits for at once, between the limits
  *   forward DEPTH R            the same where its sender has just received it
  *   busy DEPTH F               a core can start its next message after this part of the time that one takes
  *   turn DEPTH F               the sender takes this part of it longer where the receiver's last message came from another rank
@@ -36,7 +37,7 @@ struct Level {
     int count = 1;
     double shared = 0;
     Curve delay, waited;
-    double rate = unlimited, forward = 0;
+    double rate = unlimited, waited_rate = 0, forward = 0;
     double busy = 0, turn = 0, share = 0, share_forward = 1;
 };
 
@@ -66,9 +67,13 @@ inline bool read_of_level(Machine &machine, const std::string &what, std::istrin
         (what == "delay" ? level.delay : level.waited).add(first, second);
         return true;
     }
-    const std::map<std::string, double *> values = {{"rate", &level.rate},   {"forward", &level.forward},
-                                                    {"busy", &level.busy},   {"turn", &level.turn},
-                                                    {"share", &level.share}, {"share_forward", &level.share_forward}};
+    const std::map<std::string, double *> values = {{"rate", &level.rate},
+                                                    {"forward", &level.forward},
+                                                    {"waited_rate", &level.waited_rate},
+                                                    {"busy", &level.busy},
+                                                    {"turn", &level.turn},
+                                                    {"share", &level.share},
+                                                    {"share_forward", &level.share_forward}};
     auto value = values.find(what);
     if (value == values.end())
         return false;
