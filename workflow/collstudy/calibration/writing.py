@@ -81,7 +81,7 @@ def write_fit(path: Path, plain: Machine, fitted: Machine, about: dict[str, Any]
         lines.append(f"  {after.name}: {_flow(changed)}")
     if fitted.simulation != plain.simulation:
         lines.append("simulation:")
-        for key in FITTED:
+        for key in [key for key in FITTED if key in fitted.simulation]:
             value = fitted.simulation[key]
             if key in ("send_us", "receive_us"):
                 lines.append(_wrapped(key, value, "  "))
