@@ -110,6 +110,28 @@ def test_traces_are_replayed_with_and_without_decisions(checkout: Checkout, prog
     assert done.returncode == 0 and "decide_tuning" in done.stdout + done.stderr, done.stdout + done.stderr
 
 
+def test_decisions_of_the_same_run_are_replayed(checkout: Checkout, program: Path) -> None:
+    checkout.write("config/machines/small.yaml", MACHINE)
+    checkout.write("config/studies/few.yaml", CELLS)
+    checkout.write("config/studies/gained.yaml", STUDY.replace("PROGRAM", str(program)) + "  decisions: few\n")
+    collected = ["--config", "studies=gained,few", "--", "results/gained/measurements.csv"]
+    done = must(checkout.snakemake(*collected))
+    assert "no decisions yet" not in done.stderr and "gained: 1 measured, 2 simulated" in done.stderr
+    results = checkout.folder / "results"
+    rows = csv_rows(results / "gained" / "cells.csv")
+    assert [(row["algorithm"], row["status"]) for row in rows] == [
+        ("traced", "measured"), ("default", "measured"), ("decided", "measured"),
+    ]  # fmt: skip
+    about = json.loads((results / "gained" / "study.json").read_text())
+    assert [entry["label"] for entry in about["applications"][0]["replays"]] == ["default", "decided"]
+    # There is nothing left to do.
+    assert "Nothing to be done" in must(checkout.snakemake("--dry-run", *collected)).stdout
+    # Other decisions are replayed as well, which are known only after that study.
+    checkout.write("config/studies/few.yaml", CELLS.replace("to: 1024", "to: 65536"))
+    must(checkout.snakemake(*collected))
+    assert {row["status"] for row in csv_rows(results / "gained" / "cells.csv")} == {"measured"}
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -230,6 +230,12 @@ STUDIES = list(PLAN.sources)
 TRACED_FIRST = [
     name for name, source in PLAN.sources.items() if source.known_after_trace
 ]
+# By study with work that uses the decisions of another study of this run: that study.
+DECIDED_BY = {
+    name: source.decided_by
+    for name, source in PLAN.sources.items()
+    if source.decided_by in STUDIES
+}
 
 
 onstart:

@@ -33,7 +33,16 @@ def get_stored(wildcards):
         found.append(state.newest)
     last = last_round(study)
     shared = PLAN.shared.get(study, [])
-    return now + shared + found + (round_blocks(study, last) if last else [])
+    rounds = round_blocks(study, last) if last else []
+    return now + shared + found + rounds + decided_blocks(study)
+
+
+def decided_blocks(study):
+    """The blocks that use the decisions of another study of this run: known when it has decided."""
+    if study not in DECIDED_BY:
+        return []
+    planned = checkpoints.plan_replays.get(study=study)
+    return [planned.output.pending, *read_pending(Path(planned.output.pending))]
 
 
 def last_round(study):
@@ -84,6 +93,16 @@ def get_calibration(wildcards):
 def get_traced(wildcards):
     """The blocks of this run that trace a program."""
     return PLAN.markers.get(wildcards.study, {}).get(0, [])
+
+
+def get_decisions(wildcards):
+    """The decisions of the study that decides for another one."""
+    return RESULTS / DECIDED_BY[wildcards.study] / "tuning" / "decisions.csv"
+
+
+def get_planned(wildcards):
+    """All blocks of a study that are known before the run."""
+    return PLAN.of_study(wildcards.study)
 
 
 def get_inputs(wildcards):

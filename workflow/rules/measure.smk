@@ -43,6 +43,31 @@ if TRACED_FIRST:
             " || {{ tail -n 3 {log:q} >&2; exit 1; }}"
 
 
+# Replays with the decisions of a study of the same run are known when it has decided.
+if DECIDED_BY:
+
+    ruleorder: plan_replays > describe_study
+
+    checkpoint plan_replays:
+        input:
+            staged=STAGE.folder / "{study}" / "undecided.json",
+            decisions=get_decisions,
+            planned=get_planned,
+        output:
+            study=RESULTS / "{study}" / "study.json",
+            pending=RESULTS / "{study}" / "replays.txt",
+        log:
+            "logs/plan/{study}-replays.log",
+        wildcard_constraints:
+            study="|".join(map(re.escape, DECIDED_BY)),
+        localrule: True
+        params:
+            results=RESULTS,
+        shell:
+            "python -m collstudy --results {params.results:q} replays {wildcards.study:q} > {log:q} 2>&1"
+            " || {{ tail -n 3 {log:q} >&2; exit 1; }}"
+
+
 rule note_sources:
     input:
         staged=STAGE.folder / "sources" / "{part}.sha256",

@@ -1,4 +1,4 @@
-"""Commands called by the rules: measure, describe, request, collect, made."""
+"""Commands called by the rules: measure, describe, request, replays, collect, made."""
 
 from __future__ import annotations
 
@@ -27,6 +27,12 @@ def add_commands(commands: Any) -> None:
     add(commands, "describe", describe, "write the description of a program's cells after its trace").add_argument(
         "study"
     )
+    add(
+        commands,
+        "replays",
+        replays,
+        "write the description of a study's replays, and their blocks, after the decisions",
+    ).add_argument("study")
     collecting = add(commands, "collect", collect, "write a study's cells.csv and measurements.csv")
     collecting.add_argument("study")
     collecting.add_argument("--round", type=int, help="up to and including this round of a sampled study")
@@ -57,6 +63,14 @@ def request(arguments: argparse.Namespace) -> None:
     project = Project(results=arguments.results)
     source = project.source(arguments.study)
     project.request(source, arguments.round, source.folder_of(arguments.round) / "pending.txt")
+
+
+def replays(arguments: argparse.Namespace) -> None:
+    """Write study.json and the blocks of what is missing, once the study that decides has decided."""
+    project = Project(results=arguments.results)
+    source = project.source(arguments.study)
+    write_atomically(source.folder / "study.json", source.study_json())
+    project.request(source, 0, source.folder / "replays.txt")
 
 
 def describe(arguments: argparse.Namespace) -> None:

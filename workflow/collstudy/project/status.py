@@ -180,8 +180,9 @@ def run_summary(sources: Iterable[Source], succeeded: bool) -> list[str]:
     lines = []
     failed = missing = 0
     for source in sources:
-        # What a program uses is known only after its trace.
-        anew = source_of(source.study, source.context) if source.known_after_trace else source
+        # What a program uses is known only after its trace, what is replayed with decisions after these.
+        late = source.known_after_trace or source.decided_by
+        anew = source_of(source.study, source.context) if late else source
         work = anew.work()
         status = [
             verb([item], "ed") if have.status == "measured" else have.status

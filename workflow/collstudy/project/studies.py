@@ -98,7 +98,8 @@ class Project:
         the user that cannot run is an error.
         """
         sources, left_out = [], []
-        for name in self._with_companions(names):
+        wanted = self._with_companions(names)
+        for name in wanted:
             source = self.source(name)
             reason = source.absent()
             if reason and explicit and name in names:
@@ -111,7 +112,8 @@ class Project:
                 left_out.append(f"study {name} is left out: {reason}")
             else:
                 sources.append(source)
-                left_out += source.remarks()
+                if not source.decided_by or source.decided_by not in wanted:
+                    left_out += source.remarks()
         if not sources:
             raise StudyError("nothing to do: " + "; ".join(left_out or ["no study is named"]))
         return sources, left_out

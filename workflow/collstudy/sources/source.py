@@ -104,6 +104,8 @@ class Source(ABC):
     last_round = 0
     #: Whether its cells, and study.json, are known only after a trace; until then `files()` are those of the trace.
     known_after_trace = False
+    #: The study whose decisions part of its work uses; that work is known when these exist. Empty: none.
+    decided_by = ""
     #: Whether its tuning files are judged by runs of a program instead of cells.
     judged_by_runs = False
     #: The words for the states of its cells.

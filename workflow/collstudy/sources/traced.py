@@ -6,7 +6,7 @@ import functools
 import hashlib
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,7 @@ class TracedSource(Source):
         super().__init__(study, context)
         assert isinstance(study.source, Traced)
         self.traced = study.source
+        self.decided_by = self.traced.replay.decisions if self.traced.replay else ""
 
     @functools.cached_property
     def found(self) -> tuple[list[Trace | Replay], list[dict[str, str]]]:
@@ -65,15 +66,14 @@ class TracedSource(Source):
     def remarks(self) -> list[str]:
         """A line if there are no decisions to replay with yet."""
         plan = self.traced.replay
-        if not plan or not plan.decisions or decided(plan, self.context):
+        if not plan or not self.decided_by or decided(plan, self.context):
             return []
         first = f"{plan.decisions} has no decisions yet: ./study run {plan.decisions}, then this study again"
         return [f"study {self.study.name}: no replays with decisions, because {first}"]
 
     def beside(self) -> list[Path]:
         """The decisions that are replayed: the predicted gain is computed from their latencies."""
-        plan = self.traced.replay
-        own = [self.context.results / plan.decisions / "tuning" / "decisions.csv"] if plan and plan.decisions else []
+        own = [self.context.results / self.decided_by / "tuning" / "decisions.csv"] if self.decided_by else []
         return super().beside() + own
 
     def programs(self) -> set[str]:
@@ -104,6 +104,14 @@ class TracedSource(Source):
             "applications": [_entry(trace, found) for trace in found if isinstance(trace, Trace)],
             "left_out": left_out, "replay": replay,
         }  # fmt: skip
+
+    def files(self) -> dict[str, bytes]:
+        """Also study.json without the replays with decisions: when these change, the rule that plans them is not run again."""
+        found = super().files()
+        if not self.traced.replay or not self.decided_by:
+            return found
+        plain = replace(self.study, source=replace(self.traced, replay=replace(self.traced.replay, decisions="")))
+        return found | {"undecided.json": TracedSource(plain, self.context).study_json()}
 
     def rows(self) -> Rows:
         """Each trace and replay with its status, and how long it took.
