@@ -355,6 +355,24 @@ def test_the_section_that_judged_decisions_refer_to_is_there():
     assert "## Tuning {#sec-x-tuning}" in shown and "Half of the grid suffices" in shown
 
 
+def test_a_part_does_not_say_again_what_its_chapter_begins_with(tmp_path):
+    """On paper it names its figure, which may be on another page."""
+    (tmp_path / "some.svg").write_text(
+        '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>', encoding="utf-8"
+    )
+    said = 'data.frame(section = c("answer", "gain"), order = 1, text = "Half is gained.", claim = FALSE)'
+    figures = 'data.frame(section = "gain", id = "gained", file = "some.svg", caption = "Gained.", title = "Gained")'
+    study = f'list(id = "x", name = "x", folder = "{tmp_path}", sentences = {said}, figures = {figures}, tables = {figures}[0, ])'
+    code = f"""source("R/report.R"); study <- {study}
+    show_figure <- function(...) NULL
+    show_part(study, part(study, "Gain", "gain", "gain"))
+    study$sentences <- study$sentences[0, ]
+    show_part(study, part(study, "Gain", "gain", "gain"))"""
+    shown = must(finish(["Rscript", "-e", code], cwd=ROOT / "report")).stdout
+    assert "Half is gained" not in shown
+    assert "states these results; @fig-x-gained shows them in detail." in shown and "See @fig-x-gained." in shown
+
+
 def test_broken_study_file_is_named_not_fatal(made, tmp_path):
     results = tmp_path / "results"
     shutil.copytree(made["results"] / "measured-one", results / "measured-one")

@@ -101,7 +101,12 @@ parts_of_collective <- function(study, collective) {
   if (length(parts) == 1) parts[[1]][c("key", "on_paper")] <- list(NULL, "all")
   head <- part(study, collective_title(collective), collanalysis::slug(collective), character())
   head$none <- if (length(parts) == 0) "There are no figures and tables for this collective."
-  c(list(head), parts)
+  shown <- c(list(head), parts)
+  # Of a study that decides for many collectives, decisions and their verification are printed.
+  if (identical(study$about$chapter, "tuning") && length(collectives_shown(study)) > most_tabled) {
+    shown <- lapply(shown, function(part) replace(part, "on_paper", "nothing"))
+  }
+  shown
 }
 
 parts_of_application <- function(study, name) {
@@ -145,6 +150,10 @@ show_parts <- function(study, parts = parts_of(study)) {
 
 #' Show one part; returns the numbers of figures and tables that are not on paper.
 show_part <- function(study, part) {
+  # What the beginning of the chapter says is not said again beside the figures and tables that show it.
+  answers <- study$sentences$text[study$sentences$section %in% "answer"]
+  repeated <- !is_empty(part) & part$sentences$text %in% answers
+  part$sentences <- part$sentences[!repeated, ]
   # On paper one figure stands for a collective, the map of the fastest where there is one, and tables that fill pages are
   # left to the data package. The figure of all machines is on the front page.
   atlas <- identical(study$about$chapter, "atlas")
@@ -153,16 +162,30 @@ show_part <- function(study, part) {
   tables_on_paper <- !long & part$on_paper == "all" & !(atlas & part$tables$id %in% "atlas-import-checks")
   nothing <- !any(on_paper, tables_on_paper) && nrow(part$sentences) == 0
   # A part without figures and tables is the heading of those that follow.
-  screen_only(!is_empty(part) && (nothing || part$on_paper == "nothing"), {
+  screen_only(part$on_paper == "nothing" || (nothing && !is_empty(part)), {
     if (!is.null(part$key)) emit(strrep("#", part$depth), " ", md(part$title), " {#sec-", study$id, "-", part$key, "}")
     if (!is.null(part$none)) paragraph(part$none)
     notes <- !part$sentences$claim %in% TRUE
     show_sentences(part$sentences$text[notes])
     show_sentences(part$sentences$text[!notes])
+    first <- first_float(study, part, on_paper, tables_on_paper)
+    if (any(repeated)) {
+      detailed <- if (length(first)) paste0("; @", first, " shows them in detail")
+      paragraph("The beginning of this chapter states these results", detailed, ".")
+    } else if (nrow(part$sentences) == 0 && any(on_paper) && !any(tables_on_paper) && length(first)) {
+      # On paper the figure may be on another page.
+      paper_only(paragraph("See @", first, "."))
+    }
     for (i in seq_len(nrow(part$figures))) screen_only(!on_paper[i], show_figure(study, part$figures[i, ]))
     for (i in seq_len(nrow(part$tables))) screen_only(!tables_on_paper[i], show_table(study, part$tables[i, ]))
   })
   c(figure = sum(!on_paper), table = sum(!tables_on_paper))
+}
+
+#' Label of the first figure or table of a part, of those on paper where there are any.
+first_float <- function(study, part, on_paper, tables_on_paper) {
+  printed <- c(label_of("fig", study, part$figures$id[on_paper]), label_of("tbl", study, part$tables$id[tables_on_paper]))
+  head(c(intersect(printed, part$floats), part$floats), 1)
 }
 
 #' A paragraph, or a list where there are many sentences.
