@@ -270,6 +270,12 @@ show_status <- function(study) {
     return(invisible(NULL))
   }
   bad <- cells[cells$status != "measured", ]
+  traces <- sum(cells$algorithm %in% "traced")
+  if (nrow(bad) == 0 && traces > 0) {
+    replays <- nrow(cells) - traces
+    done <- if (traces == 1) "The trace was measured" else paste("All", traces, "traces were measured")
+    return(paragraph(done, if (replays) paste(" and", if (replays == 1) "its replay" else paste("all", replays, "replays"), "simulated"), "."))
+  }
   if (nrow(bad) == 0) {
     done <- if (study$simulated) "simulated" else "measured"
     one <- nrow(cells) == 1
