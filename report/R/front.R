@@ -27,9 +27,9 @@ show_front_table <- function(front) {
   )
   emit_table("tbl-answer", table, paste0(
     "Slow-down (geometric mean) against the fastest algorithm of each cell. Best single algorithm: the one that loses ",
-    "least if it replaces the default in every cell. Collectives with few cells come last. Cells of two processes do not ",
-    "count: between two ranks all algorithms send the same messages.",
-    if (length(front$left_out) > 0) paste0(" Shown in the chapters only: ", collanalysis::and_list(front$left_out), ".")
+    "least if it replaces the default in every cell. Collectives with few cells come last. Cells of two processes are ",
+    "excluded: between two ranks all algorithms send the same messages.",
+    if (length(front$left_out) > 0) paste0(" Not in this table: ", collanalysis::and_list(front$left_out), ".")
   ), raw = "machine", headers = headers)
 }
 

@@ -47,9 +47,9 @@ front_overall <- function(rows, studies, alone = TRUE) {
     if (alone) paste0(front_verdict(range(pooled$slower_pct)), sub("^The ", "the ", default)) else default,
     " takes ", and_list(each), " (geometric mean", if (length(on) > 1) "s", ").",
     if (alone) paste0(
-      " It is more than 5 % slower in ", paste(share, collapse = " to "), " % of ",
-      if (length(on) > 1) "each machine's" else "the",
-      " cells. A cell is one combination of collective, process mapping, process count and message size."
+      " It is more than 5 % slower in ", paste(share, collapse = " to "), " % of the cells",
+      if (length(on) > 1) ", depending on the machine",
+      ". A cell is one combination of collective, process mapping, process count and message size."
     )
   )
 }
@@ -144,6 +144,8 @@ front_measured_there <- function(simulated, measured) {
 front_extremes <- function(rows, studies) {
   # A handful of cells is no extreme of a machine, where others have many.
   many <- rows$cells >= few_cells
+  among <- paste0("Among collectives with at least ", few_cells, " cells, the")
+  ranked <- if (sum(many) > 1 && !all(many)) among else "The"
   if (sum(many) > 1) rows <- rows[many, ]
   if (nrow(rows) < 2) return(NULL)
   say <- function(row) {
@@ -154,10 +156,9 @@ front_extremes <- function(rows, studies) {
   worst <- rows[which.max(rows$geometric_mean_pct), ]
   best <- rows[which.min(rows$geometric_mean_pct), ]
   paste0(
-    "The default loses most for ", say(worst), ": it takes ", format_pct(worst$geometric_mean_pct), " longer",
+    ranked, " default loses most for ", say(worst), ": it takes ", format_pct(worst$geometric_mean_pct), " longer",
     front_by_mapping(worst, studies), ". It loses least for ", say(best), ": ",
-    format_pct(best$geometric_mean_pct), ".",
-    if (sum(many) > 1 && !all(many)) paste0(" Not ranked: collectives of fewer than ", few_cells, " cells.")
+    format_pct(best$geometric_mean_pct), "."
   )
 }
 

@@ -15,9 +15,9 @@ front_rules <- function(studies, rows) {
   slower <- sum(gains$gain_high_pct < 0)
   saved <- unique(c(sub(" %", "", format_saved(min(clear$gain_pct))), format_saved(max(clear$gain_pct))))
   paste0(
-    "Tuned rules select the algorithm by mapping, processes and message size. On held-out process counts they ",
-    "are significantly faster than the default in ", nrow(clear), " of ", nrow(gains), " pairs of machine and ",
-    "collective. There they save ",
+    "Tuned rules select the algorithm by mapping, processes and message size. On process counts that were not used ",
+    "to decide them, they are significantly faster than the default in ", nrow(clear), " of ", nrow(gains),
+    " pairs of machine and collective. In ", if (nrow(clear) == 1) "this pair" else "these pairs", " they save ",
     if (nrow(clear) == 1) format_saved(clear$gain_pct) else paste(saved, collapse = " to "),
     " of its time.",
     if (slower > 0) paste0(" In ", slower, if (slower == 1) " pair" else " pairs", " they are slower.")
