@@ -67,7 +67,7 @@ find_boundaries <- function(results, collective, mappings, most) {
   # Of a level whose lines would touch, none is drawn: some of them would look like all.
   found <- bind_rows(none, found) |>
     group_by(.data$mapping, .data$level) |>
-    filter(n() == 1 || min(diff(sort(.data$processes))) >= most / 20) |>
+    filter(n() <= 1 || min(diff(sort(.data$processes))) >= most / 20) |>
     ungroup() |>
     filter(.data$processes > most / 10)
   distinct(arrange(found, match(.data$level, names)), .data$mapping, .data$processes, .keep_all = TRUE) |>
