@@ -58,6 +58,23 @@ def test_the_output_is_that_of_smpirun(starter: Starter, tmp_path: Path, collect
     assert starter.shares
 
 
+@pytest.mark.parametrize(
+    ("collective", "algorithm", "processes"),
+    [("bcast", "chain", 48), ("bcast", "default", 48), ("barrier", "tree", 48), ("barrier", "default", 48)],
+)
+def test_ranks_of_one_copy_of_the_program_give_the_times_of_a_copy_for_each(
+    starter: Starter, tmp_path: Path, collective: str, algorithm: str, processes: int
+) -> None:
+    command, environment = prepared(a_cell(collective, algorithm, processes), tmp_path, "-f", "-i", "3", "-x", "1")
+    # Each rank counts its calls; the largest numbers are printed.
+    environment["COLL_VERBOSE"] = "1"
+    assert "--cfg=smpi/privatization:no" in command
+    copies = ["--cfg=smpi/privatization:1" if word == "--cfg=smpi/privatization:no" else word for word in command]
+    printed = execute(command, 60, io.StringIO(), environment, tmp_path, starter.start).printed
+    assert printed == execute(copies, 60, io.StringIO(), environment, tmp_path, starter.start).printed
+    assert printed == execute(copies, 60, io.StringIO(), environment, tmp_path).printed
+
+
 def test_a_simulation_at_its_limit_is_ended_and_the_next_one_starts(starter: Starter, tmp_path: Path) -> None:
     cell = a_cell("bcast", "linear", 48)
     command, environment = prepared(cell, tmp_path, "-f", "-i", "100000", "-x", "0")

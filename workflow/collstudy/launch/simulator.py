@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -27,16 +28,13 @@ DEFAULTS: dict[str, Any] = {
     "bandwidth_factor": "0:1",
 }
 
-#: Number of ranks above which they share one copy of the program, whose data are mapped at each switch between ranks: a copy
-#: takes 12 of the 65 530 mappings that Linux allows a process. Latencies are the same.
-MOST_COPIES = 4096
-
 
 def about_nodes(machine: Machine, placement: list[Core], path: Path) -> dict[str, str]:
     """Variables with the node of each rank (written to *path*), the group of each node and the cost of summing, for the
     collectives library.
     """
-    path.write_text("".join(f"node{core.node}\n" for core in placement), encoding="ascii")
+    nodes = [(node, len(list(ranks))) for node, ranks in itertools.groupby(core.node for core in placement)]
+    path.write_text("".join(f"node{node} slots={ranks}\n" for node, ranks in nodes), encoding="ascii")
     found = {"COLL_HOSTS": str(path)}
     groups = next((level.count for level in machine.levels if level.name == "group"), 0)
     if groups:
@@ -70,7 +68,8 @@ def options(machine: Machine, cell: Cell) -> list[str]:
     if settings := cell.selection.settings("smpi"):
         algorithms[cell.collective] = settings["algorithm"]
     chosen = options_of(machine, cell.mpi["name"], algorithms)
-    return chosen + (["--cfg=smpi/privatization:mmap"] if cell.processes > MOST_COPIES else [])
+    # All ranks run one copy of the benchmark, which knows (coll/core/own.h); an application needs one for each.
+    return chosen + ([] if cell.collective in APPLICATIONS else ["--cfg=smpi/privatization:no"])
 
 
 def options_of(machine: Machine, mpi: str, algorithms: dict[str, str]) -> list[str]:

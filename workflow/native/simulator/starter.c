@@ -64,7 +64,6 @@ static void simulate(const char *folder, const char *output, char **variables, c
     clearenv();
     for (; *variables != NULL; variables++)
         putenv(*variables);
-    /* SMPI looks for the data of the program of the first argument, where ranks share one copy of them. */
     exit(smpi_main(words[0], count, words));
 }
 

@@ -1,10 +1,15 @@
 #include "core/cache.h"
 #include "core/counters.h"
+#include "core/own.h"
 
 #include <stdlib.h>
 
-static int keyval = MPI_KEYVAL_INVALID;
-static bool frozen;
+static struct kept_with {
+    int keyval;
+    bool frozen;
+} initial = {.keyval = MPI_KEYVAL_INVALID};
+
+OWN_VARIABLES(OWN_CACHE, kept_with)
 
 /* A list that an algorithm or a part of the core keeps with a communicator. */
 struct kept {
@@ -43,26 +48,27 @@ static int free_cache(MPI_Comm comm, int key, void *value, void *extra) {
 }
 
 int coll_cache_init(void) {
-    return PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, free_cache, &keyval, NULL);
+    return PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, free_cache, &kept_with()->keyval, NULL);
 }
 
 void coll_cache_freeze(void) {
-    frozen = true;
+    kept_with()->frozen = true;
 }
 
 bool coll_cache_is_frozen(void) {
-    return frozen;
+    return kept_with()->frozen;
 }
 
 int coll_cache_free(void) {
     void *value;
     int found = 0;
-    if (keyval == MPI_KEYVAL_INVALID)
+    int *keyval = &kept_with()->keyval;
+    if (*keyval == MPI_KEYVAL_INVALID)
         return MPI_SUCCESS;
-    TRY(PMPI_Comm_get_attr(MPI_COMM_WORLD, keyval, &value, &found));
+    TRY(PMPI_Comm_get_attr(MPI_COMM_WORLD, *keyval, &value, &found));
     if (found)
-        TRY(PMPI_Comm_delete_attr(MPI_COMM_WORLD, keyval));
-    return PMPI_Comm_free_keyval(&keyval);
+        TRY(PMPI_Comm_delete_attr(MPI_COMM_WORLD, *keyval));
+    return PMPI_Comm_free_keyval(keyval);
 }
 
 /*
@@ -82,15 +88,15 @@ static int make_cache(MPI_Comm user, struct cache *cache) {
     TRY(make_private(user, &cache->comm));
     TRY(PMPI_Comm_rank(cache->comm, &cache->rank));
     TRY(PMPI_Comm_size(cache->comm, &cache->size));
-    return PMPI_Comm_set_attr(user, keyval, cache);
+    return PMPI_Comm_set_attr(user, kept_with()->keyval, cache);
 }
 
 int coll_cache_get(MPI_Comm user, struct cache **cache) {
     int found = 0;
-    TRY(PMPI_Comm_get_attr(user, keyval, cache, &found));
+    TRY(PMPI_Comm_get_attr(user, kept_with()->keyval, cache, &found));
     if (found)
         return MPI_SUCCESS;
-    if (frozen)
+    if (kept_with()->frozen)
         return COLL_USE_DEFAULT;
     *cache = calloc(1, sizeof **cache);
     if (*cache == NULL)

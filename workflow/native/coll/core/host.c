@@ -1,5 +1,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include "core/host.h"
+#include "core/own.h"
 #include "core/settings.h"
 
 #include <ctype.h>
@@ -9,9 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char host[MPI_MAX_PROCESSOR_NAME + 1];
-static char *group; /* NULL: not listed */
-static bool given, grouped;
+static struct place {
+    char host[MPI_MAX_PROCESSOR_NAME + 1];
+    char *group; /* NULL: not listed */
+    bool given, grouped;
+    /* While a host file is read. */
+    int rank;
+    long ranks_listed;
+} initial;
+
+OWN_VARIABLES(OWN_HOST, place)
 
 /* Calls take for each line that has more than blanks and a comment, until it returns false. */
 static bool read_lines(const char *name, bool (*take)(char *text)) {
@@ -35,11 +43,9 @@ static bool read_lines(const char *name, bool (*take)(char *text)) {
 
 /* ---- COLL_HOSTS ---- */
 
-static int own_rank;
-static long ranks_listed;
-
 /* "host", "host:n" or "host slots=n": the hosts of the next ranks of MPI_COMM_WORLD. */
 static bool take_host(char *text) {
+    struct place *own = place();
     size_t length = strcspn(text, " \t:");
     char *rest = text + length, *slots = rest;
     long n = 1;
@@ -47,37 +53,38 @@ static bool take_host(char *text) {
         slots = rest + 1;
     else if (*rest != '\0' && strncmp(rest + strspn(rest, " \t"), "slots=", 6) == 0)
         slots = rest + strspn(rest, " \t") + 6;
-    if (length == 0 || length >= sizeof host || (*rest != '\0' && slots == rest) ||
+    if (length == 0 || length >= sizeof own->host || (*rest != '\0' && slots == rest) ||
         (slots != rest && !coll_read_number(slots, 1, INT_MAX, &n)))
         return coll_wrong(
             "a line must be '<host>', '<host>:<ranks>' or '<host> slots=<ranks>' with at least 1 rank, not '%s'", text);
     *rest = '\0';
-    if (ranks_listed <= own_rank && own_rank < ranks_listed + n)
-        snprintf(host, sizeof host, "%s", text);
-    ranks_listed += n;
+    if (own->ranks_listed <= own->rank && own->rank < own->ranks_listed + n)
+        snprintf(own->host, sizeof own->host, "%s", text);
+    own->ranks_listed += n;
     return true;
 }
 
 /* A host file, or until:<text>: the node is the processor's name up to that text. */
 static bool find_host(const char *value) {
+    struct place *own = place();
     int size;
     if (strncmp(value, "until:", 6) == 0) {
-        char *end = value[6] == '\0' ? NULL : strstr(host, value + 6);
+        char *end = value[6] == '\0' ? NULL : strstr(own->host, value + 6);
         if (value[6] == '\0')
             return coll_wrong("until:<text> needs a text");
         if (end != NULL)
             *end = '\0';
         return true;
     }
-    ranks_listed = 0;
-    if (PMPI_Comm_rank(MPI_COMM_WORLD, &own_rank) != MPI_SUCCESS ||
+    own->ranks_listed = 0;
+    if (PMPI_Comm_rank(MPI_COMM_WORLD, &own->rank) != MPI_SUCCESS ||
         PMPI_Comm_size(MPI_COMM_WORLD, &size) != MPI_SUCCESS)
         return coll_wrong("no MPI_COMM_WORLD");
     if (!read_lines(value, take_host))
         return false;
-    return ranks_listed == size ||
+    return own->ranks_listed == size ||
            coll_wrong("'%s' has the hosts of %ld ranks, MPI_COMM_WORLD has %d: one host per rank is needed", value,
-                      ranks_listed, size);
+                      own->ranks_listed, size);
 }
 
 /* ---- COLL_GROUPS ---- */
@@ -106,6 +113,7 @@ static bool read_pattern(const char *text, size_t length, struct pattern *patter
 
 /* "csews7" matches "csews7" and "csews[1-16]". */
 static bool matches(const char *text, size_t length, const struct pattern *pattern) {
+    const char *host = place()->host;
     if (pattern->open == NULL)
         return strlen(host) == length && strncmp(text, host, length) == 0;
     size_t prefix = (size_t)(pattern->open - text), left = (size_t)(text + length - pattern->rest);
@@ -119,16 +127,17 @@ static bool matches(const char *text, size_t length, const struct pattern *patte
 
 /* One host, or a range of hosts, of a group. */
 static bool take_member(const char *text, size_t length, const char *label) {
+    struct place *own = place();
     struct pattern pattern;
     if (!read_pattern(text, length, &pattern))
         return coll_wrong("a host must be <name> or <name>[<first>-<last>], not '%.*s'", (int)length, text);
     if (!matches(text, length, &pattern))
         return true;
-    if (group != NULL && strcmp(group, label) != 0)
-        return coll_wrong("host %s is in two groups, %s and %s", host, group, label);
-    if (group == NULL)
-        group = strdup(label);
-    return group != NULL || coll_wrong("out of memory");
+    if (own->group != NULL && strcmp(own->group, label) != 0)
+        return coll_wrong("host %s is in two groups, %s and %s", own->host, own->group, label);
+    if (own->group == NULL)
+        own->group = strdup(label);
+    return own->group != NULL || coll_wrong("out of memory");
 }
 
 /* text: <group>=<host>,<host>... */
@@ -185,33 +194,35 @@ static const char *value_of(const char *variable, bool *is_given) {
 }
 
 bool coll_host_init(void) {
+    struct place *own = place();
     int length;
-    if (PMPI_Get_processor_name(host, &length) != MPI_SUCCESS)
-        host[0] = '\0';
-    const char *hosts = value_of("COLL_HOSTS", &given);
-    if (given && !find_host(hosts))
+    if (PMPI_Get_processor_name(own->host, &length) != MPI_SUCCESS)
+        own->host[0] = '\0';
+    const char *hosts = value_of("COLL_HOSTS", &own->given);
+    if (own->given && !find_host(hosts))
         return false;
-    const char *groups = value_of("COLL_GROUPS", &grouped);
-    return !grouped || (strchr(groups, '=') != NULL ? take_groups(groups) : read_lines(groups, take_host_of_group));
+    const char *groups = value_of("COLL_GROUPS", &own->grouped);
+    return !own->grouped ||
+           (strchr(groups, '=') != NULL ? take_groups(groups) : read_lines(groups, take_host_of_group));
 }
 
 const char *coll_host(void) {
-    return host;
+    return place()->host;
 }
 
 bool coll_host_is_given(void) {
-    return given;
+    return place()->given;
 }
 
 bool coll_groups_are_given(void) {
-    return grouped;
+    return place()->grouped;
 }
 
 const char *coll_group_of_host(void) {
-    return group;
+    return place()->group;
 }
 
 void coll_host_free(void) {
-    free(group);
-    group = NULL;
+    free(place()->group);
+    place()->group = NULL;
 }

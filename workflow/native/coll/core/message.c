@@ -1,4 +1,5 @@
 #include "core/message.h"
+#include "core/own.h"
 #include "core/settings.h"
 
 #include <stdlib.h>
@@ -67,16 +68,20 @@ int coll_reduce_local(const void *from, void *to, int count, MPI_Datatype type, 
     return MPI_SUCCESS;
 }
 
-/* One rank, whose errors are returned. */
-static MPI_Comm self = MPI_COMM_NULL;
+static struct own_message {
+    MPI_Comm self; /* one rank, whose errors are returned */
+    bool attached; /* in the simulator: a buffer for MPI_Bsend */
+} initial = {.self = MPI_COMM_NULL};
+
+OWN_VARIABLES(OWN_MESSAGE, own_message)
 
 int coll_operations_init(void) {
-    TRY(PMPI_Comm_dup(MPI_COMM_SELF, &self));
-    return PMPI_Comm_set_errhandler(self, MPI_ERRORS_RETURN);
+    TRY(PMPI_Comm_dup(MPI_COMM_SELF, &own_message()->self));
+    return PMPI_Comm_set_errhandler(own_message()->self, MPI_ERRORS_RETURN);
 }
 
 int coll_operations_free(void) {
-    return PMPI_Comm_free(&self);
+    return PMPI_Comm_free(&own_message()->self);
 }
 
 static bool is_own_operation(MPI_Op op) {
@@ -102,7 +107,7 @@ bool coll_has_operation(MPI_Op op, MPI_Datatype type) {
         combiner != MPI_COMBINER_NAMED)
         return false;
     long double one[4] = {0}, result[4]; /* the largest type has two */
-    found = PMPI_Allreduce(one, result, 1, type, op, self) == MPI_SUCCESS;
+    found = PMPI_Allreduce(one, result, 1, type, op, own_message()->self) == MPI_SUCCESS;
     last_op = op;
     last_type = type;
     known = true;
@@ -134,11 +139,10 @@ static int is_copied(const struct sender *core, const struct call *call, int cou
 
 /* MPI_Bsend, for which SMPI wants a buffer that it never uses. */
 static int send_copied(const struct sender *core, const struct call *call, const void *buffer, int count, int to) {
-    static bool attached;
     static char unused;
-    if (!attached)
+    if (!own_message()->attached)
         TRY(PMPI_Buffer_attach(&unused, (int)core->copied_to + MPI_BSEND_OVERHEAD));
-    attached = true;
+    own_message()->attached = true;
     return PMPI_Bsend(buffer, count, call->type, to, call->kind, call->comm);
 }
 

@@ -1,4 +1,5 @@
 #include "core/settings.h"
+#include "core/own.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -8,26 +9,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char message[4096];
-static size_t memory_limit = (size_t)1 << 30;
-static bool verbose, base_is_ompi, creates;
-static long reduce_mb_s;
+static struct settings {
+    char message[4096];
+    size_t memory_limit;
+    bool verbose, base_is_ompi, creates;
+    long reduce_mb_s;
+} initial = {.memory_limit = (size_t)1 << 30};
+
+OWN_VARIABLES(OWN_SETTINGS, settings)
 
 bool coll_wrong(const char *format, ...) {
-    size_t used = strlen(message);
+    char *message = settings()->message;
+    size_t room = sizeof settings()->message, used = strlen(message);
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(message + used, sizeof message - used, format, arguments);
+    vsnprintf(message + used, room - used, format, arguments);
     va_end(arguments);
     return false;
 }
 
 void coll_wrong_about(const char *variable) {
-    snprintf(message, sizeof message, "%s: ", variable);
+    snprintf(settings()->message, sizeof settings()->message, "%s: ", variable);
 }
 
 const char *coll_what_is_wrong(void) {
-    return message;
+    return settings()->message;
 }
 
 bool coll_read_number(const char *text, long least, long most, long *number) {
@@ -43,28 +49,28 @@ static bool read_limit(const char *value) {
     long number;
     if (!coll_read_number(value, 0, LONG_MAX, &number))
         return coll_wrong("needs a whole number of bytes from 0, not '%s'", value);
-    memory_limit = (size_t)number;
+    settings()->memory_limit = (size_t)number;
     return true;
 }
 
 static bool read_verbose(const char *value) {
-    verbose = strcmp(value, "1") == 0;
-    return verbose || strcmp(value, "0") == 0 || coll_wrong("must be 0 or 1, not '%s'", value);
+    settings()->verbose = strcmp(value, "1") == 0;
+    return settings()->verbose || strcmp(value, "0") == 0 || coll_wrong("must be 0 or 1, not '%s'", value);
 }
 
 static bool read_create(const char *value) {
-    creates = strcmp(value, "1") == 0;
-    return creates || strcmp(value, "0") == 0 || coll_wrong("must be 0 or 1, not '%s'", value);
+    settings()->creates = strcmp(value, "1") == 0;
+    return settings()->creates || strcmp(value, "0") == 0 || coll_wrong("must be 0 or 1, not '%s'", value);
 }
 
 static bool read_reduce(const char *value) {
-    return (COLL_SIMULATED && coll_read_number(value, 1, INT_MAX, &reduce_mb_s)) ||
+    return (COLL_SIMULATED && coll_read_number(value, 1, INT_MAX, &settings()->reduce_mb_s)) ||
            coll_wrong("must be the rate (MB/s) at which the simulator sums (simulator only), not '%s'", value);
 }
 
 static bool read_base(const char *value) {
-    base_is_ompi = strcmp(value, "ompi") == 0;
-    return base_is_ompi || strcmp(value, "mpi") == 0 ||
+    settings()->base_is_ompi = strcmp(value, "ompi") == 0;
+    return settings()->base_is_ompi || strcmp(value, "mpi") == 0 ||
            coll_wrong("must be mpi (the MPI library's own collectives) or ompi, not '%s'", value);
 }
 
@@ -92,21 +98,21 @@ void coll_settings_list(void) {
 }
 
 size_t coll_memory_limit(void) {
-    return memory_limit;
+    return settings()->memory_limit;
 }
 
 bool coll_verbose(void) {
-    return verbose;
+    return settings()->verbose;
 }
 
 bool coll_creates(void) {
-    return creates;
+    return settings()->creates;
 }
 
 long coll_reduce_mb_s(void) {
-    return reduce_mb_s;
+    return settings()->reduce_mb_s;
 }
 
 bool coll_base_is_ompi(void) {
-    return base_is_ompi;
+    return settings()->base_is_ompi;
 }

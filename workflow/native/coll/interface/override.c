@@ -228,8 +228,8 @@ OWN bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm) {
 }
 
 int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm) {
-    return coll_active[COLL_BCAST] ? bcast(buffer, count, type, root, comm)
-                                   : PMPI_Bcast(buffer, count, type, root, comm);
+    return coll_is_active(COLL_BCAST) ? bcast(buffer, count, type, root, comm)
+                                      : PMPI_Bcast(buffer, count, type, root, comm);
 }
 
 OWN barrier(MPI_Comm comm) {
@@ -239,7 +239,7 @@ OWN barrier(MPI_Comm comm) {
 }
 
 int MPI_Barrier(MPI_Comm comm) {
-    return coll_active[COLL_BARRIER] ? barrier(comm) : PMPI_Barrier(comm);
+    return coll_is_active(COLL_BARRIER) ? barrier(comm) : PMPI_Barrier(comm);
 }
 
 OWN reduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm) {
@@ -249,8 +249,8 @@ OWN reduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op
 }
 
 int MPI_Reduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm) {
-    return coll_active[COLL_REDUCE] ? reduce(send, recv, count, type, op, root, comm)
-                                    : PMPI_Reduce(send, recv, count, type, op, root, comm);
+    return coll_is_active(COLL_REDUCE) ? reduce(send, recv, count, type, op, root, comm)
+                                       : PMPI_Reduce(send, recv, count, type, op, root, comm);
 }
 
 OWN allreduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
@@ -260,8 +260,8 @@ OWN allreduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op
 }
 
 int MPI_Allreduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
-    return coll_active[COLL_ALLREDUCE] ? allreduce(send, recv, count, type, op, comm)
-                                       : PMPI_Allreduce(send, recv, count, type, op, comm);
+    return coll_is_active(COLL_ALLREDUCE) ? allreduce(send, recv, count, type, op, comm)
+                                          : PMPI_Allreduce(send, recv, count, type, op, comm);
 }
 
 OWN gather(const void *send, int send_count, MPI_Datatype send_type, void *recv, int recv_count, MPI_Datatype recv_type,
@@ -278,8 +278,9 @@ OWN gather(const void *send, int send_count, MPI_Datatype send_type, void *recv,
 
 int MPI_Gather(const void *send, int send_count, MPI_Datatype send_type, void *recv, int recv_count,
                MPI_Datatype recv_type, int root, MPI_Comm comm) {
-    return coll_active[COLL_GATHER] ? gather(send, send_count, send_type, recv, recv_count, recv_type, root, comm)
-                                    : PMPI_Gather(send, send_count, send_type, recv, recv_count, recv_type, root, comm);
+    return coll_is_active(COLL_GATHER)
+               ? gather(send, send_count, send_type, recv, recv_count, recv_type, root, comm)
+               : PMPI_Gather(send, send_count, send_type, recv, recv_count, recv_type, root, comm);
 }
 
 /* False if there are no counts or one is negative, so that the MPI library reports the error. */
@@ -324,7 +325,7 @@ OWN alltoallv(const void *send, const int send_counts[], const int send_displs[]
 
 int MPI_Alltoallv(const void *send, const int send_counts[], const int send_displs[], MPI_Datatype send_type,
                   void *recv, const int recv_counts[], const int recv_displs[], MPI_Datatype recv_type, MPI_Comm comm) {
-    return coll_active[COLL_ALLTOALLV]
+    return coll_is_active(COLL_ALLTOALLV)
                ? alltoallv(send, send_counts, send_displs, send_type, recv, recv_counts, recv_displs, recv_type, comm)
                : PMPI_Alltoallv(send, send_counts, send_displs, send_type, recv, recv_counts, recv_displs, recv_type,
                                 comm);
@@ -348,8 +349,8 @@ OWN reduce_scatter(const void *send, void *recv, const int counts[], MPI_Datatyp
 }
 
 int MPI_Reduce_scatter(const void *send, void *recv, const int counts[], MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
-    return coll_active[COLL_REDUCE_SCATTER] ? reduce_scatter(send, recv, counts, type, op, comm)
-                                            : PMPI_Reduce_scatter(send, recv, counts, type, op, comm);
+    return coll_is_active(COLL_REDUCE_SCATTER) ? reduce_scatter(send, recv, counts, type, op, comm)
+                                               : PMPI_Reduce_scatter(send, recv, counts, type, op, comm);
 }
 
 static int reduce_scatter_block(struct call *call, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
@@ -373,6 +374,6 @@ OWN reduce_scatter_of_blocks(const void *send, void *recv, int count, MPI_Dataty
 }
 
 int MPI_Reduce_scatter_block(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
-    return coll_active[COLL_REDUCE_SCATTER] ? reduce_scatter_of_blocks(send, recv, count, type, op, comm)
-                                            : PMPI_Reduce_scatter_block(send, recv, count, type, op, comm);
+    return coll_is_active(COLL_REDUCE_SCATTER) ? reduce_scatter_of_blocks(send, recv, count, type, op, comm)
+                                               : PMPI_Reduce_scatter_block(send, recv, count, type, op, comm);
 }

@@ -1,5 +1,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include "interface/select.h"
+#include "core/own.h"
 #include "core/settings.h"
 #include "core/tree.h"
 #include "interface/registry.h"
@@ -18,12 +19,34 @@ struct rule {
     struct choice choice;
 };
 
+static struct selection {
+    struct choice chosen[COLL_OPS];
+    bool is_chosen[COLL_OPS];
+    struct rule *rules;
+    int n_rules;
+    unsigned digest;
+#if COLL_SIMULATED
+    bool active[COLL_OPS];
+#endif
+} initial = {.digest = 2166136261u};
+
+OWN_VARIABLES(OWN_SELECT, selection)
+
+#if COLL_SIMULATED
+bool coll_is_active(enum coll_op kind) {
+    return selection()->active[kind];
+}
+
+static void set_active(enum coll_op kind, bool active) {
+    selection()->active[kind] = active;
+}
+#else
 bool coll_active[COLL_OPS];
-static struct choice chosen[COLL_OPS];
-static bool is_chosen[COLL_OPS];
-static struct rule *rules;
-static int n_rules;
-static unsigned digest = 2166136261u;
+
+static void set_active(enum coll_op kind, bool active) {
+    coll_active[kind] = active;
+}
+#endif
 
 static const struct {
     const char *name;
@@ -41,7 +64,7 @@ enum { N_KEYS = sizeof keys / sizeof *keys };
 
 static void add_to_digest(const char *text) {
     for (; *text != '\0'; text++)
-        digest = (digest ^ (unsigned char)*text) * 16777619u;
+        selection()->digest = (selection()->digest ^ (unsigned char)*text) * 16777619u;
 }
 
 static bool list_algorithms(enum coll_op kind, const char *name) {
@@ -166,14 +189,15 @@ static bool parse_rule(char *line, struct rule *rule) {
 }
 
 static bool add_rule(const struct rule *rule) {
-    struct rule *more = realloc(rules, (size_t)(n_rules + 1) * sizeof *rules);
+    struct selection *own = selection();
+    struct rule *more = realloc(own->rules, (size_t)(own->n_rules + 1) * sizeof *more);
     if (more == NULL) {
         coll_wrong("out of memory");
         return false;
     }
-    rules = more;
-    rules[n_rules++] = *rule;
-    coll_active[rule->kind] = true;
+    own->rules = more;
+    own->rules[own->n_rules++] = *rule;
+    set_active(rule->kind, true);
     return true;
 }
 
@@ -208,10 +232,11 @@ static bool choose(enum coll_op kind, const char *value) {
     char *copy = strdup(value);
     if (copy == NULL)
         return false;
-    is_chosen[kind] = parse_choice(kind, copy, &chosen[kind]);
-    coll_active[kind] = chosen[kind].algorithm != NULL;
+    struct selection *own = selection();
+    own->is_chosen[kind] = parse_choice(kind, copy, &own->chosen[kind]);
+    set_active(kind, own->chosen[kind].algorithm != NULL);
     free(copy);
-    return is_chosen[kind];
+    return own->is_chosen[kind];
 }
 
 static bool known_elsewhere(const char *name) {
@@ -245,8 +270,8 @@ static bool read_variable(const char *name, const char *value) {
 /* COLL_BCAST takes precedence over COLL_RULES, also with default: the rules for that collective are dropped. */
 static void settle(void) {
     for (int kind = 0; kind < COLL_OPS; kind++)
-        if (is_chosen[kind])
-            coll_active[kind] = chosen[kind].algorithm != NULL;
+        if (selection()->is_chosen[kind])
+            set_active((enum coll_op)kind, selection()->chosen[kind].algorithm != NULL);
 }
 
 static int compare_names(const void *a, const void *b) {
@@ -291,20 +316,20 @@ const char *coll_select_init(void) {
 }
 
 void coll_select_free(void) {
-    free(rules);
-    rules = NULL;
-    n_rules = 0;
+    free(selection()->rules);
+    selection()->rules = NULL;
+    selection()->n_rules = 0;
     for (int kind = 0; kind < COLL_OPS; kind++)
-        coll_active[kind] = false;
+        set_active((enum coll_op)kind, false);
 }
 
 unsigned coll_select_digest(void) {
-    return digest;
+    return selection()->digest;
 }
 
 /* Only when rules decide; whether a rule has a limit on bytes does not matter. */
 bool coll_select_needs_placement(enum coll_op kind) {
-    return !is_chosen[kind];
+    return !selection()->is_chosen[kind];
 }
 
 static bool applies(long pattern, long value) {
@@ -313,8 +338,8 @@ static bool applies(long pattern, long value) {
 
 /* The first rule that fits; NULL: none. */
 static const struct rule *first_rule(enum coll_op kind, int nodes, int ppn, size_t bytes) {
-    for (int i = 0; i < n_rules; i++) {
-        const struct rule *rule = &rules[i];
+    for (int i = 0; i < selection()->n_rules; i++) {
+        const struct rule *rule = &selection()->rules[i];
         if (rule->kind == kind && applies(rule->nodes, nodes) && applies(rule->ppn, ppn) &&
             (rule->max_bytes < 0 || bytes <= (size_t)rule->max_bytes))
             return rule;
@@ -328,8 +353,8 @@ bool coll_select_needs_size(enum coll_op kind, int nodes, int ppn) {
 }
 
 struct choice coll_select(enum coll_op kind, int nodes, int ppn, size_t bytes) {
-    if (is_chosen[kind])
-        return chosen[kind];
+    if (selection()->is_chosen[kind])
+        return selection()->chosen[kind];
     const struct rule *rule = first_rule(kind, nodes, ppn, bytes);
     return rule == NULL ? (struct choice){.algorithm = NULL} : rule->choice;
 }

@@ -9,7 +9,17 @@ struct choice {
     struct params params;
 };
 
-extern bool coll_active[COLL_OPS]; /* false: the call goes straight to the MPI library */
+/* False: the call goes straight to the MPI library. */
+#if COLL_SIMULATED
+bool coll_is_active(enum coll_op kind);
+#else
+extern bool coll_active[COLL_OPS];
+
+static inline bool coll_is_active(enum coll_op kind) {
+    return coll_active[kind];
+}
+#endif
+
 /* Read the environment; NULL, or what is wrong with it. */
 const char *coll_select_init(void);
 void coll_select_free(void);
