@@ -2,9 +2,9 @@
  *
  * The starter defines functions of SimGrid here, which SimGrid then calls in place of its own.
  *
- * - A message that its sender does not wait for is kept in one list, from which SimGrid removes it at its end by looking
- *   at all others: a quarter to a half of the time of 4 096 ranks. Here its entry is taken out of the list when it is
- *   made, and put back for the moment in which SimGrid looks for it. (SimGrid 3.34 has a set in place of the list.)
+ * - A message that its sender does not wait for is kept in one list, from which SimGrid removes it at its end by
+ * looking at all others: a quarter to a half of the time of 4 096 ranks. Here its entry is taken out of the list when
+ * it is made, and put back for the moment in which SimGrid looks for it. (SimGrid 3.34 has a set in place of the list.)
  * - Whenever a rank goes on, SimGrid reads the clock of the processor, to find out how long the rank computes, which it
  *   then does not use (smpi/simulate-computation is off): an eighth of the time. */
 #include <xbt/base.h>
@@ -36,8 +36,7 @@ std::size_t &length(Links *head) {
 }
 
 /* SimGrid's own function of this name. */
-template <class Function>
-Function *original(const char *name) {
+template <class Function> Function *original(const char *name) {
     return reinterpret_cast<Function *>(dlsym(RTLD_NEXT, name));
 }
 } // namespace
@@ -78,7 +77,9 @@ void _ZN7simgrid6kernel8activity8CommImpl6finishEv(void *message) {
     finish(message);
 }
 
-void xbt_os_threadtimer_start(void *) {}
-void xbt_os_threadtimer_stop(void *) {}
+void xbt_os_threadtimer_start(void *) {
+}
+void xbt_os_threadtimer_stop(void *) {
+}
 }
 #endif
