@@ -2,14 +2,15 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from collstudy.base.errors import StudyError
 from collstudy.launch import openmpi
 from collstudy.launch.rulesfile import rules_arguments
-from collstudy.launch.toolchain import mpis
+from collstudy.launch.toolchain import Mpi, mpis
 from collstudy.study.openmpi_numbers import NUMBERS
-from collstudy.tuning import asking, check, rules
+from collstudy.tuning import asking, check, library, rules
 from collstudy.tuning.findings import complain
 from collstudy.tuning.library import ONLY_TUNED, Library, library_of
 from collstudy.tuning.rules import Placement, Rule, placements, selected
@@ -182,3 +183,23 @@ def test_few_entries_are_started_where_the_library_answers(tmp_path):
     started.clear()
     check.check_placement(found, tmp_path / "a.rules", CATALOGUE, replace(silent, probe=probe, ask=lambda *_: {}))
     assert started >= set(range(3, 9))
+
+
+@pytest.mark.parametrize(("version", "launches"), [("4.1.4", 2), ("5.0.11", 1)])
+def test_each_size_has_a_launch_where_messages_are_written_at_the_end_alone(
+    monkeypatch: pytest.MonkeyPatch, version: str, launches: int
+) -> None:
+    """Debian's Open MPI 4.1.4 has no variable that its monitoring writes the messages so far for (collprobe -p)."""
+    ran = []
+
+    def launch(command: list[Any], environment: dict[str, str], folder: Path) -> None:
+        ran.append(command)
+        sizes = command[command.index("bcast") + 1 :]
+        for size in sizes:
+            name = f"messages-{size}" if "-p" in command else "messages"
+            (folder / f"{name}.0.prof").write_text(f"I\t0\t1\t{size} bytes\t{size} msgs sent\n")
+
+    monkeypatch.setattr(library, "launch", launch)
+    mpi = Mpi("openmpi", version, Path("/usr/bin"))
+    assert library._monitored(mpi, [], "bcast", 2, [3, 5]) == {3: {(0, 1): 3}, 5: {(0, 1): 5}}
+    assert len(ran) == launches
