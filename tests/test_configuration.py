@@ -120,6 +120,17 @@ def test_sizes_by_a_factor(checkout: Checkout) -> None:
     }
 
 
+def test_a_list_of_sizes(checkout: Checkout) -> None:
+    checkout.write("config/machines/thin.yaml", THIN)
+    checkout.write("config/studies/tiny.yaml", re.sub(r"sizes: {[^}]*}", "sizes: [100, 4, 8, 24]", TINY))
+    must(checkout.snakemake("--", "results/tiny/measurements.csv"))
+    rows = csv_rows(checkout.folder / "results/tiny/measurements.csv")
+    by_cell: dict[str, list[str]] = {}
+    for row in rows:
+        by_cell.setdefault(row["cell"], []).append(row["size_bytes"])
+    assert set(map(tuple, by_cell.values())) == {("4", "8"), ("24",), ("100",)}
+
+
 def test_companions_run_as_well(checkout: Checkout) -> None:
     checkout.write("config/machines/thin.yaml", THIN)
     checkout.write("config/studies/tiny.yaml", TINY + "companions: [twin]\n")

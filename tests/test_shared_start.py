@@ -125,9 +125,7 @@ def test_a_cell_with_a_spread_of_arrivals_is_another_one(checkout: Checkout) -> 
     assert all(cell.identity()["spread_us"] == 20 for cell in apart)
     assert all("spread_us" not in cell.identity() for cell in together_there)
     assert {cell.digest for cell in apart}.isdisjoint(cell.digest for cell in together_there)
-    with pytest.raises(
-        StudyError, match="spread_us: needs a real machine, a blocking collective and the default barrier"
-    ):
+    with pytest.raises(StudyError, match="spread_us: needs a blocking collective and the default barrier"):
         cells_of(checkout, SWEEP.replace("start: shared", "barrier: window\n    spread_us: 20"))
 
 

@@ -71,7 +71,8 @@ run_us <- function(trace) trace$about$trace$seconds * 1e6
 #'   first: ranks, communicators (their number), operation, size_bytes (lower end of the class: 0, 1, 2, 4, ...),
 #'   operations, time_pct, waiting_pct, transfer_pct (of the run time, mean over all ranks), gain_pct (of the run time:
 #'   the time in which at least one such operation transfers), spread_us and transfer_us (medians over operations: from
-#'   the first arrival to the last, and from that to the last return). No rows for a partial trace.
+#'   the first arrival to the last, and from that to the last return), typical_bytes (the message size up to which half
+#'   of the time of these transfers is spent). No rows for a partial trace.
 #' @noRd
 account_of <- function(trace) {
   if (!isTRUE(trace$about$trace$complete)) return(tibble())
@@ -82,6 +83,13 @@ account_of <- function(trace) {
 #' @noRd
 class_start <- function(size_bytes) ifelse(size_bytes < 1, 0, 2^floor(log2(pmax(size_bytes, 1))))
 
+#' The smallest value up to which half of the weight is
+#' @noRd
+weighted_median <- function(values, weights) {
+  order <- order(values)
+  values[order][which(cumsum(weights[order]) >= sum(weights) / 2)[1]]
+}
+
 #' The rows of an account
 #'
 #' @param operations Tibble from [collective_operations()].
@@ -90,14 +98,14 @@ class_start <- function(size_bytes) ifelse(size_bytes < 1, 0, 2^floor(log2(pmax(
 account_rows <- function(operations, ranks, run_us) {
   all <- ranks * run_us
   operations |>
-    mutate(size_bytes = class_start(.data$size_bytes)) |>
+    mutate(bytes = .data$size_bytes, size_bytes = class_start(.data$size_bytes)) |>
     group_by(.data$ranks, .data$operation, .data$size_bytes) |>
     summarise(
       communicators = n_distinct(.data$communicator), operations = n(), time_pct = 100 * sum(.data$time_us) / all,
       waiting_pct = 100 * sum(.data$waiting_us) / all, transfer_pct = .data$time_pct - .data$waiting_pct,
       gain_pct = 100 * covered(.data$start_us, .data$end_us) / .env$run_us,
       spread_us = median(.data$start_us - .data$first_us), transfer_us = median(.data$end_us - .data$start_us),
-      .groups = "drop"
+      typical_bytes = weighted_median(.data$bytes, .data$end_us - .data$start_us), .groups = "drop"
     ) |>
     relocate("communicators", .after = "ranks") |>
     arrange(desc(.data$gain_pct))
@@ -140,7 +148,7 @@ write_account <- function(folder) {
   none <- tibble(
     trace = character(), ranks = integer(), communicators = integer(), operation = character(), size_bytes = numeric(),
     operations = integer(), time_pct = numeric(), waiting_pct = numeric(), transfer_pct = numeric(),
-    gain_pct = numeric(), spread_us = numeric(), transfer_us = numeric()
+    gain_pct = numeric(), spread_us = numeric(), transfer_us = numeric(), typical_bytes = numeric()
   )
   rows <- if (!is.null(trace)) account_of(trace)
   worth <- NROW(rows) > 0 && most_gain_pct(trace) >= little_pct
@@ -153,7 +161,7 @@ account_columns <- paste(
   "the time in the call; both as a mean over the ranks, of the run time. Largest gain: the time in which at least one",
   "rank is still in the call after the last one has arrived, which a perfect algorithm would save if waiting stayed",
   "the same. Spread: time from the first arrival to the last; transfer_us: from that to the last return (medians over",
-  "operations)."
+  "operations); typical_bytes: the message size up to which half of the time of the transfers is spent."
 )
 
 tables_of_accounts <- function(results) {

@@ -121,10 +121,13 @@ judge_published_claims <- function(results, collective) {
     })[match(d$processes, counts)]
   }))
   found <- map_dfr(claims, function(claim) {
-    holds <- claim$holds(d[claim$cells(d), ])
+    covered <- d[claim$cells(d), ]
+    if (nrow(covered) == 0) return(NULL)
+    holds <- claim$holds(covered)
     tibble(statement = claim$words, counted = claim$counted, cells = length(holds), holds_pct = 100 * mean(holds))
   })
-  filter(found, .data$cells > 0) |>
+  if (nrow(found) == 0) return(none)
+  found |>
     mutate(verdict = c("not here", "in part", "holds")[1 + (.data$holds_pct >= 50) + (.data$holds_pct >= 80)])
 }
 

@@ -34,22 +34,32 @@ has_timed_replays <- function(results) {
 #' What was decided for the cells, and their measured latencies
 #'
 #' @param study List from [read_study()].
-#' @return Tibble: operation, ranks, size_bytes (NA for a barrier), algorithm, default_us, expected_us (of the decided
-#'   algorithm). No rows before the study of the cells has decided.
+#' @return Tibble: operation, ranks, size_bytes (0 for a barrier), kept (the latency of the decided algorithm over that
+#'   of the default, both of the slowest rank). No rows before the study of the cells has decided.
 #' @noRd
 read_decided <- function(study) {
-  none <- tibble(
-    operation = character(), ranks = numeric(), size_bytes = numeric(), algorithm = character(),
-    default_us = numeric(), expected_us = numeric()
-  )
-  path <- file.path(results_root(study), study$replay$decisions %||% "", "tuning", "decisions.csv")
-  if (!nzchar(study$replay$decisions %||% "") || !file.exists(path)) return(none)
-  readr::read_csv(path, show_col_types = FALSE, progress = FALSE) |>
-    filter(.data$mapping == study$replay$mapping) |>
-    transmute(
-      operation = .data$collective, ranks = .data$processes, size_bytes = as.numeric(.data$size_bytes), .data$algorithm,
-      default_us = as.numeric(.data$default_us), expected_us = as.numeric(.data$expected_us)
-    )
+  none <- tibble(operation = character(), ranks = numeric(), size_bytes = numeric(), kept = numeric())
+  name <- study$replay$decisions %||% ""
+  folder <- file.path(results_root(study), name)
+  if (!nzchar(name) || !file.exists(file.path(folder, "tuning", "decisions.csv"))) return(none)
+  read <- function(...) {
+    readr::read_csv(file.path(folder, ...), col_types = readr::cols(.default = "c"), progress = FALSE) |>
+      filter(.data$mapping == .env$study$replay$mapping) |>
+      mutate(
+        operation = .data$collective, ranks = as.numeric(.data$processes),
+        size_bytes = coalesce(as.numeric(.data$size_bytes), 0), parameters = coalesce(.data$parameters, "")
+      )
+  }
+  place <- c("operation", "ranks", "size_bytes")
+  latencies <- read("measurements.csv") |>
+    group_by(across(all_of(c(place, "algorithm", "parameters")))) |>
+    summarise(slowest_us = median(as.numeric(coalesce(.data$max_latency_us, .data$latency_us))), .groups = "drop")
+  default <- filter(latencies, .data$algorithm == "default")
+  read("tuning", "decisions.csv") |>
+    select(all_of(c(place, "algorithm", "parameters"))) |>
+    left_join(latencies, c(place, "algorithm", "parameters")) |>
+    left_join(select(default, all_of(place), default_us = "slowest_us"), place) |>
+    transmute(.data$operation, .data$ranks, .data$size_bytes, kept = .data$slowest_us / .data$default_us)
 }
 
 #' The share of their time that operations keep by the decision for their size: that of the next smaller measured size
@@ -61,11 +71,11 @@ predict_operations <- function(operations, decided) {
   cells <- distinct(select(operations, "operation", "ranks"))
   for (i in seq_len(nrow(cells))) {
     mine <- operations$operation == cells$operation[i] & operations$ranks == cells$ranks[i]
-    known <- decided[decided$operation == cells$operation[i] & decided$ranks == cells$ranks[i], ]
-    known <- arrange(known[is.finite(known$default_us) & is.finite(known$expected_us), ], .data$size_bytes)
+    known <- semi_join(decided, cells[i, ], c("operation", "ranks")) |>
+      filter(is.finite(.data$kept)) |>
+      arrange(.data$size_bytes)
     if (nrow(known) == 0) next
-    at <- pmax(1, findInterval(operations$size_bytes[mine], coalesce(known$size_bytes, 0)))
-    operations$kept[mine] <- (known$expected_us / known$default_us)[at]
+    operations$kept[mine] <- known$kept[pmax(1, findInterval(operations$size_bytes[mine], known$size_bytes))]
   }
   operations
 }
@@ -76,31 +86,29 @@ predict_operations <- function(operations, decided) {
 #' @param application An element of [read_applications()].
 #' @param decided Tibble from [read_decided()].
 #' @return Tibble, a row per number of ranks, operation and class of message sizes: the columns of [account_rows()], and
-#'   transfer_us (of all operations, from the last arrival of a rank to the last return, without decisions),
-#'   predicted_us and decided_us (with them: by the measurements of the cells, and in the replay; NA without decisions).
+#'   default_us (sum of the transfers of all operations, without decisions), predicted_us and decided_us (with them: by
+#'   the measurements of the cells, and in the replay; NA without decisions).
 #' @noRd
 gain_cells <- function(application, decided) {
   default <- timed_replay(application, "default")$timed
   after <- timed_replay(application, "decided")$timed
   transfer <- function(operations) {
-    mutate(operations, size_bytes = class_start(.data$size_bytes), transfer_us = .data$end_us - .data$start_us)
+    mutate(operations, size_bytes = class_start(.data$size_bytes), took_us = .data$end_us - .data$start_us)
   }
   keys <- c("ranks", "operation", "size_bytes")
-  # Here transfer_us is the sum over operations, not their median.
-  rows <- account_rows(default$operations, nrow(default$ranks), default$makespan_us) |>
-    select(!c("spread_us", "transfer_us"))
+  rows <- account_rows(default$operations, nrow(default$ranks), default$makespan_us)
   sums <- transfer(predict_operations(default$operations, decided)) |>
     group_by(across(all_of(keys))) |>
     summarise(
-      predicted_us = if (is.null(after)) NA_real_ else sum(.data$transfer_us * .data$kept),
-      transfer_us = sum(.data$transfer_us), .groups = "drop"
+      default_us = sum(.data$took_us), predicted_us = if (is.null(after)) NA_real_ else sum(.data$took_us * .data$kept),
+      .groups = "drop"
     )
   saved <- if (is.null(after)) {
     tibble(ranks = integer(), operation = character(), size_bytes = numeric(), decided_us = numeric())
   } else {
     transfer(after$operations) |>
       group_by(across(all_of(keys))) |>
-      summarise(decided_us = sum(.data$transfer_us), .groups = "drop")
+      summarise(decided_us = sum(.data$took_us), .groups = "drop")
   }
   rows |>
     left_join(sums, keys) |>
@@ -112,7 +120,7 @@ gain_cells <- function(application, decided) {
 #' @param results List from [read_results()].
 #' @return Tibble, one row per application with a replay without and one with the decisions: application, machine,
 #'   ranks, collectives_us (time in collectives, mean over the ranks, without the decisions), waiting_pct (its part
-#'   before the last rank arrives), transfer_us and decided_us (from the last arrival to the last return, without and
+#'   before the last rank arrives), default_us and decided_us (from the last arrival to the last return, without and
 #'   with the decisions), replayed_pct (what the decisions save of the transfer), predicted_pct (the same by the
 #'   measurements of the cells), off_pct (prediction over replay, less 1; NA below a gain of 1 %), in_mpi_pct,
 #'   makespan_pct (what they save of all time in MPI calls, and of the makespan).
@@ -126,13 +134,13 @@ summarise_gain <- function(results) {
     if (is.null(before) || is.null(after)) return(NULL)
     cells <- gain_cells(application, decided)
     in_mpi <- function(replay) mean(replay$ranks$point_to_point_us + replay$ranks$collectives_us)
-    transfer <- sum(cells$transfer_us)
-    replayed <- 100 * (1 - sum(cells$decided_us) / transfer)
-    predicted <- 100 * (1 - sum(cells$predicted_us) / transfer)
+    default <- sum(cells$default_us)
+    replayed <- 100 * (1 - sum(cells$decided_us) / default)
+    predicted <- 100 * (1 - sum(cells$predicted_us) / default)
     tibble(
       application = application$label, machine = before$machine, ranks = nrow(before$timed$ranks),
       collectives_us = mean(before$timed$ranks$collectives_us),
-      waiting_pct = 100 * sum(cells$waiting_pct) / sum(cells$time_pct), transfer_us = transfer,
+      waiting_pct = 100 * sum(cells$waiting_pct) / sum(cells$time_pct), default_us = default,
       decided_us = sum(cells$decided_us), replayed_pct = replayed, predicted_pct = predicted,
       off_pct = if (abs(replayed) < 1) NA_real_ else 100 * (predicted / replayed - 1),
       in_mpi_pct = 100 * (1 - in_mpi(after$timed) / in_mpi(before$timed)),
@@ -144,7 +152,8 @@ summarise_gain <- function(results) {
 gain_columns <- paste(
   "Simulated. Transfer: from the arrival of the last rank at a blocking collective to the return of the last one;",
   "no algorithm can save the time spent waiting for the last rank. Replayed: what the decisions save of the",
-  "transfer in the replay. Predicted: the same, if each operation saves the share that the latency of its cell does."
+  "transfer in the replay. Predicted: the same, if each operation saves the share that the slowest rank of its cell",
+  "saves."
 )
 
 tables_of_gain <- function(results) {
@@ -161,8 +170,9 @@ tables_of_gain <- function(results) {
       "Gain of the applications from the decisions for their cells.", gain_columns
     ))),
     list(listed("gain", "cells", cells, paste(
-      "Collectives of the replays by communicator size and message size. Shares are of the makespan; times are sums",
-      "over all operations.", gain_columns
+      "Collectives of the replays by communicator size and message size. Shares are of the makespan; spread_us (from",
+      "the first to the last arrival) and transfer_us are medians over the operations, the other times sums.",
+      gain_columns
     )))
   )
 }
@@ -210,7 +220,7 @@ describe_gain <- function(results) {
     row <- gain[i, ]
     paste0(
       row$application, " on ", row$ranks, " ranks of ", replay_machine(results, row$machine), " (simulated) spends ",
-      format_us(row$transfer_us),
+      format_us(row$default_us),
       " in collectives, excluding waiting for late ranks; with the decisions it spends ", changed_by(row$replayed_pct),
       " (predicted from the cells: ", changed_by(row$predicted_pct), "). Total time in MPI is ",
       changed_by(row$in_mpi_pct), ", the makespan ", changed_by(row$makespan_pct), "."

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError, allowed
 from collstudy.base.files import read_csv, write_atomically
 from collstudy.cli.commands import add
 from collstudy.project.studies import Project
-from collstudy.sources.program import CALLS, sweeps_of, worth_measuring
+from collstudy.sources.program import sweeps_of, worth_measuring
 from collstudy.study.config import Application, Study
 from collstudy.study.machines import Machine
 from collstudy.study.names import check_name
@@ -55,8 +56,9 @@ analysis:
   tuning: {}
 chapter: tuning
 """
-#: Calls of each size in a simulation.
-SIMULATED_CALLS = {"iterations": 3, "warmup": 1}
+#: How a simulation calls each size. After a library's barrier the ranks start a call apart, by as much as a short message takes. Where
+#: a program's ranks arrive at different times, these differ from call to call.
+TOGETHER, APART = {"iterations": 3, "warmup": 1, "barrier": "aligned"}, {"iterations": 20, "warmup": 1}
 TEXT = """\
 ---
 # below: the generated chapter follows this text. none: this text is the chapter.
@@ -141,20 +143,29 @@ def cells_of(project: Project, name: str, application: str | None, budget: float
     rows = [row for row in read_csv(path) if row["application"] == label]
     if not rows:
         raise StudyError(f"{path}: no account of {label}; ./study run {name} writes it if each rank has its own core")
-    sweeps = [_sweep(*found) for found in worth_measuring(rows, project.configuration.catalogue)]
-    if not sweeps:
+    return _filled(project, label, name, path, rows, study.machine, budget)
+
+
+def _filled(
+    project: Project, label: str, study: str, path: Path, rows: list[dict[str, str]], machine: Machine,
+    budget: float | None,
+) -> str:  # fmt: skip
+    """The YAML of the cells of an account's rows."""
+    worth = worth_measuring(rows, project.configuration.catalogue, machine.mpi)
+    if not worth:
         raise StudyError(f"{path}: {label} calls no collective that can be measured and has algorithms to choose from")
-    return _filled(label, name, path.name, study.machine, sweeps, budget)
-
-
-def _filled(label: str, study: str, table: str, machine: Machine, sweeps: list[str], budget: float | None) -> str:
+    sweeps = [
+        f"  # {collective}: at most {gain:.2g} % of the run time\n" + _yaml(sweep, machine)
+        for collective, gain, algorithms, mine in worth
+        for sweep in sweeps_of(collective, algorithms, mine)
+    ]
     sampling = (
         f"sampling: {{rounds: 8, first_pct: 10, round_pct: 10, budget_node_minutes: {budget:g}}}\n" if budget else ""
     )
     # A simulated cell is the same in each launch.
     launches = "" if machine.kind == "simulated" else "launches: {min: 5, max: 10, ci_width_pct: 5}\n"
     parts = {
-        "APPLICATION": label.replace('"', "'"), "STUDY": study, "TABLE": table, "MACHINE": machine.name,
+        "APPLICATION": label.replace('"', "'"), "STUDY": study, "TABLE": path.name, "MACHINE": machine.name,
         "LAUNCHES": launches,
     }  # fmt: skip
     text = CELLS
@@ -175,33 +186,14 @@ def _cells_of_replays(
     rows = [row for row in read_csv(path) if row["application"] in labels]
     if not rows:
         raise StudyError(f"{path}: no replays of {' or '.join(labels)}; ./study run {study.name} makes them")
-    sweeps = [
-        f"  # {sweep['collective']}: at most {gain:.2g} % of the run time\n" + _yaml(sweep | SIMULATED_CALLS)
-        for collective, gain, algorithms, mine in worth_measuring(rows, project.configuration.catalogue, machine.mpi)
-        for sweep in sweeps_of(collective, algorithms, mine)
-    ]
-    if not sweeps:
-        raise StudyError(f"{path}: no collective is called that can be measured and has algorithms to choose from")
     return _filled(
-        labels[0] if len(labels) == 1 else f"study {study.name}", study.name, path.name, machine, sweeps, budget
+        project, labels[0] if len(labels) == 1 else f"study {study.name}", study.name, path, rows, machine, budget
     )
 
 
-def _yaml(sweep: dict[str, Any]) -> str:
+def _yaml(sweep: dict[str, Any], machine: Machine) -> str:
     """A sweep as an entry of a list."""
+    if machine.kind == "simulated":
+        sweep = sweep | (APART if "spread_us" in sweep or sweep["collective"] == "barrier" else TOGETHER)
     lines = [f"{key}: {json.dumps(value) if isinstance(value, list | dict) else value}" for key, value in sweep.items()]
     return "".join(f"  {'-' if number == 0 else ' '} {line}\n" for number, line in enumerate(lines)).replace('"', "")
-
-
-def _sweep(collective: str, gain: float, algorithms: list[str], rows: list[dict[str, str]]) -> str:
-    """The sweep of one collective at its numbers of ranks, from its smallest to its largest message size."""
-    sizes = [int(row["size_bytes"]) for row in rows if int(row["size_bytes"]) > 0]
-    ranks = sorted({int(row["ranks"]) for row in rows})
-    # A class of sizes ends at twice its smallest.
-    span = f"    sizes: {{from: {min(sizes)}, to: {2 * max(sizes)}}}\n" if sizes else ""
-    calls = "".join(f"    {key}: {value}\n" for key, value in CALLS.items())
-    return (
-        f"  # at most {gain:.2g} % of the run time\n"
-        f"  - collective: {collective}\n    algorithms: [{', '.join(algorithms)}]\n    mappings: [core]\n"
-        f"    processes: {ranks}\n{span}{calls}"
-    )

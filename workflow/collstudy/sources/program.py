@@ -13,7 +13,6 @@ import re
 import shlex
 from collections.abc import Iterable
 from dataclasses import asdict, replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,7 @@ from collstudy.study.cells import Cell, machine_identity
 from collstudy.study.description import Policy, Study, Tuned
 from collstudy.study.document import Place
 from collstudy.study.names import IMPORTED_ONLY
-from collstudy.study.sweeps import Sweep, can_share_start, read_sweep
+from collstudy.study.sweeps import Sweep, can_share_start, read_sweeps
 from collstudy.study.traces import RUN_IDENTITY, TRACE_IDENTITY, Run, Trace, nodes_of
 from collstudy.study.work import Work
 
@@ -42,6 +41,8 @@ LITTLE_PCT = 1
 SEGMENTED, SEGMENTS = ("pipeline", "chain", "binary_tree", "split_binary_tree"), (8192, 65536)
 #: Defined for two ranks alone.
 FOR_TWO = "two_proc"
+#: Collectives with a root. In a program, their ranks arrive as the call before has let them go, so as the algorithm itself does.
+ROOTED = ("bcast", "reduce", "gather", "scatter")
 #: Timed and untimed calls of each size.
 CALLS = {"iterations": 200, "warmup": 20}
 #: Timed calls of each size that last this long (us) together are enough if the ranks arrive over a longer time; a minimum applies.
@@ -161,19 +162,16 @@ class ProgramSource(SampledSource):
                 entry |= {"mpi": [self.launcher.mpi], "nodes": [nodes_of(self.trace)]}
                 if can_share_start(self.study.machine, (self.launcher.mpi,)):
                     entry["start"] = "shared"
-                sweeps.append(read_sweep(entry, self.study.machine, self.context.catalogue, Place(path, {})))
+                sweeps += read_sweeps(entry, self.study.machine, self.context.catalogue, Place(path, {}))
         return replace(self.study, source=replace(self.tuned, sweeps=tuple(sweeps)))
 
     def weight(self, collective: str, processes: int, size: int | None) -> float:
-        """The most that perfect collectives of this size could gain, in percent of the run time: the sizes of a class are between
-        two points, which have half of it each.
-        """
-        gains = {
-            int(row["size_bytes"]): float(row["gain_pct"])
+        """The most that perfect collectives of this class of sizes could gain, in percent of the run time."""
+        return sum(
+            float(row["gain_pct"])
             for row in self.used
-            if (row["operation"], int(row["ranks"])) == (collective, processes)
-        }
-        return gains.get(0, 0.0) if size is None else (gains.get(size, 0.0) + gains.get(size // 2, 0.0)) / 2
+            if (row["operation"], int(row["ranks"]), typical(row)) == (collective, processes, size or 0)
+        )
 
     def overhead(self) -> dict[str, float]:
         """Time of runs with the trace library over that of runs without: ratio, low, high; empty without such runs."""
@@ -299,21 +297,21 @@ def _can_be_chosen(entry: dict[str, Any], mpi: str) -> bool:
 
 def spread_of(rows: list[dict[str, str]], ranks: int) -> float | None:
     """The time (us) over which the ranks of a program arrive at a collective, in its class of sizes with most to gain; None where
-    they arrive less far apart than the transfer takes.
+    they arrive less far apart than the transfer takes, and for rooted collectives.
 
     Arrivals are drawn evenly from that time, so that the median spread of P ranks is its part (P - 1) / (P + 1); it is rounded to a
     power of two, because every trace has another one.
     """
     first = max(rows, key=lambda row: float(row["gain_pct"]))
-    if "spread_us" not in first:  # of a replay, whose machine is simulated
+    if first["operation"] in ROOTED:
         return None
     spread, transfer = float(first["spread_us"]), float(first["transfer_us"])
     return 2.0 ** round(math.log2(spread * (ranks + 1) / (ranks - 1))) if spread > transfer else None
 
 
 def sweeps_of(collective: str, algorithms: list[str], rows: Iterable[dict[str, str]]) -> list[dict[str, Any]]:
-    """The sweeps of one collective, as in a study's YAML: the sizes that a program uses on each number of ranks, with the spread of
-    its arrivals; long messages also in segments.
+    """The sweeps of one collective, as in a study's YAML: for each number of ranks the typical size of each class of sizes, with the
+    spread of the program's arrivals; long messages also in segments.
     """
     by_ranks: dict[int, list[dict[str, str]]] = {}
     for row in rows:
@@ -328,15 +326,15 @@ def sweeps_of(collective: str, algorithms: list[str], rows: Iterable[dict[str, s
         if collective == "barrier":
             found.append(entry)
             continue
-        # A class of sizes ends at twice its smallest.
-        mine = sorted({size for row in own for size in (int(row["size_bytes"]), 2 * int(row["size_bytes"]))})
-        starts = [mine[0], *(after for before, after in pairwise(mine) if after > 2 * before)]
-        ends = [*(before for before, after in pairwise(mine) if after > 2 * before), mine[-1]]
-        for first, last in zip(starts, ends, strict=True):
-            found.append({**entry, "sizes": {"from": first, "to": last}})
-            for segment in SEGMENTS if ranks > 2 else ():
-                variants = [{"name": name, "segment_bytes": segment} for name in names if name in SEGMENTED]
-                long = [size for size in mine if first <= size <= last and size >= 2 * segment]
-                if variants and long:
-                    found.append({**entry, "algorithms": variants, "sizes": {"from": long[0], "to": last}})
+        sizes = sorted({typical(row) for row in own})
+        found.append({**entry, "sizes": sizes})
+        for segment in SEGMENTS if ranks > 2 else ():
+            variants = [{"name": name, "segment_bytes": segment} for name in names if name in SEGMENTED]
+            long = [size for size in sizes if size >= 2 * segment]
+            found += [{**entry, "algorithms": variants, "sizes": long}] if variants and long else []
     return found
+
+
+def typical(row: dict[str, str]) -> int:
+    """The message size (bytes) that stands for a class of sizes: up to it half of the time of the transfers is spent."""
+    return round(float(row["typical_bytes"]))

@@ -72,8 +72,9 @@ class TracedSource(Source):
         return [f"study {self.study.name}: no replays with decisions, because {first}"]
 
     def beside(self) -> list[Path]:
-        """The decisions that are replayed: the predicted gain is computed from their latencies."""
-        own = [self.context.results / self.decided_by / "tuning" / "decisions.csv"] if self.decided_by else []
+        """The decisions that are replayed, and the measurements of their cells, from which the gain is predicted."""
+        folder = self.context.results / self.decided_by
+        own = [folder / "tuning" / "decisions.csv", folder / "measurements.csv"] if self.decided_by else []
         return super().beside() + own
 
     def programs(self) -> set[str]:

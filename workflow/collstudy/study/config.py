@@ -31,7 +31,7 @@ from collstudy.study.description import (
 from collstudy.study.document import Place, read_document, read_yaml, shown
 from collstudy.study.machines import Machine, read_machine
 from collstudy.study.names import APPLICATIONS, POINT_TO_POINT, check_name
-from collstudy.study.sweeps import Sweep, component_of, read_sweep, swept
+from collstudy.study.sweeps import Sweep, component_of, read_sweeps, swept
 
 #: Pairs of runs that are compared: with six the interval that holds all of them covers the median with 97 %.
 RUNS = 6
@@ -94,8 +94,9 @@ class Configuration:
                 f"of kind imported; found: {', '.join(kinds) or 'none'}, machine {machine.name} of kind {machine.kind}"
             )
         sweeps = tuple(
-            read_sweep(entry, machine, self.catalogue, where / "sweeps" / index)
+            sweep
             for index, entry in enumerate(raw.get("sweeps", ()))
+            for sweep in read_sweeps(entry, machine, self.catalogue, where / "sweeps" / index)
         )
         analysis = raw.get("analysis", {})
         policy = _policy(raw.get("launches", {}), where / "launches")

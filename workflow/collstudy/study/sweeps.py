@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -126,8 +126,28 @@ def _check_mpis(mpis: tuple[str, ...], machine: Machine, where: Place) -> None:
             )
 
 
-def read_sweep(raw: dict[str, Any], machine: Machine, catalogue: Catalogue, where: Place) -> Sweep:
-    """An entry of a study's `sweeps` at *where*. Raises StudyError for what the machine or the catalogue does not have."""
+def doubling(sizes: Iterable[int]) -> list[tuple[int, int]]:
+    """Ranges of sizes (bytes) in which each is twice the one before: [4, 8, 100] are 4 to 8 and 100 to 100."""
+    found: list[tuple[int, int]] = []
+    for size in sorted(set(sizes)):
+        if found and size == 2 * found[-1][1]:
+            found[-1] = (found[-1][0], size)
+        else:
+            found.append((size, size))
+    return found
+
+
+def read_sweeps(raw: dict[str, Any], machine: Machine, catalogue: Catalogue, where: Place) -> list[Sweep]:
+    """The sweeps of an entry of a study's `sweeps` at *where*: several if its sizes are a list that no single sweep has. Raises
+    StudyError for what the machine or the catalogue does not have.
+    """
+    entries = [raw]
+    if isinstance(raw.get("sizes"), list):
+        entries = [raw | {"sizes": {"from": first, "to": last}} for first, last in doubling(raw["sizes"])]
+    return [_read_sweep(entry, machine, catalogue, where) for entry in entries]
+
+
+def _read_sweep(raw: dict[str, Any], machine: Machine, catalogue: Catalogue, where: Place) -> Sweep:
     collective = raw["collective"]
     if collective not in catalogue.algorithms:
         raise StudyError(f"{where / 'collective'}: unknown collective {collective!r}" + allowed(catalogue.algorithms))
@@ -164,7 +184,7 @@ def read_sweep(raw: dict[str, Any], machine: Machine, catalogue: Catalogue, wher
         collective, tuple(choices), tuple(raw["mappings"]), mpis, nodes, processes,
         per_node, sizes, raw.get("iterations", 100), raw.get("warmup", 10), tuple(raw.get("levels", ())),
         _barrier(raw, machine, catalogue, where), _start(raw, choices, mpis, machine, catalogue, where),
-        _spread(raw, machine, where),
+        _spread(raw, where),
     )  # fmt: skip
 
 
@@ -198,7 +218,7 @@ def _sizes(raw: dict[str, Any], where: Place) -> tuple[int, ...] | None:
             raise StudyError(f"{where}: {collective} has no message size; remove sizes")
         return None
     if "sizes" not in raw:
-        raise StudyError(f"{where}: {collective} needs sizes: {{from, to}} in bytes")
+        raise StudyError(f"{where}: {collective} needs sizes: {{from, to}} in bytes, or a list of them")
     first, last, factor = raw["sizes"]["from"], raw["sizes"]["to"], raw["sizes"].get("factor", 2)
     if first > last:
         raise StudyError(f"{where / 'sizes'} is empty: from {first} to {last}")
@@ -277,14 +297,13 @@ def _start(
     return start
 
 
-def _spread(raw: dict[str, Any], machine: Machine, where: Place) -> float | None:
+def _spread(raw: dict[str, Any], where: Place) -> float | None:
     """Interval (us) over which the ranks enter a call, each at its own time; None: all together."""
     if "spread_us" in raw and (
-        machine.kind == "simulated"
-        or raw.get("barrier", "default") != "default"
+        raw.get("barrier", "default") != "default"
         or raw["collective"] in (*POINT_TO_POINT, *APPLICATIONS, *NON_BLOCKING)
     ):
-        raise StudyError(f"{where / 'spread_us'}: needs a real machine, a blocking collective and the default barrier")
+        raise StudyError(f"{where / 'spread_us'}: needs a blocking collective and the default barrier")
     return raw.get("spread_us")
 
 

@@ -15,4 +15,8 @@ struct clock synchronise_clocks(const struct world *world);
 /* Now, by rank 0's clock (s). */
 double global_time(const struct clock *clock);
 
+/* Waits until an instant (s, by rank 0's clock) and returns the time then: later, if it has passed or the rank lost its
+ * core. */
+double wait_until(const struct clock *clock, double instant);
+
 #endif

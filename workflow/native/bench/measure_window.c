@@ -2,14 +2,13 @@
  * each call, when all have left the one before (Round-Time of Hunold and Carpen-Amarie 2018). The time of a call on a
  * rank is from that instant to leaving it. A call that any rank started late is dropped and counted.
  * With a spread each rank starts at an instant of its own, and what counts is the time after the last of them: no
- * algorithm saves the rest. */
+ * algorithm saves the rest. Another rank is then the slowest in each call; the maximum is the mean of their times. */
 #include "clocks.h"
 #include "errors.h"
 #include "measure.h"
 
 #include <stdint.h>
 #include <stdlib.h>
-#include <time.h>
 
 /* A rank is late if it starts later (s) than this after its window begins; reading the clock takes a fraction of it. */
 #define LATE 1e-6
@@ -19,8 +18,6 @@
 #define READY 10e-6
 /* It is doubled after each late call, up to this (s), which is longer than a process usually waits for its core. */
 #define MOST_AHEAD 10e-3
-/* In a longer wait (s) a rank sleeps first: a busy-waiting rank could lose its core just at the end. */
-#define LONG 500e-6
 
 /* A number from 0 to 1 that looks random, the same in every launch (splitmix64). */
 static double draw(uint64_t number) {
@@ -70,20 +67,25 @@ static void call_in_windows(const struct setup *setup, const struct clock *clock
                             int calls, double *times, char *late) {
     double ahead = least_ahead;
     for (int i = 0; i < calls; i++) {
-        double start = largest(&setup->world, global_time(clock)) + ahead, now, mine, last;
+        double start = largest(&setup->world, global_time(clock)) + ahead, mine, last;
         delays(setup, i, &mine, &last);
-        double left = ahead + mine - LONG;
-        const struct timespec pause = {(time_t)left, (long)((left - (double)(time_t)left) * 1e9)};
-        if (left > 0)
-            nanosleep(&pause, NULL);
-        while ((now = global_time(clock)) < start + mine)
-            ;
+        double now = wait_until(clock, start + mine);
         call(setup, size);
         double after = global_time(clock) - (start + last);
         times[i] = after > 0 ? after * 1e6 : 0;
         late[i] = largest(&setup->world, now - (start + mine)) > LATE;
         ahead = !late[i] ? least_ahead : 2 * ahead < MOST_AHEAD ? 2 * ahead : MOST_AHEAD;
     }
+}
+
+/* The mean over calls (us) of the time of the slowest rank, on rank 0; `times` is overwritten. */
+static double mean_of_slowest(const struct world *world, double *times, int calls) {
+    double total = 0;
+    MPI_CHECK(
+        MPI_Reduce(world->rank == ROOT ? MPI_IN_PLACE : times, times, calls, MPI_DOUBLE, MPI_MAX, ROOT, world->comm));
+    for (int i = 0; i < calls; i++)
+        total += times[i];
+    return total / calls;
 }
 
 void measure_windows(const struct setup *setup, struct result *result) {
@@ -103,13 +105,15 @@ void measure_windows(const struct setup *setup, struct result *result) {
         total += times[i];
         if (setup->samples)
             setup->samples[result->iterations] = times[i];
-        result->iterations++;
+        times[result->iterations++] = times[i];
     }
     result->late = count.iterations - result->iterations;
     if (result->iterations == 0)
         give_up("rank %d: no rank started any call of %zu bytes on time; are there more ranks than cores?", world->rank,
                 result->size);
     combine_ranks(world, &setup->options, total / result->iterations, setup->samples, result);
+    if (setup->options.spread > 0)
+        result->max = mean_of_slowest(world, times, result->iterations);
     free(times);
     free(late);
 }

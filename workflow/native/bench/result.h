@@ -8,7 +8,8 @@
 struct result {
     size_t size; /* bytes */
     int iterations;
-    double mean, min, max; /* mean, minimum, maximum over ranks of each rank's mean over iterations */
+    /* Mean, minimum, maximum over ranks of each rank's mean over iterations; max is another one with a spread. */
+    double mean, min, max;
     double percentiles[MAX_PERCENTILES];
     /* Of a non-blocking collective: means over ranks (us) of the calls that computed between start and wait. */
     double overall, compute, init, test, wait;

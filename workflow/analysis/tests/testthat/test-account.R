@@ -39,6 +39,13 @@ test_that("waiting ends when the last rank arrives, and transfer is what follows
   expect_equal(most_gain_pct(account_trace()), 3.5)
   expect_equal(account$spread_us, c(20, 30, 0))
   expect_equal(account$transfer_us, c(20, 10, 5))
+  expect_equal(account$typical_bytes, c(4096, 8, 0))
+})
+
+test_that("the typical size is the smallest up to which half of the time is spent", {
+  expect_equal(weighted_median(c(300, 100, 200), c(1, 1, 1)), 200)
+  expect_equal(weighted_median(c(300, 100, 200), c(5, 1, 1)), 300)
+  expect_equal(weighted_median(c(1, 2), c(1, 1)), 1)
 })
 
 test_that("operations at the same time are counted once", {

@@ -33,3 +33,10 @@ test_that("other machines are not judged, nor a study that lacks an algorithm", 
   expect_equal(nrow(judge_published_claims(epyc(laws, name = "other"), "bcast")), 0)
   expect_equal(nrow(judge_published_claims(epyc(laws[-1]), "bcast")), 0)
 })
+
+test_that("a statement about sizes or counts that were not measured is left out", {
+  judged <- judge_published_claims(epyc(laws, counts = c(16, 32), sizes = c(3, 1024)), "bcast")
+  expect_equal(sort(judged$cells), c(2, 2, 4))
+  expect_false(any(grepl("2 bytes|larger messages", judged$statement)))
+  expect_equal(nrow(judge_published_claims(epyc(laws, counts = 16, sizes = 3), "reduce")), 0)
+})
