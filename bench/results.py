@@ -9,8 +9,10 @@ table says how busy it was.
 from __future__ import annotations
 
 import argparse
+import csv
 import datetime
 import itertools
+import json
 import math
 import os
 import platform
@@ -251,9 +253,64 @@ def pipeline(_: Path) -> Iterator[Row]:
     yield Row("the same, where Snakemake is asked", of["asking no-op"], "`snakemake -n`, empty workflow", empty, "")
 
 
+def full_grid(points: list[dict[str, str]]) -> str:
+    """A study of all algorithms of these points; a launch of the OSU benchmark sweeps all sizes of an algorithm."""
+    sweeps: dict[tuple[str, str], tuple[dict[str, None], list[int]]] = {}
+    for point in points:
+        names, sizes = sweeps.setdefault((point["collective"], point["parameters"]), ({}, []))
+        names[point["algorithm"]] = None
+        sizes += [int(point["size_bytes"])] if point["size_bytes"] else []
+    text = "title: Full grid\nquestion: How long does it take?\nmachine: this-machine\n"
+    text += "launches: {min: 3, max: 5, ci_width_pct: 5}\nsweeps:\n"
+    for (collective, parameters), (names, sizes) in sweeps.items():
+        more = "".join(f", {one.replace('=', ': ')}" for one in parameters.split())
+        algorithms = ", ".join(f"{{name: {name}{more}}}" for name in names)
+        first, last = (2 ** int(math.log2(min(sizes))), 2 ** math.ceil(math.log2(max(sizes)))) if sizes else (0, 0)
+        swept = f", sizes: {{from: {first}, to: {last}}}" if sizes else ""
+        text += (
+            f"  - {{collective: {collective}, algorithms: [{algorithms}], mappings: [core], processes: [2], iterations: 200, "
+            f"warmup: 20{swept}}}\n"
+        )
+    return text
+
+
+def program(folder: Path) -> Iterator[Row]:
+    """The cells of LAMMPS's inputs on two ranks, as `./study tune` measures them and as a full grid."""
+    examples = Path("/usr/share/lammps/examples")
+    if shutil.which("lmp") is None or not examples.is_dir():
+        raise Skipped("LAMMPS is not installed (Debian's lammps and lammps-examples)")
+    checkout = folder / "checkout"
+    checkout.mkdir()
+    copy_checkout(checkout)
+    cells = checkout / "results" / "cells"
+    for name in ("melt", "peptide"):
+        shutil.rmtree(checkout / "results", ignore_errors=True)  # or else the second one would find cells of the first
+        shutil.copytree(examples / name, folder / name)
+        script = [str(checkout / "study"), "tune", "--name", f"bench-{name}", "--worth", "0", "--"]
+        run([*script, str(ROOT / ".study/openmpi/bin/mpirun"), "-n", "2", "lmp", "-in", f"in.{name}"], folder / name)
+        sampled = checkout / "results" / f"tune-bench-{name}"
+        with open(sampled / "sampling" / "grid.csv", newline="") as stream:
+            points = list(csv.DictReader(stream))
+        with open(sampled / "tables" / "sampling-rounds.csv", newline="") as stream:
+            took = 60 * sum(float(row["node_minutes"]) for row in list(csv.DictReader(stream))[-1:])
+        (checkout / "config" / "studies" / f"full-{name}.yaml").write_text(full_grid(points))
+        known = set(cells.rglob("*.json"))
+        run([str(checkout / "study"), "run", f"full-{name}", "--", f"results/full-{name}/measurements.csv"], checkout)
+        launches = [
+            one for path in set(cells.rglob("*.json")) - known for one in json.loads(path.read_text())["launches"]
+        ]
+        yield Row(
+            f"{len(points)} points of LAMMPS's {name} on 2 ranks, sampled",
+            took,
+            f"full grid of the same sizes, {len(launches)} launches",
+            sum(one["provenance"]["seconds"] for one in launches),
+            "ratio 0.1",
+        )
+
+
 PARTS: dict[str, Callable[[Path], Iterator[Row]]] = {
     "start": start, "plan": plan, "analysis-rows": analysis_rows, "analysis-shape": analysis_shape, "report": report,
-    "pipeline": pipeline,
+    "pipeline": pipeline, "program": program,
 }  # fmt: skip
 
 

@@ -133,12 +133,12 @@ accounts <- function(results) {
 #'
 #' @param folder Folder `results/<study>` with `program.json` (docs/files.md).
 #' @return The path. The file has the rows of [account_of()], and `trace`, the digest of the trace; none where all
-#'   collectives together could gain less than `little_pct`, or where there is no complete trace.
+#'   collectives together could gain less than `worth_pct` of program.json, or where there is no complete trace.
 #' @examples
 #' folder <- file.path(tempdir(), "program", "study")
 #' dir.create(folder, recursive = TRUE)
 #' jsonlite::write_json(
-#'   list(trace = "traces/none", digest = "0"), file.path(folder, "program.json"), auto_unbox = TRUE
+#'   list(trace = "traces/none", digest = "0", worth_pct = 1), file.path(folder, "program.json"), auto_unbox = TRUE
 #' )
 #' read.csv(write_account(folder))
 #' @export
@@ -151,7 +151,7 @@ write_account <- function(folder) {
     gain_pct = numeric(), spread_us = numeric(), transfer_us = numeric(), typical_bytes = numeric()
   )
   rows <- if (!is.null(trace)) account_of(trace)
-  worth <- NROW(rows) > 0 && most_gain_pct(trace) >= little_pct
+  worth <- NROW(rows) > 0 && most_gain_pct(trace) >= program$worth_pct
   found <- if (worth) bind_cols(trace = program$digest, rows) else none
   write_table(found, file.path(folder, "sampling", "cells.csv"))
 }

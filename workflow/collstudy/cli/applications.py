@@ -14,7 +14,7 @@ from collstudy.base.files import to_csv, write_atomically, write_if_changed
 from collstudy.cli.commands import add, typed_path
 from collstudy.launch import ran
 from collstudy.project.studies import Project
-from collstudy.study.config import PROGRAM_LIMIT_S, RUNS
+from collstudy.study.config import PROGRAM_LIMIT_S, RUNS, WORTH_PCT
 from collstudy.study.names import check_name
 
 
@@ -40,6 +40,10 @@ def add_commands(commands: Any) -> None:
     tuning.add_argument(
         "--budget", type=float, default=10, metavar="MINUTES", help="node-minutes for measuring its cells (default: 10)"
     )
+    tuning.add_argument(
+        "--worth", type=float, default=WORTH_PCT, metavar="PERCENT",
+        help=f"measure only if perfect collectives could save so much of the run time (default: {WORTH_PCT})",
+    )  # fmt: skip
     tuning.add_argument("--machine", default="this-machine", help="a file of config/machines/ (default: this-machine)")
     tuning.add_argument(
         "--folder", type=typed_path, default=typed_path("."), help="folder to run in (default: the current one)"
@@ -64,7 +68,7 @@ program:
   folder: {folder}
   runs: {runs}
   limit_s: {limit_s:g}
-# Launches of each cell, and the budget for all of them.
+{worth}# Launches of each cell, and the budget for all of them.
 launches: {{min: 3, max: 5, ci_width_pct: 5}}
 sampling: {{rounds: 8, first_pct: 20, round_pct: 10, target_regret_pct: 1, budget_node_minutes: {budget:g}}}
 analysis:
@@ -92,6 +96,7 @@ def tune(arguments: argparse.Namespace) -> None:
     text = STUDY.format(
         label=label, machine=arguments.machine, command=json.dumps(shlex.join(words)), folder=json.dumps(str(folder)),
         runs=arguments.runs, limit_s=arguments.limit, budget=arguments.budget,
+        worth="" if arguments.worth == WORTH_PCT else f"  worth_pct: {arguments.worth:g}\n",
     )  # fmt: skip
     path = project.configuration.folder / "studies" / f"{name}.yaml"
     there = path.exists()

@@ -30,7 +30,7 @@ from collstudy.study.work import verb
 
 PROGRESS_SECONDS = 5.0
 #: Cells in one launch at most, because a launch that fails is repeated without one of them.
-MOST_TURNS = 64
+MOST_TURNS = 256
 
 
 class BlockRunner:

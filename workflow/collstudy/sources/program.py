@@ -186,6 +186,7 @@ class ProgramSource(SampledSource):
         document = {
             "name": self.study.name, "title": self.study.title, "question": self.study.question, "analysis": self.study.analysis,
             "sampling": asdict(self.sampling), "launches": asdict(self.policy), "runs": self.tuned.runs,
+            "worth_pct": self.tuned.worth_pct,
             "program": asdict(self.program), "trace": self.trace.folder_text, "digest": self.trace.digest,
         }  # fmt: skip
         return {"program.json": json.dumps(document, indent=1, ensure_ascii=False).encode() + b"\n"}

@@ -33,6 +33,8 @@ from collstudy.study.machines import Machine, read_machine
 from collstudy.study.names import APPLICATIONS, POINT_TO_POINT, check_name
 from collstudy.study.sweeps import Sweep, component_of, read_sweeps, swept
 
+#: Percent of the run time that perfect collectives must be able to save for a program to be tuned.
+WORTH_PCT = 1
 #: Pairs of runs that are compared: with six the interval that holds all of them covers the median with 97 %.
 RUNS = 6
 #: Time limit of one run of a program (s).
@@ -332,7 +334,7 @@ def _tuned(raw: dict[str, Any], name: str, machine: Machine, policy: Policy, sam
         folder=entry["folder"],
         limit_s=entry.get("limit_s", PROGRAM_LIMIT_S),
     )
-    return Tuned((), policy, sampling, application, entry.get("runs", RUNS))
+    return Tuned((), policy, sampling, application, entry.get("runs", RUNS), float(entry.get("worth_pct", WORTH_PCT)))
 
 
 def ranks_in(words: list[str]) -> int | None:

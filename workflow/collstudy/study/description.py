@@ -87,11 +87,13 @@ class Sampled(Swept):
 class Tuned(Sampled):
     """Source of numbers: a program, traced, and the cells that it uses, sampled. Its sweeps are known from its trace.
 
-    *runs* is the number of pairs of runs that are compared.
+    *runs* is the number of pairs of runs that are compared; its cells are measured if perfect collectives could save *worth_pct*
+    of the run time.
     """
 
     program: Application
     runs: int
+    worth_pct: float
 
 
 @dataclass(frozen=True)

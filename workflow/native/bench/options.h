@@ -6,7 +6,7 @@
 
 #define MAX_PERCENTILES 5
 #define MAX_DECIMALS 9
-#define MAX_TURNS 128
+#define MAX_TURNS 256
 #define MAX_TURN_TEXT 1024
 
 /* A cell of a launch that has several: message sizes (bytes), spread, "NAME=VALUE ..." of the MPI library's variables.

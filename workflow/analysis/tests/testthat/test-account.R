@@ -1,6 +1,6 @@
 # Three ranks. World: rank 1 is 30 us late at an allreduce that ends 10 us after it; a barrier without a late rank. The
 # communicator of ranks 0 and 1: a broadcast whose root leaves before the other rank arrives.
-account_trace <- function(complete = TRUE) {
+account_trace <- function(complete = TRUE, folder = tempfile("trace")) {
   row <- function(rank, operation, start_us, end_us, communicator = 0, bytes = 8) {
     tibble::tibble(rank, operation, start_us, end_us, communicator, bytes)
   }
@@ -14,7 +14,6 @@ account_trace <- function(complete = TRUE) {
   ) |> dplyr::mutate(
     cpu_us = 0, compute_us = 0, root = -1, to = -1, from = -1, sent_bytes = .data$bytes, received_bytes = .data$bytes
   )
-  folder <- tempfile("trace")
   dir.create(folder)
   readr::write_csv(dplyr::select(calls, !"bytes"), file.path(folder, "calls.csv.gz"), na = "")
   about <- list(failure = "", trace = list(
@@ -46,6 +45,19 @@ test_that("the typical size is the smallest up to which half of the time is spen
   expect_equal(weighted_median(c(300, 100, 200), c(1, 1, 1)), 200)
   expect_equal(weighted_median(c(300, 100, 200), c(5, 1, 1)), 300)
   expect_equal(weighted_median(c(1, 2), c(1, 1)), 1)
+})
+
+test_that("the cells of a program are worth measuring from a gain on that the study sets", {
+  worth <- function(percent) {
+    root <- withr::local_tempdir()
+    dir.create(file.path(root, "study", "sampling"), recursive = TRUE)
+    account_trace(folder = file.path(root, "trace"))
+    about <- list(trace = "trace", digest = "a", worth_pct = percent)
+    jsonlite::write_json(about, file.path(root, "study", "program.json"), auto_unbox = TRUE)
+    nrow(utils::read.csv(write_account(file.path(root, "study"))))
+  }
+  expect_equal(worth(3.4), 3)
+  expect_equal(worth(3.6), 0)
 })
 
 test_that("operations at the same time are counted once", {
