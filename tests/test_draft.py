@@ -105,10 +105,10 @@ def test_new_drafts_the_cells_of_replays_for_the_machine_of_these(traced, folder
         ("allreduce", (48,), (8, 8)), ("alltoall", (48,), (300, 300)), ("bcast", (48,), (70000, 70000)),
         ("barrier", (48,), None),
     }  # fmt: skip
-    # Ranks start together, but where the program's arrive at different times.
+    # Ranks arrive as the program's do, but for a rooted collective.
     assert {(sweep.collective, sweep.barrier, sweep.spread_us, sweep.iterations) for sweep in study.sweeps} == {
-        ("allreduce", "aligned", None, 3), ("alltoall", "aligned", None, 3), ("bcast", "aligned", None, 3),
-        ("barrier", "default", 32, 20),
+        ("allreduce", "default", 1, 10), ("alltoall", "default", 1, 10), ("bcast", "aligned", None, 3),
+        ("barrier", "default", 32, 10),
     }  # fmt: skip
     # What can be simulated and is in Open MPI.
     alltoall = next(sweep for sweep in study.sweeps if sweep.collective == "alltoall")

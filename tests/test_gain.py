@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 from pathlib import Path
 
 import pytest
 from collstudy.base.errors import StudyError
-from collstudy.launch.execute import LaunchFailed
+from collstudy.launch.execute import LaunchFailed, spawn
 from collstudy.launch.openmpi import library
-from collstudy.launch.replay import refuse_deadlock
+from collstudy.launch.replay import refuse_deadlock, replay
 from collstudy.launch.toolchain import mpi_environment
+from collstudy.project.studies import Project
 from collstudy.sources.traced import alltoall_rules
 from collstudy.study.config import Configuration
+from collstudy.study.traces import Replay
 from collstudy.tuning.rules import Decision, placements
 from conftest import ROOT, Checkout, csv_rows, must
 
@@ -58,7 +61,7 @@ def program(tmp_path: Path) -> Path:
     return path
 
 
-def test_traces_are_replayed_with_and_without_decisions(checkout: Checkout, program: Path) -> None:
+def test_traces_are_replayed_with_and_without_decisions(checkout: Checkout, program: Path, tmp_path: Path) -> None:
     checkout.write("config/machines/small.yaml", MACHINE)
     checkout.write("config/studies/few.yaml", CELLS)
     study = STUDY.replace("PROGRAM", str(program)) + "  decisions: few\n"
@@ -84,6 +87,12 @@ def test_traces_are_replayed_with_and_without_decisions(checkout: Checkout, prog
         mine = [call for call in calls if call["rank"] == row["rank"]]
         time = sum(float(call["end_us"]) - float(call["start_us"]) for call in mine)
         assert time == pytest.approx(float(row["collectives_us"]), abs=0.01)
+    # Replays share one start of the simulator; smpirun itself gives the same digits.
+    project = Project(config=checkout.folder / "config", results=results)
+    one = next(work for work in project.source("gained").work() if isinstance(work, Replay))
+    (tmp_path / "alone").mkdir()
+    assert not replay(one, project.store, tmp_path / "alone", io.StringIO(), spawn)["failure"]
+    assert csv_rows(tmp_path / "alone" / "calls.csv.gz") == calls
     checkout.write("results/few/tuning/decisions.csv", DECISIONS)
     done = must(checkout.snakemake(*collected))
     about = json.loads((results / "gained" / "study.json").read_text())

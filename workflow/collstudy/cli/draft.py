@@ -56,9 +56,9 @@ analysis:
   tuning: {}
 chapter: tuning
 """
-#: How a simulation calls each size. After a library's barrier the ranks start a call apart, by as much as a short message takes. Where
-#: a program's ranks arrive at different times, these differ from call to call.
-TOGETHER, APART = {"iterations": 3, "warmup": 1, "barrier": "aligned"}, {"iterations": 20, "warmup": 1}
+#: How a simulation calls each size: with ranks that start together, as they do not after a library's barrier, or arrive as those of the
+#: program, in each call at other times.
+TOGETHER, APART = {"iterations": 3, "warmup": 1, "barrier": "aligned"}, {"iterations": 10, "warmup": 1}
 TEXT = """\
 ---
 # below: the generated chapter follows this text. none: this text is the chapter.
@@ -157,7 +157,7 @@ def _filled(
     sweeps = [
         f"  # {collective}: at most {gain:.2g} % of the run time\n" + _yaml(sweep, machine)
         for collective, gain, algorithms, mine in worth
-        for sweep in sweeps_of(collective, algorithms, mine)
+        for sweep in sweeps_of(collective, algorithms, mine, machine.kind == "simulated")
     ]
     sampling = (
         f"sampling: {{rounds: 8, first_pct: 10, round_pct: 10, budget_node_minutes: {budget:g}}}\n" if budget else ""

@@ -19,7 +19,7 @@ from collstudy.base.files import read_csv, write_atomically
 from collstudy.base.paths import SETUP
 from collstudy.launch import simulator
 from collstudy.launch.actions import write_actions
-from collstudy.launch.execute import LaunchFailed, execute
+from collstudy.launch.execute import LaunchFailed, Start, execute
 from collstudy.launch.platforms import platform
 from collstudy.launch.toolchain import SIMULATED
 from collstudy.store.store import Store
@@ -32,8 +32,8 @@ CALL_COLUMNS = ("rank", "operation", "start_us", "end_us", "communicator", "rank
 RANK_COLUMNS = ("rank", "compute_us", "point_to_point_us", "collectives_us", "end_us")
 
 
-def replay(replay: Replay, store: Store, stage: Path, log: TextIO) -> dict[str, Any]:
-    """Replay in the simulator; the log of the traffic, or the times of collectives, go to *stage*."""
+def replay(replay: Replay, store: Store, stage: Path, log: TextIO, start: Start) -> dict[str, Any]:
+    """Replay in the simulator, which *start* starts; the log of the traffic, or the times of collectives, go to *stage*."""
     traced = store.about(replay.trace)
     about: dict[str, Any] = {
         "failure": "", "label": replay.variant, "machine": replay.machine.name, "mapping": replay.mapping,
@@ -47,7 +47,7 @@ def replay(replay: Replay, store: Store, stage: Path, log: TextIO) -> dict[str, 
         clock = time.monotonic()
         try:
             command, environment = replay_command(replay, store.file(replay.trace).parent, traced, work)
-            refuse_deadlock(execute(command, replay.machine.launch_time_limit_s, log, environment, work).printed)
+            refuse_deadlock(execute(command, replay.machine.launch_time_limit_s, log, environment, work, start).printed)
             found = (
                 keep_traffic(work / "log", stage)
                 if replay.on_tree

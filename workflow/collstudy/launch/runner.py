@@ -185,7 +185,7 @@ class BlockRunner:
                 about = trace(task.work, self.place, stage, self.log)
             else:
                 assert isinstance(task.work, Replay)
-                about = replay(task.work, self.store, stage, self.log)
+                about = replay(task.work, self.store, stage, self.log, self.launches.starter.start)
             if about["failure"]:
                 self._give_up_if_ending()
                 self.log.write(f"FAILED: {about['failure']}\n")

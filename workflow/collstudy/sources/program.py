@@ -296,9 +296,9 @@ def _can_be_chosen(entry: dict[str, Any], mpi: str) -> bool:
     return "component" not in entry.get("openmpi" if simulated else mpi, {"component": ""})
 
 
-def spread_of(rows: list[dict[str, str]], ranks: int) -> float | None:
-    """The time (us) over which the ranks of a program arrive at a collective, in its class of sizes with most to gain; None where
-    they arrive less far apart than the transfer takes, and for rooted collectives.
+def spread_of(rows: list[dict[str, str]], ranks: int, simulated: bool) -> float | None:
+    """The time (us) over which the ranks of a program arrive at a collective, in its class of sizes with most to gain; None for
+    rooted collectives, and on a real machine, where windows take longer, if they arrive less far apart than the transfer takes.
 
     Arrivals are drawn evenly from that time, so that the median spread of P ranks is its part (P - 1) / (P + 1); it is rounded to a
     power of two, because every trace has another one.
@@ -307,10 +307,13 @@ def spread_of(rows: list[dict[str, str]], ranks: int) -> float | None:
     if first["operation"] in ROOTED:
         return None
     spread, transfer = float(first["spread_us"]), float(first["transfer_us"])
-    return 2.0 ** round(math.log2(spread * (ranks + 1) / (ranks - 1))) if spread > transfer else None
+    least = 0 if simulated else transfer
+    return 2.0 ** round(math.log2(spread * (ranks + 1) / (ranks - 1))) if spread > least else None
 
 
-def sweeps_of(collective: str, algorithms: list[str], rows: Iterable[dict[str, str]]) -> list[dict[str, Any]]:
+def sweeps_of(
+    collective: str, algorithms: list[str], rows: Iterable[dict[str, str]], simulated: bool = False
+) -> list[dict[str, Any]]:
     """The sweeps of one collective, as in a study's YAML: for each number of ranks the typical size of each class of sizes, with the
     spread of the program's arrivals; long messages also in segments.
     """
@@ -321,7 +324,7 @@ def sweeps_of(collective: str, algorithms: list[str], rows: Iterable[dict[str, s
     for ranks, own in sorted(by_ranks.items()):
         names = [name for name in algorithms if name != FOR_TWO or ranks == 2]
         entry = {"collective": collective, "algorithms": names, "mappings": ["core"], "processes": [ranks], **CALLS}
-        if spread := spread_of(own, ranks):
+        if spread := spread_of(own, ranks, simulated):
             calls = max(FEWEST_CALLS, min(CALLS["iterations"], round(ARRIVING_US / spread)))
             entry |= {"spread_us": spread, "iterations": calls}
         if collective == "barrier":
