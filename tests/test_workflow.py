@@ -86,6 +86,17 @@ def test_results_are_complete_without_snakemakes_memory(checkout: Checkout) -> N
     assert "to simulate" not in run(checkout, MEASURED)
 
 
+@pytest.mark.parametrize("deleted", [["cells"], ["cells", "blocks"]])
+def test_deleted_cells_are_measured_again(checkout: Checkout, deleted: list[str]) -> None:
+    run(checkout, MEASURED)
+    results = checkout.folder / "results"
+    before = sorted(path.name for path in (results / "cells").rglob("*.json"))
+    for name in deleted:
+        shutil.rmtree(results / name)
+    run(checkout, MEASURED)
+    assert sorted(path.name for path in (results / "cells").rglob("*.json")) == before
+
+
 def test_a_study_waits_for_the_cells_that_another_one_measures(checkout: Checkout) -> None:
     checkout.write("config/studies/same.yaml", TINY)
     checkout.write("config/studies/more.yaml", TINY.replace("[2, 4]", "[2, 4, 6]"))

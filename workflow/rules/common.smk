@@ -164,9 +164,10 @@ class Plan:
         for name in (*self.sources, ""):
             self.find_changed(name)
         of_work = {}
+        taken = self.taken()
         for name, of in rounds.items():
             self.markers[name] = {
-                number: [marker(block, RESULTS / "blocks") for block in mine]
+                number: [marker(block, RESULTS / "blocks", taken) for block in mine]
                 for number, mine in of.items()
             }
             if blocks[name]:
@@ -180,7 +181,7 @@ class Plan:
         for name, state in self.states.items():
             needed = [of_work[task.work.digest] for task in state.tasks.get(0, [])]
             self.shared[name] = [
-                marker(other, RESULTS / "blocks")
+                marker(other, RESULTS / "blocks", taken)
                 for other in {block.name: block for block in needed}.values()
                 if other not in blocks[name]
             ]
@@ -193,8 +194,24 @@ class Plan:
                     if work.digest in of_work
                 }
                 self.before[block.name] = [
-                    marker(other, RESULTS / "blocks") for other in needed.values()
+                    marker(other, RESULTS / "blocks", taken)
+                    for other in needed.values()
                 ]
+
+    def taken(self):
+        """Markers that earlier runs have used: also if somebody has deleted them, together with what was measured."""
+        found = set()
+        for name in self.sources:
+            pending, collected = (
+                RESULTS / name / file for file in ("pending.txt", "measurements.csv")
+            )
+            if (
+                pending.exists()
+                and collected.exists()
+                and collected.stat().st_mtime >= pending.stat().st_mtime
+            ):
+                found.update(read_pending(pending))
+        return found
 
     def find_changed(self, name):
         """Stage a file for each part of a study (or, without a name, for the report) of which a run makes files again."""

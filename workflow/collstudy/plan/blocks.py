@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -148,14 +148,14 @@ def block_bytes(block: Block) -> bytes:
     return f'{json.dumps(document)[:-1]}, "tasks": [\n{tasks}\n]}}\n'.encode()
 
 
-def marker(block: Block, folder: Path) -> Path:
+def marker(block: Block, folder: Path, taken: Container[Path] = ()) -> Path:
     """The file that marks a block as run, the target given to Snakemake.
 
-    An existing marker belongs to an earlier run: use the next free number.
+    A marker that exists, or that is *taken*, belongs to an earlier run: use the next free number.
     """
     attempt = 1
     kind = "here" if block.machine.kind == "local" else "done"
-    while (path := folder / f"{block.name}.{attempt}.{kind}").exists():
+    while (path := folder / f"{block.name}.{attempt}.{kind}").exists() or path in taken:
         attempt += 1
     return path
 
