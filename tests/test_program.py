@@ -14,8 +14,8 @@ from collstudy.launch.openmpi import library
 from collstudy.launch.toolchain import mpi_environment, versions
 from collstudy.project import trial
 from collstudy.project.studies import Project
-from collstudy.sources.program import sweeps_of
-from conftest import Checkout, csv_rows, finish, must, write_mpi4py
+from collstudy.sources.program import sweeps_of, worth_measuring
+from conftest import ROOT, Checkout, csv_rows, finish, must, write_mpi4py
 
 TESTS = Path(__file__).resolve().parent
 #: A default that is slower than all others: the benchmark and the program see it alike.
@@ -291,6 +291,18 @@ def test_the_cells_of_an_account_are_its_sizes_and_ranks() -> None:
         ([4], [chain], [70000, 140000]),
         ([4], [{**chain, "segment_bytes": 65536}], [140000]),
     ]
+
+
+@pytest.mark.parametrize(
+    ("gains", "kept"), [(("10", "0.05", "0.04"), ["8"]), (("10", "0.05", "0.06"), ["64", "8"]), (("1",), ["8"])]
+)
+def test_sizes_with_hardly_anything_to_gain_are_not_measured(gains: tuple[str, ...], kept: list[str]) -> None:
+    rows = [
+        account_row("4", size, size_bytes=size, gain_pct=gain)
+        for size, gain in zip(("8", "16", "64"), gains, strict=False)
+    ]
+    ((_, _, _, measured),) = worth_measuring(rows, Project(config=ROOT / "config").configuration.catalogue)
+    assert [row["typical_bytes"] for row in measured] == kept
 
 
 def test_cells_have_the_spread_of_arrivals_where_it_is_longer_than_the_transfer() -> None:

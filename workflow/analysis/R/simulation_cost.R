@@ -110,12 +110,12 @@ describe_simulation_cost <- function(results) {
 growth_sentence <- function(results) {
   growth <- simulation_growth(results)
   if (nrow(growth) == 0) return(NULL)
-  ends <- growth[c(which.min(growth$exponent), which.max(growth$exponent)), ]
+  ends <- growth[unique(c(which.min(growth$exponent), which.max(growth$exponent))), ]
   of <- pmap(ends[c("exponent", "collective", "algorithm")], function(exponent, collective, algorithm) {
     paste0(
-      format_number(exponent), " of the number of processes (", collective_word(collective), ", ",
+      format_number(exponent), " (", collective_word(collective), ", ",
       label_algorithm(algorithm, results$study, collective), ")"
     )
   })
-  paste0(" The time of a message size grows with the power ", paste(unique(unlist(of)), collapse = " to "), ".")
+  paste0(" The time of a message size grows with the number of processes to the power of ", paste(unlist(of), collapse = " to "), ".")
 }

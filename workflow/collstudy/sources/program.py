@@ -35,13 +35,13 @@ from collstudy.study.sweeps import Sweep, can_share_start, read_sweeps
 from collstudy.study.traces import RUN_IDENTITY, TRACE_IDENTITY, Run, Trace, nodes_of
 from collstudy.study.work import Work
 
-#: Collectives with less than this share of what all could gain are left out.
+#: Collectives with less than this share of what all could gain are left out, and classes of sizes that have less together in one of them.
 LITTLE_PCT = 1
 #: Algorithms that forward messages in segments, which helps more than two ranks, and the segment sizes (bytes) to try.
 SEGMENTED, SEGMENTS = ("pipeline", "chain", "binary_tree", "split_binary_tree"), (8192, 65536)
 #: Defined for two ranks alone.
 FOR_TWO = "two_proc"
-#: Collectives with a root. In a program, their ranks arrive as the call before has let them go, so as the algorithm itself does.
+#: Collectives with a root: when their ranks arrive depends on when the previous call has released them, and so on the algorithm.
 ROOTED = ("bcast", "reduce", "gather", "scatter")
 #: Timed and untimed calls of each size.
 CALLS = {"iterations": 200, "warmup": 20}
@@ -284,8 +284,17 @@ def worth_measuring(
             and collective not in IMPORTED_ONLY
             and gains[collective] >= LITTLE_PCT / 100 * sum(gains.values())
         ):
-            found.append((collective, gains[collective], algorithms, mine))
+            found.append((collective, gains[collective], algorithms, _most_of(mine)))
     return found
+
+
+def _most_of(rows: list[dict[str, str]]) -> list[dict[str, str]]:
+    """The rows without those of the least gain that have less than LITTLE_PCT of it together."""
+    left = sum(float(row["gain_pct"]) for row in rows) * LITTLE_PCT / 100
+    kept = sorted(rows, key=lambda row: float(row["gain_pct"]))
+    while len(kept) > 1 and (left := left - float(kept[0]["gain_pct"])) > 0:
+        del kept[0]
+    return kept
 
 
 def _can_be_chosen(entry: dict[str, Any], mpi: str) -> bool:

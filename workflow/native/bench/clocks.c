@@ -1,7 +1,7 @@
 /* Ranks of a node share its clock. One rank of each node compares it with rank 0's by ping-pongs, the fastest of which
  * tells the difference, in rounds over all nodes, and fits a line to the differences (Jones and Koenig 2013; the
  * hierarchy and its shared clock are those of Hunold and Carpen-Amarie 2018, HCA3). MPI_Wtime would not do: each rank
- * of Open MPI has its own zero. The simulator has one clock, which only stands still while a rank reads it. */
+ * of Open MPI has its own zero. The simulator has one clock, which does not advance while a rank only reads it. */
 #include "clocks.h"
 #include "errors.h"
 

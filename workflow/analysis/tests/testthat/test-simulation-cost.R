@@ -40,5 +40,5 @@ test_that("the cost of a message size and the exponent of the number of processe
   expect_equal(summarise_simulation_cost(results)$max_seconds_per_size, c(2, 4, 16, 9))
   expect_equal(vapply(tables_of_simulation_cost(results), `[[`, "", "id"), c("simulation-cost", "simulation-cost-growth"))
   said <- describe_simulation_cost(results)
-  expect_match(said, "grows with the power 1.5 of the number of processes (broadcast, CHAIN)", fixed = TRUE)
+  expect_match(said, "grows with the number of processes to the power of 1.5 (broadcast, CHAIN).", fixed = TRUE)
 })
