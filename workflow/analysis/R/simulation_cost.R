@@ -47,8 +47,8 @@ summarise_simulation_cost <- function(results) {
 #'
 #' @param results List from [read_results()].
 #' @return Tibble, one row per collective and algorithm with at least three numbers of processes, the costliest first:
-#'   collective, algorithm, parameters, from_processes and to_processes, from_seconds and to_seconds (per message size, mean
-#'   over the cells), exponent (of the number of processes: slope of the regression line of the logarithms).
+#'   collective, algorithm, parameters, from_processes and to_processes, from_seconds and to_seconds (per message size,
+#'   mean over the cells), exponent (of the number of processes: slope of the regression line of the logarithms).
 #' @noRd
 simulation_growth <- function(results) {
   cells <- timed_cells(results)
@@ -117,5 +117,8 @@ growth_sentence <- function(results) {
       label_algorithm(algorithm, results$study, collective), ")"
     )
   })
-  paste0(" The time of a message size grows with the number of processes to the power of ", paste(unlist(of), collapse = " to "), ".")
+  paste0(
+    " The time of a message size grows with the number of processes to the power of ",
+    paste(unlist(of), collapse = " to "), "."
+  )
 }
