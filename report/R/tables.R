@@ -34,7 +34,9 @@ units <- c(us = "\u00b5s", pct = "%", bytes = "bytes", mb_s = "MB/s", gb_s = "GB
 special_headers <- c(
   r_squared = "R\u00b2", coef_log_size = "Coefficient of log size", coef_processes = "Coefficient of processes",
   size_bytes = "Message size", n = "Matrix order", size_class = "Message size", process_class = "Processes",
-  from_processes = "From (processes)", to_processes = "To (processes)",
+  from_processes = "From (processes)", to_processes = "To (processes)", from_seconds = "Fewest processes (s)",
+  to_seconds = "Most processes (s)", median_seconds = "Median (s)", max_seconds = "Largest (s)",
+  max_seconds_per_size = "Largest of a message size (s)", peak_memory_mb = "Peak memory (MB)",
   default_best_pct = "Default fastest or tied (%)", slower = "Cells in which it is slower",
   default_geometric_mean_pct = "Regret of the default, geometric mean (%)", default_mean_pct = "Arithmetic mean (%)",
   default_median_pct = "Median (%)", default_p90_pct = "90th percentile (%)", default_p99_pct = "99th percentile (%)",
