@@ -142,6 +142,13 @@ def test_cells_need_an_account_with_something_to_gain(traced, tmp_path, capsys):
     assert "no account of One; ./study run traced writes it" in capsys.readouterr().err
 
 
+def test_an_account_of_an_earlier_version_is_written_again(traced, tmp_path, capsys):
+    path = tmp_path / "results" / "traced" / "tables" / "account-cells.csv"
+    path.write_text("".join(line.rpartition(",")[0] + "\n" for line in ACCOUNT.splitlines()))
+    assert main([*traced, "--application", "one"]) == 2
+    assert "written by an earlier version; ./study run traced writes it again" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("cores", "ranks"), [(1, (2,)), (2, (2,)), (4, (2, 4)), (6, (2, 4, 6)), (16, (2, 4, 8, 16))])
 def test_cores_are_always_among_the_ranks(cores, ranks):
     assert expand_ranks({"from": 2, "to": "cores", "factor": 2}, cores, "here") == ranks

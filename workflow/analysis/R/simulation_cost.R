@@ -79,7 +79,8 @@ tables_of_simulation_cost <- function(results) {
     ))),
     if (nrow(growth) > 0) list(listed("simulation-cost", "growth", growth, paste(
       "Cost of the simulation against the number of processes: wall time (s) of a message size, mean over the cells of",
-      "an algorithm, and the exponent of the number of processes with which it grows."
+      "an algorithm, and the exponent of the number of processes with which it grows. Not all cells of an algorithm",
+      "have the same sizes and number of calls."
     )))
   )
 }

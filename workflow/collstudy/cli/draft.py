@@ -151,6 +151,8 @@ def _filled(
     budget: float | None,
 ) -> str:  # fmt: skip
     """The YAML of the cells of an account's rows."""
+    if "typical_bytes" not in rows[0]:
+        raise StudyError(f"{path}: written by an earlier version; ./study run {study} writes it again")
     worth = worth_measuring(rows, project.configuration.catalogue, machine.mpi)
     if not worth:
         raise StudyError(f"{path}: {label} calls no collective that can be measured and has algorithms to choose from")

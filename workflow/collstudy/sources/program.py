@@ -148,9 +148,9 @@ class ProgramSource(SampledSource):
 
     @functools.cached_property
     def used(self) -> list[dict[str, str]]:
-        """The rows of the account that are worth measuring; empty before this trace has one."""
+        """The rows of the account that are worth measuring; empty before this trace has one, and for one of an earlier version."""
         rows = read_csv(self.folder / "sampling" / "cells.csv")
-        return [row for row in rows if row["trace"] == self.trace.digest]
+        return [row for row in rows if row["trace"] == self.trace.digest and "typical_bytes" in row]
 
     @functools.cached_property
     def gridded(self) -> Study:
