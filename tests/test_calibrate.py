@@ -279,9 +279,11 @@ def test_a_fit_is_a_file_of_its_own_and_is_read_back(checkout: Checkout) -> None
     about = read_yaml(fit, "fitted")["about"]
     write_fit(fit, plain, machine, about)
     assert fit.read_text() == written and own.read_text() == before
-    write_fit(fit, plain, dataclasses.replace(machine, simulation={**machine.simulation, "poll_us": 0.5}), about)
+    write_fit(
+        fit, plain, dataclasses.replace(machine, simulation={**machine.simulation, "gap_us": {"node": 0.5}}), about
+    )
     again = configuration.machine("thin")
-    assert again.simulation == {**machine.simulation, "poll_us": 0.5}
+    assert again.simulation == {**machine.simulation, "gap_us": {"node": 0.5}}
     assert again.levels == machine.levels and own.read_text() == before
 
 
@@ -314,7 +316,7 @@ def test_where_a_cost_is_written_does_not_change_a_machine(checkout: Checkout, n
             "about: {}\nlevels: {node: {latency_us: -1}}\n",
             "plain.fitted.yaml, line 2: levels.node.latency_us is -1; it must be more than 0",
         ),
-        ("about: {}\nlevels: {}\nsimulation: {poll_us: 1}\n", "simulation lacks the key 'eager_limit_bytes'"),
+        ("about: {}\nlevels: {}\nsimulation: {poll_us: {node: 1}}\n", "simulation lacks the key 'eager_limit_bytes'"),
     ],
 )
 def test_a_fit_that_is_missing_or_wrong_is_named(checkout: Checkout, fit: str | None, message: str) -> None:

@@ -112,6 +112,29 @@ def test_messages_between_nodes_share_the_network_interface() -> None:
     assert linear(machine_of(), 4, 1 << 20, mapping="node") == pytest.approx((3 * 2 + 1) / 4 * 105.96, rel=0.03)
 
 
+def barrier_by_node(processes: int, **costs: Any) -> float:
+    """Recursive doubling by node: in the first step each rank exchanges with one of the other node, in the others within its node."""
+    asked = Request("barrier", "recursive_doubling", "node", processes, None)
+    (found,) = Simulator(Configuration(ROOT / "config"), 1).all(machine_of(**costs), [asked]).values()
+    return found
+
+
+def test_short_messages_that_leave_a_node_together_share_its_message_rate() -> None:
+    """Eight ranks of a node take 8 x 1 us to send; the only rank of a node does not take longer than without a limit."""
+    gap = {"gap_us": {"node": 1.0}}
+    assert barrier_by_node(16, **gap) - barrier_by_node(16) == pytest.approx(8 * 1.0, rel=0.05)
+    assert barrier_by_node(2, **gap) == pytest.approx(barrier_by_node(2), rel=1e-6)
+
+
+@pytest.mark.parametrize(("level", "steps"), [("node", 1), ("core", 2), ("socket", 1)])
+def test_each_rank_on_the_receivers_node_beyond_the_pair_delays_a_message_by_the_time_of_its_level(
+    level: str, steps: int
+) -> None:
+    """Of the four steps of 16 ranks by node, one is between nodes, two are between cores, and one between sockets."""
+    more = barrier_by_node(16, poll_us={"node": 0.0, "socket": 0.0, "core": 0.0, level: 0.5}) - barrier_by_node(16)
+    assert more == pytest.approx(steps * 6 * 0.5, rel=0.02)
+
+
 def test_a_send_that_is_waited_for_has_an_eager_limit_of_its_own() -> None:
     """The halves of a split binary tree are sent by MPI_Send, everything of a binary tree by MPI_Isend."""
     limits = {"waited_limit_bytes": 1 << 20, "waited_us": {name: [[1, 0.001]] for name in ("node", "socket", "core")}}

@@ -44,7 +44,7 @@ models_of_applications <- function(results) {
 }
 
 figures_of_messages <- function(results) {
-  costs <- tryCatch(message_costs(results), error = function(e) list(source = "none"))
+  costs <- message_costs(results)
   if (costs$source == "none") return(NULL)
   sized <- intersect(collectives_of(results, sized = TRUE), modelled_collectives)
   unlist(map(sized, function(name) figures_of_messages_in(results, name, costs)), recursive = FALSE)

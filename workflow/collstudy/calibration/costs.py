@@ -11,11 +11,11 @@ from collstudy.launch.platforms import line
 from collstudy.study.machines import REPLACED_BY_FIT, Level, Machine
 
 #: Starting values, those of `KINDS` by kind of level. send_1, send_eager (us): a sender's own time for 1 byte and for the largest
-#: eager message; receive (us); poll (us): see `platforms.py`; busy, turn, share: parts of a message's time; slower: how much
+#: eager message; receive, poll, gap (us): see `platforms.py`; busy, turn, share: parts of a message's time; slower: how much
 #: more slowly a just received message is forwarded; shared (GB/s): of the units of a level.
 SHORT = {
-    "send_1": 0.035, "send_eager": 0.35, "receive": 0.03, "poll": 0.005,
-    "busy_node": 0.2, "busy_within": 0.35, "turn_within": 0.43,
+    "send_1": 0.035, "send_eager": 0.35, "receive": 0.03, "poll_node": 0.005, "poll_within": 0.005,
+    "busy_node": 0.2, "busy_within": 0.35, "turn_within": 0.43, "gap_node": 0.05,
 }  # fmt: skip
 LONG = {
     "share_core": 0.95, "share_within": 0.42, "share_socket": 1.3, "slower_core": 2.7, "slower_within": 2.5, "slower_socket": 4.0,
@@ -45,8 +45,10 @@ def fitted_machine(machine: Machine, data: Data, values: dict[str, float], eager
     receive = [(1, values["receive"]), (last_eager, values["receive"])]
     by_level: dict[str, dict[str, Any]] = {
         key: {}
-        for key in ("delay_us", "waited_us", "busy", "turn", "share", "share_forward", "forward_gb_s", "waited_gb_s")
-    }
+        for key in (
+            "delay_us", "waited_us", "busy", "turn", "share", "share_forward", "forward_gb_s", "waited_gb_s", "poll_us", "gap_us",
+        )
+    }  # fmt: skip
     levels = []
     for level in machine.levels:
         given = level_with_costs(machine, level)
@@ -66,7 +68,6 @@ def fitted_machine(machine: Machine, data: Data, values: dict[str, float], eager
         "waited_limit_bytes": WAITED_LIMIT,
         "send_us": [[size, round(us, 4)] for size, us in send],
         "receive_us": [[size, round(us, 4)] for size, us in receive],
-        "poll_us": round(values["poll"], 5),
         **{key: found for key, found in by_level.items() if found},
     }
     return replace(machine, levels=tuple(levels), simulation=simulation)
@@ -104,16 +105,17 @@ def kind_of(machine: Machine, level: Level) -> str:
 
 
 def _parts(machine: Machine, level: Level, values: dict[str, float], rate: float) -> dict[str, float]:
-    """`busy`, `turn`, `share`, `share_forward` and `forward_gb_s` (of a just received message) of a level with *rate* (GB/s)."""
+    """The costs of a level with *rate* (GB/s) that are not curves."""
     kind = kind_of(machine, level)
     if kind == "node":
-        found = {"busy": values["busy_node"], "turn": 0.0, "share": 0.0}
+        found = {"busy": values["busy_node"], "turn": 0.0, "share": 0.0, "gap_us": values["gap_node"]}
     else:
         found = {
             "busy": values["busy_within"], "turn": values["turn_within"], "share": values[f"share_{kind}"],
             "share_forward": (FORWARD | values)[f"share_forward_{kind}"], "forward_gb_s": rate / values[f"slower_{kind}"],
         }  # fmt: skip
-    return {key: round(value, 3) for key, value in found.items()}
+    found["poll_us"] = values["poll_node" if kind == "node" else "poll_within"]
+    return {key: round(value, 5 if key.endswith("_us") else 3) for key, value in found.items()}
 
 
 def level_with_costs(machine: Machine, level: Level) -> Level:

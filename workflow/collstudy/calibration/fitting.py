@@ -36,6 +36,7 @@ NOT_IN_A_LADDER = [
     "send_us",
     "receive_us",
     "poll_us",
+    "gap_us",
     "busy",
     "turn",
     "share",

@@ -18,7 +18,7 @@ yaml = lazy("yaml")
 
 #: What a fit to a ladder of all sizes gives, of a machine's `simulation`.
 FITTED = (
-    "eager_limit_bytes", "waited_limit_bytes", "send_us", "receive_us", "poll_us", "busy", "turn", "share", "share_forward",
+    "eager_limit_bytes", "waited_limit_bytes", "send_us", "receive_us", "poll_us", "gap_us", "busy", "turn", "share", "share_forward",
     "forward_gb_s", "waited_gb_s", "delay_us", "waited_us",
 )  # fmt: skip
 

@@ -11,8 +11,10 @@ cores takes `alone` = send + delay + size / rate (+ receive, if it is eager) of 
   node: both write to the receiver's queue, whose cache lines are then in another core. Of several such senders the next starts
   after half of that time. A core can start its next message `busy` x alone after this one. A long message costs its sender what
   the short message that announces it costs.
-- Then the message takes `delay_us`, and its bytes flow. A rank polls for messages of every rank on its node, which adds `poll_us`
-  for each rank beyond the pair. Then the receiver of an eager message is busy for `receive_us`.
+- Then the message takes `delay_us`, and its bytes flow. Each rank on the receiver's node beyond the pair adds `poll_us`. Then the
+  receiver of an eager message is busy for `receive_us`.
+- The network interface of a node sends at most one short message per `gap_us`. The messages that it sends at the same time share
+  this rate, because it serves its queues in turn; a message alone is not slower.
 - Long messages (from `eager_limit_bytes` on) share their sender's core and, within a node, their receiver's: each takes `share` of
   it, so two that flow at the level's `bandwidth_gb_s` alone and have a share of 1 take twice as long together. One that has the
   core for itself is not slower, whatever its share. Data just received are forwarded at no more than `forward_gb_s`, with
@@ -196,7 +198,11 @@ BY_LEVEL = {
     "share_forward": "share_forward",
     "forward": "forward_gb_s",
     "waited_rate": "waited_gb_s",
+    "poll": "poll_us",
+    "gap": "gap_us",
 }
+#: What the simulator's units, seconds and bytes, are in those of a machine file.
+UNITS = {"gb_s": 1e9, "us": 1e-6}
 
 
 def machine_text(machine: Machine, collective: str = "") -> str:
@@ -222,8 +228,7 @@ def machine_text(machine: Machine, collective: str = "") -> str:
             if value is not None and not (
                 word in ("forward", "share", "share_forward") and collective in POINT_TO_POINT
             ):
-                lines.append(f"{word} {depth} {value * (1e9 if key.endswith('_gb_s') else 1):.9g}")
-    lines.append(f"poll {values.get('poll_us', 0) * 1e-6:.9g}")
+                lines.append(f"{word} {depth} {value * UNITS.get(key.partition('_')[2], 1):.9g}")
     return "\n".join([*lines, ""])
 
 

@@ -73,6 +73,7 @@ struct Place : sender {
     Link *sends = nullptr,
          *receives = nullptr;         /* the core: long messages share the first, each message is bound by the second */
     std::vector<Shared *> out, in;    /* of the unit at each level above the core; null where nothing is shared */
+    Link *injects = nullptr;          /* the message rate of the node's network interface; null: unlimited */
     int ranks_on_node = 0;            /* from the host file */
     double left = 0;                  /* when the messages that this core pushes into the network have left it */
     double received = -1;             /* bytes of the last message to this core */
@@ -146,6 +147,7 @@ double copy_time(double size) {
 class Cores : public simgrid::kernel::routing::NetZoneImpl {
     std::vector<Place *> places; /* by the number of the host's point */
     std::map<std::string, Shared> units;
+    std::map<std::string, Link *> interfaces; /* by the name of the node */
 
     Link *link(const std::string &name, double bytes_per_s) {
         return get_iface()->create_link(name, bytes_per_s)->set_latency(link_latency)->seal();
@@ -156,9 +158,9 @@ class Cores : public simgrid::kernel::routing::NetZoneImpl {
             known = units.emplace(name, Shared{link(name, bytes_per_s), bytes_per_s}).first;
         return &known->second;
     }
-    /* What the long messages of one core share. A message that has the core for itself is as fast as its route, even if
-     * its share of the core is more than the whole. */
-    Link *core(const std::string &name, double bytes_per_s) {
+    /* A link that does not limit a message that is alone on it, even if the message's share of it is more than the
+     * whole. */
+    Link *unless_alone(const std::string &name, double bytes_per_s) {
         auto alone = [](double shared, int messages) { return messages < 2 ? unlimited : shared; };
         auto *made = get_iface()->create_link(name, bytes_per_s)->set_latency(link_latency);
         return made->set_sharing_policy(Link::SharingPolicy::NONLINEAR, alone)->seal();
@@ -181,8 +183,14 @@ class Cores : public simgrid::kernel::routing::NetZoneImpl {
             double shared = depth + 1 < at.size() ? machine.levels[depth].shared : 0;
             made->out.push_back(shared > 0 ? unit("o" + name, shared) : nullptr);
             made->in.push_back(shared > 0 ? unit("i" + name, shared) : nullptr);
+            if (depth + 1 == machine.node_parts && machine.levels[depth].gap > 0) {
+                Link *&interface = interfaces[name];
+                if (interface == nullptr)
+                    interface = unless_alone("n" + name, machine.levels[depth].rate);
+                made->injects = interface;
+            }
         }
-        made->sends = core("s" + name, crossings * machine.levels.back().rate);
+        made->sends = unless_alone("s" + name, crossings * machine.levels.back().rate);
         made->receives = link("r" + name, crossings * machine.levels.back().rate);
         auto *host = get_iface()->create_host("c" + name, 1e9);
         host->set_data(made);
@@ -223,8 +231,13 @@ class Cores : public simgrid::kernel::routing::NetZoneImpl {
             take(to.sends);
         for (long i = std::max(1L, (long)(whole / rate_of(level, from.blocking, forwarded))); i > 0; i--)
             take(to.receives);
-        if (queues(from, to, size))
+        if (queues(from, to, size)) {
+            /* As if the message were as long as what its interface could send in the gap. */
+            const Level &node = machine.levels[machine.node_parts - 1];
+            for (long i = from.injects ? std::lround(node.gap * node.rate / (size + header)) : 0; i > 0; i--)
+                take(from.injects);
             return;
+        }
         for (size_t d : borders(from, to))
             for (const Shared *shared : {from.out[d], to.in[d]})
                 if (shared)
@@ -288,7 +301,7 @@ double latency_factor(double size, const Host *source, const Host *target, const
     double seconds =
         waited ? copied(level, from, bytes, known) : level.delay.at(bytes) + (known ? 0 : machine.send.at(bytes));
     seconds +=
-        machine.poll * std::max(0, to.ranks_on_node - 2) + queued(from, to, bytes, level.rate) + waits(from, to, bytes);
+        level.poll * std::max(0, to.ranks_on_node - 2) + queued(from, to, bytes, level.rate) + waits(from, to, bytes);
     double latency = 0;
     for (const auto *link : links)
         latency += link->get_latency();

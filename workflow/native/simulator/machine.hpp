@@ -16,7 +16,8 @@
  *   share DEPTH F              a long message takes this part of its sender's core, and of its receiver's on the same node, unless
  *                              it is the only one of the core
  *   share_forward DEPTH F      times this where its sender has just received it
- *   poll S                     delay for each rank on the receiver's node beyond two */
+ *   poll DEPTH S               delay for each rank on the receiver's node beyond two
+ *   gap DEPTH S                of a node: the time per short message at its network interface's message rate */
 // clang-format on
 #ifndef MACHINE_HPP
 #define MACHINE_HPP
@@ -38,7 +39,7 @@ struct Level {
     double shared = 0;
     Curve delay, waited;
     double rate = unlimited, waited_rate = 0, forward = 0;
-    double busy = 0, turn = 0, share = 0, share_forward = 1;
+    double busy = 0, turn = 0, share = 0, share_forward = 1, poll = 0, gap = 0;
 };
 
 struct Machine {
@@ -46,7 +47,6 @@ struct Machine {
     Curve send, receive;
     size_t node_parts = 0;
     double waited_limit = 0, limit = 0;
-    double poll = 0;
 
     /* What one message takes across a level with nothing else going on. */
     double alone(const Level &level, double size) const {
@@ -73,7 +73,9 @@ inline bool read_of_level(Machine &machine, const std::string &what, std::istrin
                                                     {"busy", &level.busy},
                                                     {"turn", &level.turn},
                                                     {"share", &level.share},
-                                                    {"share_forward", &level.share_forward}};
+                                                    {"share_forward", &level.share_forward},
+                                                    {"poll", &level.poll},
+                                                    {"gap", &level.gap}};
     auto value = values.find(what);
     if (value == values.end())
         return false;
@@ -89,8 +91,6 @@ inline bool read_statement(Machine &machine, const std::string &what, std::istri
     if (what == "nodes" && words >> machine.node_parts)
         return true;
     if (what == "limits" && words >> machine.waited_limit >> machine.limit)
-        return true;
-    if (what == "poll" && words >> machine.poll)
         return true;
     if (what == "send" || what == "receive") {
         if (!(words >> size >> value))
