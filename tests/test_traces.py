@@ -176,7 +176,7 @@ def test_a_study_traces_once_and_replays_by_the_rule(checkout: Checkout, program
     assert status[("dies", "traced")][0] == "failed" and "ended with" in status[("dies", "traced")][1]
     assert status[("dies", "default")] == ("failed", "no complete trace to replay")
     study = json.loads((results / "traced" / "study.json").read_text())
-    assert study["left_out"] == [{"name": "absent", "label": "Not here", "reason": "no-such-program is not installed"}]
+    assert study["left_out"] == [{"name": "absent", "label": "Not here", "reason": "the program of 'no-such-program' is not installed"}]
     # What the dead application did before is kept.
     dead = next(entry for entry in study["applications"] if entry["name"] == "dies")
     assert (results / dead["trace"] / "calls.csv.gz").exists()

@@ -20,6 +20,7 @@ simulated_tag <- function() labs(tag = "simulated")
 
 figures_of_applications <- function(results) {
   applications <- Filter(function(application) !is.null(application$trace), results$applications)
+  if (length(applications) == 0) return(NULL)
   static <- list(
     figure("applications", "operations", plot_operations(applications, "operations"), paste(
       "Number of operations of each kind: a collective counted once for all ranks that take part, point-to-point calls",

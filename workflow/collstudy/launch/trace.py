@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import platform as system
+import re
 import shlex
 import shutil
 import tempfile
@@ -10,27 +12,47 @@ import time
 from pathlib import Path
 from typing import Any, TextIO
 
+from collstudy.base.commands import ask
 from collstudy.base.digests import file_digest
 from collstudy.base.errors import StudyError
 from collstudy.launch import tracefile
 from collstudy.launch.execute import KEPT_ENVIRONMENT, Allocation, LaunchFailed, execute
 from collstudy.launch.openmpi import library
 from collstudy.launch.ran import launcher_of, preloading, ranks_in, users_own, with_variables
-from collstudy.launch.toolchain import installed
+from collstudy.launch.toolchain import installed, mpi_environment
 from collstudy.study.description import Application
 from collstudy.study.traces import Trace
 
 
 def program_of(application: Application) -> Path | None:
-    """The program of the application's command; None if it is not installed."""
+    """The program of the application's command, after `env NAME=VALUE`; None if it is not installed."""
     words = command_words(application)
-    found = shutil.which(words[0])
+    if words[0] == "env":
+        words = list(itertools.dropwhile(lambda word: "=" in word, words[1:]))
+    found = shutil.which(words[0]) if words else None
     return Path(found) if found else None
 
 
 def command_words(application: Application) -> list[str]:
     """The command as words; `{apps}` is the folder of this project's own applications."""
     return [word.replace("{apps}", str(library().build / "apps")) for word in shlex.split(application.command)]
+
+
+def _check_libraries(application: Application) -> None:
+    """Raise LaunchFailed if the program's Fortran library of Open MPI is another build's than the library that it runs with.
+
+    A Fortran library calls internal functions of its own build.
+    """
+    program, mpi = program_of(application), library()
+    environment = mpi_environment() | {"LD_LIBRARY_PATH": str(mpi.bin.parent / "lib")}
+    printed = ask(["ldd", program], 30, environment).stdout if program else ""
+    found = dict(re.findall(r"^\s*(libmpi(?:_\w+)?)\.so\S* => (/\S*)/", printed, re.MULTILINE))
+    other = next((name for name in found if "libmpi" in found and found[name] != found["libmpi"]), None)
+    if other:
+        raise LaunchFailed(
+            f"{program} uses {other} in {found[other]}, which does not work with the Open MPI in {found['libmpi']}: install the headers "
+            "of the program's Open MPI (Debian: libopenmpi-dev); then ./study setup uses that one"
+        )
 
 
 def trace_command(trace: Trace, folder: Path) -> tuple[list[str | Path], dict[str, str]]:
@@ -73,6 +95,8 @@ def trace(trace: Trace, place: Allocation, stage: Path, log: TextIO) -> dict[str
                 execute(["bash", "-euc", application.prepare], limit_s, log, place.environment, work)
             if application.folder:
                 environment = users_own(environment)
+            else:
+                _check_libraries(application)
             printed = execute(command, limit_s, log, environment, work).printed
         except LaunchFailed as problem:
             failure = str(problem)

@@ -15,7 +15,7 @@ from collstudy.base.errors import StudyError
 from collstudy.launch import tracefile
 from collstudy.launch.openmpi import library
 from collstudy.launch.toolchain import simulator_version
-from collstudy.launch.trace import command_words, program_of
+from collstudy.launch.trace import program_of
 from collstudy.sources.source import Context, Rows, Source
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.cells import Versions, library_text, machine_identity, variable
@@ -284,14 +284,10 @@ def jobs(study: Study, traced: Traced, context: Context) -> tuple[list[Trace | R
     for application in traced.applications:
         # On a cluster the program may be installed on compute nodes only.
         if study.machine.kind == "local" and program_of(application) is None:
-            program = command_words(application)[0]
+            reason = f"the program of {application.command!r} is not installed"
             if not application.optional:
-                raise StudyError(
-                    f"config/studies/{study.name}.yaml: applications.{application.name}: {program} is not installed"
-                )
-            left_out.append(
-                {"name": application.name, "label": application.label, "reason": f"{program} is not installed"}
-            )
+                raise StudyError(f"config/studies/{study.name}.yaml: applications.{application.name}: {reason}")
+            left_out.append({"name": application.name, "label": application.label, "reason": reason})
             continue
         trace = _trace(application, study.machine, versions)
         found.append(trace)
