@@ -1,4 +1,4 @@
-"""UCC's tuning string, as src/coll_score of UCC 1.10 (August 2026) reads it."""
+"""Read UCC's tuning string, as src/coll_score of UCC 1.10 (August 2026) does."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from collstudy.tuning.readers.known import Known
 from collstudy.tuning.rules import TOTAL_BYTES
 from collstudy.tuning.tuningfile import ALL, Fault, FileRule, Span, TuningFile, general_faults
 
-#: The same algorithm in UCC's tl/ucp, where the catalogue has one.
+#: Catalogue's name -> the same algorithm in UCC's tl/ucp, where there is one.
 UCC = {
     "allgather": {"ring": "ring", "neighbor_exchange": "neighbor", "bruck": "bruck", "sparbit": "sparbit"},
     "allreduce": {"ring": "ring"},
     "alltoall": {"pairwise": "pairwise", "bruck": "bruck"},
     "bcast": {"knomial": "knomial"},
 }
-#: Collectives of UCC whose sizes count the data of all ranks, as Open MPI's do (ucc_coll_utils.c, ucc_coll_args_msgsize).
+#: Collectives for which UCC's sizes count the data of all ranks, like Open MPI's (ucc_coll_utils.c, ucc_coll_args_msgsize).
 #: Its reduce_scatter counts one rank's part, which no other format does.
 UCC_TOTAL = TOTAL_BYTES
 MEMORY = {"": 1, "b": 1, "k": 2**10, "kb": 2**10, "m": 2**20, "mb": 2**20, "g": 2**30, "gb": 2**30}
-#: The algorithms of tl/ucp, in the order of their numbers (`ucc_info -A`); of other collectives none can be chosen.
+#: The algorithms of tl/ucp in the order of their numbers (`ucc_info -A`); for other collectives none can be selected.
 ALGORITHMS = {
     "allgather": ("knomial", "ring", "neighbor", "bruck", "sparbit", "linear", "batched"),
     "allgatherv": ("ring", "knomial"),
@@ -34,15 +34,15 @@ ALGORITHMS = {
     "reduce": ("knomial", "dbt", "srg"),
     "reduce_scatter": ("ring", "knomial"),
 }
-#: The score of what tl/ucp does by itself, and of tokens without one.
+#: The score of tl/ucp's own choices, and of tokens without a score.
 OWN_SCORE = 10
 IGNORED = "UCC ignores the whole variable"
 
 
 def read_ucc(path: Path, text: str, known: Known) -> TuningFile:
-    """`UCC_TL_UCP_TUNE=<collectives>:<sizes>:[<ranks>]:@<algorithm>:<score>#...`, in a file perhaps below a section.
+    """Read `UCC_TL_UCP_TUNE=<collectives>:<sizes>:[<ranks>]:@<algorithm>:<score>#...`, which may be in a section of a file.
 
-    A section gives the processors and teams for which its lines are: `[vendor=amd model=rome team_size=2 ppn=1 nnodes=2]`.
+    A section states for which processors and teams its lines apply: `[vendor=amd model=rome team_size=2 ppn=1 nnodes=2]`.
     """
     section: dict[str, str] = {}
     scored: list[tuple[FileRule, float]] = []
@@ -78,7 +78,7 @@ def read_ucc(path: Path, text: str, known: Known) -> TuningFile:
 
 
 def _both_hold(sections: list[list[tuple[FileRule, float]]]) -> Iterator[Fault]:
-    """Notes of sections that also apply to the teams of an earlier one: UCC keeps them in a hash table."""
+    """Yield notes on sections that also apply to the teams of an earlier section: UCC keeps sections in a hash table."""
     seen = set()
     for before, after in combinations(sections[1:], 2):
         for (one, _), (other, _) in product(before, after):
@@ -106,7 +106,7 @@ def _both(one: Span, other: Span) -> Span:
 
 
 def _meet(one: FileRule, other: FileRule) -> bool:
-    """Whether some call is for both, but for its size."""
+    """Return whether some call matches both rules, regardless of its size."""
     spans = ((one.ranks, other.ranks), (one.nodes, other.nodes), (one.ppn, other.ppn))
     return one.collective == other.collective and not any(_both(*pair).empty for pair in spans)
 
@@ -116,9 +116,10 @@ def _before(low: int, high: int | None) -> bool:
 
 
 def _with_own_limits(rule: FileRule, score: float, scored: list[tuple[FileRule, float]]) -> FileRule:
-    """The sizes that are its own: a limit shared with a neighbour belongs to the higher score, of equal ones to the later sizes.
+    """Return the rule with the sizes that it really has: a limit shared with a neighbour belongs to the higher score or, for
+    equal scores, to the larger sizes.
 
-    The neighbour is another token, or what UCC does by itself.
+    The neighbour is another token, or tl/ucp's own choice.
     """
     low, high = rule.sizes
     near = [
@@ -170,7 +171,7 @@ def _token(line: int, token: str, known: Known, faults: list[Fault]) -> Iterator
 
 
 def _algorithm(line: int, token: str, collective: str, word: str, faults: list[Fault]) -> tuple[str, str | None]:
-    """UCC's name of the algorithm that a token names by name or number, and this project's."""
+    """Return UCC's name of the algorithm that a token gives by name or number, and the catalogue's name (or None)."""
     if not word:
         return "scored", "default"
     names = ALGORITHMS.get(collective, ())
@@ -192,6 +193,6 @@ def _end(text: str) -> int | None:
 
 
 def _memory(text: str) -> float | None:
-    """UCC's sizes: 4k, 1m, inf; None for something else."""
+    """Convert UCC's sizes (4k, 1m, inf) to bytes; None for other texts."""
     found = re.fullmatch(r"(\d+)([kmgb]{0,2})", text.lower())
     return float("inf") if text.lower() == "inf" else int(found[1]) * MEMORY.get(found[2], 1) if found else None
