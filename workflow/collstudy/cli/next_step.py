@@ -1,4 +1,4 @@
-"""`./study` without a command: the state of the checkout and the next step."""
+"""`./study` without a command: print the state of the checkout and the next step."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REPORT = Path("report") / "index.html"
 
 
 def describe(project: Project, folder: Path) -> list[str]:
-    """Lines for users: what is running, failed, missing or changed, and the command to continue with. Raises StudyError."""
+    """Return lines for users: what is running, failed, missing or changed, and the command to continue with. Raises StudyError."""
     sources, left_out = project.available(project.default_studies, explicit=False)
     if stale_lock(folder):
         return [*left_out, "A run is in progress in this folder.", "", _command("status --watch", "its progress")]
@@ -50,7 +50,7 @@ def _command(words: str, what: str) -> str:
 
 
 def _what_lacks(state: StudyState) -> str:
-    """The missing cells of a study: all, new or changed ones, or failed ones."""
+    """Describe the missing cells of a study: all, new or changed ones, or failed ones."""
     total, lacking, name = len(state.work), len(state.lacking), state.source.study.name
     done = verb((task.work for task in state.lacking), "ed")
     if state.failed and state.failed == lacking:
@@ -63,7 +63,7 @@ def _what_lacks(state: StudyState) -> str:
 
 
 def _reported(project: Project, state: StudyState) -> bool:
-    """Whether the report is newer than the study's data."""
+    """Return whether the report is newer than the study's data."""
     folder = project.folder(state.source.study.name)
     parts = [folder / "study.json", folder / "measurements.csv", *([state.newest] if state.newest else [])]
     try:
