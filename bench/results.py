@@ -284,7 +284,7 @@ def program(folder: Path) -> Iterator[Row]:
     copy_checkout(checkout)
     cells = checkout / "results" / "cells"
     for name in ("melt", "peptide"):
-        shutil.rmtree(checkout / "results", ignore_errors=True)  # otherwise the second program would find cells of the first
+        shutil.rmtree(checkout / "results", ignore_errors=True)  # or the second one would find cells of the first
         shutil.copytree(examples / name, folder / name)
         script = [str(checkout / "study"), "tune", "--name", f"bench-{name}", "--worth", "0", "--"]
         run([*script, str(ROOT / ".study/openmpi/bin/mpirun"), "-n", "2", "lmp", "-in", f"in.{name}"], folder / name)
