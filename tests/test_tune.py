@@ -163,7 +163,7 @@ def test_what_verifies_files_is_found_by_the_kind_of_source(tmp_path):
 
 def fake_tuner(rows, folder):
     fake = SimpleNamespace(folder=folder, decisions=rows, withdrawn=set(), tie_pct=2)
-    fake._hit = lambda *a, **k: tuner.Tuner._hit(fake, *a, **k)
+    fake._is_withdrawn = lambda *a, **k: tuner.Tuner._is_withdrawn(fake, *a, **k)
     return fake
 
 

@@ -143,10 +143,10 @@ def cells_of(project: Project, name: str, application: str | None, budget: float
     rows = [row for row in read_csv(path) if row["application"] == label]
     if not rows:
         raise StudyError(f"{path}: no account of {label}; ./study run {name} writes it if each rank has its own core")
-    return _filled(project, label, name, path, rows, study.machine, budget)
+    return _study_of_cells(project, label, name, path, rows, study.machine, budget)
 
 
-def _filled(
+def _study_of_cells(
     project: Project, label: str, study: str, path: Path, rows: list[dict[str, str]], machine: Machine,
     budget: float | None,
 ) -> str:  # fmt: skip
@@ -188,7 +188,7 @@ def _cells_of_replays(
     rows = [row for row in read_csv(path) if row["application"] in labels]
     if not rows:
         raise StudyError(f"{path}: no replays of {' or '.join(labels)}; ./study run {study.name} makes them")
-    return _filled(
+    return _study_of_cells(
         project, labels[0] if len(labels) == 1 else f"study {study.name}", study.name, path, rows, machine, budget
     )
 

@@ -166,10 +166,10 @@ def convert(arguments: argparse.Namespace) -> None:
         write_atomically(device_file(arguments.output), found.device.encode())
     write_atomically(arguments.output, found.text.encode())
     if arguments.check and mpi:
-        _watch(found, arguments.output, installed(mpi), known)
+        _check_converted(found, arguments.output, installed(mpi), known)
 
 
-def _watch(found: Converted, path: Path, mpi: Any, known: Known) -> None:
+def _check_converted(found: Converted, path: Path, mpi: Any, known: Known) -> None:
     """Check the new file with the installed library. Raises StudyError for a rule that the library does not follow."""
     findings = check.check_placement(
         found.placement, path.resolve(), known.catalogue, library_of(mpi, known.catalogue, known.numbers)

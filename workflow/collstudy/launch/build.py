@@ -47,8 +47,8 @@ def build(names: Iterable[str] | None = None, parts: Iterable[str] | None = None
     if SIMULATED in wanted and simulator_version():
         builds.append(("smpicc", SETUP / "build" / SIMULATED, mpi_environment()))
     # The builds run concurrently: each uses all cores only until its last files compile.
-    with _Said() as said, ThreadPoolExecutor(max_workers=len(builds) or 1) as pool:
-        list(pool.map(lambda one: _build_parts(said, *one, chosen), builds))
+    with _Progress() as progress, ThreadPoolExecutor(max_workers=len(builds) or 1) as pool:
+        list(pool.map(lambda one: _build_parts(progress, *one, chosen), builds))
     folders = [folder for _, folder, _ in builds]
     simulated = SETUP / "build" / SIMULATED
     if simulated in folders:
@@ -57,20 +57,20 @@ def build(names: Iterable[str] | None = None, parts: Iterable[str] | None = None
             os.path.relpath(simulated / place, NATIVE / "bench") for place in ("coll/collstudy.o", "bench")
         )
         target = SETUP / "build" / SIMULATED_WITH_LIBRARY
-        with _Said() as said:
+        with _Progress() as progress:
             linked = [f"LDLIBS={library} -Wl,-Bsymbolic", f"OBJECTS={objects}"]
-            _build_parts(said, "smpicc", target, mpi_environment(), ["bench"], linked, ["coll"])
+            _build_parts(progress, "smpicc", target, mpi_environment(), ["bench"], linked, ["coll"])
     return folders
 
 
-class _Said(threading.Thread):
+class _Progress(threading.Thread):
     """Progress report of builds on standard error: each program once, and the current product again after a pause."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
         self.last, self.when, self.over = "", time.monotonic(), threading.Event()
 
-    def __enter__(self) -> _Said:
+    def __enter__(self) -> _Progress:
         self.start()
         return self
 
@@ -106,7 +106,7 @@ def digest_of(parts: Iterable[str]) -> str:
 
 
 def _build_parts(
-    said: _Said,
+    progress: _Progress,
     compiler: str,
     target: Path,
     environment: dict[str, str],
@@ -134,9 +134,9 @@ def _build_parts(
             output.append(line)
             product = _product(line)
             if product:
-                said.last = f"compiling for {target.name}: {product}"
+                progress.last = f"compiling for {target.name}: {product}"
                 if not product.endswith(".o"):
-                    said.say(said.last)
+                    progress.say(progress.last)
     if process.returncode != 0:
         raise StudyError(f"make with {compiler} failed:\n{''.join(output)}")
     for part in changed:

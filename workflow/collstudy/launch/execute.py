@@ -141,7 +141,7 @@ def execute(
         ended = started.wait(limit_s)
     finally:
         if ended is None:
-            killed = _end(started)
+            killed = _terminate(started)
     log.write((ended or killed or Ended("", 0, 0)).printed)
     if ended is None:
         raise LaunchFailed(f"time limit: not finished after {limit_s:g} s", killed.printed if killed else "")
@@ -163,7 +163,7 @@ def _wait(process: subprocess.Popen[str]) -> Ended:
     return Ended(printed, status, usage.ru_maxrss / 1024)
 
 
-def _end(started: Started) -> Ended | None:
+def _terminate(started: Started) -> Ended | None:
     """Terminate a process group with SIGTERM and then SIGKILL."""
     ended = None
     for number in (signal.SIGTERM, signal.SIGKILL):

@@ -103,7 +103,7 @@ class BlockRunner:
         The caller holds the locks.
         """
         if not isinstance(tasks[0].work, Cell | Run):
-            self._make(tasks[0])
+            self._trace_or_replay(tasks[0])
             return
         # Another block may have completed some of these tasks in the meantime.
         tasks = [task for task in tasks if self._unfinished(task)]
@@ -155,12 +155,12 @@ class BlockRunner:
             self.measured += 1
         except (LaunchFailed, StudyError) as problem:
             self.log.write(f"FAILED: {problem}\n")
-            if not self._tried_again(work, problem):
+            if not self._will_retry(work, problem):
                 self.failed[work.digest] = str(problem)
             record = replace(record, failure={"reason": str(problem), "log": self.log.name, "time": now()})
         self.store.write(work, record, record.stop(work, task.policy))
 
-    def _tried_again(self, work: Cell | Run, problem: Exception) -> bool:
+    def _will_retry(self, work: Cell | Run, problem: Exception) -> bool:
         """Return whether the next round launches a failed cell again: once after a crash, because launchers sometimes fail to start."""
         if (
             not isinstance(problem, Crashed)
@@ -173,7 +173,7 @@ class BlockRunner:
         self.report(f"{self.block.name}: {work.label}: {problem}; relaunching once")
         return True
 
-    def _make(self, task: Task) -> None:
+    def _trace_or_replay(self, task: Task) -> None:
         """Trace an application, or replay a trace, and store the resulting folder. The caller holds its lock."""
         if not self._unfinished(task):
             return

@@ -123,7 +123,7 @@ class Progress(threading.Thread):
         if self.is_alive():
             self.join(5)
 
-    def _look(self) -> Iterator[tuple[str, StudyState, str]]:
+    def _current_states(self) -> Iterator[tuple[str, StudyState, str]]:
         """Yield each study with its current state and its progress line."""
         for name, state in self.states.items():
             try:
@@ -135,7 +135,7 @@ class Progress(threading.Thread):
     def _print(self) -> None:
         said: dict[str, str] = {}
         while not self.ended.wait(EVERY_S):
-            for name, _, line in self._look():
+            for name, _, line in self._current_states():
                 if line.partition("; about")[0] != said.get(name):
                     said[name] = line.partition("; about")[0]
                     print(line, file=sys.stderr, flush=True)
@@ -156,7 +156,7 @@ class Progress(threading.Thread):
                 for name, state in self.states.items()
             }
             while True:
-                for name, now, line in self._look():
+                for name, now, line in self._current_states():
                     failed = f"{now.failed} failed  " if now.failed else ""
                     _, about, left_ = line.partition("; about ")
                     bars.update(

@@ -165,7 +165,7 @@ class Tuner:
                 continue
             mean = math.exp(sum(math.log(row.speedup()[0]) for row in members) / len(members))
             for one in self.decisions:
-                if self._hit(one, entry, members if mean < 1 else slower, whole=mean < 1):
+                if self._is_withdrawn(one, entry, members if mean < 1 else slower, whole=mean < 1):
                     self.withdrawn.add((one.collective, one.mapping, one.nodes, one.processes, one.size))
             lines += [
                 dict(zip(WITHDRAWN_COLUMNS, [
@@ -176,7 +176,7 @@ class Tuner:
             ]  # fmt: skip
         write_atomically(self.folder / "tables" / "tuning-withdrawn.csv", to_csv(WITHDRAWN_COLUMNS, lines))
 
-    def _hit(self, one: rules.Decision, entry: int, rows: list[Verified], whole: bool) -> bool:
+    def _is_withdrawn(self, one: rules.Decision, entry: int, rows: list[Verified], whole: bool) -> bool:
         """Return whether a decision is withdrawn because of *rows*."""
         for row in rows:
             place = row.placement

@@ -202,13 +202,13 @@ def texts_of(document: dict[str, Any], placement: Placement, folder: Path) -> di
         trees = [json.loads(path.read_text(encoding="utf-8")) for path in (own, mpich.device_file(own))]
         return {"own": json.dumps(trees)}
     # Comments contain a date and expected gains, which must not affect the identity of the rules.
-    texts = {"own": _bare(own)}
+    texts = {"own": _without_comments(own)}
     if rules.han_default(document, placement) == "han":
-        texts["han"] = _bare(emission.han_path(folder, placement))
+        texts["han"] = _without_comments(emission.han_path(folder, placement))
     return texts
 
 
-def _bare(path: Path) -> str:
+def _without_comments(path: Path) -> str:
     """Return a rules file without its comments, except for those that name MCA parameters."""
     lines = path.read_text(encoding="utf-8").splitlines()
     lines = [line if is_parameter(line) else line.split("#")[0].rstrip() for line in lines]

@@ -65,13 +65,13 @@ def read_document(path: Path, schema: str) -> tuple[dict[str, Any], Place]:
         raise StudyError(f"{shown(path)}: byte {error.start + 1} is not UTF-8; save the file as UTF-8") from None
     except OSError as error:
         raise StudyError(f"{shown(path)} cannot be read: {error.strerror}") from None
-    known = _remembered(text, schema)
+    known = _read_cache(text, schema)
     if known is None:
         # Imported only when needed: the parser and the validator take long to load.
         from collstudy.study.parsing import parse
 
         known = parse(text, schema, shown(path))
-        _remember(text, schema, *known)
+        _write_cache(text, schema, *known)
     document, lines = known
     return document, Place(path, lines)
 
@@ -87,7 +87,7 @@ def _parsed_path(text: str, schema: str) -> Path:
     return PARSED / f"{hashlib.sha256(_checked_by(schema) + text.encode()).hexdigest()}.json"
 
 
-def _remembered(text: str, schema: str) -> tuple[dict[str, Any], dict[tuple, int]] | None:
+def _read_cache(text: str, schema: str) -> tuple[dict[str, Any], dict[tuple, int]] | None:
     """Return the cached result of `parse` for a text; None if it is missing or truncated."""
     try:
         known = json.loads(_parsed_path(text, schema).read_bytes())
@@ -96,7 +96,7 @@ def _remembered(text: str, schema: str) -> tuple[dict[str, Any], dict[tuple, int
         return None
 
 
-def _remember(text: str, schema: str, document: dict[str, Any], lines: dict[tuple, int]) -> None:
+def _write_cache(text: str, schema: str, document: dict[str, Any], lines: dict[tuple, int]) -> None:
     """Cache the result of `parse` without flushing to disk: a truncated file is invalid JSON and is ignored."""
     path = _parsed_path(text, schema)
     temporary = path.with_name(f"{path.name}.{os.getpid()}")

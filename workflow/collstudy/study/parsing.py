@@ -128,7 +128,9 @@ def _explain(error: jsonschema.ValidationError) -> str:
     """Describe a schema violation in one sentence: what is wrong and what is allowed."""
     where = ".".join(str(part) for part in error.absolute_path) or "the file"
     if "propertyNames" in error.relative_schema_path or error.validator == "propertyNames":
-        return f"unknown key {error.instance!r} in {where}{_nearest(error.instance, _keys(error))}{_meant(error)}"
+        return (
+            f"unknown key {error.instance!r} in {where}{_nearest(error.instance, _keys(error))}{_allowed_values(error)}"
+        )
     if error.validator == "additionalProperties":
         known = list(error.schema.get("properties", {}))
         wrong = [key for key in error.instance if key not in known]
@@ -138,7 +140,7 @@ def _explain(error: jsonschema.ValidationError) -> str:
         missing = [key for key in error.validator_value if key not in error.instance]
         return f"{where} lacks the key {', '.join(map(repr, missing))}"
     if error.validator in ("enum", "pattern"):
-        return f"{where} is {_short(error.instance)}{_meant(error)}"
+        return f"{where} is {_short(error.instance)}{_allowed_values(error)}"
     if error.validator in ("minItems", "minLength"):
         return f"{where} is empty; at least one entry is needed"
     if error.validator in ("minimum", "exclusiveMinimum", "maximum"):
@@ -165,7 +167,7 @@ def _nearest(word: str, known: list[str]) -> str:
     return f" (did you mean {near[0]!r}?)" if near else ""
 
 
-def _meant(error: jsonschema.ValidationError) -> str:
+def _allowed_values(error: jsonschema.ValidationError) -> str:
     """Return the allowed values of a string, from the schema's description if there is one."""
     if error.validator == "enum":
         return allowed(error.validator_value)

@@ -19,7 +19,7 @@ def machine_from(raw: dict[str, Any]) -> Machine:
     return Machine(**{**raw, "levels": tuple(Level(**level) for level in raw["levels"])})
 
 
-class _Kept(Work):
+class _StoredInFolder(Work):
     """Common base of traces and replays."""
 
     in_folder = True
@@ -74,7 +74,7 @@ class _Launched(Work):
 
 
 @dataclass(frozen=True)
-class Trace(_Launched, _Kept):
+class Trace(_Launched, _StoredInFolder):
     """One application to be traced on one machine; *decides* is its identity."""
 
     application: Application
@@ -93,7 +93,7 @@ class Trace(_Launched, _Kept):
 
 
 @dataclass(frozen=True)
-class Replay(_Kept):
+class Replay(_StoredInFolder):
     """A trace to be replayed on a simulated machine; *decides* is its identity."""
 
     trace: Trace

@@ -64,7 +64,7 @@ def answer(folder: Path, question: Question) -> tuple[bool, list[str]]:
     sizes = sorted({whole(row["size_bytes"]) for row in at_count if row["size_bytes"]})
     outside = question.size is not None and sizes and not sizes[0] <= question.size < 2 * sizes[-1]
     if not at_count or outside:
-        return False, [head, *_unknown(document, question, decided)]
+        return False, [head, *_cells_to_measure(document, question, decided)]
     size = max((s for s in sizes if s <= (question.size or 0)), default=None)
     row = next(row for row in at_count if whole(row["size_bytes"]) == size)
     row = _after_verification(folder, row)
@@ -139,7 +139,7 @@ def _expectation(
         elif kind == "simulated":
             text = "the simulation is deterministic: no interval"
         else:
-            text = _noise(float(row["expected_us"]), row) + " (one launch; noise from neighbouring cells)"
+            text = _noise_interval(float(row["expected_us"]), row) + " (one launch; noise from neighbouring cells)"
         lines.append(f"  expected latency: {median(values):.4g} us, {text}")
         basis = [question.processes]
     else:
@@ -163,7 +163,7 @@ def _expectation(
     return lines
 
 
-def _noise(latency: float, row: dict[str, str]) -> str:
+def _noise_interval(latency: float, row: dict[str, str]) -> str:
     half = 1.96 * float(row["noise_pct"] or 0) / 100 * latency
     return f"[{max(latency - half, 0):.3g}, {latency + half:.3g}] us"
 
@@ -179,7 +179,7 @@ def _verified(folder: Path, question: Question, size: int | None) -> list[str]:
     return ["  not verified at this cell"]
 
 
-def _unknown(document: dict[str, Any], question: Question, decided: list[dict[str, str]]) -> list[str]:
+def _cells_to_measure(document: dict[str, Any], question: Question, decided: list[dict[str, str]]) -> list[str]:
     """Return lines that name the cells to measure: the default and all algorithms of the study at this placement and size."""
     if question.collective not in document["collectives"]:
         return [f"  no decision: no {question.collective} in this study"]

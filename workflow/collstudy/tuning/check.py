@@ -72,7 +72,7 @@ def check_placement(
         if not before or before.tables[collective].get(entry) != rules
     ]
     asked = _ask_placement(placement, path, entries, library)
-    started = {one for one in entries if one not in asked} | _covering(placement, list(asked))
+    started = {one for one in entries if one not in asked} | _entries_with_all_algorithms(placement, list(asked))
     answers = [finding for findings in asked.values() for finding in findings]
     return answers + _start_placement(placement, path, catalogue, library, started)
 
@@ -120,7 +120,7 @@ def _ask_placement(
     return found
 
 
-def _covering(placement: Placement, entries: list[tuple[str, int]]) -> set[tuple[str, int]]:
+def _entries_with_all_algorithms(placement: Placement, entries: list[tuple[str, int]]) -> set[tuple[str, int]]:
     """Return few entries, with as many processes as can be started, that together have every algorithm of *entries*."""
     chosen: set[tuple[str, int]] = set()
 

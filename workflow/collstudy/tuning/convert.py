@@ -132,9 +132,9 @@ def _placement(file: TuningFile, to: str, known: Known, losses: list[Fault]) -> 
     """Convert the rules to tables of the algorithms that the other library has; what it lacks is left to it and added to *losses*."""
     tables: dict[str, Table] = {}
     for collective in file.collectives:
-        own = [rule for rule in file.of(collective) if _tells(rule, to, losses)]
+        own = [rule for rule in file.of(collective) if _can_express_conditions(rule, to, losses)]
         for rule in own:
-            if not _has(rule, to, known):
+            if not _has_algorithm(rule, to, known):
                 losses.append(
                     Fault(rule.line, f"{collective} {rule.text}: no equivalent in {FORMATS[to]}; its library decides")
                 )
@@ -167,7 +167,7 @@ def _placement(file: TuningFile, to: str, known: Known, losses: list[Fault]) -> 
     return as_openmpi_reads(placement, 1 if to == "openmpi" else 2)
 
 
-def _tells(rule: FileRule, to: str, losses: list[Fault]) -> bool:
+def _can_express_conditions(rule: FileRule, to: str, losses: list[Fault]) -> bool:
     """Return whether the other format can express the conditions of a rule; usual conditions are dropped."""
     known = {*USUAL, POWER_OF_TWO}
     lacking = [condition for condition in rule.conditions if condition not in known]
@@ -184,7 +184,7 @@ def _tells(rule: FileRule, to: str, losses: list[Fault]) -> bool:
     return True
 
 
-def _has(rule: FileRule, to: str, known: Known) -> bool:
+def _has_algorithm(rule: FileRule, to: str, known: Known) -> bool:
     """Return whether the other library has the algorithm with these parameters."""
     if rule.algorithm is None or rule.algorithm == "default":
         return rule.algorithm is not None
@@ -221,7 +221,9 @@ def _by_size(rules: list[FileRule], count: int, to: str, known: Known) -> tuple[
     found: list[Rule] = []
     for size, total in sorted(limits.items()):
         first = next((rule for rule in here if rule.sizes.holds(rule.unit(count, size))), None)
-        chosen = (str(first.algorithm), first.parameters) if first and _has(first, to, known) else ("default", ())
+        chosen = (
+            (str(first.algorithm), first.parameters) if first and _has_algorithm(first, to, known) else ("default", ())
+        )
         if not found or (found[-1].algorithm, found[-1].parameters) != chosen:
             found.append(Rule(size, *chosen, total=total))
     return tuple(found)

@@ -127,11 +127,11 @@ def general_faults(rules: Iterable[FileRule]) -> Iterator[Fault]:
     for rule in rules:
         by_collective.setdefault(rule.collective, []).append(rule)
     for own in by_collective.values():
-        yield from _never(own)
+        yield from _never_applied(own)
         yield from _gaps(own)
 
 
-def _never(rules: list[FileRule]) -> Iterator[Fault]:
+def _never_applied(rules: list[FileRule]) -> Iterator[Fault]:
     for i, rule in enumerate(rules):
         if rule.ranks.empty or rule.sizes.empty:
             yield Fault(rule.line, f"{rule.collective} {rule.text}: never applies: its range is empty")

@@ -91,7 +91,7 @@ class Named:
         for index, mapping in enumerate(self.mappings):
             part = np.zeros(a.shape, dtype=bool)
             part[index] = True
-            same = self._same(a, b, part, f", by {mapping}") or self._at_some(a, b, index, f", by {mapping}")
+            same = self._same(a, b, part, f", by {mapping}") or self._same_at_some_ranks(a, b, index, f", by {mapping}")
             found += [same] if same else []
         return found
 
@@ -104,7 +104,7 @@ class Named:
             return None
         return Same(part, words, cells, middle, high)
 
-    def _at_some(self, a: np.ndarray, b: np.ndarray, index: int, words: str) -> Same | None:
+    def _same_at_some_ranks(self, a: np.ndarray, b: np.ndarray, index: int, words: str) -> Same | None:
         """Return the rank counts with equal times: the longest run of successive ones, or many scattered ones."""
         known = ~(np.isnan(a[index]) | np.isnan(b[index]))
         if not (self.sizes[known] > 0).any():

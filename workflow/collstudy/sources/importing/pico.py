@@ -132,14 +132,14 @@ def _selected(path: Path, test: str, about: dict[str, str] | None, where: dict[s
     """Return whether a test is in the metadata and selected by the study's `where`; if not, record a problem."""
     if about is None:
         problems.note("tests that are not in the metadata", f"{path.name}, {test}/")
-    elif not _asked(about, where):
+    elif not _matches_where(about, where):
         problems.note("tests that the study does not select (where)", f"{path.name}, {test}/")
     else:
         return True
     return False
 
 
-def _asked(about: dict[str, str], where: dict[str, Any]) -> bool:
+def _matches_where(about: dict[str, str], where: dict[str, Any]) -> bool:
     for key, values in where.items():
         if key not in about:
             raise StudyError(f"where: PICO's metadata have no column {key!r}; they have {', '.join(about)}")

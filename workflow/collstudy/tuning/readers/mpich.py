@@ -141,12 +141,12 @@ def _narrowed(rule: FileRule, key: str) -> FileRule:
         name, sign, number = limit.groups()
         within = Span(int(number) + 1) if sign == ">" else Span(0, int(number) - (sign == "<"))
         if name == "comm_size":
-            return replace(rule, ranks=_both(rule.ranks, within))
+            return replace(rule, ranks=_intersection(rule.ranks, within))
         if name == "comm_avg_ppn":
-            return replace(rule, ppn=_both(rule.ppn, within))
+            return replace(rule, ppn=_intersection(rule.ppn, within))
         total = name == "total_msg_size"
         if rule.sizes == ALL or rule.total == total:
-            return replace(rule, sizes=_both(rule.sizes, within), total=total)
+            return replace(rule, sizes=_intersection(rule.sizes, within), total=total)
     elif key.removeprefix("!") not in NEW_CONDITIONS and not re.fullmatch(
         r"count(<=\d+|<pow2)|(comm_size|comm_type|comm_hierarchy|is_\w+)=\w+", key
     ):
@@ -154,7 +154,7 @@ def _narrowed(rule: FileRule, key: str) -> FileRule:
     return rule if key == "comm_type=intra" else replace(rule, conditions=(*rule.conditions, key))
 
 
-def _both(one: Span, other: Span) -> Span:
+def _intersection(one: Span, other: Span) -> Span:
     highs = [high for high in (one.high, other.high) if high is not None]
     return Span(max(one.low, other.low), min(highs) if highs else None)
 

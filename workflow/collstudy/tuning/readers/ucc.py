@@ -62,7 +62,7 @@ def read_ucc(path: Path, text: str, known: Known) -> TuningFile:
     for own in sections:
         for (one, _), (other, _) in combinations(own, 2):
             if (
-                one.conditions == other.conditions and _meet(one, other)
+                one.conditions == other.conditions and _overlap_except_size(one, other)
                 and _before(one.sizes.low, other.sizes.high) and _before(other.sizes.low, one.sizes.high)
             ):  # fmt: skip
                 faults.append(
@@ -82,7 +82,7 @@ def _both_hold(sections: list[list[tuple[FileRule, float]]]) -> Iterator[Fault]:
     seen = set()
     for before, after in combinations(sections[1:], 2):
         for (one, _), (other, _) in product(before, after):
-            if {*one.conditions} <= {*other.conditions} and _meet(one, other) and other.line not in seen:
+            if {*one.conditions} <= {*other.conditions} and _overlap_except_size(one, other) and other.line not in seen:
                 seen.add(other.line)
                 text = f"the section of line {one.line} also applies there: UCC uses either"
                 yield Fault(other.line, text, note=True)
@@ -93,22 +93,22 @@ def _in_section(rule: FileRule, section: dict[str, str]) -> FileRule:
     for key, name in (("team_size", "ranks"), ("ppn", "ppn"), ("nnodes", "nodes")):
         if re.fullmatch(r"\d+(-(\d+|inf))?", section.get(key, "")):
             low, _, high = section[key].partition("-")
-            spans[name] = Span(int(low), _end(high or low))
+            spans[name] = Span(int(low), _upper_bound(high or low))
     further = [f"{key}={value}" for key, value in section.items() if key not in ("team_size", "ppn", "nnodes")]
     if "ranks" in spans and rule.ranks != ALL:
-        spans["ranks"] = _both(spans["ranks"], rule.ranks)
+        spans["ranks"] = _intersection(spans["ranks"], rule.ranks)
     return replace(rule, **spans, conditions=(*rule.conditions, *further))
 
 
-def _both(one: Span, other: Span) -> Span:
+def _intersection(one: Span, other: Span) -> Span:
     highs = [span.high for span in (one, other) if span.high is not None]
     return Span(max(one.low, other.low), min(highs) if highs else None)
 
 
-def _meet(one: FileRule, other: FileRule) -> bool:
+def _overlap_except_size(one: FileRule, other: FileRule) -> bool:
     """Return whether some call matches both rules, regardless of its size."""
     spans = ((one.ranks, other.ranks), (one.nodes, other.nodes), (one.ppn, other.ppn))
-    return one.collective == other.collective and not any(_both(*pair).empty for pair in spans)
+    return one.collective == other.collective and not any(_intersection(*pair).empty for pair in spans)
 
 
 def _before(low: int, high: int | None) -> bool:
@@ -125,7 +125,7 @@ def _with_own_limits(rule: FileRule, score: float, scored: list[tuple[FileRule, 
     near = [
         (other.sizes, its)
         for other, its in scored
-        if other is not rule and other.conditions == rule.conditions and _meet(rule, other)
+        if other is not rule and other.conditions == rule.conditions and _overlap_except_size(rule, other)
     ]
     if low and score < max((its for sizes, its in near if sizes.high == low), default=OWN_SCORE):
         low += 1
@@ -149,7 +149,7 @@ def _token(line: int, token: str, known: Known, faults: list[Fault]) -> Iterator
         elif field.lower().split(",")[0] in ("host", "cuda", "cuda_managed", "rocm", "rocm_managed"):
             conditions.append(f"memory {field}")
         elif field.startswith("[") and field.endswith("]") and all(_is_bounds(one) for one in bounds):
-            ranks = [Span(int(one[0]), _end(one[-1])) for one in bounds]
+            ranks = [Span(int(one[0]), _upper_bound(one[-1])) for one in bounds]
         elif all(len(one) == 2 and _memory(one[0]) is not None and _memory(one[1]) is not None for one in bounds):
             sizes = [
                 Span(int(_memory(a) or 0), None if b.lower() == "inf" else int(_memory(b) or 0)) for a, b in bounds
@@ -188,7 +188,7 @@ def _is_bounds(one: list[str]) -> bool:
     return len(one) <= 2 and one[0].isdecimal() and (one[-1].isdecimal() or one[-1].lower() == "inf")
 
 
-def _end(text: str) -> int | None:
+def _upper_bound(text: str) -> int | None:
     return None if text.lower() == "inf" else int(text)
 
 
